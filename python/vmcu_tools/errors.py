@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong on the user's side, said so that the user can act on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing about a model or a call that the user has to change.
+
+    Every field but `reason` may be empty; `remedy` says what to do, in the imperative.
+    """
+
+    reason: str
+    remedy: str = ""
+    file: str = ""
+    node: str = ""
+    op: str = ""
+
+    def __str__(self) -> str:
+        node = f"node '{self.node}'" if self.node else ""
+        where = ": ".join(part for part in (self.file, node, self.op) if part)
+        text = f"{where}: {self.reason}" if where else self.reason
+        return f"{text}\n  remedy: {self.remedy}" if self.remedy else text
+
+
+class UserError(Exception):
+    """One or more problems that end a command with exit code 1 and no traceback."""
+
+    def __init__(self, *problems: Problem):
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+class PlanError(Exception):
+    """A plan that the proof rejects: a defect of a planner, never of the user's model."""

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantised arithmetic, to the bit: the two requantisers and how their constants are made.
+
+`FixedPoint` is TensorFlow Lite's reference arithmetic (gemmlowp: a saturating rounding doubling
+high multiplication, then a rounding division by a power of two). `FloatScale` is ONNX Runtime's
+(one float32 product, rounded half to even). lib/vmcu/include/vmcu/requant.h is the same in C.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+INT8_MIN, INT8_MAX = -128, 127
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """Splits a real factor into a Q0.31 multiplier and a shift (positive: left).
+
+    TensorFlow Lite, kernels/internal/quantization_util.cc, QuantizeMultiplier.
+    """
+    if real == 0.0:
+        return 0, 0
+    fraction, shift = math.frexp(real)
+    scaled = fraction * (1 << 31)
+    multiplier = math.floor(abs(scaled) + 0.5) * (1 if scaled >= 0 else -1)
+    if multiplier == 1 << 31:
+        multiplier //= 2
+        shift += 1
+    if shift < -31:
+        return 0, 0
+    return multiplier, shift
+
+
+def high_mul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """gemmlowp SaturatingRoundingDoublingHighMul on int32 values; returns int64 within int32."""
+    product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
+    # Rounding to nearest with ties upwards is what gemmlowp's sign-dependent nudge and truncating
+    # division amount to.
+    return np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+
+
+def rounding_shift(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
+    """gemmlowp RoundingDivideByPOT: x / 2**exponent, to nearest, ties away from zero."""
+    x = np.asarray(x, np.int64)
+    exponent = np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << exponent) - 1
+    threshold = (mask >> 1) + (x < 0)
+    return (x >> exponent) + ((x & mask) > threshold)
+
+
+def wrap_int32(x: np.ndarray) -> np.ndarray:
+    """The low 32 bits of x as a signed number, in int64."""
+    return np.asarray(x, np.int64).astype(np.int32).astype(np.int64)
+
+
+def fixed_point_multiply(x: np.ndarray, multiplier: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """TensorFlow Lite MultiplyByQuantizedMultiplier (double rounding) on int32 values."""
+    left = np.maximum(shift, 0).astype(np.int64)
+    right = np.maximum(np.negative(shift), 0).astype(np.int64)
+    return rounding_shift(high_mul(wrap_int32(np.asarray(x, np.int64) << left), multiplier), right)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """TensorFlow Lite's requantiser: one Q0.31 multiplier and one shift per output channel.
+
+    multiplier: int32 (channels,), shift: int32 (channels,), positive shifts left.
+    """
+
+    multiplier: np.ndarray
+    shift: np.ndarray
+
+    @staticmethod
+    def of(real: np.ndarray) -> FixedPoint:
+        """From real factors (float64, any shape, flattened)."""
+        pairs = [quantize_multiplier(float(r)) for r in np.ravel(real)]
+        return FixedPoint(
+            np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32)
+        )
+
+    def apply(self, acc: np.ndarray) -> np.ndarray:
+        """int32 accumulators (..., channels) to scaled int64 values, before the zero point."""
+        return fixed_point_multiply(acc, self.multiplier, self.shift)
+
+
+@dataclass(frozen=True, eq=False)
+class FloatScale:
+    """ONNX Runtime's requantiser: one float32 factor per output channel, rounded half to even."""
+
+    scale: np.ndarray
+
+    def apply(self, acc: np.ndarray) -> np.ndarray:
+        """int32 accumulators (..., channels) to scaled int64 values, before the zero point.
+
+        Values beyond +-2**20 are cut there: every output type clips long before.
+        """
+        product = np.asarray(acc).astype(np.float32) * self.scale.astype(np.float32)
+        return np.rint(np.clip(product, -(2.0**20), 2.0**20)).astype(np.int64)
+
+
+Requant = FixedPoint | FloatScale
+
+
+def requantize(
+    acc: np.ndarray, requant: Requant, zero_point: int, act_min: int, act_max: int
+) -> np.ndarray:
+    """int32 accumulators (..., channels) to int8: scale, add the zero point, clamp."""
+    return np.clip(requant.apply(acc) + zero_point, act_min, act_max).astype(np.int8)
