@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a layer is to the planner, the virtual MCU and the tests.
+
+A layer is computed row by row. Within a row it works in *ticks*: at one tick it first
+reads, then writes. `writes` gives the tick at which each output byte is written and `last_reads`
+the tick of the last read of each input byte, both counted over the whole layer with
+`ticks_per_row` ticks to a row; row and tick inside the row are the quotient and the remainder.
+These two arrays are all the planner needs to know: an output byte may replace an input byte when
+the byte's last read is not later than the write. lib/vmcu/kernels follows the same order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from ..graph import Graph, Node, Op, Tensor, Window
+
+OpT = TypeVar("OpT", bound=Op)
+NEVER = -1
+
+
+class Layer(ABC, Generic[OpT]):
+    """One node of a graph, bound to its tensors: meaning, cost and order of access."""
+
+    def __init__(self, graph: Graph, node: Node):
+        self.node = node
+        self.op: OpT = node.op
+        self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
+        self.out: Tensor = graph.tensors[node.outputs[0]]
+
+    @abstractmethod
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        """Output rows y0 .. y1-1 as int8 (y1 - y0, W, C).
+
+        data holds one int8 (H, W, C) array per input; only the rows `input_rows` names matter.
+        """
+
+    @abstractmethod
+    def input_rows(self, index: int, y: int) -> range:
+        """The rows of input `index` that output row y reads, cut to the image; step may be > 1."""
+
+    @abstractmethod
+    def last_reads(self, index: int) -> np.ndarray:
+        """Tick of the last read of each byte of input `index`, int64 (H, W, C); NEVER if unread."""
+
+    def writes(self) -> np.ndarray:
+        """Tick at which each output byte is written, int64 (H, W, C): byte by byte, ascending."""
+        return np.arange(self.out.bytes, dtype=np.int64).reshape(self.out.shape)
+
+    def clamp(self, values: np.ndarray) -> np.ndarray:
+        """Bounded by the fused activation, as int8."""
+        return np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
+
+    @property
+    def ticks_per_row(self) -> int:
+        return self.out.row_bytes
+
+    @property
+    def height(self) -> int:
+        """Rows of output, each computed by one call."""
+        return self.out.shape[0]
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the whole layer; taps in the padding count."""
+        return 0
+
+    @property
+    def weight_bytes(self) -> int:
+        """Constant bytes the layer reads, requantiser included."""
+        return 0
+
+
+def window_rows(window: Window, height: int, y: int) -> range:
+    """Input rows under output row y that lie inside the image."""
+    step = window.dilation[0]
+    first = window.first(0, y)
+    if first < 0:
+        first += -(first // step) * step
+    stop = min(window.first(0, y) + window.extent(0), height)
+    return range(first, stop, step)
+
+
+def last_users(window: Window, axis: int, in_size: int, out_size: int) -> np.ndarray:
+    """For every input index along `axis`, the last output index whose window covers it."""
+    last = np.full(in_size, NEVER, np.int64)
+    outs = np.arange(out_size, dtype=np.int64)
+    for tap in range(window.kernel[axis]):
+        at = outs * window.stride[axis] - window.pad[axis] + tap * window.dilation[axis]
+        inside = (at >= 0) & (at < in_size)
+        np.maximum.at(last, at[inside], outs[inside])
+    return last
+
+
+def window_last_reads(
+    window: Window, shape: tuple[int, int, int], out: Tensor, channel_tick: np.ndarray
+) -> np.ndarray:
+    """last_reads of a kernel that goes pixel by pixel, channel by channel, with one tick for each
+    output byte. channel_tick (C,): the last output channel that reads each input channel."""
+    height, width, _ = shape
+    y_last = last_users(window, 0, height, out.shape[0])[:, None, None]
+    x_last = last_users(window, 1, width, out.shape[1])[None, :, None]
+    ticks = y_last * out.row_bytes + x_last * out.shape[2] + channel_tick[None, None, :]
+    return np.where((y_last < 0) | (x_last < 0), NEVER, ticks)
+
+
+def gather(
+    data: np.ndarray, window: Window, out_width: int, y0: int, y1: int, fill: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The taps under output rows y0 .. y1-1.
+
+    Returns int64 (rows, W, kh, kw, C) with `fill` outside the image, and a bool mask
+    (rows, W, kh, kw) that is true inside.
+    """
+    taps_y = np.arange(window.kernel[0]) * window.dilation[0]
+    taps_x = np.arange(window.kernel[1]) * window.dilation[1]
+    ys = (np.arange(y0, y1) * window.stride[0] - window.pad[0])[:, None] + taps_y
+    xs = (np.arange(out_width) * window.stride[1] - window.pad[1])[:, None] + taps_x
+    in_y = (ys >= 0) & (ys < data.shape[0])
+    in_x = (xs >= 0) & (xs < data.shape[1])
+    inside = in_y[:, None, :, None] & in_x[None, :, None, :]
+    values = data[
+        np.clip(ys, 0, data.shape[0] - 1)[:, None, :, None],
+        np.clip(xs, 0, data.shape[1] - 1)[None, :, None, :],
+    ].astype(np.int64)
+    values[~inside] = fill
+    return values, inside
