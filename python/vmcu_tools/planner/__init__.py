@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planners: each is a function from a graph to a plan. None is trusted; the replay proves them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..errors import Problem, UserError
+from ..graph import Graph
+from ..machine.mcu import VirtualMcu
+from ..plan import Plan
+from . import single, tflm
+
+
+@dataclass(frozen=True)
+class Planner:
+    """`as_written`: plans the graph as the file has it, Pad and Reshape nodes included."""
+
+    name: str
+    plan: Callable[[Graph], Plan]
+    as_written: bool
+    summary: str
+
+
+PLANNERS = {
+    planner.name: planner
+    for planner in (
+        Planner("single", single.plan, False, "each layer's output overlaps its input"),
+        Planner("tflm", tflm.plan, True, "TensorFlow Lite Micro's greedy arena"),
+    )
+}
+DEFAULT = "single"
+
+
+def make_plan(planner: str, graph: Graph, ram: int | None = None) -> Plan:
+    """A proven plan.
+
+    Raises UserError if it needs more than `ram` bytes, PlanError if the planner is wrong.
+    """
+    start = time.perf_counter()
+    plan = PLANNERS[planner].plan(graph)
+    plan = replace(plan, solve_seconds=time.perf_counter() - start)
+    VirtualMcu(plan).prove()
+    if ram is not None and plan.pool_bytes > ram:
+        raise UserError(
+            Problem(
+                f"does not fit: planner '{planner}' needs {plan.pool_bytes} bytes of RAM, "
+                f"{ram} are allowed",
+                "allow more with --ram, try another --planner, or make the widest layers smaller",
+                graph.origin,
+            )
+        )
+    return plan

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a plan. `asdict` of a ModelReport is the JSON that `vmcu build --json` writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels import bind
+from ..plan import Placement, Plan
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """`pool_bytes`: bytes of the pool that hold something needed while the step runs."""
+
+    name: str
+    op: str
+    pool_bytes: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class TensorReport:
+    """`first` and `last`: the steps that write and last read it; -1 and the number of steps stand
+    for the caller."""
+
+    name: str
+    bytes: int
+    base: int
+    capacity_rows: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones."""
+
+    model: str
+    planner: str
+    pool_bytes: int
+    tables_bytes: int
+    weights_bytes: int
+    macs: int
+    macs_extra: int
+    solve_seconds: float
+    input_streamed: bool
+    steps: tuple[StepReport, ...]
+    tensors: tuple[TensorReport, ...]
+
+
+def occupied(placement: Placement, row_bytes: int, pool: int) -> np.ndarray:
+    """Which bytes of the pool a tensor's ring covers, bool (pool,)."""
+    covered = np.zeros(pool, bool)
+    for slot in range(placement.capacity):
+        start = placement.row(slot, pool)
+        covered[start : start + row_bytes] = True
+    return covered
+
+
+def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
+    """The figures of a plan whose tables have been emitted under `name`."""
+    graph = plan.graph
+    covers = {
+        tensor: occupied(placement, graph.tensors[tensor].row_bytes, plan.pool_bytes)
+        for tensor, placement in plan.placements.items()
+    }
+    steps = []
+    for number, step in enumerate(plan.steps):
+        live = np.zeros(plan.pool_bytes, bool)
+        live[step.scratch : step.scratch + step.scratch_bytes] = True
+        for tensor, placement in plan.placements.items():
+            if placement.first <= number <= placement.last:
+                live |= covers[tensor]
+        layer = bind(graph, step.node)
+        steps.append(StepReport(step.node.name, step.node.kind, int(live.sum()), layer.macs))
+    tensors = tuple(
+        TensorReport(p.tensor, graph.tensors[p.tensor].bytes, p.base, p.capacity, p.first, p.last)
+        for p in plan.placements.values()
+    )
+    return ModelReport(
+        model=name,
+        planner=plan.planner,
+        pool_bytes=plan.pool_bytes,
+        tables_bytes=tables_bytes,
+        weights_bytes=weights_bytes,
+        macs=sum(step.macs for step in steps),
+        macs_extra=plan.macs_extra,
+        solve_seconds=round(plan.solve_seconds, 3),
+        input_streamed=plan.input_streamed,
+        steps=tuple(steps),
+        tensors=tensors,
+    )

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ..verify import Check, Verification
+from .model import ModelReport
+
+
+def table(*columns: str, left: int = 2) -> Table:
+    """A plain table whose first `left` columns are text and the others numbers."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        grid.add_column(
+            column, justify="left" if number < left else "right", no_wrap=number >= left
+        )
+    return grid
+
+
+def print_report(report: ModelReport, console: Console) -> None:
+    """One line per step, then the totals."""
+    grid = table("step", "op", "pool bytes", "MACs")
+    for step in report.steps:
+        grid.add_row(step.name, step.op, f"{step.pool_bytes:,}", f"{step.macs:,}")
+    console.print(grid)
+    console.print(
+        f"{report.model}: pool {report.pool_bytes:,} bytes of RAM "
+        f"(planner {report.planner}, {report.solve_seconds:.2f} s, replayed without a fault), "
+        f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
+        f"{report.macs:,} MACs"
+    )
+
+
+def print_verification(outcome: Verification, console: Console) -> None:
+    """A line per tensor that differs, then one that says how it went."""
+    grid = table("tensor", "op", "differing", "of bytes", "largest", "allowed")
+    off = [check for check in (*outcome.checks, *outcome.target_checks) if check.differing]
+    for check in off:
+        grid.add_row(
+            check.tensor,
+            check.op,
+            f"{check.differing:,}",
+            f"{check.bytes:,}",
+            str(check.largest),
+            str(check.tolerance),
+        )
+    if off:
+        console.print(grid)
+    strict = [check for check in outcome.checks if check.tolerance == 0]
+    loose = [check for check in outcome.checks if check.tolerance > 0]
+    parts = [differing(strict, "tensors")]
+    if loose:
+        parts.append(differing(loose, "tensors, 1 step allowed"))
+    console.print(
+        f"{outcome.model} on {outcome.target}, {outcome.samples} inputs: "
+        f"oracle: {'; '.join(parts)}; "
+        f"this target against the meaning: {differing(outcome.target_checks, 'tensors')}: "
+        + ("[green]PASSED" if outcome.passed else "[red]FAILED"),
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+def differing(checks: Sequence[Check], what: str) -> str:
+    total = sum(check.differing for check in checks)
+    return f"{total:,} of {sum(c.bytes for c in checks):,} bytes differ ({len(checks)} {what})"
