@@ -1,0 +1,257 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief The kernels and the parameters that compiled models hand to them.
+ *
+ * A kernel computes one output row. Input and output may share bytes of the pool: the planner
+ * knows the order in which each kernel reads and writes, and that order, documented with each
+ * kernel, is part of its interface.
+ */
+
+#ifndef VMCU_KERNELS_H_
+#define VMCU_KERNELS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <vmcu/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @defgroup vmcu_kernels Kernels
+ * @{
+ */
+
+/** How an output pixel looks at its input. Padding below and right follows from the sizes. */
+struct vmcu_window {
+	uint16_t kernel_h;
+	uint16_t kernel_w;
+	uint16_t stride_h;
+	uint16_t stride_w;
+	uint16_t dilation_h;
+	uint16_t dilation_w;
+	int16_t pad_top;
+	int16_t pad_left;
+};
+
+/** A fixed-point factor for a whole tensor, see vmcu_fixed_scale(). */
+struct vmcu_factor {
+	int32_t multiplier;
+	int32_t shift;
+};
+
+/** One factor per output channel; which member counts is the entry point's choice. */
+union vmcu_factors {
+	struct {
+		const int32_t *multiplier;
+		const int8_t *shift;
+	} fixed;
+	const float *scale;
+};
+
+/** What layers with weights have in common. Padding takes part as @a input_zero. */
+struct vmcu_linear {
+	const int8_t *weights;
+	const int32_t *bias; /**< per output channel */
+	union vmcu_factors factors;
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/** Weights are ordered (output channel, kernel y, kernel x, input channel of the group). */
+struct vmcu_conv2d_params {
+	struct vmcu_linear linear;
+	struct vmcu_window window;
+	uint16_t groups;
+};
+
+/**
+ * @brief Convolution of any window and any number of groups.
+ *
+ * For each pixel, for each output channel, ascending: reads the taps, then writes the byte.
+ * @{
+ */
+void vmcu_conv2d_fixed(const struct vmcu_call *call);
+void vmcu_conv2d_float(const struct vmcu_call *call);
+/** @} */
+
+/**
+ * Weights are ordered (kernel y, kernel x, output channel); output channel c reads input channel
+ * c / multiplier.
+ */
+struct vmcu_depthwise_params {
+	struct vmcu_linear linear;
+	struct vmcu_window window;
+	uint16_t multiplier;
+};
+
+/**
+ * @brief Depthwise convolution.
+ *
+ * For each pixel, for each output channel, ascending: reads the taps, then writes the byte.
+ * @{
+ */
+void vmcu_depthwise_fixed(const struct vmcu_call *call);
+void vmcu_depthwise_float(const struct vmcu_call *call);
+/** @} */
+
+/** Weights are ordered (output channel, input channel). */
+struct vmcu_fully_connected_params {
+	struct vmcu_linear linear;
+};
+
+/**
+ * @brief Fully connected layer, applied to each pixel.
+ *
+ * For each pixel, for each output channel, ascending: reads the pixel, then writes the byte.
+ * @{
+ */
+void vmcu_fully_connected_fixed(const struct vmcu_call *call);
+void vmcu_fully_connected_float(const struct vmcu_call *call);
+/** @} */
+
+/** Both inputs are shifted left, brought to one scale, added and brought to the output's scale. */
+struct vmcu_add_params {
+	struct vmcu_factor a;
+	struct vmcu_factor b;
+	struct vmcu_factor output;
+	uint8_t left_shift;
+	int8_t a_zero;
+	int8_t b_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/** @brief Sum of two tensors. For each byte, ascending: reads both inputs, then writes. */
+void vmcu_add(const struct vmcu_call *call);
+
+/** Without @a rescale, input and output share scale and zero point. */
+struct vmcu_average_pool_params {
+	struct vmcu_window window;
+	struct vmcu_factor factor; /**< to the output's scale from 1/256 of the input's */
+	bool rescale;
+	bool count_padding;        /**< padding counts as taps that hold @a input_zero */
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Mean over a window.
+ *
+ * For each pixel, for each channel, ascending: reads the taps, then writes the byte.
+ */
+void vmcu_average_pool(const struct vmcu_call *call);
+
+struct vmcu_max_pool_params {
+	struct vmcu_window window;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Maximum over a window; padding never takes part.
+ *
+ * For each pixel, for each channel, ascending: reads the taps, then writes the byte.
+ */
+void vmcu_max_pool(const struct vmcu_call *call);
+
+/** Where the input sits in the output; whatever it leaves uncovered becomes @a value. */
+struct vmcu_pad_params {
+	int16_t top;
+	int16_t left;
+	int16_t before; /**< channels */
+	int8_t value;
+};
+
+/** @brief Constant padding. For each byte, ascending: reads the input byte if any, then writes. */
+void vmcu_pad(const struct vmcu_call *call);
+
+/**
+ * @brief The same bytes in rows of another length. No parameters.
+ *
+ * For each byte, ascending: reads, then writes.
+ */
+void vmcu_reshape(const struct vmcu_call *call);
+
+/** One input of a concatenation. */
+struct vmcu_concat_input {
+	struct vmcu_factor factor;
+	bool rescale; /**< false: bytes are copied */
+	int8_t zero;
+};
+
+enum vmcu_axis {
+	VMCU_AXIS_HEIGHT,
+	VMCU_AXIS_WIDTH,
+	VMCU_AXIS_CHANNELS,
+};
+
+struct vmcu_concat_params {
+	const struct vmcu_concat_input *inputs; /**< one for each input of the layer */
+	uint8_t axis;                           /**< enum vmcu_axis */
+	int8_t output_zero;
+};
+
+/**
+ * @brief Inputs one after the other along an axis.
+ *
+ * Output bytes ascending, each read right before it is written.
+ */
+void vmcu_concat(const struct vmcu_call *call);
+
+/** Without @a rescale the values stay and only the clamp applies. */
+struct vmcu_requantize_params {
+	struct vmcu_factor factor;
+	bool rescale;
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/** @brief Another scale, zero point or range. For each byte, ascending: reads, then writes. */
+void vmcu_requantize(const struct vmcu_call *call);
+
+/** Entries of a softmax table: every difference of two int8. */
+#define VMCU_SOFTMAX_ENTRIES 256
+
+/**
+ * @a exp is indexed by the pixel's maximum minus q. In Q0.31 for vmcu_softmax_tflite(), which
+ * needs nothing else; at most 2^23 for vmcu_softmax_onnx().
+ */
+struct vmcu_softmax_params {
+	const uint32_t *exp;
+	uint32_t gain;      /**< 1 / output scale with 16 fractional bits */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Softmax over the channels of each pixel.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ * @{
+ */
+void vmcu_softmax_tflite(const struct vmcu_call *call);
+void vmcu_softmax_onnx(const struct vmcu_call *call);
+/** @} */
+
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VMCU_KERNELS_H_ */

@@ -1,0 +1,130 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief What `vmcu build` emits for a model: const tables that the executor walks.
+ *
+ * Nothing here is written by hand for a model and nothing here is written at run time. A model is
+ * a list of stages; a stage is a run of layers worked row by row; a layer is a kernel, its
+ * parameters and the tensors it reads and writes; a tensor is a ring of rows in the pool.
+ */
+
+#ifndef VMCU_MODEL_H_
+#define VMCU_MODEL_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @defgroup vmcu_model Model tables
+ * @{
+ */
+
+/** The RAM that activations live in: a circle of @a size bytes starting at @a start. */
+struct vmcu_pool {
+	int8_t *start;
+	uint32_t size;
+};
+
+/**
+ * A tensor: @a height rows of @a width pixels of @a channels bytes, of which @a capacity rows
+ * exist at once. Row y lives at (base + (y % capacity) * stride) modulo the pool's size; the plan
+ * guarantees that no row is split by the pool's end.
+ */
+struct vmcu_tensor {
+	uint32_t base;
+	uint32_t stride;
+	uint16_t height;
+	uint16_t width;
+	uint16_t channels;
+	uint16_t capacity;
+};
+
+struct vmcu_layer;
+
+/** One output row to compute. */
+struct vmcu_call {
+	const struct vmcu_pool *pool;
+	const struct vmcu_tensor *tensors; /**< the model's table */
+	const struct vmcu_layer *layer;
+	int8_t *scratch;                   /**< the layer's scratch in the pool, word aligned */
+	uint16_t y;                        /**< the output row */
+};
+
+/** Computes one output row from the rows its window covers. */
+typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
+
+/** A layer. Indices refer to the model's tensor table. */
+struct vmcu_layer {
+	vmcu_kernel_t kernel;
+	const void *params;     /**< the kernel's own parameter struct, see kernels.h */
+	const uint16_t *inputs;
+	uint16_t input_count;
+	uint16_t output;
+	uint32_t scratch;       /**< byte offset in the pool */
+};
+
+/** A run of consecutive layers worked row by row. */
+struct vmcu_stage {
+	uint16_t first;
+	uint16_t count;
+};
+
+/** A graph input or output: real = scale * (q - zero_point). */
+struct vmcu_io {
+	const char *name;
+	float scale;
+	int8_t zero_point;
+	uint16_t tensor;
+};
+
+/** A compiled model. */
+struct vmcu_model {
+	const char *name;
+	uint32_t pool_bytes;
+	const struct vmcu_tensor *tensors;
+	const struct vmcu_layer *layers;
+	const struct vmcu_stage *stages;
+	const struct vmcu_io *inputs;
+	const struct vmcu_io *outputs;
+	uint16_t tensor_count;
+	uint16_t layer_count;
+	uint16_t stage_count;
+	uint8_t input_count;
+	uint8_t output_count;
+};
+
+/** Start of row @a y of tensor @a t. */
+static inline int8_t *vmcu_row(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
+			       uint32_t y)
+{
+	uint32_t slot = (y < t->capacity) ? y : y % t->capacity;
+	uint32_t at = t->base + slot * t->stride;
+
+	return pool->start + ((at < pool->size) ? at : at - pool->size);
+}
+
+/** Input @a i of the layer being run. */
+static inline const struct vmcu_tensor *vmcu_call_input(const struct vmcu_call *call, uint16_t i)
+{
+	return &call->tensors[call->layer->inputs[i]];
+}
+
+/** Output of the layer being run. */
+static inline const struct vmcu_tensor *vmcu_call_output(const struct vmcu_call *call)
+{
+	return &call->tensors[call->layer->output];
+}
+
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VMCU_MODEL_H_ */

@@ -1,0 +1,194 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief From an int32 accumulator to an int8 output, to the bit.
+ *
+ * The same arithmetic in numpy is python/vmcu_tools/quant.py. Two requantisers exist because the
+ * runtimes that models are written for disagree: TensorFlow Lite works in fixed point, ONNX
+ * Runtime in float32. Both give the same bytes on every core. Right shifts of negative numbers
+ * are arithmetic on every compiler that targets the cores this runs on.
+ */
+
+#ifndef VMCU_REQUANT_H_
+#define VMCU_REQUANT_H_
+
+#include <float.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @defgroup vmcu_requant Requantisation
+ * @{
+ */
+
+/** Float requantised values are cut here: every output type clips long before. */
+#define VMCU_SCALE_LIMIT 1048576
+
+/*
+ * The float path wants one float32 product, rounded once. Without single precision hardware, with
+ * excess precision (x87) or with -ffast-math a float expression does not promise that, so those
+ * builds take the integer path, which gives the same bytes.
+ */
+#if defined(__FAST_MATH__) || (FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16) ||                   \
+	(defined(__arm__) && !(defined(__ARM_FP) && (__ARM_FP & 4)))
+#define VMCU_FLOAT_SCALE 0
+#else
+#define VMCU_FLOAT_SCALE 1
+#endif
+
+/** Saturating rounding doubling high multiplication: a * b / 2^31 to nearest, ties upwards. */
+static inline int32_t vmcu_high_mul(int32_t a, int32_t b)
+{
+	if (a == INT32_MIN && b == INT32_MIN) {
+		return INT32_MAX;
+	}
+	return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
+}
+
+/** x / 2^exponent to nearest, ties away from zero; @a exponent is 0 to 31. */
+static inline int32_t vmcu_rounding_shift(int32_t x, int32_t exponent)
+{
+	const int32_t mask = (int32_t)(((uint32_t)1 << exponent) - 1U);
+	const int32_t threshold = (mask >> 1) + ((x < 0) ? 1 : 0);
+
+	return (x >> exponent) + (((x & mask) > threshold) ? 1 : 0);
+}
+
+/** x << shift with the bits beyond 32 lost. */
+static inline int32_t vmcu_wrapping_shift(int32_t x, int32_t shift)
+{
+	return (int32_t)((uint32_t)x << shift);
+}
+
+/** Scales by a Q0.31 multiplier and a power of two; a positive @a shift is to the left. */
+static inline int32_t vmcu_fixed_scale(int32_t x, int32_t multiplier, int32_t shift)
+{
+	if (shift >= 0) {
+		return vmcu_high_mul(vmcu_wrapping_shift(x, shift), multiplier);
+	}
+	return vmcu_rounding_shift(vmcu_high_mul(x, multiplier), -shift);
+}
+
+/** x / 2^drop to nearest, ties to even; @a drop is 1 to 63. */
+static inline uint32_t vmcu_half_even(uint64_t x, int32_t drop)
+{
+	const uint64_t odd = (x >> drop) & 1U;
+
+	return (uint32_t)((x + (((uint64_t)1 << (drop - 1)) - 1U) + odd) >> drop);
+}
+
+/**
+ * vmcu_float_scale() in integers. A float32 is 24 bits times a power of two, so both of its
+ * roundings, of @a acc and of the product, are roundings to 24 bits.
+ */
+static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
+{
+	const union {
+		float value;
+		uint32_t bits;
+	} factor = {scale};
+	const int32_t biased = (int32_t)((factor.bits >> 23) & 0xffU);
+	uint64_t magnitude = (acc < 0) ? 0U - (uint32_t)acc : (uint32_t)acc;
+	int32_t exponent = biased - 150;
+	int32_t drop;
+
+	/* A subnormal factor scales all of int32 to less than a half. */
+	if (acc == 0 || biased == 0) {
+		return 0;
+	}
+	drop = 8 - __builtin_clz((uint32_t)magnitude);
+	if (drop > 0) {
+		magnitude = vmcu_half_even(magnitude, drop);
+		exponent += drop;
+	}
+	magnitude *= (factor.bits & 0x7fffffU) | 0x800000U;
+	drop = 40 - __builtin_clzll(magnitude);
+	if (drop > 0) {
+		magnitude = vmcu_half_even(magnitude, drop);
+		exponent += drop;
+	}
+	/* Now 2^23 <= magnitude <= 2^24. */
+	if (exponent >= 0) {
+		magnitude = VMCU_SCALE_LIMIT;
+	} else if (exponent < -24) {
+		magnitude = 0;
+	} else {
+		magnitude = vmcu_half_even(magnitude, -exponent);
+		if (magnitude > VMCU_SCALE_LIMIT) {
+			magnitude = VMCU_SCALE_LIMIT;
+		}
+	}
+	return ((acc < 0) != ((factor.bits >> 31) != 0U)) ? -(int32_t)magnitude
+							  : (int32_t)magnitude;
+}
+
+#if VMCU_FLOAT_SCALE
+/** vmcu_float_scale() on hardware that rounds a float32 product once, to nearest even. */
+static inline int32_t vmcu_float_scale_hard(int32_t acc, float scale)
+{
+	float product = (float)acc * scale;
+	union {
+		float value;
+		int32_t bits;
+	} rounded;
+
+	/*
+	 * Builds say -ffp-contract=off; should one forget, the compiler must still not see that
+	 * the product is added to something, or it makes one fused operation of both.
+	 */
+#if defined(__arm__)
+	__asm__("" : "+t"(product));
+#elif defined(__aarch64__)
+	__asm__("" : "+w"(product));
+#elif defined(__x86_64__)
+	__asm__("" : "+x"(product));
+#else
+	*(volatile float *)&product = product;
+#endif
+	if (product > (float)VMCU_SCALE_LIMIT) {
+		product = (float)VMCU_SCALE_LIMIT;
+	}
+	if (product < -(float)VMCU_SCALE_LIMIT) {
+		product = -(float)VMCU_SCALE_LIMIT;
+	}
+	/* 1.5 * 2^23: the sum's last bit weighs one, so the addition rounds to an integer. */
+	rounded.value = product + 12582912.0f;
+	return rounded.bits - 0x4b400000;
+}
+#endif
+
+/** float32(acc) * scale as a float32 product, cut at VMCU_SCALE_LIMIT, rounded half to even. */
+static inline int32_t vmcu_float_scale(int32_t acc, float scale)
+{
+#if VMCU_FLOAT_SCALE
+	return vmcu_float_scale_hard(acc, scale);
+#else
+	return vmcu_float_scale_soft(acc, scale);
+#endif
+}
+
+/** x + zero_point within low to high, without overflow for any @a x. */
+static inline int8_t vmcu_saturate(int32_t x, int32_t zero_point, int32_t low, int32_t high)
+{
+	if (x < low - zero_point) {
+		return (int8_t)low;
+	}
+	if (x > high - zero_point) {
+		return (int8_t)high;
+	}
+	return (int8_t)(x + zero_point);
+}
+
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VMCU_REQUANT_H_ */

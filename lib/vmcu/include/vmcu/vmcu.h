@@ -1,0 +1,95 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief The inference call.
+ */
+
+#ifndef VMCU_VMCU_H_
+#define VMCU_VMCU_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vmcu/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @defgroup vmcu Inference
+ * @{
+ */
+
+/** A pool must start at a multiple of this many bytes. */
+#define VMCU_POOL_ALIGN 8
+
+/**
+ * Pool bytes of the model called @a name, an integer constant: VMCU_MODEL_POOL_BYTES(kws). Needs
+ * the model's header.
+ */
+#define VMCU_MODEL_POOL_BYTES(name) vmcu_pool_bytes_of_##name
+
+/**
+ * A model together with the pool it runs in. The caller owns it; two contexts share nothing but
+ * const tables, so they may be used from two threads at once.
+ */
+struct vmcu_context {
+	const struct vmcu_model *model;
+	struct vmcu_pool pool;
+};
+
+/**
+ * @brief Binds a model to a pool.
+ *
+ * @param ctx   Context to set up.
+ * @param model Tables from `vmcu build`.
+ * @param pool  At least model->pool_bytes bytes, aligned to VMCU_POOL_ALIGN. Need not be cleared.
+ * @param size  Bytes at @a pool. More than the model needs is allowed and left alone.
+ *
+ * @retval 0       Ready.
+ * @retval -EINVAL A pointer is NULL or the pool is misaligned.
+ * @retval -ENOMEM The pool is too small.
+ */
+int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size);
+
+/**
+ * @brief Where to write input @a index before vmcu_invoke().
+ *
+ * int8, rows of pixels of channels (NHWC), vmcu_input_size() bytes. vmcu_invoke() overwrites them.
+ *
+ * @return NULL if there is no such input.
+ */
+int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
+
+/** @brief Bytes of input @a index, 0 if there is none. */
+size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
+
+/**
+ * @brief Runs the model once.
+ *
+ * @retval 0       The outputs are ready.
+ * @retval -EINVAL @a ctx is NULL or was not set up.
+ */
+int vmcu_invoke(struct vmcu_context *ctx);
+
+/**
+ * @brief Where output @a index is after vmcu_invoke(), until inputs are written again.
+ *
+ * @return NULL if there is no such output.
+ */
+const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index);
+
+/** @brief Bytes of output @a index, 0 if there is none. */
+size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index);
+
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VMCU_VMCU_H_ */

@@ -1,0 +1,85 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <vmcu/kernels.h>
+#include <vmcu/requant.h>
+
+/** Moves @a bytes bytes of input @a i ascending, bringing them to the output's scale. */
+static void concat_run(const struct vmcu_concat_params *p, uint16_t i, const int8_t *src,
+		       int8_t *dst, int32_t bytes)
+{
+	const struct vmcu_concat_input input = p->inputs[i];
+
+	for (int32_t k = 0; k < bytes; k++) {
+		dst[k] = input.rescale ? vmcu_saturate(vmcu_fixed_scale(src[k] - input.zero,
+									input.factor.multiplier,
+									input.factor.shift),
+						       p->output_zero, INT8_MIN, INT8_MAX)
+				       : src[k];
+	}
+}
+
+/** Output rows come from one input each. */
+static void concat_height(const struct vmcu_call *call, int8_t *dst)
+{
+	uint16_t i = 0;
+	uint32_t y = call->y;
+
+	while (y >= vmcu_call_input(call, i)->height) {
+		y -= vmcu_call_input(call, i)->height;
+		i++;
+	}
+
+	const struct vmcu_tensor *in = vmcu_call_input(call, i);
+
+	concat_run(call->layer->params, i, vmcu_row(call->pool, in, y), dst,
+		   in->width * in->channels);
+}
+
+/** Output rows are the inputs' rows end to end. */
+static void concat_width(const struct vmcu_call *call, int8_t *dst)
+{
+	for (uint16_t i = 0; i < call->layer->input_count; i++) {
+		const struct vmcu_tensor *in = vmcu_call_input(call, i);
+		const int32_t bytes = in->width * in->channels;
+
+		concat_run(call->layer->params, i, vmcu_row(call->pool, in, call->y), dst, bytes);
+		dst += bytes;
+	}
+}
+
+/** Output pixels are the inputs' pixels end to end. */
+static void concat_channels(const struct vmcu_call *call, int8_t *dst)
+{
+	const int32_t width = vmcu_call_output(call)->width;
+
+	for (int32_t x = 0; x < width; x++) {
+		for (uint16_t i = 0; i < call->layer->input_count; i++) {
+			const struct vmcu_tensor *in = vmcu_call_input(call, i);
+			const int8_t *row = vmcu_row(call->pool, in, call->y);
+
+			concat_run(call->layer->params, i, row + x * in->channels, dst,
+				   in->channels);
+			dst += in->channels;
+		}
+	}
+}
+
+void vmcu_concat(const struct vmcu_call *call)
+{
+	const struct vmcu_concat_params *p = call->layer->params;
+	int8_t *dst = vmcu_row(call->pool, vmcu_call_output(call), call->y);
+
+	switch (p->axis) {
+	case VMCU_AXIS_HEIGHT:
+		concat_height(call, dst);
+		break;
+	case VMCU_AXIS_WIDTH:
+		concat_width(call, dst);
+		break;
+	default:
+		concat_channels(call, dst);
+		break;
+	}
+}

@@ -1,0 +1,119 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <vmcu/kernels.h>
+#include <vmcu/requant.h>
+
+/** Bits before the binary point of the sum of exponentials. */
+#define SUM_INTEGER_BITS 12
+
+/** One pixel: writes every channel of @a dst from @a src. */
+typedef void (*softmax_pixel_t)(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
+				int32_t channels);
+
+static int32_t maximum(const int8_t *src, int32_t channels)
+{
+	int32_t result = INT8_MIN;
+
+	for (int32_t c = 0; c < channels; c++) {
+		if (src[c] > result) {
+			result = src[c];
+		}
+	}
+	return result;
+}
+
+/** x << shift, cut to the range of int32. */
+static int32_t saturating_shift(int32_t x, int32_t shift)
+{
+	const int32_t limit = INT32_MAX >> shift;
+
+	if (x > limit) {
+		return INT32_MAX;
+	}
+	if (x < -limit - 1) {
+		return INT32_MIN;
+	}
+	return vmcu_wrapping_shift(x, shift);
+}
+
+/** 1 / (1 + fraction) in Q0.31, as gemmlowp computes it: three Newton steps in Q2.29. */
+static int32_t reciprocal(int32_t fraction)
+{
+	const int32_t half_denominator = (int32_t)(((uint32_t)fraction >> 1) + (UINT32_C(1) << 30));
+	int32_t estimate = 1515870810 + vmcu_high_mul(half_denominator, -1010580540);
+
+	for (int i = 0; i < 3; i++) {
+		const int32_t error = (1 << 29) - vmcu_high_mul(half_denominator, estimate);
+
+		estimate += saturating_shift(vmcu_high_mul(estimate, error), 2);
+	}
+	return saturating_shift(estimate, 1);
+}
+
+static void tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
+			 int32_t channels)
+{
+	const int32_t top = maximum(src, channels);
+	uint32_t sum = 0;
+	int32_t headroom;
+	int32_t scale;
+	int32_t exponent;
+
+	for (int32_t c = 0; c < channels; c++) {
+		sum += (uint32_t)vmcu_rounding_shift((int32_t)p->exp[top - src[c]],
+						     SUM_INTEGER_BITS);
+	}
+	headroom = __builtin_clz(sum);
+	scale = reciprocal((int32_t)((sum << headroom) - (UINT32_C(1) << 31)));
+	exponent = SUM_INTEGER_BITS - headroom + 23;
+
+	for (int32_t c = 0; c < channels; c++) {
+		const int32_t share = vmcu_high_mul(scale, (int32_t)p->exp[top - src[c]]);
+
+		/* A shift beyond 31 bits leaves nothing of a share below one. */
+		dst[c] = vmcu_saturate((exponent > 31) ? 0 : vmcu_rounding_shift(share, exponent),
+				       p->output_zero, p->act_min, p->act_max);
+	}
+}
+
+static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
+		       int32_t channels)
+{
+	const int32_t top = maximum(src, channels);
+	uint64_t sum = 0;
+
+	for (int32_t c = 0; c < channels; c++) {
+		sum += p->exp[top - src[c]];
+	}
+	for (int32_t c = 0; c < channels; c++) {
+		const uint64_t share = (uint64_t)p->exp[top - src[c]] * p->gain;
+
+		dst[c] = vmcu_saturate((int32_t)((2U * share + (sum << 16)) / (sum << 17)),
+				       p->output_zero, p->act_min, p->act_max);
+	}
+}
+
+static void softmax_row(const struct vmcu_call *call, softmax_pixel_t pixel)
+{
+	const struct vmcu_tensor *out = vmcu_call_output(call);
+	const int8_t *src = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
+	int8_t *dst = vmcu_row(call->pool, out, call->y);
+
+	for (int32_t x = 0; x < out->width; x++) {
+		pixel(call->layer->params, src, dst, out->channels);
+		src += out->channels;
+		dst += out->channels;
+	}
+}
+
+void vmcu_softmax_tflite(const struct vmcu_call *call)
+{
+	softmax_row(call, tflite_pixel);
+}
+
+void vmcu_softmax_onnx(const struct vmcu_call *call)
+{
+	softmax_row(call, onnx_pixel);
+}

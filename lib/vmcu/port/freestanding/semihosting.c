@@ -1,0 +1,84 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <stdint.h>
+
+#include "semihosting.h"
+
+/* Operations and codes: "Semihosting for AArch32 and AArch64", Arm. */
+#define SYS_OPEN          0x01
+#define SYS_CLOSE         0x02
+#define SYS_WRITE0        0x04
+#define SYS_WRITE         0x05
+#define SYS_READ          0x06
+#define SYS_EXIT_EXTENDED 0x20
+
+#define OPEN_READ_BINARY  1U
+#define OPEN_WRITE_BINARY 5U
+
+#define STOPPED_APPLICATION_EXIT 0x20026U
+
+static int semihosting(int operation, const void *argument)
+{
+	register int r0 __asm__("r0") = operation;
+	register const void *r1 __asm__("r1") = argument;
+
+	__asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+	return r0;
+}
+
+static size_t length(const char *text)
+{
+	size_t n = 0;
+
+	while (text[n] != '\0') {
+		n++;
+	}
+	return n;
+}
+
+int vmcu_semihosting_open(const char *path, bool write)
+{
+	const uintptr_t block[] = {(uintptr_t)path, write ? OPEN_WRITE_BINARY : OPEN_READ_BINARY,
+				   length(path)};
+
+	return semihosting(SYS_OPEN, block);
+}
+
+size_t vmcu_semihosting_read(int handle, void *data, size_t size)
+{
+	const uintptr_t block[] = {(uintptr_t)handle, (uintptr_t)data, size};
+	const int missing = semihosting(SYS_READ, block);
+
+	return (missing < 0) ? 0U : size - (size_t)missing;
+}
+
+size_t vmcu_semihosting_write(int handle, const void *data, size_t size)
+{
+	const uintptr_t block[] = {(uintptr_t)handle, (uintptr_t)data, size};
+	const int missing = semihosting(SYS_WRITE, block);
+
+	return (missing < 0) ? 0U : size - (size_t)missing;
+}
+
+void vmcu_semihosting_close(int handle)
+{
+	const uintptr_t block[] = {(uintptr_t)handle};
+
+	(void)semihosting(SYS_CLOSE, block);
+}
+
+void vmcu_semihosting_print(const char *text)
+{
+	(void)semihosting(SYS_WRITE0, text);
+}
+
+void vmcu_semihosting_exit(int code)
+{
+	const uintptr_t block[] = {STOPPED_APPLICATION_EXIT, (uintptr_t)code};
+
+	for (;;) {
+		(void)semihosting(SYS_EXIT_EXTENDED, block);
+	}
+}

@@ -1,0 +1,63 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief From reset to main() on a Cortex-M without an operating system.
+ */
+
+#include <stdint.h>
+
+#include "semihosting.h"
+
+#define CPACR             (*(volatile uint32_t *)0xe000ed88U)
+#define CPACR_FPU_ENABLED (0xfU << 20)
+
+#define EXIT_FAULT 125
+
+/* From linker.ld. */
+extern const uint32_t vmcu_data_load[];
+extern uint32_t vmcu_data_start[];
+extern uint32_t vmcu_data_end[];
+extern uint32_t vmcu_bss_start[];
+extern uint32_t vmcu_bss_end[];
+extern uint32_t vmcu_stack_top[];
+
+int main(void);
+
+void vmcu_reset(void) __attribute__((noreturn));
+
+static void fault(void)
+{
+	vmcu_semihosting_print("fault\n");
+	vmcu_semihosting_exit(EXIT_FAULT);
+}
+
+void vmcu_reset(void)
+{
+	const uint32_t *from = vmcu_data_load;
+
+#if defined(__ARM_FP)
+	CPACR |= CPACR_FPU_ENABLED;
+	__asm__ volatile("dsb\n\tisb" ::: "memory");
+#endif
+	for (uint32_t *to = vmcu_data_start; to < vmcu_data_end; to++) {
+		*to = *from++;
+	}
+	for (uint32_t *to = vmcu_bss_start; to < vmcu_bss_end; to++) {
+		*to = 0;
+	}
+	vmcu_semihosting_exit(main());
+}
+
+/** Stack pointer, reset, then NMI and the four faults; nothing else is ever enabled. */
+__attribute__((section(".vectors"), used)) static const uintptr_t vectors[] = {
+	(uintptr_t)vmcu_stack_top,
+	(uintptr_t)vmcu_reset,
+	(uintptr_t)fault,
+	(uintptr_t)fault,
+	(uintptr_t)fault,
+	(uintptr_t)fault,
+	(uintptr_t)fault,
+};
