@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a plan to C: const tables that the executor in lib/vmcu walks."""
+
+from .model import Emitted, emit
+from .output import write
+
+__all__ = ["Emitted", "emit", "write"]

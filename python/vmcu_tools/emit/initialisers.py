@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C text of constants: arrays, struct initialisers, and the pool that emits equal arrays once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .params import STRUCT_BYTES, Array, Struct, StructArray, Value
+
+# C type and values per line; the widest value of each type then stays within 100 columns.
+LAYOUT = {
+    "int8": ("int8_t", 15),
+    "int32": ("int32_t", 7),
+    "uint32": ("uint32_t", 7),
+    "float32": ("float", 4),
+}
+
+
+def float_literal(value: float) -> str:
+    """A float32 to the bit, in C99's hexadecimal notation."""
+    sign, rest = ("-", value.hex()[1:]) if value < 0 else ("", value.hex())
+    mantissa, exponent = rest.split("p")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{sign}{mantissa}p{exponent}f"
+
+
+def literals(values: np.ndarray) -> list[str]:
+    flat = values.ravel().tolist()
+    if values.dtype == np.float32:
+        return [float_literal(v) for v in flat]
+    if values.dtype == np.uint32:
+        return [f"{v}U" for v in flat]
+    # 2147483648 is no int, so its negative is no int32_t literal.
+    return ["INT32_MIN" if v == -(2**31) else str(v) for v in flat]
+
+
+def array_lines(values: np.ndarray) -> list[str]:
+    """The lines between an array's braces, without indentation."""
+    per_line = LAYOUT[values.dtype.name][1]
+    texts = literals(values)
+    return [", ".join(texts[i : i + per_line]) + "," for i in range(0, len(texts), per_line)]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One const object at file scope: `head` up to the equals sign, then the lines in braces."""
+
+    head: str
+    lines: tuple[str, ...]
+
+
+@dataclass
+class Constants:
+    """All const objects of a model, in the order in which they are first needed."""
+
+    prefix: str
+    definitions: list[Definition] = field(default_factory=list)
+    weights_bytes: int = 0
+    tables_bytes: int = 0
+    _names: dict[tuple[str, bytes], str] = field(default_factory=dict)
+
+    def array(self, label: str, array: Array) -> str:
+        """The name of an array with these values, defined now unless an equal one exists."""
+        key = (array.values.dtype.name, array.values.tobytes())
+        if key not in self._names:
+            name = f"{self.prefix}_{label}_{array.role}"
+            c_type = LAYOUT[array.values.dtype.name][0]
+            # Kernels may fetch weights by words.
+            aligned = " __attribute__((aligned(4)))" if array.values.dtype == np.int8 else ""
+            head = f"static const {c_type} {name}[{array.values.size}]{aligned}"
+            self.definitions.append(Definition(head, tuple(array_lines(array.values))))
+            self.weights_bytes += array.values.nbytes
+            self._names[key] = name
+        return self._names[key]
+
+    def struct(self, label: str, struct: Struct) -> str:
+        """Defines a struct and returns its name."""
+        lines = self._fields(label, struct)
+        name = f"{self.prefix}_{label}"
+        self.definitions.append(Definition(f"static const struct {struct.type} {name}", lines))
+        self.tables_bytes += STRUCT_BYTES[struct.type]
+        return name
+
+    def _struct_array(self, label: str, array: StructArray) -> str:
+        name = f"{self.prefix}_{label}_{array.role}"
+        c_type = array.items[0].type
+        lines: list[str] = []
+        for item in array.items:
+            lines += ["{", *(f"\t{line}" for line in self._fields(label, item)), "},"]
+        self.definitions.append(Definition(f"static const struct {c_type} {name}[]", tuple(lines)))
+        self.tables_bytes += STRUCT_BYTES[c_type] * len(array.items)
+        return name
+
+    def _fields(self, label: str, struct: Struct) -> tuple[str, ...]:
+        lines: list[str] = []
+        for name, value in struct.fields.items():
+            if isinstance(value, Struct):
+                inner = (f"\t{line}" for line in self._fields(label, value))
+                lines += [f".{name} = {{", *inner, "},"]
+            else:
+                lines.append(f".{name} = {self._scalar(label, value)},")
+        return tuple(lines)
+
+    def _scalar(self, label: str, value: Value) -> str:
+        if isinstance(value, Array):
+            return self.array(label, value)
+        if isinstance(value, StructArray):
+            return self._struct_array(label, value)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return str(value)

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One plan to one pair of C files.
+
+`_check` makes sure that the tables can express the plan; the rest gathers plain values for the
+two templates, which hold all of the C text that is not a constant's digits.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+import numpy as np
+
+from ..errors import PlanError, Problem, UserError
+from ..graph import Port
+from ..plan import Plan, Step
+from .initialisers import Constants
+from .params import STRUCT_BYTES, kernel_of
+
+UINT16_MAX = 2**16 - 1
+UINT8_MAX = 2**8 - 1
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """C files by name. `weights_bytes` counts arrays (weights, biases, factors, softmax tables),
+    `tables_bytes` everything else that a model keeps in flash on a 32-bit core."""
+
+    files: dict[str, str]
+    weights_bytes: int
+    tables_bytes: int
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """One entry of the layer table."""
+
+    comment: str
+    kernel: str
+    params: str
+    first_input: int
+    input_count: int
+    output: int
+    scratch: int
+
+
+@dataclass(frozen=True)
+class TensorRow:
+    comment: str
+    base: int
+    stride: int
+    height: int
+    width: int
+    channels: int
+    capacity: int
+
+
+@dataclass(frozen=True)
+class IoRow:
+    """A graph input or output; `macro` is the stem of its macros in the header."""
+
+    macro: str
+    name: str
+    scale: str
+    zero_point: int
+    tensor: int
+    height: int
+    width: int
+    channels: int
+    bytes: int
+
+
+def emit(plan: Plan, name: str) -> Emitted:
+    """`<name>.c` and `<name>.h` of a plan, and what they will occupy in flash."""
+    _check_name(name)
+    _check(plan)
+    return _Emitter(plan, name).run()
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
+        raise UserError(
+            Problem(f"'{name}' cannot begin the names of C objects", "choose letters, digits and _")
+        )
+
+
+def _check(plan: Plan) -> None:
+    """Raises UserError for what tables cannot hold and PlanError for what the executor cannot."""
+    graph = plan.graph
+    for name in plan.placements:
+        tensor = graph.tensors[name]
+        if max(tensor.shape) > UINT16_MAX:
+            raise UserError(
+                Problem(
+                    f"tensor '{name}' has shape {tensor.shape}, the most along one axis is "
+                    f"{UINT16_MAX}",
+                    "reshape it or make it smaller",
+                    graph.origin,
+                )
+            )
+    if max(len(graph.inputs), len(graph.outputs)) > UINT8_MAX:
+        raise UserError(Problem(f"more than {UINT8_MAX} inputs or outputs", file=graph.origin))
+    if max(len(plan.placements), len(plan.steps)) > UINT16_MAX:
+        raise UserError(Problem(f"more than {UINT16_MAX} tensors or layers", file=graph.origin))
+    if any(len(stage) != 1 for stage in plan.stages):
+        raise PlanError("a stage of several layers has no executor yet")
+    for name, placement in plan.placements.items():
+        if (placement.capacity - 1) * placement.stride >= plan.pool_bytes:
+            raise PlanError(f"the ring of tensor '{name}' goes around the pool more than once")
+    for port in (*graph.inputs, *graph.outputs):
+        _check_whole(plan, port)
+
+
+def _check_whole(plan: Plan, port: Port) -> None:
+    """Callers address inputs and outputs as one array."""
+    tensor = plan.graph.tensors[port.tensor]
+    placement = plan.placements[port.tensor]
+    start = placement.base % plan.pool_bytes
+    if (
+        placement.capacity < tensor.shape[0]
+        or (placement.stride != tensor.row_bytes and tensor.shape[0] > 1)
+        or start + tensor.bytes > plan.pool_bytes
+    ):
+        raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
+
+
+def _comment(text: str) -> str:
+    """Text from a model file that cannot end a comment, nor continue its line."""
+    return re.sub(r"[^ -~]|\*/|/\*|\\|\?", "_", text)
+
+
+def _string(text: str) -> str:
+    """A C string literal; octal escapes end after three digits whatever follows."""
+    return "".join(
+        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"
+        for b in text.encode("utf-8")
+    )
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
+
+
+class _Emitter:
+    def __init__(self, plan: Plan, name: str):
+        self.plan = plan
+        self.graph = plan.graph
+        self.name = name
+        self.constants = Constants(name)
+        self.index = {tensor: number for number, tensor in enumerate(plan.placements)}
+        self.inputs: list[int] = []
+
+    def run(self) -> Emitted:
+        layers = [self._layer(number, step) for number, step in enumerate(self.plan.steps)]
+        values = {
+            "name": self.name,
+            "upper": self.name.upper(),
+            "origin": _comment(Path(self.graph.origin).name),
+            "planner": self.plan.planner,
+            "pool_bytes": self.plan.pool_bytes,
+            "definitions": self.constants.definitions,
+            "tensors": [self._tensor(tensor) for tensor in self.index],
+            "layer_inputs": self._layer_inputs(),
+            "layers": layers,
+            "stages": self._stages(),
+            "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
+            "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
+        }
+        templates = _environment()
+        files = {
+            f"{self.name}.{suffix}": templates.get_template(f"model.{suffix}.j2").render(values)
+            for suffix in ("c", "h")
+        }
+        return Emitted(files, self.constants.weights_bytes, self._tables_bytes())
+
+    def _layer(self, number: int, step: Step) -> LayerRow:
+        node = step.node
+        kernel = kernel_of(self.graph, node)
+        params = "NULL"
+        if kernel.params is not None:
+            short = kernel.params.type.removeprefix("vmcu_").removesuffix("_params")
+            params = "&" + self.constants.struct(f"{number:02d}_{short}", kernel.params)
+        shapes = " + ".join(_shape(self.graph.tensors[name].shape) for name in node.inputs)
+        first_input = len(self.inputs)
+        self.inputs += [self.index[name] for name in node.inputs]
+        return LayerRow(
+            comment=f"{number:02d} {node.kind} {_comment(node.name)}: {shapes} -> "
+            f"{_shape(self.graph.tensors[node.outputs[0]].shape)}",
+            kernel=kernel.symbol,
+            params=params,
+            first_input=first_input,
+            input_count=len(node.inputs),
+            output=self.index[node.outputs[0]],
+            scratch=step.scratch,
+        )
+
+    def _layer_inputs(self) -> list[str]:
+        return [
+            ", ".join(map(str, self.inputs[i : i + 12])) + ","
+            for i in range(0, len(self.inputs), 12)
+        ]
+
+    def _tensor(self, name: str) -> TensorRow:
+        placement = self.plan.placements[name]
+        height, width, channels = self.graph.tensors[name].shape
+        return TensorRow(
+            comment=f"{self.index[name]} {_comment(name)}",
+            base=placement.base % self.plan.pool_bytes,
+            stride=placement.stride,
+            height=height,
+            width=width,
+            channels=channels,
+            capacity=placement.capacity,
+        )
+
+    def _stages(self) -> list[tuple[int, int]]:
+        """First layer and number of layers of each stage."""
+        starts = np.cumsum([0, *(len(stage) for stage in self.plan.stages)]).tolist()
+        return [(start, len(stage)) for start, stage in zip(starts, self.plan.stages, strict=False)]
+
+    def _io(self, label: str, port: Port) -> IoRow:
+        tensor = self.graph.tensors[port.tensor]
+        height, width, channels = tensor.shape
+        return IoRow(
+            macro=f"VMCU_MODEL_{self.name.upper()}_{label}",
+            name=_string(port.name),
+            # The shortest digits that read back as the same float32.
+            scale=f"{np.float32(tensor.scale)}f",
+            zero_point=tensor.zero_point,
+            tensor=self.index[port.tensor],
+            height=height,
+            width=width,
+            channels=channels,
+            bytes=tensor.bytes,
+        )
+
+    def _tables_bytes(self) -> int:
+        ports = (*self.graph.inputs, *self.graph.outputs)
+        names = [self.name, *(port.name for port in ports)]
+        return (
+            self.constants.tables_bytes
+            + STRUCT_BYTES["vmcu_model"]
+            + STRUCT_BYTES["vmcu_tensor"] * len(self.index)
+            + STRUCT_BYTES["vmcu_layer"] * len(self.plan.steps)
+            + STRUCT_BYTES["vmcu_stage"] * len(self.plan.stages)
+            + STRUCT_BYTES["vmcu_io"] * len(ports)
+            + 2 * len(self.inputs)
+            + sum(len(name.encode("utf-8")) + 1 for name in names)
+        )
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(__name__.rpartition(".")[0]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

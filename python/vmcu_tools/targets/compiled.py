@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets that a C compiler makes an image for: build it, run it, read it back.
+
+The image is image/main.c with the runtime and one model. It reads all samples from one file and
+writes all outputs to another, both in its working directory, so that a run is one process
+whatever the number of samples.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .. import paths
+from ..emit import emit, write
+from ..errors import Problem, UserError
+from ..plan import Plan
+from .base import TargetError
+
+IMAGE = Path(__file__).parent / "image"
+INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
+MODEL_NAME = "model"
+
+# -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
+COMMON_FLAGS = (
+    *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"),
+    *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
+)
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """GCC and its companions; `package` is what Debian and Ubuntu call them."""
+
+    prefix: str
+    package: str
+
+    def tool(self, name: str) -> str:
+        return find_program(f"{self.prefix}{name}", self.package)
+
+
+def find_program(program: str, package: str) -> str:
+    """The program's path; UserError says which package has it."""
+    found = shutil.which(program)
+    if found is None:
+        raise UserError(Problem(f"{program} not found", f"apt-get install {package}"))
+    return found
+
+
+@dataclass(frozen=True)
+class CompiledTarget(ABC):
+    """`flags` go to every compilation and to the link; `seconds` bounds a run."""
+
+    name: str
+    summary: str
+    toolchain: Toolchain
+    flags: tuple[str, ...] = ()
+    seconds: float = 600.0
+
+    @abstractmethod
+    def command(self, image: Path) -> list[str]:
+        """What to start so that the image runs."""
+
+    @abstractmethod
+    def sources(self) -> list[Path]:
+        """C files that make the image's surroundings: files, console, startup."""
+
+    def link_flags(self) -> list[str]:
+        return []
+
+    def include_flags(self) -> list[str]:
+        return [f"-I{paths.runtime() / 'include'}", f"-I{IMAGE}"]
+
+    def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+            image = self.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
+            return self.execute(image, plan, samples)
+
+    def build(self, files: Mapping[str, str], name: str, folder: Path) -> Path:
+        """Compiles a model's emitted files in `folder` into an image there."""
+        write(files, folder)
+        image = folder / f"{name}.elf"
+        model = [folder / file for file in files if file.endswith(".c")]
+        defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}"]
+        parts = [IMAGE / "main.c", *self.sources(), *model, self.archive()]
+        self.gcc([*defines, *map(str, parts), *self.link_flags(), "-o", str(image)], folder)
+        return image
+
+    def archive(self) -> Path:
+        """The runtime, compiled once per process; a link takes from it what a model refers to."""
+        return _archive(self)
+
+    def gcc(self, arguments: Sequence[str], folder: Path) -> None:
+        """Runs the compiler in `folder`."""
+        command = [
+            *(self.toolchain.tool("gcc"), *COMMON_FLAGS, *self.flags),
+            *(*self.include_flags(), *arguments),
+        ]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        if "overflowed by" in done.stderr or "will not fit in region" in done.stderr:
+            raise UserError(
+                Problem(f"the model does not fit into {self.name}", "try another target with --on")
+            )
+        raise TargetError(f"{self.name}: the compiler failed\n{done.stderr}")
+
+    def execute(
+        self, image: Path, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
+    ) -> list[list[np.ndarray]]:
+        """Runs an image on all samples in one process."""
+        tensors = [plan.graph.tensors[port.tensor] for port in plan.graph.inputs]
+        data = bytearray()
+        for sample in samples:
+            for tensor, values in zip(tensors, sample, strict=True):
+                data += np.asarray(values, np.int8).reshape(tensor.shape).tobytes()
+        (image.parent / INPUT_FILE).write_bytes(data)
+        self._start(image)
+        return self._split((image.parent / OUTPUT_FILE).read_bytes(), plan, len(samples))
+
+    def _start(self, image: Path) -> None:
+        try:
+            done = subprocess.run(
+                self.command(image),
+                cwd=image.parent,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=self.seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TargetError(f"{self.name}: still running after {self.seconds} s") from error
+        if done.returncode != 0:
+            raise TargetError(
+                f"{self.name}: the image ended with code {done.returncode}\n"
+                f"{done.stdout}{done.stderr}"
+            )
+
+    def _split(self, data: bytes, plan: Plan, samples: int) -> list[list[np.ndarray]]:
+        tensors = [plan.graph.tensors[port.tensor] for port in plan.graph.outputs]
+        expected = samples * sum(tensor.bytes for tensor in tensors)
+        if len(data) != expected:
+            raise TargetError(f"{self.name}: {len(data)} bytes of output, not {expected}")
+        values = np.frombuffer(data, np.int8)
+        results: list[list[np.ndarray]] = []
+        at = 0
+        for _ in range(samples):
+            outputs = []
+            for tensor in tensors:
+                outputs.append(values[at : at + tensor.bytes].reshape(tensor.shape))
+                at += tensor.bytes
+            results.append(outputs)
+        return results
+
+
+@functools.cache
+def _archive(target: CompiledTarget) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="vmcu-runtime-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    runtime = paths.runtime()
+    sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")])
+    target.gcc(["-c", *map(str, sources)], folder)
+    archive = folder / "libvmcu.a"
+    objects = [str(folder / f"{source.stem}.o") for source in sources]
+    subprocess.run([target.toolchain.tool("ar"), "rcs", str(archive), *objects], check=True)
+    return archive

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This computer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .compiled import IMAGE, CompiledTarget, Toolchain
+
+NATIVE = Toolchain("", "gcc")
+
+
+class HostTarget(CompiledTarget):
+    def command(self, image: Path) -> list[str]:
+        return [str(image)]
+
+    def sources(self) -> list[Path]:
+        return [IMAGE / "io_host.c"]
+
+
+HOSTS = (
+    HostTarget("host", "this computer", NATIVE),
+    HostTarget(
+        "host:sanitize",
+        "this computer, under the address and undefined behaviour sanitizers",
+        NATIVE,
+        flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+    ),
+)

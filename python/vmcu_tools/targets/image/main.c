@@ -1,0 +1,146 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Runs one model on every sample of a file.
+ *
+ * Reads the inputs' bytes from INPUT_FILE until it ends and writes the outputs' bytes to
+ * OUTPUT_FILE, sample after sample. The build passes IMAGE_HEADER, the model's header in quotes,
+ * and IMAGE_NAME, its name.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <vmcu/vmcu.h>
+
+#include "io.h"
+#include IMAGE_HEADER
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, size)   ((void)(start), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(start, size) ((void)(start), (void)(size))
+#endif
+
+#define INPUT_FILE  "inputs.bin"
+#define OUTPUT_FILE "outputs.bin"
+
+#define GARBAGE     0xa5
+#define GUARD       0x5c
+#define GUARD_BYTES 64U
+
+/* One more expansion, so that IMAGE_NAME is replaced before it is pasted. */
+#define POOL_BYTES_OF(name) VMCU_MODEL_POOL_BYTES(name)
+#define MODEL_OF_(name)     name##_model
+#define MODEL_OF(name)      MODEL_OF_(name)
+
+#define POOL_BYTES ((size_t)POOL_BYTES_OF(IMAGE_NAME))
+
+enum exit_code {
+	EXIT_DONE,
+	EXIT_FILES,
+	EXIT_INIT,
+	EXIT_GUARD,
+	EXIT_INVOKE,
+};
+
+/** Exactly the pool, between two guards that no kernel may touch. */
+static uint8_t arena[GUARD_BYTES + POOL_BYTES + GUARD_BYTES]
+	__attribute__((aligned(VMCU_POOL_ALIGN)));
+
+static uint8_t *const pool = arena + GUARD_BYTES;
+
+static void lock_guards(void)
+{
+	memset(arena, GUARD, GUARD_BYTES);
+	memset(pool + POOL_BYTES, GUARD, GUARD_BYTES);
+	ASAN_POISON_MEMORY_REGION(arena, GUARD_BYTES);
+	ASAN_POISON_MEMORY_REGION(pool + POOL_BYTES, GUARD_BYTES);
+}
+
+static bool guards_intact(void)
+{
+	ASAN_UNPOISON_MEMORY_REGION(arena, GUARD_BYTES);
+	ASAN_UNPOISON_MEMORY_REGION(pool + POOL_BYTES, GUARD_BYTES);
+	for (size_t i = 0; i < GUARD_BYTES; i++) {
+		if (arena[i] != GUARD || pool[POOL_BYTES + i] != GUARD) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** Fills the inputs from the file; false when it holds no further complete sample. */
+static bool read_sample(const struct vmcu_context *ctx, int file)
+{
+	for (unsigned int i = 0; i < ctx->model->input_count; i++) {
+		const size_t size = vmcu_input_size(ctx, i);
+
+		if (io_read(file, vmcu_input(ctx, i), size) != size) {
+			return false;
+		}
+	}
+	return ctx->model->input_count > 0U;
+}
+
+static bool write_outputs(const struct vmcu_context *ctx, int file)
+{
+	for (unsigned int i = 0; i < ctx->model->output_count; i++) {
+		const size_t size = vmcu_output_size(ctx, i);
+
+		if (io_write(file, vmcu_output(ctx, i), size) != size) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static enum exit_code run_samples(struct vmcu_context *ctx, int from, int to)
+{
+	for (;;) {
+		memset(pool, GARBAGE, POOL_BYTES);
+		if (!read_sample(ctx, from)) {
+			return EXIT_DONE;
+		}
+		lock_guards();
+		if (vmcu_invoke(ctx) != 0) {
+			io_print("vmcu_invoke failed\n");
+			return EXIT_INVOKE;
+		}
+		if (!guards_intact()) {
+			io_print("a kernel wrote outside the pool\n");
+			return EXIT_GUARD;
+		}
+		if (!write_outputs(ctx, to)) {
+			io_print("cannot write " OUTPUT_FILE "\n");
+			return EXIT_FILES;
+		}
+	}
+}
+
+int main(void)
+{
+	struct vmcu_context ctx;
+	const int from = io_open(INPUT_FILE, false);
+	const int to = io_open(OUTPUT_FILE, true);
+	enum exit_code code;
+
+	if (from < 0 || to < 0) {
+		io_print("cannot open " INPUT_FILE " or " OUTPUT_FILE "\n");
+		return EXIT_FILES;
+	}
+	memset(pool, GARBAGE, POOL_BYTES);
+	if (vmcu_init(&ctx, &MODEL_OF(IMAGE_NAME), pool, POOL_BYTES) != 0) {
+		io_print("vmcu_init failed\n");
+		return EXIT_INIT;
+	}
+	code = run_samples(&ctx, from, to);
+	io_close(from);
+	io_close(to);
+	return (int)code;
+}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated Cortex-M boards, without an operating system, talking by semihosting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import paths
+from .compiled import IMAGE, CompiledTarget, Toolchain, find_program
+
+ARM = Toolchain("arm-none-eabi-", "gcc-arm-none-eabi")
+
+
+def _port() -> Path:
+    return paths.runtime() / "port" / "freestanding"
+
+
+@dataclass(frozen=True)
+class QemuTarget(CompiledTarget):
+    """`machine` is QEMU's name of the board; its memory is what linker.ld assumes."""
+
+    machine: str = ""
+
+    def command(self, image: Path) -> list[str]:
+        return [
+            find_program("qemu-system-arm", "qemu-system-arm"),
+            *("-M", self.machine, "-nographic", "-monitor", "none", "-serial", "none"),
+            *("-semihosting-config", "enable=on,target=native", "-kernel", str(image)),
+        ]
+
+    def sources(self) -> list[Path]:
+        names = ("startup.c", "semihosting.c", "memory.c")
+        return [IMAGE / "io_semihosting.c", *(_port() / name for name in names)]
+
+    def include_flags(self) -> list[str]:
+        return [*super().include_flags(), f"-I{_port()}"]
+
+    def link_flags(self) -> list[str]:
+        return [
+            *("-nostdlib", "-nostartfiles", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
+            *("-Wl,--no-warn-rwx-segments", "-lgcc"),
+        ]
+
+
+def _board(name: str, machine: str, summary: str, *cpu: str) -> QemuTarget:
+    flags = ("-mthumb", "-ffreestanding", *cpu)
+    return QemuTarget(name, summary, ARM, flags, machine=machine)
+
+
+M4_FPU = ("-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
+M7_FPU = ("-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
+
+BOARDS = (
+    _board("qemu:m3", "mps2-an385", "Cortex-M3 on an emulated MPS2", "-mcpu=cortex-m3"),
+    _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", "-mcpu=cortex-m4", *M4_FPU),
+    _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", "-mcpu=cortex-m7", *M7_FPU),
+)
