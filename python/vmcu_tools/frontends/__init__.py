@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model files to int8 graphs."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from ..errors import Problem, UserError
+from ..graph import Graph
+
+
+def load(path: str | Path) -> Graph:
+    """The int8 graph of a .tflite or .onnx file.
+
+    Raises UserError, with every problem found, for a file that is missing, damaged, or holds
+    something that is not supported.
+    """
+    path = Path(path)
+    if format_of(path) == "tflite":
+        from . import tflite
+
+        return tflite.load(path)
+    from . import onnx
+
+    return onnx.load(path)
+
+
+def format_of(path: Path) -> str:
+    """ "tflite" or "onnx", by content, then by suffix. Raises UserError if it is no model file."""
+    if not path.is_file():
+        raise UserError(_missing(path))
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as error:
+        raise UserError(Problem(f"cannot be read: {error.strerror}", "", str(path))) from error
+    if head[4:8] == b"TFL3" or path.suffix == ".tflite":
+        return "tflite"
+    if path.suffix == ".onnx":
+        return "onnx"
+    raise UserError(
+        Problem("neither a .tflite nor a .onnx file", "Name a model in one of them.", str(path))
+    )
+
+
+def _missing(path: Path) -> Problem:
+    folder = path.parent
+    names = []
+    if folder.is_dir():
+        names = [p.name for p in folder.iterdir() if p.suffix in (".onnx", ".tflite")]
+    close = difflib.get_close_matches(path.name, names) or sorted(names)[:3]
+    remedy = f"Did you mean {' or '.join(str(folder / name) for name in close)}?" if close else ""
+    return Problem("no such file", remedy or "Give the path of a .onnx or .tflite file.", str(path))

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the frontends share: reporting, and arithmetic that turns scales into constants."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import Problem, UserError
+from ..graph import Add, Graph, Node, Op, Port, Shape, Tensor
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint
+
+# Larger than the memory of any microcontroller; beyond it a shape is taken for a defect.
+MAX_TENSOR_BYTES = 1 << 28
+
+# What reading a damaged file raises, whatever library reads it.
+PARSE_ERRORS = (
+    struct.error,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+ASK_EXPORTER = "Change this part of the model and export it again."
+KEEP_QUANTISATION = "Convert the model again with full-integer int8 quantisation."
+
+
+class UnsupportedError(Exception):
+    """Raised by an import rule: this node cannot be imported, and why."""
+
+    def __init__(self, reason: str, remedy: str = ""):
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(reason)
+
+
+class PassedOverError(Exception):
+    """Raised where a node depends on something whose problem has been reported already."""
+
+
+def require(condition: bool, reason: str, remedy: str = "") -> None:
+    """Raises UnsupportedError unless `condition` holds."""
+    if not condition:
+        raise UnsupportedError(reason, remedy)
+
+
+@contextmanager
+def parsing(file: str) -> Iterator[None]:
+    """Turns every error that a damaged file can provoke into one UserError."""
+    try:
+        # Nonsense scales overflow; what comes of them is checked where it matters.
+        with np.errstate(all="ignore"):
+            yield
+    except PARSE_ERRORS as error:
+        detail = f" ({error})" if str(error) else ""
+        raise UserError(
+            Problem(
+                f"the file is damaged or truncated: {type(error).__name__}{detail}",
+                "Export or download the file again.",
+                file,
+            )
+        ) from error
+
+
+@dataclass
+class GraphBuilder:
+    """Collects a graph and, instead of stopping at the first, all problems of a file."""
+
+    file: str
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    inputs: list[Port] = field(default_factory=list)
+    outputs: list[Port] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, reason: str, remedy: str = "", node: str = "", op: str = "") -> None:
+        entry = Problem(reason, remedy or ASK_EXPORTER, self.file, node, op)
+        if entry not in self.problems:
+            self.problems.append(entry)
+
+    def add_tensor(self, tensor: Tensor) -> Tensor:
+        small = tensor.bytes <= MAX_TENSOR_BYTES
+        require(small, f"tensor '{tensor.name}' has {tensor.bytes} bytes", "Use a smaller model.")
+        return self.tensors.setdefault(tensor.name, tensor)
+
+    def add_node(self, name: str, op: Op, inputs: list[str], output: str) -> None:
+        self.nodes.append(Node(name, op, tuple(inputs), (output,)))
+
+    def finish(self, name: str) -> Graph:
+        """The graph, or UserError with every problem met on the way."""
+        if self.problems:
+            raise UserError(*self.problems)
+        ports = tuple(self.inputs), tuple(self.outputs)
+        return Graph(name, self.file, self.tensors, tuple(self.nodes), *ports)
+
+
+def hwc(shape: tuple[int, ...]) -> Shape:
+    """The (H, W, C) of a channels-last file shape: (1, H, W, C), (1, M, K), (M, K), (K,) or ().
+
+    Row-major order is kept, so bytes need not move.
+    """
+    require(all(d > 0 for d in shape), f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
+    while len(shape) > 4 and shape[0] == 1:
+        shape = shape[1:]
+    require(len(shape) <= 4, f"shape {list(shape)} has more than four dimensions")
+    if len(shape) >= 3:
+        require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "Use batch size 1.")
+        shape = shape[1:]
+    if len(shape) == 3:
+        return shape[0], shape[1], shape[2]
+    if len(shape) == 2:
+        return shape[0], 1, shape[1]
+    return 1, 1, shape[0] if shape else 1
+
+
+def hwc_axis(axis: int, rank: int) -> int:
+    """Where axis `axis` of a channels-last file shape of `rank` dimensions went in `hwc`.
+
+    Raises UnsupportedError for the batch.
+    """
+    axis = axis + rank if axis < 0 else axis
+    require(0 <= axis < rank, f"axis {axis} of a tensor with {rank} dimensions")
+    table = {1: [2], 2: [0, 2], 3: [-1, 0, 2], 4: [-1, 0, 1, 2]}
+    require(rank in table, f"a tensor with {rank} dimensions")
+    place = table[rank][axis]
+    require(place >= 0, "the operation works across the batch", "Use batch size 1.")
+    return place
+
+
+def round_half_away(x: float) -> int:
+    """C round(): to nearest, ties away from zero."""
+    return int(np.floor(abs(x) + 0.5)) * (1 if x >= 0 else -1)
+
+
+def quantize_bound(value: float, scale: float, zero_point: int) -> int:
+    """A real bound in a tensor's quantisation, not clipped to int8.
+
+    The quotient is a float32 one: TensorFlow Lite, kernels/kernel_util.cc,
+    CalculateActivationRangeQuantized.
+    """
+    return zero_point + round_half_away(float(np.float32(value) / np.float32(scale)))
+
+
+def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple[int, int]:
+    """act_min, act_max for the real interval [low, high]; infinities leave a side open."""
+    lowest = INT8_MIN if np.isneginf(low) else quantize_bound(low, scale, zero_point)
+    highest = INT8_MAX if np.isposinf(high) else quantize_bound(high, scale, zero_point)
+    act_min, act_max = max(INT8_MIN, lowest), min(INT8_MAX, highest)
+    require(act_min <= act_max, f"no int8 value lies within the activation range [{low}, {high}]")
+    return act_min, act_max
+
+
+def fixed_point(real: np.ndarray, max_shift: int = 30) -> FixedPoint:
+    """The factors in fixed point. Raises UnsupportedError for those that shift beyond 32 bits."""
+    require(bool(np.isfinite(real).all()), "a ratio of its scales is not a number")
+    result = FixedPoint.of(real)
+    absurd = f"a ratio of its scales is {np.abs(real).max()}"
+    require(int(result.shift.max()) <= max_shift, absurd, KEEP_QUANTISATION)
+    return result
+
+
+def double_scale(x: float, w: np.ndarray, y: float) -> FixedPoint:
+    """x * w / y in double, w per channel. TensorFlow Lite, kernels/kernel_util.cc,
+    PopulateConvolutionQuantizationParams."""
+    return fixed_point(np.float64(x) * np.asarray(w, np.float64) / np.float64(y))
+
+
+def rescale(x: float, y: float) -> FixedPoint:
+    """The one factor x / y, from float32 scales, in double."""
+    return fixed_point(np.float64(x) / np.float64(y))
+
+
+def add_op(a: float, b: float, out: float, act_min: int, act_max: int) -> Add:
+    """Constants of an addition. TensorFlow Lite, micro/kernels/add_common.cc."""
+    left_shift = 20
+    twice_max = 2.0 * max(a, b)
+    return Add(
+        a=fixed_point(np.float64(a / twice_max), 0),
+        b=fixed_point(np.float64(b / twice_max), 0),
+        out=fixed_point(np.float64(twice_max / ((1 << left_shift) * out)), 0),
+        left_shift=left_shift,
+        act_min=act_min,
+        act_max=act_max,
+    )
+
+
+def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    """(before, after) of SAME padding, the odd element after."""
+    out = -(-size // stride)
+    total = max((out - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
+    return total // 2, total - total // 2
+
+
+def check_scale(scale: float, what: str) -> None:
+    """Raises UnsupportedError unless `scale` is a positive finite number."""
+    ok = bool(np.isfinite(scale)) and scale > 0
+    require(ok, f"the scale of {what} is {scale}", KEEP_QUANTISATION)
+
+
+def check_weight_scales(scales: np.ndarray) -> None:
+    """Raises UnsupportedError for zero or infinite scales.
+
+    Negative ones are legal: some exporters fold a negative batch-norm factor into them.
+    """
+    ok = bool((np.isfinite(scales) & (scales != 0)).all())
+    require(ok, "a scale of its weights is zero or not a number", KEEP_QUANTISATION)

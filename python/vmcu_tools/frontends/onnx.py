@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files to graphs: QDQ and QOperator models, with ONNX Runtime's arithmetic.
+
+Nodes are visited in the file's order. Operators between DequantizeLinear and QuantizeLinear stay
+pending until the latter tells the scale of their result; then they become one int8 node.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+
+from ..graph import Graph, Port
+from . import onnx_fold, onnx_ops, onnx_qoperator, onnx_quantize, onnx_views
+from .common import (
+    KEEP_QUANTISATION,
+    GraphBuilder,
+    PassedOverError,
+    UnsupportedError,
+    parsing,
+    require,
+)
+from .onnx_context import QUANTISE_ALL, RULES, Context, quantisation
+from .onnx_file import FileModel, FileNode, FileValue, read
+from .onnx_values import Activation, Constant, Failed, FloatInput, Pending, Real, Value
+
+# Importing them fills RULES.
+_RULE_MODULES = (onnx_ops, onnx_qoperator, onnx_quantize, onnx_views)
+
+_FLOAT_MODEL = (
+    "Quantise it first, for example with onnxruntime.quantization.quantize_static, or give "
+    "calibration data with --calibration."
+)
+_REORDER = "End the model before the flattening or transposition."
+_TO_NCHW = [0, 3, 1, 2]
+_QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity")
+# Operators that hand on their input's scale: an int8 input's own is that of the first consumer
+# behind them.
+_KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
+_KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat")
+
+
+def load(path: Path) -> Graph:
+    """The graph of an .onnx file; UserError with all its problems."""
+    return load_with_views(path)[0]
+
+
+def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
+    """The graph, and for each tensor that is int8 or uint8 in the file too, how it looks there."""
+    model = read(path)
+    with parsing(str(path)):
+        context = _import(model, str(path))
+    views = {name: view for name, view in context.views.items() if name not in context.hidden}
+    return context.builder.finish(path.stem), views
+
+
+def _import(model: FileModel, file: str) -> Context:
+    context = Context(model, GraphBuilder(file))
+    if not any("Quantize" in node.op or ".Q" in f".{node.op}" for node in model.nodes):
+        context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
+        return context
+    context.values = {name: Constant(array) for name, array in model.constants.items()}
+    for value in model.inputs:
+        context.values[value.name] = _input(context, value)
+    for node in model.nodes:
+        _node(context, node)
+    for value in model.outputs:
+        _output(context, value)
+    _sort_inputs(context)
+    return context
+
+
+def _sort_inputs(context: Context) -> None:
+    """Ports in the file's order; each float input must have met its QuantizeLinear."""
+    builder = context.builder
+    order = [value.name for value in context.model.inputs]
+    builder.inputs.sort(key=lambda port: order.index(port.name))
+    missing = [name for name in order if name not in {port.name for port in builder.inputs}]
+    if missing and not builder.problems:
+        builder.problem(f"the input '{missing[0]}' is never quantised", QUANTISE_ALL)
+
+
+def _node(context: Context, node: FileNode) -> None:
+    try:
+        args = [_argument(context, name) for name in node.inputs]
+        if any(isinstance(arg, Failed) for arg in args):
+            raise PassedOverError
+        results = [onnx_fold.fold(context, node, args)]
+        if results[0] is None:
+            results = [_apply(context, node, args)]
+    except UnsupportedError as error:
+        context.builder.problem(error.reason, error.remedy, node.name, node.op)
+        results = []
+    except PassedOverError:
+        results = []
+    for index, name in enumerate(node.outputs):
+        context.values[name] = results[index] if index < len(results) else Failed()
+
+
+def _argument(context: Context, name: str) -> Value | None:
+    if not name:
+        return None
+    require(name in context.values, f"'{name}' is used before it is computed")
+    return context.values[name]
+
+
+def _apply(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    found = RULES.get(node.op)
+    if found is None:
+        known = ", ".join(sorted(name for name in RULES if "." not in name))
+        raise UnsupportedError(
+            "this operation is not supported", f"Replace it; supported are {known}."
+        )
+    require(len(node.outputs) > 0, "it has no output")
+    # Between int8 tensors, without float in between, an operator keeps the scale.
+    direct = any(isinstance(arg, Activation) for arg in args)
+    require(
+        not direct or node.op in _KEEPS_SCALE or "Linear" in node.op or ".Q" in node.op,
+        "it works on int8 values without regard to their scale",
+        "Put DequantizeLinear before and QuantizeLinear behind it.",
+    )
+    result = found(context, node, args)
+    if direct and isinstance(result, Pending):
+        require(result.keeps is not None, "its inputs have different scales", KEEP_QUANTISATION)
+        return context.quantise(result, *result.keeps, result.name, result.dtype)
+    return result
+
+
+def _input(context: Context, value: FileValue) -> Value:
+    """A graph input as the importer sees it: a float one waits for its QuantizeLinear."""
+    try:
+        require(value.shape is not None, "the input has no shape", "Fix all sizes.")
+        require(min(value.shape, default=1) > 0, "the input has a dynamic shape", "Fix all sizes.")
+        shape, order, layout = value.shape, None, "nhwc"
+        if len(shape) == 4:
+            consumers = _consumers(context.model, value.name, _QDQ)
+            if consumers and all(n.ints("perm", []) == _TO_NCHW for n in consumers):
+                order = np.arange(int(np.prod(shape, dtype=np.int64)))
+            else:
+                layout = "nchw"
+        if value.dtype == "float32":
+            return FloatInput(value.name, shape, shape, order, layout)
+        require(value.dtype in ("int8", "uint8"), f"the input is {value.dtype}, not int8 or float")
+        scale, zero_point = _input_scale(context.model, value.name)
+        zero_point = np.zeros(1, value.dtype) if zero_point is None else zero_point
+        quant = quantisation(scale, zero_point)
+        require(quant[2] == value.dtype, f"the input is {value.dtype} but used as {quant[2]}")
+        result = context.define(value.name, shape, order, *quant)
+    except UnsupportedError as error:
+        context.builder.problem(error.reason, error.remedy, value.name)
+        return Failed()
+    context.builder.inputs.append(Port(value.name, value.name, shape, value.dtype, layout))
+    return result
+
+
+def _consumers(model: FileModel, name: str, through: tuple[str, ...]) -> list[FileNode]:
+    """The nodes that read `name`, looking through the given operators."""
+    found: list[FileNode] = []
+    names, seen = deque([name]), {name}
+    while names:
+        current = names.popleft()
+        for node in model.nodes:
+            if current not in node.inputs:
+                continue
+            if node.op in through and node.inputs[0] == current:
+                names.extend(out for out in node.outputs if out not in seen)
+                seen.update(node.outputs)
+            else:
+                found.append(node)
+    return found
+
+
+def _input_scale(model: FileModel, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Scale and zero point of an int8 graph input, as its first consumer states them."""
+    for node in _consumers(model, name, _KEEPS_SCALE):
+        place = next((i for i, n in enumerate(node.inputs) if n == name), 0)
+        stated = [model.constants.get(n) for n in node.inputs[place + 1 : place + 3]]
+        if stated and stated[0] is not None and _states_scale(node):
+            return stated[0], stated[1] if len(stated) > 1 else None
+    raise UnsupportedError("the scale of this input is not known", "Add a DequantizeLinear.")
+
+
+def _states_scale(node: FileNode) -> bool:
+    return node.op != "QuantizeLinear" and ("Linear" in node.op or ".Q" in node.op)
+
+
+def _output(context: Context, value: FileValue) -> None:
+    try:
+        found = context.values.get(value.name)
+        require(found is not None, "the output is never computed")
+        if isinstance(found, Failed):
+            return
+        float_result = isinstance(found, Pending) and found.keeps is None
+        require(not float_result, "the output is a float that is not quantised", QUANTISE_ALL)
+        x = context.activation(found)
+        layout = "nhwc"
+        if len(x.shape) == 4 and x.order is None:
+            layout = "nchw"
+        elif x.order is not None:
+            plain = np.array_equal(x.order, np.arange(len(x.order)))
+            require(plain, "the output would have to be transposed at run time", _REORDER)
+        dtype = "float32" if isinstance(found, (Real, Pending)) else x.dtype
+        context.builder.outputs.append(Port(x.tensor.name, value.name, x.shape, dtype, layout))
+    except UnsupportedError as error:
+        context.builder.problem(error.reason, error.remedy, value.name)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of an ONNX import and the steps that all rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..graph import Port, Requantize, Reshape, Tensor
+from ..quant import INT8_MAX, INT8_MIN
+from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, require, rescale
+from .onnx_file import FileModel, FileNode
+from .onnx_values import (
+    Activation,
+    Constant,
+    FileShape,
+    FloatInput,
+    Order,
+    Pending,
+    QuantConstant,
+    Real,
+    Value,
+    reshape_order,
+    tensor_shape,
+)
+
+QUANTISE_ALL = "Quantise this node too, so that QuantizeLinear follows it."
+
+
+@dataclass
+class Context:
+    """The file, the graph under construction, and what each name stands for so far."""
+
+    model: FileModel
+    builder: GraphBuilder
+    values: dict[str, Value] = field(default_factory=dict)
+    # How the file sees each tensor of the graph, and which of them are float values there.
+    views: dict[str, Activation] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    _quantised: dict[tuple[str, float, int], Activation] = field(default_factory=dict)
+
+    def define(
+        self, name: str, shape: FileShape, order: Order, scale: float, zero: int, dtype: str
+    ) -> Activation:
+        """A new tensor under a name of the file."""
+        tensor = Tensor(name, tensor_shape(shape, order), scale, zero)
+        activation = Activation(self.builder.add_tensor(tensor), shape, order, dtype)
+        self.views[name] = activation
+        return activation
+
+    def activation(self, value: Value) -> Activation:
+        """The int8 tensor behind a value; what is still pending is made at the scale it keeps."""
+        if isinstance(value, Activation):
+            return value
+        if isinstance(value, Real):
+            return value.activation
+        if isinstance(value, Pending):
+            require(
+                value.keeps is not None,
+                f"it reads '{value.name}', a float result that is not quantised",
+                QUANTISE_ALL,
+            )
+            self.hidden.add(value.name)
+            return self.quantise(value, *value.keeps, value.name, value.dtype)
+        if isinstance(value, FloatInput):
+            require(False, f"it reads the float input '{value.name}'", KEEP_QUANTISATION)
+        require(False, "it has a constant where an activation is needed", "Fold the constant.")
+        raise AssertionError("unreachable")
+
+    def quantise(
+        self, value: Value, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        """What QuantizeLinear makes of a float value, as a tensor called `name`.
+
+        zero_point is that of int8, also for uint8 tensors, whose q are kept as q - 128.
+        """
+        if isinstance(value, FloatInput):
+            return self._quantise_input(value, scale, zero_point, name, dtype)
+        if isinstance(value, Real):
+            value = clamp(value.activation, name, name)
+        require(isinstance(value, Pending), "it quantises a value that is no activation")
+        key = (value.name, scale, zero_point)
+        if key not in self._quantised:
+            self._quantised[key] = self._emit(value, scale, zero_point, name, dtype)
+        return self._quantised[key]
+
+    def _emit(
+        self, value: Pending, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        act_min, act_max = clamp_range(value.low, value.high, scale, zero_point)
+        bounded = (act_min, act_max) != (INT8_MIN, INT8_MAX)
+        if (bounded and not value.clamps) or (value.copies and value.keeps != (scale, zero_point)):
+            inner = self._unbounded(value, scale, zero_point)
+            value = clamp(inner, name, name, value.low, value.high)
+        out = self.define(name, value.shape, value.order, scale, zero_point, dtype)
+        op = value.make(out.tensor, act_min, act_max)
+        self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
+        return out
+
+    def _unbounded(self, value: Pending, scale: float, zero_point: int) -> Activation:
+        """The float result itself as a tensor, under its own name and without its clamp."""
+        if value.copies:
+            scale, zero_point = value.keeps
+        name = f"{value.name}/unbounded"
+        self.hidden.add(name)
+        free = replace(value, low=-np.inf, high=np.inf)
+        return self.quantise(free, scale, zero_point, name, value.dtype)
+
+    def _quantise_input(
+        self, value: FloatInput, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        taken = [port.tensor for port in self.builder.inputs if port.name == value.name]
+        if taken:
+            first = self.views[taken[0]]
+            same = (first.tensor.scale, first.tensor.zero_point) == (scale, zero_point)
+            same = same and first.shape == value.shape
+            require(same, f"the input '{value.name}' is quantised twice, in different ways")
+            return first
+        out = self.define(name, value.shape, value.order, scale, zero_point, dtype)
+        port = Port(out.tensor.name, value.name, value.source, "float32", value.layout)
+        self.builder.inputs.append(port)
+        return out
+
+    def view(self, value: Value, node: FileNode, to: FileShape, order: Order) -> Value:
+        """`value` under another file shape, its bytes where they are."""
+        name = node.outputs[0]
+        if isinstance(value, FloatInput):
+            return replace(value, shape=to, order=order)
+        x = self.activation(value)
+        return Pending(
+            name,
+            node.name,
+            to,
+            order,
+            (x.tensor,),
+            lambda out, low, high: Reshape(act_min=low, act_max=high),
+            x.dtype,
+            (x.tensor.scale, x.tensor.zero_point),
+            copies=True,
+            clamps=False,
+        )
+
+    def reshape(self, value: Value, node: FileNode, to: FileShape) -> Value:
+        """`value` with its row-major elements in the file regrouped into the shape `to`."""
+        if not isinstance(value, FloatInput):
+            value = self.activation(value)
+        count = int(np.prod(value.shape, dtype=np.int64))
+        require(count == int(np.prod(to, dtype=np.int64)), f"{list(value.shape)} to {list(to)}")
+        return self.view(value, node, to, reshape_order(value.shape, value.order, to))
+
+    def constant(self, args: list[Value | None], place: int, what: str) -> np.ndarray | None:
+        """Input `place` as an array, None if absent; it must be a constant."""
+        value = args[place] if place < len(args) else None
+        if value is None:
+            return None
+        if isinstance(value, QuantConstant):
+            return value.real()
+        require(isinstance(value, Constant), f"its {what} is not constant", "Freeze the model.")
+        return value.array
+
+
+Rule = Callable[[Context, FileNode, list[Value | None]], Value]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*ops: str) -> Callable[[Rule], Rule]:
+    """Registers an import rule under ONNX operator names.
+
+    A rule takes a node and the values of its inputs (None: absent) and returns its first output.
+    """
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(ops, function))
+        return function
+
+    return register
+
+
+def clamp(
+    x: Activation, name: str, node: str, low: float = -np.inf, high: float = np.inf
+) -> Pending:
+    """A pending Requantize of `x`, bounded by real limits."""
+    keeps = (x.tensor.scale, x.tensor.zero_point)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Requantize:
+        same = (out.scale, out.zero_point) == keeps
+        requant = None if same else rescale(x.tensor.scale, out.scale)
+        return Requantize(requant, act_min=act_min, act_max=act_max)
+
+    return Pending(
+        name, node, x.shape, x.order, (x.tensor,), make, x.dtype, keeps, low=low, high=high
+    )
+
+
+def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple[int, int]:
+    """The int8 interval that a real one becomes, rounded half to even as QuantizeLinear does."""
+    bounds = np.array([low, high], np.float32) / np.float32(scale)
+    q = np.clip(np.rint(bounds) + np.float32(zero_point), INT8_MIN, INT8_MAX)
+    return int(q[0]), int(q[1])
+
+
+def quantisation(scale: np.ndarray | None, zero_point: np.ndarray | None) -> tuple[float, int, str]:
+    """(scale, int8 zero point, file dtype) of an activation, from a node's constants."""
+    require(scale is not None, "its scale is absent")
+    require(scale.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
+    zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
+    require(zero.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
+    require(
+        zero.dtype in (np.int8, np.uint8),
+        f"it quantises an activation to {zero.dtype}, not int8",
+        KEEP_QUANTISATION,
+    )
+    value = float(np.float32(scale.reshape(-1)[0]))
+    check_scale(value, "an activation")
+    unsigned = zero.dtype == np.uint8
+    return value, int(zero.reshape(-1)[0]) - (128 if unsigned else 0), str(zero.dtype)

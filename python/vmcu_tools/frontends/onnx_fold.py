@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant folding for the shape arithmetic that exporters leave in a graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from .common import PARSE_ERRORS, UnsupportedError, require
+from .onnx_context import Context
+from .onnx_file import FileNode
+from .onnx_values import Activation, Constant, FloatInput, Pending, QuantConstant, Real, Value
+
+# Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
+_FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
+_FOLDED += ("Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
+_MAX_FILLED = 1 << 20
+
+
+def fold(context: Context, node: FileNode, args: list[Value | None]) -> Value | None:
+    """The node's value if it is a constant, else None."""
+    if node.op == "Shape":
+        return _shape(node, args)
+    constant = all(arg is None or isinstance(arg, Constant) for arg in args)
+    if node.op not in _FOLDED or not constant or node.proto is None:
+        return None
+    arrays = {
+        name: arg.array
+        for name, arg in zip(node.inputs, args, strict=True)
+        if isinstance(arg, Constant)
+    }
+    if node.op == "ConstantOfShape":
+        count = int(np.prod(next(iter(arrays.values())), dtype=np.int64))
+        require(0 <= count <= _MAX_FILLED, f"it fills {count} elements")
+    try:
+        return Constant(_evaluate(node.proto, arrays, context.model.opset))
+    except (*PARSE_ERRORS, RuntimeError) as error:
+        raise UnsupportedError(f"its constant value cannot be computed: {error}") from error
+
+
+def _evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) -> np.ndarray:
+    inputs = [
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
+        for name, array in arrays.items()
+    ]
+    output = onnx.helper.make_empty_tensor_value_info(proto.output[0])
+    graph = onnx.helper.make_graph([proto], "fold", inputs, [output])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    return np.asarray(ReferenceEvaluator(model).run(None, arrays)[0])
+
+
+def _shape(node: FileNode, args: list[Value | None]) -> Constant:
+    value = args[0]
+    if isinstance(value, Real):
+        value = value.activation
+    if isinstance(value, (Activation, FloatInput, Pending)):
+        shape = value.shape
+    else:
+        array = value.ints if isinstance(value, QuantConstant) else value.array
+        shape = array.shape
+    end = node.attributes.get("end", len(shape))
+    return Constant(np.array(shape[node.attributes.get("start", 0) : end], np.int64))

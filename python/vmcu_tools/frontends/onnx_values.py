@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the names of an ONNX graph stand for during import, and the order of bytes in memory.
+
+ONNX writes images as (N, C, H, W), the graph keeps them as (H, W, C). Nothing is transposed at
+run time: each value remembers in which order its elements lie in memory, and whoever consumes it
+either agrees with that order, permutes its own constants accordingly, or reports a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op, Shape, Tensor
+from ..quant import INT8_MAX, INT8_MIN
+from .common import hwc, hwc_axis, require
+
+FileShape = tuple[int, ...]
+# order[i] is the row-major index, in the file's shape, of the element at place i in memory. None
+# stands for the usual order: channels last for four dimensions, row-major otherwise.
+Order = np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A constant of the file."""
+
+    array: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class QuantConstant:
+    """A dequantised constant. scale and zero_point have one element, or one per index of `axis`."""
+
+    ints: np.ndarray
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int
+
+    def real(self) -> np.ndarray:
+        """float32 values."""
+        shape = self._spread()
+        shifted = self.ints.astype(np.int64) - self.zero_point.astype(np.int64).reshape(shape)
+        return shifted.astype(np.float32) * self.scale.astype(np.float32).reshape(shape)
+
+    def symmetric(self) -> np.ndarray:
+        """int8 values with the zero point taken out. Raises UnsupportedError if they do not fit."""
+        zero = self.zero_point.astype(np.int64).reshape(self._spread())
+        shifted = self.ints.astype(np.int64) - zero
+        fits = bool((shifted >= INT8_MIN).all() and (shifted <= INT8_MAX).all())
+        require(
+            fits,
+            "its weights do not fit int8 once their zero point is taken out",
+            "Quantise weights symmetrically to int8.",
+        )
+        return shifted.astype(np.int8)
+
+    def transpose(self, perm: list[int]) -> QuantConstant:
+        axis = perm.index(self.axis) if self.scale.size > 1 else self.axis
+        return QuantConstant(self.ints.transpose(perm), self.scale, self.zero_point, axis)
+
+    def _spread(self) -> tuple[int, ...]:
+        """The shape in which scale and zero_point broadcast over `ints`."""
+        if max(self.scale.size, self.zero_point.size) == 1:
+            return (1,) * self.ints.ndim
+        return tuple(-1 if i == self.axis else 1 for i in range(self.ints.ndim))
+
+
+@dataclass(frozen=True, eq=False)
+class Activation:
+    """An int8 tensor of the graph. `shape` and `dtype` are the file's."""
+
+    tensor: Tensor
+    shape: FileShape
+    order: Order = None
+    dtype: str = "int8"
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """The float view of an activation: what DequantizeLinear yields."""
+
+    activation: Activation
+
+
+@dataclass(frozen=True, eq=False)
+class FloatInput:
+    """A float graph input on its way to QuantizeLinear. `source` is its shape in the file."""
+
+    name: str
+    source: FileShape
+    shape: FileShape
+    order: Order
+    layout: str
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A float result that becomes a node once its output's scale is known.
+
+    make(out, act_min, act_max) is the op; `clamps` tells whether it can bound its output. `keeps`
+    is the (scale, zero point) that the result may keep, and must keep if the op `copies` bytes.
+    low and high are the fused activation. `rebias` adds a real bias, where one can still be added.
+    """
+
+    name: str
+    node: str
+    shape: FileShape
+    order: Order
+    inputs: tuple[Tensor, ...]
+    make: Callable[[Tensor, int, int], Op]
+    dtype: str = "int8"
+    keeps: tuple[float, int] | None = None
+    copies: bool = False
+    clamps: bool = True
+    low: float = -np.inf
+    high: float = np.inf
+    rebias: Callable[[np.ndarray, str], Pending] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Failed:
+    """The output of a node that could not be imported; its consumers are passed over."""
+
+
+Value = Constant | QuantConstant | Activation | Real | FloatInput | Pending | Failed
+
+
+def usual_order(shape: FileShape) -> np.ndarray:
+    """The order that None stands for, int64 (elements,)."""
+    indices = np.arange(np.prod(shape, dtype=np.int64))
+    return indices.reshape(shape).transpose(0, 2, 3, 1).ravel() if len(shape) == 4 else indices
+
+
+def explicit(shape: FileShape, order: Order) -> np.ndarray:
+    return usual_order(shape) if order is None else order
+
+
+def simplify(shape: FileShape, order: np.ndarray) -> Order:
+    """None where `order` is the usual one for `shape`."""
+    return None if np.array_equal(order, usual_order(shape)) else order
+
+
+def reshape_order(shape: FileShape, order: Order, to: FileShape) -> Order:
+    """The order after the file's row-major elements are regrouped into the shape `to`."""
+    return simplify(to, explicit(shape, order))
+
+
+def transpose_order(shape: FileShape, order: Order, perm: list[int]) -> tuple[FileShape, Order]:
+    """File shape and order after a Transpose of the file: no byte moves in memory."""
+    to = tuple(shape[axis] for axis in perm)
+    count = int(np.prod(shape, dtype=np.int64))
+    old = np.arange(count).reshape(shape).transpose(perm).ravel()
+    new_of_old = np.empty(count, np.int64)
+    new_of_old[old] = np.arange(count)
+    return to, simplify(to, new_of_old[explicit(shape, order)])
+
+
+def same_order(a: Order, b: Order) -> bool:
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a, b)
+
+
+def tensor_shape(shape: FileShape, order: Order) -> Shape:
+    """(H, W, C) of a value: how its bytes lie in memory."""
+    if len(shape) == 4 and order is None:
+        require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
+        require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "Use batch size 1.")
+        return shape[2], shape[3], shape[1]
+    return hwc(shape)
+
+
+def tensor_axis(axis: int, rank: int) -> int:
+    """Where a file axis of a value in the usual order lies in (H, W, C)."""
+    axis = axis + rank if axis < 0 else axis
+    if rank == 4 and 0 < axis < 4:
+        return {1: 2, 2: 0, 3: 1}[axis]
+    return hwc_axis(axis, rank)

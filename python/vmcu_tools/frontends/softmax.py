@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exponential tables of Softmax, one entry per difference max - q."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..quant import high_mul, quantize_multiplier, rounding_shift
+
+# Differences are Q5.26 numbers; the sum has 12 integer bits.
+_INTEGER_BITS = 5
+_FRACTION_BITS = 31 - _INTEGER_BITS
+
+
+def _q31(real: float) -> int:
+    return min(round(real * 2.0**31), 2**31 - 1)
+
+
+def exp_on_negative_values(raw: np.ndarray) -> np.ndarray:
+    """exp(a) for a <= 0: `raw` is Q5.26, the result Q0.31, both in int64.
+
+    gemmlowp, fixedpoint/fixedpoint.h, exp_on_negative_values: the value modulo a quarter goes
+    through a polynomial around -1/8, the rest through a product of tabulated powers.
+    """
+    quarter = 1 << (_FRACTION_BITS - 2)
+    modulo = (raw & (quarter - 1)) - quarter
+    x = (modulo << _INTEGER_BITS) + (1 << 28)
+    x2 = high_mul(x, x)
+    x3 = high_mul(x2, x)
+    x4 = high_mul(x2, x2)
+    tail = high_mul(rounding_shift(x4, 2) + x3, np.int64(_q31(1.0 / 3.0))) + x2
+    poly = x + rounding_shift(tail, 1)
+    base = np.int64(_q31(math.exp(-0.125)))
+    result = base + high_mul(base, poly)
+    remainder = modulo - raw
+    for exponent in range(-2, _INTEGER_BITS):
+        factor = np.int64(_q31(math.exp(-(2.0**exponent))))
+        bit = 1 << (_FRACTION_BITS + exponent)
+        result = np.where(remainder & bit, high_mul(result, factor), result)
+    return np.where(raw == 0, np.int64(2**31 - 1), result)
+
+
+def tflite_table(input_scale: float, beta: float) -> np.ndarray:
+    """uint32 (256,): exp(-d * scale * beta) in Q0.31 for d = 0..255, zero beyond diff_min.
+
+    TensorFlow Lite, kernels/internal/quantization_util.cc, PreprocessSoftmaxScaling and
+    CalculateInputRadius; reference/softmax.h.
+    """
+    real = min(beta * input_scale * (1 << _FRACTION_BITS), (1 << 31) - 1.0)
+    multiplier, left_shift = quantize_multiplier(real)
+    radius = math.floor(((1 << _INTEGER_BITS) - 1) * 2.0**_FRACTION_BITS / 2.0**left_shift)
+    d = np.arange(256, dtype=np.int64)
+    inside = np.minimum(d, radius)
+    raw = high_mul(-(inside << left_shift), np.int64(multiplier))
+    return np.where(d <= radius, exp_on_negative_values(raw), 0).astype(np.uint32)
+
+
+def onnx_table(input_scale: float) -> np.ndarray:
+    """uint32 (256,): exp(-d * scale) in units of 2**-23 for d = 0..255.
+
+    256 terms fit in 32 bits with a bit to spare, 65535 terms in 40 bits.
+    """
+    d = np.arange(256, dtype=np.float64)
+    return np.rint(np.exp(-d * np.float64(input_scale)) * (1 << 23)).astype(np.uint32)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow Lite files to graphs, node for node, with TensorFlow Lite Micro's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..graph import Graph, Port, Tensor
+from ..quant import INT8_MAX, INT8_MIN
+from .common import (
+    KEEP_QUANTISATION,
+    GraphBuilder,
+    PassedOverError,
+    UnsupportedError,
+    check_scale,
+    hwc,
+    parsing,
+    require,
+)
+from .tflite_file import FileModel, FileOp, FileTensor, read
+from .tflite_ops import RULES, Importer
+
+_DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
+
+
+def load(path: Path) -> Graph:
+    """The graph of a .tflite file; UserError with all its problems."""
+    model = read(path)
+    with parsing(str(path)):
+        builder = _import(model, str(path))
+    return builder.finish(path.stem)
+
+
+def _import(model: FileModel, file: str) -> GraphBuilder:
+    builder = GraphBuilder(file)
+    used = [model.tensors[i] for op in model.ops for i in op.inputs if i >= 0]
+    if used and not any(t.type in ("INT8", "UINT8") and len(t.scales) for t in used):
+        builder.problem("the model is not quantised: it has no int8 tensor", KEEP_QUANTISATION)
+        return builder
+    importer = Importer(model, builder, _Activations(model, builder))
+    borders = _Borders(model, builder, importer)
+    borders.inputs()
+    known = {*model.inputs, *borders.skipped_outputs}
+    for index, op in enumerate(model.ops):
+        if index not in borders.skipped:
+            _node(importer, op, known)
+        known.update(op.outputs)
+    borders.outputs(known)
+    return builder
+
+
+def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
+    model, builder = importer.model, importer.builder
+    name = model.tensors[op.outputs[0]].name if op.outputs else ""
+    try:
+        rule = RULES.get(op.op)
+        if rule is None:
+            raise UnsupportedError(
+                "this operation is not supported",
+                f"Replace it; supported are {', '.join(sorted(RULES))}.",
+            )
+        require(len(op.outputs) == 1, f"{len(op.outputs)} outputs instead of one")
+        require(op.outputs[0] not in known, f"tensor '{name}' is computed twice")
+        unsigned = any(
+            model.tensors[i].type == "UINT8" for i in (*op.inputs, *op.outputs) if i >= 0
+        )
+        require(
+            op.op == "QUANTIZE" or not unsigned, "it works on uint8, not int8", KEEP_QUANTISATION
+        )
+        rule(importer, op)
+        for i in op.inputs:
+            ready = i < 0 or i in known or model.tensors[i].data is not None
+            require(ready, f"tensor '{model.tensors[i].name}' is used before it is computed")
+    except UnsupportedError as error:
+        builder.problem(error.reason, error.remedy, name, op.op)
+    except PassedOverError:
+        pass
+
+
+class _Activations:
+    """The graph tensors of a file's activations; each problem with one is raised once."""
+
+    def __init__(self, model: FileModel, builder: GraphBuilder):
+        self.model = model
+        self.builder = builder
+        self._reported: set[int] = set()
+
+    def __call__(self, index: int) -> Tensor:
+        require(index >= 0, "a required tensor is absent")
+        if index in self._reported:
+            raise PassedOverError
+        try:
+            return self.builder.add_tensor(_tensor(self.model.tensors[index]))
+        except UnsupportedError:
+            self._reported.add(index)
+            raise
+
+
+def _tensor(tensor: FileTensor) -> Tensor:
+    """An int8 or uint8 activation; uint8 is relabelled as q - 128."""
+    what = f"tensor '{tensor.name}'"
+    require(not tensor.dynamic, f"{what} has a dynamic shape", "Fix all sizes before converting.")
+    require(
+        tensor.type in ("INT8", "UINT8"),
+        f"{what} is {tensor.type.lower()}, not int8",
+        KEEP_QUANTISATION,
+    )
+    require(tensor.data is None, f"{what} is a constant where an activation is needed")
+    require(
+        len(tensor.scales) == 1 and len(tensor.zero_points) == 1,
+        f"{what} has {len(tensor.scales)} scales instead of one",
+        KEEP_QUANTISATION,
+    )
+    scale = float(tensor.scales[0])
+    check_scale(scale, what)
+    zero_point = int(tensor.zero_points[0]) - (128 if tensor.type == "UINT8" else 0)
+    require(INT8_MIN <= zero_point <= INT8_MAX, f"{what} has the zero point {zero_point}")
+    return Tensor(tensor.name, hwc(tensor.shape), scale, zero_point)
+
+
+class _Borders:
+    """Graph inputs and outputs. QUANTIZE of a float input and DEQUANTIZE to a float output are
+    left out; the port then says float32 and names the int8 tensor."""
+
+    def __init__(self, model: FileModel, builder: GraphBuilder, importer: Importer):
+        self.model = model
+        self.builder = builder
+        self.importer = importer
+        self.skipped: set[int] = set()
+        self.skipped_outputs: set[int] = set()
+
+    def inputs(self) -> None:
+        for index in self.model.inputs:
+            tensor = self.model.tensors[index]
+            inner = index
+            if tensor.type == "FLOAT32":
+                quantisers = self._skip("QUANTIZE", lambda op, i=index: op.inputs == (i,))
+                if len(quantisers) != 1:
+                    self.builder.problem(
+                        f"the float input '{tensor.name}' is quantised {len(quantisers)} times",
+                        "Quantise the input once, or convert with an int8 input.",
+                        tensor.name,
+                    )
+                    continue
+                inner = quantisers[0].outputs[0]
+                self.skipped_outputs.add(inner)
+            self._port(self.builder.inputs, tensor, inner)
+
+    def outputs(self, known: set[int]) -> None:
+        for index in self.model.outputs:
+            tensor = self.model.tensors[index]
+            inner = self.importer.dequantised.get(index, index)
+            if inner not in known:
+                self.builder.problem(f"the output '{tensor.name}' is never computed")
+                continue
+            self._port(self.builder.outputs, tensor, inner)
+
+    def _skip(self, kind: str, matches: Callable[[FileOp], bool]) -> list[FileOp]:
+        found = [(i, op) for i, op in enumerate(self.model.ops) if op.op == kind and matches(op)]
+        self.skipped.update(i for i, _ in found)
+        return [op for _, op in found]
+
+    def _port(self, ports: list[Port], tensor: FileTensor, inner: int) -> None:
+        try:
+            name = self.importer.activation(inner).name
+        except UnsupportedError as error:
+            self.builder.problem(error.reason, error.remedy, tensor.name)
+            return
+        except PassedOverError:
+            return
+        dtype = _DTYPE_NAMES[tensor.type]
+        ports.append(Port(name, tensor.name, tensor.shape, dtype))

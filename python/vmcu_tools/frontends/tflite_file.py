@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a .tflite flatbuffer into plain dataclasses, checking every index and length on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tflite
+
+from ..errors import Problem, UserError
+from .common import UnsupportedError, parsing
+
+# The smallest file that can hold a root offset and the identifier.
+_HEADER_BYTES = 8
+IDENTIFIER = b"TFL3"
+
+
+def _names(enum: type) -> dict[int, str]:
+    return {value: name for name, value in vars(enum).items() if isinstance(value, int)}
+
+
+_OPERATORS = _names(tflite.BuiltinOperator)
+_TYPES = _names(tflite.TensorType)
+_DTYPES = {
+    "FLOAT32": np.float32,
+    "INT8": np.int8,
+    "UINT8": np.uint8,
+    "INT16": np.int16,
+    "INT32": np.int32,
+    "INT64": np.int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class FileTensor:
+    """A tensor as the file has it. `data` is None for activations; `type` a schema name."""
+
+    name: str
+    shape: tuple[int, ...]
+    dynamic: bool
+    type: str
+    scales: np.ndarray
+    zero_points: np.ndarray
+    axis: int
+    data: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class FileOp:
+    """An operator: schema name of its op, tensor indices (-1: absent), its options table."""
+
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    table: Any
+
+    def options(self, kind: Callable[[], Any]) -> Any:
+        """The options, read as the schema class `kind`."""
+        if self.table is None:
+            raise UnsupportedError("its options are missing", "Export the file again.")
+        options = kind()
+        options.Init(self.table.Bytes, self.table.Pos)
+        return options
+
+
+@dataclass(frozen=True, eq=False)
+class FileModel:
+    """The one subgraph of a .tflite file."""
+
+    tensors: tuple[FileTensor, ...]
+    ops: tuple[FileOp, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def read(path: Path) -> FileModel:
+    """Raises UserError for a file that is no .tflite, is damaged, or has several subgraphs."""
+    raw = path.read_bytes()
+    if len(raw) < _HEADER_BYTES or raw[4:8] != IDENTIFIER:
+        raise UserError(
+            Problem(
+                "not a TensorFlow Lite file (no TFL3 identifier)",
+                "Export or download the file again.",
+                str(path),
+            )
+        )
+    with parsing(str(path)):
+        model = tflite.Model.GetRootAsModel(raw, 0)
+        count = model.SubgraphsLength()
+        if count == 1:
+            return _subgraph(raw, model, model.Subgraphs(0))
+    raise UserError(
+        Problem(
+            f"the model has {count} subgraphs; exactly one is supported",
+            "Export one inference function, without control flow or signatures of its own.",
+            str(path),
+        )
+    )
+
+
+def _subgraph(raw: bytes, model: Any, graph: Any) -> FileModel:
+    names = _unique_names(graph)
+    tensors = tuple(_tensor(raw, model, graph, i, name) for i, name in enumerate(names))
+    ops = tuple(_op(model, graph.Operators(i)) for i in range(graph.OperatorsLength()))
+    inputs = _indices(graph, "Inputs")
+    outputs = _indices(graph, "Outputs")
+    used = [i for op in ops for i in op.inputs + op.outputs]
+    for index in (*used, *inputs, *outputs):
+        if not -1 <= index < len(tensors):
+            raise IndexError(f"tensor {index} of {len(tensors)}")
+    return FileModel(tensors, ops, inputs, outputs)
+
+
+def _unique_names(graph: Any) -> list[str]:
+    """Tensor names; one that is empty or taken gets its index appended."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for index in range(graph.TensorsLength()):
+        name = (graph.Tensors(index).Name() or b"").decode()
+        if not name or name in taken:
+            name = f"{name}#{index}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def tensor_names(path: Path) -> list[str]:
+    """The names the frontend gives to the file's tensors, by tensor index."""
+    with parsing(str(path)):
+        return _unique_names(tflite.Model.GetRootAsModel(path.read_bytes(), 0).Subgraphs(0))
+
+
+def _indices(owner: Any, field: str) -> tuple[int, ...]:
+    if not getattr(owner, f"{field}Length")():
+        return ()
+    return tuple(int(i) for i in getattr(owner, f"{field}AsNumpy")())
+
+
+def _op(model: Any, op: Any) -> FileOp:
+    code = model.OperatorCodes(op.OpcodeIndex())
+    builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    name = _OPERATORS.get(builtin, f"builtin {builtin}")
+    if name == "CUSTOM":
+        name = f"custom {(code.CustomCode() or b'').decode()}"
+    return FileOp(name, _indices(op, "Inputs"), _indices(op, "Outputs"), op.BuiltinOptions())
+
+
+def _tensor(raw: bytes, model: Any, graph: Any, index: int, name: str) -> FileTensor:
+    tensor = graph.Tensors(index)
+    shape = _indices(tensor, "Shape")
+    signature = _indices(tensor, "ShapeSignature") or shape
+    kind = _TYPES.get(tensor.Type(), f"type {tensor.Type()}")
+    quantisation = tensor.Quantization()
+    scales, zero_points, axis = np.zeros(0, np.float32), np.zeros(0, np.int64), 0
+    if quantisation is not None and quantisation.ScaleLength():
+        scales = np.array(quantisation.ScaleAsNumpy(), np.float32)
+        axis = quantisation.QuantizedDimension()
+        if quantisation.ZeroPointLength():
+            zero_points = np.array(quantisation.ZeroPointAsNumpy(), np.int64)
+        else:
+            zero_points = np.zeros(len(scales), np.int64)
+    data = None if tensor.Sparsity() is not None else _data(raw, model, tensor, shape, kind)
+    # A symbolic batch stands for the 1 that the shape has; other symbolic sizes are dynamic.
+    dynamic = -1 in shape or -1 in signature[1:]
+    return FileTensor(name, shape, dynamic, kind, scales, zero_points, axis, data)
+
+
+def _data(
+    raw: bytes, model: Any, tensor: Any, shape: tuple[int, ...], kind: str
+) -> np.ndarray | None:
+    buffer = model.Buffers(tensor.Buffer())
+    if buffer.DataLength():
+        content = buffer.DataAsNumpy()
+    elif buffer.Offset() > 1:
+        # Files over 2 GB, and some exporters, keep buffers behind the flatbuffer.
+        content = np.frombuffer(raw, np.uint8, buffer.Size(), buffer.Offset())
+    else:
+        return None
+    if kind not in _DTYPES:
+        return content
+    values = np.frombuffer(content.tobytes(), _DTYPES[kind])
+    return values.reshape(shape)

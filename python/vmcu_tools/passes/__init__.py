@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph to graph, every remaining tensor's bytes unchanged.
+
+Each pass is one function from a graph to a graph in a file of its own. Graph inputs and outputs
+keep their tensor names; a tensor between two merged nodes disappears.
+"""
+
+from __future__ import annotations
+
+from ..graph import Graph
+from .absorb_pad import absorb_pad
+from .drop_dead import drop_dead
+from .drop_noops import drop_noops
+from .flatten_dense import flatten_dense
+from .fuse_activation import fuse_activation
+from .relabel_borders import relabel_borders
+
+PASSES = (drop_noops, absorb_pad, fuse_activation, flatten_dense, relabel_borders, drop_dead)
+
+
+def optimize(graph: Graph) -> Graph:
+    """Applies all passes until none of them changes the graph."""
+    before = None
+    while before is not graph:
+        before = graph
+        for step in PASSES:
+            graph = step(graph)
+    return graph

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edits that passes are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..graph import Graph, Node, Tensor
+
+# Returns the changed graph, or None if the node gives no reason for a change.
+Step = Callable[[Graph, Node], Graph | None]
+
+
+def rewrite_nodes(graph: Graph, step: Step) -> Graph:
+    """Applies `step` to every node until it changes nothing; the same graph if it never did."""
+    index = 0
+    while index < len(graph.nodes):
+        changed = step(graph, graph.nodes[index])
+        if changed is None:
+            index += 1
+        else:
+            graph = changed
+    return graph
+
+
+def is_input(graph: Graph, tensor: str) -> bool:
+    return any(port.tensor == tensor for port in graph.inputs)
+
+
+def is_output(graph: Graph, tensor: str) -> bool:
+    return any(port.tensor == tensor for port in graph.outputs)
+
+
+def sole_consumer(graph: Graph, tensor: str) -> Node | None:
+    """The one node that reads a tensor that nobody else sees."""
+    consumers = graph.consumers(tensor)
+    return consumers[0] if len(consumers) == 1 and not is_output(graph, tensor) else None
+
+
+def same_quantisation(a: Tensor, b: Tensor) -> bool:
+    return (a.scale, a.zero_point) == (b.scale, b.zero_point)
+
+
+def with_nodes(
+    graph: Graph, nodes: Sequence[Node], tensors: dict[str, Tensor] | None = None
+) -> Graph:
+    """The graph with other nodes; tensors that nothing refers to any more are dropped."""
+    tensors = graph.tensors if tensors is None else tensors
+    used = {port.tensor for port in (*graph.inputs, *graph.outputs)}
+    used |= {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    kept = {name: tensor for name, tensor in tensors.items() if name in used}
+    return replace(graph, nodes=tuple(nodes), tensors=kept)
+
+
+def replace_node(graph: Graph, old: Node, new: Node) -> Graph:
+    return with_nodes(graph, [new if node is old else node for node in graph.nodes])
+
+
+def reading(node: Node, old: str, new: str) -> Node:
+    """The node with input `old` replaced."""
+    return replace(node, inputs=tuple(new if name == old else name for name in node.inputs))
+
+
+def bypass(graph: Graph, node: Node) -> Graph | None:
+    """Removes a node that hands on its input's bytes; None where that cannot be done.
+
+    The input's name goes, if the output is a graph output, else the output's. Either way the
+    remaining tensor has the input's shape.
+    """
+    source, target = node.inputs[0], node.outputs[0]
+    rest = [other for other in graph.nodes if other is not node]
+    if not is_output(graph, target):
+        return with_nodes(graph, [reading(other, target, source) for other in rest])
+    producer = graph.producer(source)
+    if producer is None or is_output(graph, source) or graph.consumers(target):
+        return None
+    renamed = [
+        replace(other, outputs=(target,)) if other is producer else reading(other, source, target)
+        for other in rest
+    ]
+    return with_nodes(
+        graph, renamed, graph.tensors | {target: replace(graph.tensors[source], name=target)}
+    )
