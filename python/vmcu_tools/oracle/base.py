@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an oracle is."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import ModuleType
+
+import numpy as np
+
+from ..errors import Problem, UserError
+from ..graph import Graph, Node, Port
+
+
+class Oracle(ABC):
+    """A runtime with a model loaded. `graph` is the model as the frontend imports it."""
+
+    graph: Graph
+
+    @abstractmethod
+    def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Every tensor that the runtime can show, int8 (H, W, C), by graph tensor name.
+
+        inputs: int8 values (H, W, C) for `graph.inputs`, in port order.
+        """
+
+    @abstractmethod
+    def tolerance(self, node: Node) -> int:
+        """The difference in int8 steps that is allowed in the node's output, given the runtime's
+        own values as its inputs."""
+
+
+def required(module: str, package: str, purpose: str) -> ModuleType:
+    """Imports an optional package; UserError saying what to install if it is absent."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        reason = f"the Python package '{package}' is needed to {purpose} and is not installed"
+        raise UserError(Problem(reason, f"Run: pip install {package}")) from error
+
+
+def file_values(graph: Graph, port: Port, values: np.ndarray) -> np.ndarray:
+    """int8 (H, W, C) values of an input as the file wants them: its type, shape and axis order."""
+    tensor = graph.tensors[port.tensor]
+    data = np.asarray(values, np.int8).reshape(tensor.shape)
+    if port.layout == "nchw" and len(port.file_shape) == 4:
+        data = data.transpose(2, 0, 1)
+    data = data.reshape(port.file_shape)
+    if port.dtype == "uint8":
+        return (data.astype(np.int16) + 128).astype(np.uint8)
+    if port.dtype == "float32":
+        return (data.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
+    return np.ascontiguousarray(data)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Node by node comparison: each node computed from an oracle's own values of its inputs.
+
+A step of difference in one node then does not spread to those below it, so that every node is
+judged by its own tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Graph, Node
+from ..kernels import bind
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a node's output is off: the largest difference in int8 steps, and how many bytes
+    of how many differ."""
+
+    node: Node
+    largest: int
+    count: int
+    total: int
+
+
+def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Difference]:
+    """One entry per node whose output `values` holds, equal ones included.
+
+    values: int8 (H, W, C) by tensor name, as Oracle.run returns them. A tensor that it lacks, as
+    the runtime keeps it in float or not at all, is computed.
+    """
+    known = dict(values)
+    found = []
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        computed = layer.rows([known[name] for name in node.inputs], 0, layer.height)
+        expected = known.setdefault(node.outputs[0], computed)
+        if node.outputs[0] not in values:
+            continue
+        off = np.abs(computed.astype(np.int16) - expected.reshape(computed.shape))
+        found.append(Difference(node, int(off.max()), int(np.count_nonzero(off)), off.size))
+    return found

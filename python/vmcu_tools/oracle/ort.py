@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX Runtime on the CPU (PyPI onnxruntime)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..errors import Problem, UserError
+from ..frontends.onnx import load_with_views
+from ..frontends.onnx_values import Activation, explicit
+from ..graph import MaxPool2D, Node, Pad, Reshape
+from .base import Oracle, file_values, required
+
+# The integer kernels: their results are exact, unlike those of float ones on dequantised values.
+_INTEGER = ("QLinearConv", "QLinearMatMul", "QGemm")
+_COPIES = (MaxPool2D, Pad, Reshape)
+
+
+class OrtOracle(Oracle):
+    """Shows every tensor of the graph that is int8 or uint8 in the optimised model.
+
+    ONNX Runtime turns DequantizeLinear, Conv, QuantizeLinear into one integer kernel only if
+    nobody else reads what lies between them. So the model is optimised as it is first, and its
+    tensors become outputs of the result, which then runs without further optimisation. On x86 it
+    also turns int8 activations into uint8 ones and renames them; that is done here beforehand, so
+    that they keep their names.
+    """
+
+    def __init__(self, path: Path):
+        runtime = required("onnxruntime", "onnxruntime", "verify .onnx models")
+        self.graph, self._views = load_with_views(path)
+        try:
+            model = onnx.load(path)
+            for name, view in self._views.items():
+                if view.dtype == "int8":
+                    _make_unsigned(model, name)
+            model = _optimised(runtime, model)
+            self._integer = {
+                name
+                for node in model.graph.node
+                if node.op_type in _INTEGER
+                for name in node.output
+            }
+            self._shown = self._expose(model)
+            self._session = runtime.InferenceSession(
+                model.SerializeToString(), _options(runtime, "ORT_DISABLE_ALL"), providers=_CPU
+            )
+        except Exception as error:  # onnxruntime's exceptions have no base of their own
+            raise UserError(
+                Problem(
+                    f"ONNX Runtime rejects the model: {error}",
+                    "Check the model with onnx.checker; it can be built, but not verified.",
+                    str(path),
+                )
+            ) from error
+
+    def _expose(self, model: onnx.ModelProto) -> list[str]:
+        """Makes the tensors that the model still has its outputs; returns their names."""
+        present = {name for node in model.graph.node for name in node.output}
+        shown = [name for name in self._views if name in present]
+        outputs = {value.name for value in model.graph.output}
+        model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in shown if n not in outputs)
+        return shown
+
+    def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        feeds = {
+            port.name: file_values(self.graph, port, values)
+            for port, values in zip(self.graph.inputs, inputs, strict=True)
+        }
+        values = dict(zip(self._shown, self._session.run(self._shown, feeds), strict=True))
+        values |= {name: feed for name, feed in feeds.items() if name in self._views}
+        shown = {name: _in_memory(self._views[name], array) for name, array in values.items()}
+        for port, given in zip(self.graph.inputs, inputs, strict=True):
+            shape = self.graph.tensors[port.tensor].shape
+            shown.setdefault(port.tensor, np.asarray(given, np.int8).reshape(shape))
+        return shown
+
+    def tolerance(self, node: Node) -> int:
+        exact = isinstance(node.op, _COPIES) or self._integer.intersection(node.outputs)
+        return 0 if exact else 1
+
+
+_CPU = ["CPUExecutionProvider"]
+
+
+def _make_unsigned(model: onnx.ModelProto, name: str) -> None:
+    """Adds 128 to an int8 tensor that only leads from QuantizeLinear to DequantizeLinear."""
+    ends = [node for node in model.graph.node if name in (*node.input[:1], *node.output)]
+    operators = sorted({node.op_type for node in ends})
+    readers = [node for node in model.graph.node if name in node.input[1:]]
+    outputs = [value.name for value in model.graph.output]
+    if operators != ["DequantizeLinear", "QuantizeLinear"] or readers or name in outputs:
+        return
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    if not all(len(node.input) > 2 and node.input[2] in constants for node in ends):
+        return
+    for node in ends:
+        zero = onnx.numpy_helper.to_array(constants[node.input[2]])
+        unsigned = f"{node.input[2]}/uint8"
+        if unsigned not in constants:
+            shifted = (zero.astype(np.int16) + 128).astype(np.uint8)
+            constants[unsigned] = onnx.numpy_helper.from_array(shifted, unsigned)
+            model.graph.initializer.append(constants[unsigned])
+        node.input[2] = unsigned
+
+
+def _optimised(runtime: ModuleType, model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model after ONNX Runtime's fusions, which do not depend on the machine."""
+    # What the file says about the types of its tensors may no longer hold.
+    del model.graph.value_info[:]
+    with tempfile.TemporaryDirectory() as folder:
+        options = _options(runtime, "ORT_ENABLE_EXTENDED")
+        options.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
+        runtime.InferenceSession(model.SerializeToString(), options, providers=_CPU)
+        return onnx.load(options.optimized_model_filepath)
+
+
+def _options(runtime: ModuleType, level: str) -> Any:
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Without VNNI the u8s8 kernels add pairs of products with saturation; this forbids them.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    # It would leave out the first of two quantisations in a row, whose tensor is to be shown.
+    options.add_session_config_entry("session.disable_double_qdq_remover", "1")
+    return options
+
+
+def _in_memory(view: Activation, values: np.ndarray) -> np.ndarray:
+    """A file's values as int8 in the order that the graph keeps them in."""
+    q = values.astype(np.int16) - (128 if values.dtype == np.uint8 else 0)
+    flat = q.astype(np.int8).ravel()[explicit(view.shape, view.order)]
+    return flat.reshape(view.tensor.shape)

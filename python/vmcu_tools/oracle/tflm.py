@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow Lite Micro with its reference kernels (PyPI tflite-micro)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from .. import frontends
+from ..errors import Problem, UserError
+from ..frontends.tflite_file import tensor_names
+from ..graph import Node
+from .base import Oracle, file_values, required
+
+# What the interpreter keeps besides tensors; generous, it is the host's memory.
+_OVERHEAD_BYTES = 1 << 20
+
+
+class TflmOracle(Oracle):
+    """Keeps all tensors alive, so that each can be read after a run."""
+
+    def __init__(self, path: Path):
+        runtime = required("tflite_micro", "tflite-micro", "verify .tflite models").runtime
+        self.graph = frontends.load(path)
+        self._index = {name: index for index, name in enumerate(tensor_names(path))}
+        model = path.read_bytes()
+        tensors = sum(tensor.bytes + 64 for tensor in self.graph.tensors.values())
+        try:
+            self._interpreter = runtime.Interpreter.from_bytes(
+                model,
+                arena_size=4 * tensors + 10 * len(model) + _OVERHEAD_BYTES,
+                intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors,
+            )
+        except RuntimeError as error:
+            raise UserError(
+                Problem(
+                    f"TensorFlow Lite Micro rejects the model: {error}",
+                    "See its message above; the model can be built, but not verified.",
+                    str(path),
+                )
+            ) from error
+
+    def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        for index, (port, values) in enumerate(zip(self.graph.inputs, inputs, strict=True)):
+            self._interpreter.set_input(file_values(self.graph, port, values), index)
+        self._interpreter.invoke()
+        return {name: self._tensor(name) for name in self.graph.tensors}
+
+    def _tensor(self, name: str) -> np.ndarray:
+        # A copy: the array is a view of the interpreter's arena.
+        values = np.array(self._interpreter.GetTensor(self._index[name], 0)["tensor_data"])
+        if values.dtype == np.uint8:
+            values = (values.astype(np.int16) - 128).astype(np.int8)
+        return values.reshape(self.graph.tensors[name].shape)
+
+    def tolerance(self, node: Node) -> int:
+        return 0

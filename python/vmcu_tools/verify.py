@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a plan's results with those of the runtime its file was written for.
+
+Two comparisons make a verification. The plan's own bytes, on the chosen target, must equal the
+graph's meaning in numpy: always, every byte. And the meaning must equal the oracle, tensor by
+tensor, within the tolerance of design.md: 0 for everything in .tflite and for Conv, Gemm and
+MatMul in .onnx, 1 step for the rest of .onnx, where each node is judged by what it makes of the
+oracle's own inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from . import oracle, targets
+from .graph import Graph
+from .machine import reference
+from .machine.mcu import VirtualMcu
+from .oracle import Oracle, node_differences
+from .plan import Plan
+from .progress import bar
+from .samples import Sample, make_samples
+
+Values = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One tensor over all samples. `differing` counts bytes, `largest` is in int8 steps."""
+
+    tensor: str
+    node: str
+    op: str
+    bytes: int
+    differing: int
+    largest: int
+    tolerance: int
+
+    @property
+    def passed(self) -> bool:
+        return self.largest <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`checks` compares with the oracle, `target_checks` the target's bytes with the meaning."""
+
+    model: str
+    target: str
+    samples: int
+    checks: tuple[Check, ...]
+    target_checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        everything = (*self.checks, *self.target_checks)
+        return bool(everything) and all(check.passed for check in everything)
+
+
+class Tally:
+    """Checks by tensor, summed over samples."""
+
+    def __init__(self) -> None:
+        self.checks: dict[str, Check] = {}
+
+    def add(self, check: Check) -> None:
+        sum_ = self.checks.get(check.tensor)
+        if sum_ is not None:
+            check = replace(
+                check,
+                bytes=check.bytes + sum_.bytes,
+                differing=check.differing + sum_.differing,
+                largest=max(check.largest, sum_.largest),
+            )
+        self.checks[check.tensor] = check
+
+    def compare(self, graph: Graph, got: Values, expected: Values) -> None:
+        """Every tensor that both hold, at 0 steps."""
+        for node in graph.nodes:
+            name = node.outputs[0]
+            if name in got and name in expected:
+                off = np.abs(got[name].astype(np.int16) - expected[name])
+                differing, largest = int(np.count_nonzero(off)), int(off.max())
+                self.add(Check(name, node.name, node.kind, off.size, differing, largest, 0))
+
+
+def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> Verification:
+    """Runs the samples on the target, in numpy and through the oracle."""
+    judge = oracle.open(plan.graph.origin)
+    samples = make_samples(plan.graph, random, structured, seed)
+    results = run_target(plan, target, samples)
+    against_oracle, against_meaning = Tally(), Tally()
+    for sample, result in bar(list(zip(samples, results, strict=True)), "comparing"):
+        meaning = reference.run(plan.graph, sample)
+        against_meaning.compare(plan.graph, result, meaning)
+        judge_sample(plan.graph, judge, judge.run(sample), meaning, against_oracle)
+    return Verification(
+        plan.graph.name,
+        target,
+        len(samples),
+        tuple(against_oracle.checks.values()),
+        tuple(against_meaning.checks.values()),
+    )
+
+
+def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
+    """What the target can show of each sample: every tensor on the virtual MCU, else outputs."""
+    if target == "virtual":
+        machine = VirtualMcu(plan)
+        return [machine.run(sample) for sample in bar(samples, "virtual MCU")]
+    names = [port.tensor for port in plan.graph.outputs]
+    shapes = [plan.graph.tensors[name].shape for name in names]
+    return [
+        {n: out.reshape(s) for n, s, out in zip(names, shapes, outputs, strict=True)}
+        for outputs in targets.get(target).run(plan, samples)
+    ]
+
+
+def judge_sample(graph: Graph, judge: Oracle, expected: Values, meaning: Values, to: Tally) -> None:
+    if all(judge.tolerance(node) == 0 for node in graph.nodes):
+        to.compare(graph, meaning, expected)
+        return
+    for off in node_differences(graph, expected):
+        node, tolerance = off.node, judge.tolerance(off.node)
+        to.add(
+            Check(
+                node.outputs[0], node.name, node.kind, off.total, off.count, off.largest, tolerance
+            )
+        )
