@@ -70,11 +70,14 @@ size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 static void run_rows(const struct vmcu_context *ctx, const struct vmcu_layer *layer, uint16_t from,
 		     uint16_t to)
 {
+	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {
 		.pool = &ctx->pool,
 		.tensors = ctx->model->tensors,
 		.layer = layer,
-		.scratch = ctx->pool.start + layer->scratch,
+		.scratch = (layer->scratch == VMCU_SCRATCH_ON_STACK)
+				   ? (void *)scratch
+				   : (void *)(ctx->pool.start + layer->scratch),
 	};
 
 	for (call.y = from; call.y < to; call.y++) {

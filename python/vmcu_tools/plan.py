@@ -6,6 +6,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .graph import Graph, Node
+from .kernels import Layer
+
+# The executor's own buffer for scratch; what does not fit into it lives in the pool.
+STACK_SCRATCH = 256
+SCRATCH_ALIGN = 4
+
+
+def on_stack(layer: Layer) -> bool:
+    """True if the layer's scratch takes no bytes of the pool."""
+    return layer.scratch_bytes <= STACK_SCRATCH
+
+
+def pool_scratch(layer: Layer) -> int:
+    """Bytes of the pool that a layer's scratch takes."""
+    if on_stack(layer):
+        return 0
+    return -(-layer.scratch_bytes // SCRATCH_ALIGN) * SCRATCH_ALIGN
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,10 @@ class FixedPoint:
         """int32 accumulators (..., channels) to scaled int64 values, before the zero point."""
         return fixed_point_multiply(acc, self.multiplier, self.shift)
 
+    def pick(self, channels: slice) -> FixedPoint:
+        """The factors of some channels."""
+        return FixedPoint(self.multiplier[channels], self.shift[channels])
+
 
 @dataclass(frozen=True, eq=False)
 class FloatScale:
@@ -100,6 +104,10 @@ class FloatScale:
         """
         product = np.asarray(acc).astype(np.float32) * self.scale.astype(np.float32)
         return np.rint(np.clip(product, -(2.0**20), 2.0**20)).astype(np.int64)
+
+    def pick(self, channels: slice) -> FloatScale:
+        """The factors of some channels."""
+        return FloatScale(self.scale[channels])
 
 
 Requant = FixedPoint | FloatScale

@@ -16,7 +16,8 @@ import numpy as np
 
 from ..errors import PlanError, Problem, UserError
 from ..graph import Port
-from ..plan import Plan, Step
+from ..kernels import Layer, bind
+from ..plan import Plan, Step, on_stack, pool_scratch
 from .initialisers import Constants
 from .params import STRUCT_BYTES, kernel_of
 
@@ -44,7 +45,7 @@ class LayerRow:
     first_input: int
     input_count: int
     output: int
-    scratch: int
+    scratch: str
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,15 @@ def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
+def _scratch(layer: Layer, step: Step) -> str:
+    """Where a layer's scratch is: in the pool if the plan put it there, else on the stack."""
+    if on_stack(layer):
+        return "VMCU_SCRATCH_ON_STACK"
+    if step.scratch_bytes < pool_scratch(layer):
+        raise PlanError(f"step '{step.node.name}' has no room for its scratch")
+    return str(step.scratch)
+
+
 class _Emitter:
     def __init__(self, plan: Plan, name: str):
         self.plan = plan
@@ -194,7 +204,7 @@ class _Emitter:
             first_input=first_input,
             input_count=len(node.inputs),
             output=self.index[node.outputs[0]],
-            scratch=step.scratch,
+            scratch=_scratch(bind(self.graph, node), step),
         )
 
     def _layer_inputs(self) -> list[str]:

@@ -7,7 +7,7 @@ lib/vmcu/include/vmcu/kernels.h declares both. A function here turns one node in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +17,7 @@ from ..graph import (
     Add,
     AveragePool2D,
     Concat,
-    Conv2D,
     DepthwiseConv2D,
-    FullyConnected,
     Graph,
     MaxPool2D,
     Node,
@@ -30,6 +28,7 @@ from ..graph import (
     Softmax,
     Window,
 )
+from ..kernels import ProgramLayer, bind
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, Requant
 
 
@@ -46,7 +45,7 @@ class Struct:
     """An initialiser. `type` may be empty for a member whose type the outer struct fixes."""
 
     type: str
-    fields: Mapping[str, Value]
+    fields: dict[str, Value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +74,8 @@ STRUCT_BYTES = {
     "vmcu_layer": 20,
     "vmcu_stage": 4,
     "vmcu_io": 12,
-    "vmcu_conv2d_params": 40,
+    "vmcu_mac_params": 32,
     "vmcu_depthwise_params": 40,
-    "vmcu_fully_connected_params": 20,
     "vmcu_add_params": 32,
     "vmcu_average_pool_params": 32,
     "vmcu_max_pool_params": 18,
@@ -155,7 +153,7 @@ def refuse_activation(graph: Graph, node: Node) -> None:
 def linear(graph: Graph, node: Node) -> tuple[str, Struct]:
     """The suffix of the entry point, and what layers with weights have in common."""
     op = node.op
-    assert isinstance(op, Conv2D | DepthwiseConv2D | FullyConnected)
+    assert isinstance(op, DepthwiseConv2D)
     suffix, scale = factors(op.requant, op.bias.size)
     return suffix, Struct(
         "",
@@ -169,22 +167,27 @@ def linear(graph: Graph, node: Node) -> tuple[str, Struct]:
     )
 
 
-def conv2d(graph: Graph, node: Node, op: Conv2D) -> Kernel:
-    suffix, common = linear(graph, node)
-    fields = {"linear": common, "window": window(op.window), "groups": op.groups}
-    return Kernel(f"vmcu_conv2d_{suffix}", Struct("vmcu_conv2d_params", fields))
+def generated(layer: ProgramLayer) -> Kernel:
+    """A generated kernel: its program says which struct, its binding what is in it."""
+    binding = layer.binding
+    fields: dict[str, Value] = {}
+    if binding.stream:
+        fields["stream"] = Array("stream", np.frombuffer(binding.stream, np.uint32))
+    for path, value in binding.fields.items():
+        outer, _, inner = path.rpartition(".")
+        if outer:
+            struct = fields.setdefault(outer, Struct("", {}))
+            assert isinstance(struct, Struct)
+            struct.fields[inner] = value
+        else:
+            fields[path] = value
+    return Kernel(binding.program.symbol, Struct(binding.program.params, fields))
 
 
 def depthwise(graph: Graph, node: Node, op: DepthwiseConv2D) -> Kernel:
     suffix, common = linear(graph, node)
     fields = {"linear": common, "window": window(op.window), "multiplier": op.multiplier}
     return Kernel(f"vmcu_depthwise_{suffix}", Struct("vmcu_depthwise_params", fields))
-
-
-def fully_connected(graph: Graph, node: Node, op: FullyConnected) -> Kernel:
-    suffix, common = linear(graph, node)
-    struct = Struct("vmcu_fully_connected_params", {"linear": common})
-    return Kernel(f"vmcu_fully_connected_{suffix}", struct)
 
 
 def add(graph: Graph, node: Node, op: Add) -> Kernel:
@@ -266,9 +269,7 @@ def softmax(graph: Graph, node: Node, op: Softmax) -> Kernel:
 
 
 PARAMS: dict[type[Op], Callable[[Graph, Node, Op], Kernel]] = {
-    Conv2D: conv2d,
     DepthwiseConv2D: depthwise,
-    FullyConnected: fully_connected,
     Add: add,
     AveragePool2D: average_pool,
     MaxPool2D: max_pool,
@@ -282,4 +283,7 @@ PARAMS: dict[type[Op], Callable[[Graph, Node, Op], Kernel]] = {
 
 def kernel_of(graph: Graph, node: Node) -> Kernel:
     """The kernel that runs a node, with its parameters."""
+    layer = bind(graph, node)
+    if isinstance(layer, ProgramLayer):
+        return generated(layer)
     return PARAMS[type(node.op)](graph, node, node.op)

@@ -19,13 +19,13 @@ from ..graph import (
     Reshape,
     Softmax,
 )
-from .base import NEVER, Layer
+from .base import NEVER, Layer, ProgramLayer
 from .elementwise import AddLayer, RequantizeLayer, SoftmaxLayer
 from .mac import Conv2DLayer, DepthwiseConv2DLayer, FullyConnectedLayer
 from .pool import AveragePool2DLayer, MaxPool2DLayer
 from .shape import ConcatLayer, PadLayer, ReshapeLayer
 
-__all__ = ["KERNELS", "NEVER", "Layer", "bind"]
+__all__ = ["KERNELS", "NEVER", "Layer", "ProgramLayer", "bind"]
 
 KERNELS: dict[type[Op], type[Layer]] = {
     Conv2D: Conv2DLayer,

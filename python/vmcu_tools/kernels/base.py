@@ -11,13 +11,18 @@ the byte's last read is not later than the write. lib/vmcu/kernels follows the s
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from ..graph import Graph, Node, Op, Tensor, Window
+from .language.access import Ticks, ticks
+from .language.evaluate import with_lets
+from .language.ir import Program
 
 OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
@@ -60,6 +65,11 @@ class Layer(ABC, Generic[OpT]):
         return self.out.row_bytes
 
     @property
+    def scratch_bytes(self) -> int:
+        """Scratch that the kernel needs while it computes a row."""
+        return 0
+
+    @property
     def height(self) -> int:
         """Rows of output, each computed by one call."""
         return self.out.shape[0]
@@ -73,6 +83,81 @@ class Layer(ABC, Generic[OpT]):
     def weight_bytes(self) -> int:
         """Constant bytes the layer reads, requantiser included."""
         return 0
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """A generated kernel with everything it needs for one layer.
+
+    fields: the integers of its parameter struct by their C path (`window.stride_h`); stream: its
+    flash stream; scratch_bytes: what its tile takes.
+    """
+
+    program: Program
+    fields: dict[str, int]
+    stream: bytes = b""
+    scratch_bytes: int = 0
+    flat: bool = False
+
+    def view(self, tensor: Tensor) -> tuple[int, int, int]:
+        """The shape in which the program sees an input."""
+        return (tensor.shape[0], 1, tensor.row_bytes) if self.flat else tensor.shape
+
+    def names(self, ins: Sequence[Tensor], out: Tensor) -> dict[str, int]:
+        """What the program may name: parameters, shapes and its own definitions."""
+        names = {f"p->{path}": value for path, value in self.fields.items()}
+        names |= {"p": 0, "y": 0, "out_w": out.shape[1], "out_c": out.shape[2]}
+        names |= {f"in{i}_c": self.view(tensor)[2] for i, tensor in enumerate(ins)}
+        return with_lets(self.program, names)
+
+
+class ProgramLayer(Layer[OpT]):
+    """A layer whose kernel is generated: its order of access is the program's."""
+
+    @property
+    @abstractmethod
+    def binding(self) -> Binding:
+        """The kernel and its parameters."""
+
+    @property
+    def ticks(self) -> Ticks:
+        binding = self.binding
+        names = tuple(sorted(binding.names(self.ins, self.out).items()))
+        shapes = {i: binding.view(tensor) for i, tensor in enumerate(self.ins)}
+        shapes["output"] = self.out.shape
+        return _ticks(binding.program, names, tuple(shapes.items()))
+
+    @property
+    def ticks_per_row(self) -> int:
+        return self.ticks.count
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self.binding.scratch_bytes
+
+    def writes(self) -> np.ndarray:
+        rows = np.arange(self.height, dtype=np.int64)[:, None, None]
+        return rows * self.ticks.count + self.ticks.writes
+
+    def last_reads(self, index: int) -> np.ndarray:
+        last_row = np.full(self.ins[index].shape[0], NEVER, np.int64)
+        for y in range(self.height):
+            rows = self.input_rows(index, y)
+            last_row[rows.start : rows.stop : rows.step] = y
+        last_row = last_row[:, None, None]
+        ticks = self.ticks.reads[index]
+        known = (last_row >= 0) & (ticks >= 0)
+        times = np.where(known, last_row * self.ticks.count + ticks, NEVER)
+        return times.reshape(self.ins[index].shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _ticks(
+    program: Program,
+    names: tuple[tuple[str, int], ...],
+    shapes: tuple[tuple[int | str, tuple[int, int, int]], ...],
+) -> Ticks:
+    return ticks(program, dict(names), dict(shapes))
 
 
 def window_rows(window: Window, height: int, y: int) -> range:

@@ -7,14 +7,18 @@ before its byte is written.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
 from ..graph import Conv2D, DepthwiseConv2D, FullyConnected, Window
 from ..quant import FixedPoint, Requant, requantize, wrap_int32
-from .base import Layer, OpT, gather, window_last_reads, window_rows
+from .base import Binding, Layer, OpT, ProgramLayer, gather, window_last_reads, window_rows
+from .isa.instructions import LANES, STEP, padded
+from .pack import MacWeights, blocks
+from .programs import PROGRAMS
+from .programs.conv import WINDOW_FIELDS
 
 
 def requant_bytes(requant: Requant) -> int:
@@ -30,6 +34,17 @@ def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.nd
     """
     acc = taps.astype(np.float64) @ weights.astype(np.float64)
     return acc.astype(np.int64) + bias.astype(np.int64)
+
+
+def window_fields(window: Window) -> dict[str, int]:
+    """struct vmcu_window."""
+    values = (*window.kernel, *window.stride, *window.dilation, *window.pad[:2])
+    return {f"window.{name}": value for name, value in zip(WINDOW_FIELDS, values, strict=True)}
+
+
+def suffix(requant: Requant) -> str:
+    """Which entry point of a kernel a requantiser needs."""
+    return "fixed" if isinstance(requant, FixedPoint) else "float"
 
 
 class MacLayer(Layer[OpT]):
@@ -50,15 +65,53 @@ class MacLayer(Layer[OpT]):
         zero = self.ins[0].zero_point
         return gather(data, self.window, self.out.shape[1], y0, y1, zero)[0] - zero
 
-    @abstractmethod
-    def last_channel(self) -> np.ndarray:
-        """For each input channel, the last output channel that reads it."""
-
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)
 
-    def last_reads(self, index: int) -> np.ndarray:
-        return window_last_reads(self.window, self.ins[0].shape, self.out, self.last_channel())
+    def ranges(self) -> dict[str, int]:
+        """Zero points and bounds, as every parameter struct with weights has them."""
+        return {
+            "input_zero": self.ins[0].zero_point,
+            "output_zero": self.out.zero_point,
+            "act_min": self.op.act_min,
+            "act_max": self.op.act_max,
+        }
+
+    def bind_mac(
+        self, kernel: str, run: int, block: int, pixels: int = 0, flat: bool = False
+    ) -> Binding:
+        """A kernel of isa/instructions.py: taps in contiguous runs of `run`, `block` channels at
+        a time; `pixels` in the scratch tile."""
+        op = self.op
+        depth = op.weights.shape[-1]
+        channels, groups = len(op.bias), getattr(op, "groups", 1)
+        taps = op.weights.reshape(channels, -1, run)
+        step = STEP if pixels else LANES
+        steps = padded(taps.shape[1] * padded(run), step) // step
+        size = channels // groups
+        picks = (slice(first, first + size) for first in range(0, channels, size))
+        stream = b"".join(blocks(self.mac_weights(taps, pick), block, step) for pick in picks)
+        fields = {
+            **window_fields(self.window),
+            **{"groups": groups, "depth": depth, "run": run, "steps": steps},
+            **self.ranges(),
+        }
+        tile = min(pixels, self.out.shape[1]) * steps * step * 2
+        program = PROGRAMS[f"vmcu_{kernel}_{suffix(op.requant)}"]
+        return Binding(program, fields, stream, tile, flat)
+
+    def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
+        """The weights of some output channels; taps (channels, runs, run)."""
+        op = self.op
+        return MacWeights(
+            taps[pick],
+            op.bias[pick],
+            op.requant.pick(pick),
+            self.ins[0].zero_point,
+            self.out.zero_point,
+            op.act_min,
+            op.act_max,
+        )
 
     @property
     def macs(self) -> int:
@@ -69,7 +122,7 @@ class MacLayer(Layer[OpT]):
         return self.op.weights.size + self.op.bias.size * 4 + requant_bytes(self.op.requant)
 
 
-class Conv2DLayer(MacLayer[Conv2D]):
+class Conv2DLayer(MacLayer[Conv2D], ProgramLayer[Conv2D]):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)
         cout, kh, kw, depth = self.op.weights.shape
@@ -82,10 +135,18 @@ class Conv2DLayer(MacLayer[Conv2D]):
             parts.append(accumulate(group.reshape(*taps.shape[:2], kh * kw * depth), filters, bias))
         return self.finish(np.concatenate(parts, axis=-1))
 
-    def last_channel(self) -> np.ndarray:
-        per_group = self.out.shape[2] // self.op.groups
-        group = np.arange(self.ins[0].shape[2]) // self.op.weights.shape[3]
-        return (group + 1) * per_group - 1
+    @functools.cached_property
+    def binding(self) -> Binding:
+        op, window = self.op, self.op.window
+        kw, depth = op.weights.shape[2:]
+        # Without dilation and groups a row of the window is contiguous in the input.
+        merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
+        run = kw * depth if merged else depth
+        if merged and self.out.shape[1] == 1 and not any(window.pad):
+            return self.bind_mac("dense", run, 4, flat=True)
+        if window == Window() and op.groups == 1:
+            return self.bind_mac("pointwise", run, 2, pixels=2)
+        return self.bind_mac("conv", run, 2, pixels=2)
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D]):
@@ -94,11 +155,12 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D]):
         acc = (wide * self.op.weights.astype(np.int64)).sum(axis=(2, 3)) + self.op.bias
         return self.finish(acc)
 
-    def last_channel(self) -> np.ndarray:
-        return (np.arange(self.ins[0].shape[2]) + 1) * self.op.multiplier - 1
+    def last_reads(self, index: int) -> np.ndarray:
+        last = (np.arange(self.ins[0].shape[2]) + 1) * self.op.multiplier - 1
+        return window_last_reads(self.window, self.ins[0].shape, self.out, last)
 
 
-class FullyConnectedLayer(MacLayer[FullyConnected]):
+class FullyConnectedLayer(MacLayer[FullyConnected], ProgramLayer[FullyConnected]):
     @property
     def window(self) -> Window:
         return Window()
@@ -107,5 +169,9 @@ class FullyConnectedLayer(MacLayer[FullyConnected]):
         taps = self.taps(data[0], y0, y1)[:, :, 0, 0]
         return self.finish(accumulate(taps, self.op.weights.T, self.op.bias))
 
-    def last_channel(self) -> np.ndarray:
-        return np.full(self.ins[0].shape[2], self.out.shape[2] - 1)
+    @functools.cached_property
+    def binding(self) -> Binding:
+        depth = self.op.weights.shape[1]
+        if self.out.shape[1] == 1:
+            return self.bind_mac("dense", depth, 4, flat=True)
+        return self.bind_mac("pointwise", depth, 2, pixels=2)

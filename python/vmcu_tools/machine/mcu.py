@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import PlanError
 from ..graph import Tensor
 from ..kernels import Layer, bind
-from ..plan import Plan, Step
+from ..plan import SCRATCH_ALIGN, Plan, Step, pool_scratch
 
 POISON = np.int8(-91)
 TICKS = 1 << 32
@@ -212,6 +212,8 @@ class VirtualMcu:
 
     def _hold_scratch(self, event: Event) -> None:
         step = event.step
+        if step.scratch_bytes < pool_scratch(event.layer) or step.scratch % SCRATCH_ALIGN:
+            raise PlanError(f"step '{step.node.name}': its scratch is too small or misaligned")
         where = slice(step.scratch, step.scratch + step.scratch_bytes)
         if where.stop > self.plan.pool_bytes:
             raise PlanError(f"step '{step.node.name}': scratch ends beyond the pool")

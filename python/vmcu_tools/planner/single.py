@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from ..graph import Graph, Tensor
 from ..kernels import bind
-from ..plan import Placement, Plan, Step
+from ..plan import Placement, Plan, pool_scratch
 from .lifetimes import lifetimes
 from .overlap import min_distance
+from .scratch import first_gap, step_of
 
 # Dead ends of the depth-first search before a pool size is given up.
 MAX_BACKTRACKS = 200
@@ -34,16 +35,18 @@ class Live:
 
 @dataclass(frozen=True)
 class Task:
-    """One output to place: `whole` if callers address it as one array, so that it may not wrap."""
+    """One output to place: `whole` if callers address it as one array, so that it may not wrap.
+    `scratch`: bytes that the step needs besides, in one piece and not wrapped."""
 
     tensor: Tensor
     live: tuple[Live, ...]
     whole: bool
+    scratch: int = 0
 
     def bound(self) -> int:
         """Bytes without which this step cannot run."""
         size = self.tensor.bytes
-        apart = sum(live.size for live in self.live if live.distance is None)
+        apart = self.scratch + sum(live.size for live in self.live if live.distance is None)
         dying = [live for live in self.live if live.distance is not None]
         if not dying:
             return apart + size
@@ -58,6 +61,7 @@ class Search:
     tasks: list[Task]
     pool: int
     bases: dict[str, int] = field(default_factory=dict)
+    scratch: dict[str, int] = field(default_factory=dict)
     backtracks: int = 0
 
     def run(self, index: int = 0) -> bool:
@@ -101,7 +105,18 @@ class Search:
             return False
         if base + size > self.pool and (task.whole or (self.pool - base) % task.tensor.row_bytes):
             return False
-        return all(self._clear(base, size, live) for live in task.live)
+        if not all(self._clear(base, size, live) for live in task.live):
+            return False
+        return task.scratch == 0 or self._place_scratch(task, base)
+
+    def _place_scratch(self, task: Task, base: int) -> bool:
+        """Finds the lowest gap for the step's scratch between everything that is alive."""
+        taken = [(base, task.tensor.bytes)]
+        taken += [(self.bases[live.name], live.size) for live in task.live]
+        gap = first_gap(taken, self.pool, task.scratch)
+        if gap is not None:
+            self.scratch[task.tensor.name] = gap
+        return gap is not None
 
     def _clear(self, base: int, size: int, live: Live) -> bool:
         """True if the output at `base` spares `live`, seen at each of its places on the circle."""
@@ -135,7 +150,8 @@ def tasks_of(graph: Graph) -> list[Task]:
                 if tensor.name == name and lives[name].last == step
             ]
             live.append(Live(name, graph.tensors[name].bytes, max(distances, default=None)))
-        tasks.append(Task(layer.out, tuple(live), layer.out.name in ports))
+        whole = layer.out.name in ports
+        tasks.append(Task(layer.out, tuple(live), whole, pool_scratch(layer)))
         placed.append(layer.out.name)
     return tasks
 
@@ -161,7 +177,7 @@ def plan(graph: Graph) -> Plan:
     return Plan(
         planner="single",
         graph=graph,
-        stages=tuple((Step(node),) for node in graph.nodes),
+        stages=tuple((step_of(graph, node, search.scratch),) for node in graph.nodes),
         placements=placements,
         pool_bytes=pool,
     )

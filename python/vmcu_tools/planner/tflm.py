@@ -10,8 +10,10 @@ another one alive at the same step.
 from __future__ import annotations
 
 from ..graph import Graph
-from ..plan import Placement, Plan, Step
+from ..kernels import bind
+from ..plan import Placement, Plan, pool_scratch
 from .lifetimes import Lifetime, lifetimes
+from .scratch import first_gap, step_of
 
 ALIGN = 16
 
@@ -47,10 +49,33 @@ def plan(graph: Graph) -> Plan:
         placements[name] = Placement(
             name, offset, tensor.row_bytes, tensor.shape[0], lives[name].first, lives[name].last
         )
+    arena = max(o + s for o, s in zip(offsets, sizes, strict=True))
+    scratch, pool = place_scratch(graph, placements, arena)
     return Plan(
         planner="tflm",
         graph=graph,
-        stages=tuple((Step(node),) for node in graph.nodes),
+        stages=tuple((step_of(graph, node, scratch),) for node in graph.nodes),
         placements=placements,
-        pool_bytes=max(o + s for o, s in zip(offsets, sizes, strict=True)),
+        pool_bytes=pool,
+        notes=(f"TensorFlow Lite Micro's arena head: {arena} bytes",),
     )
+
+
+def place_scratch(
+    graph: Graph, placements: dict[str, Placement], arena: int
+) -> tuple[dict[str, int], int]:
+    """Offsets by output for the scratch of this library's own kernels, and the pool's size.
+
+    Scratch takes what the arena leaves free at its step, and else goes on top of the arena.
+    """
+    offsets, pool = {}, arena
+    for step, node in enumerate(graph.nodes):
+        size = pool_scratch(bind(graph, node))
+        if size == 0:
+            continue
+        live = [p for p in placements.values() if p.first <= step <= p.last]
+        taken = [(p.base, graph.tensors[p.tensor].bytes) for p in live]
+        gap = first_gap(taken, arena, size)
+        offsets[node.outputs[0]] = arena if gap is None else gap
+        pool = max(pool, offsets[node.outputs[0]] + size)
+    return offsets, pool

@@ -66,21 +66,52 @@ struct vmcu_linear {
 	int8_t act_max;
 };
 
-/** Weights are ordered (output channel, kernel y, kernel x, input channel of the group). */
-struct vmcu_conv2d_params {
-	struct vmcu_linear linear;
+/**
+ * What generated kernels with weights have in common. Weights, biases and factors are one stream,
+ * laid out by the compiler in the order in which the kernel reads them, with the input's zero
+ * point folded into the biases.
+ */
+struct vmcu_mac_params {
+	const void *stream;
 	struct vmcu_window window;
 	uint16_t groups;
+	uint16_t depth; /**< input channels of a group */
+	uint16_t run;   /**< taps of a window that are contiguous in the input */
+	uint16_t steps; /**< a window's taps in eights, each run a multiple of four */
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
 };
 
 /**
- * @brief Convolution of any window and any number of groups.
+ * @brief 1 x 1 convolution without stride and padding.
  *
- * For each pixel, for each output channel, ascending: reads the taps, then writes the byte.
+ * Reads two pixels, then writes their output channels in pairs.
  * @{
  */
-void vmcu_conv2d_fixed(const struct vmcu_call *call);
-void vmcu_conv2d_float(const struct vmcu_call *call);
+void vmcu_pointwise_fixed(const struct vmcu_call *call);
+void vmcu_pointwise_float(const struct vmcu_call *call);
+/** @} */
+
+/**
+ * @brief Fully connected layer, or a convolution with one column of output and no padding.
+ *
+ * For each four output channels: reads all taps, then writes the channels. No scratch.
+ * @{
+ */
+void vmcu_dense_fixed(const struct vmcu_call *call);
+void vmcu_dense_float(const struct vmcu_call *call);
+/** @} */
+
+/**
+ * @brief Convolution of any window.
+ *
+ * For each two pixels, for each group: reads their windows, then writes the channels in pairs.
+ * @{
+ */
+void vmcu_conv_fixed(const struct vmcu_call *call);
+void vmcu_conv_float(const struct vmcu_call *call);
 /** @} */
 
 /**
@@ -101,21 +132,6 @@ struct vmcu_depthwise_params {
  */
 void vmcu_depthwise_fixed(const struct vmcu_call *call);
 void vmcu_depthwise_float(const struct vmcu_call *call);
-/** @} */
-
-/** Weights are ordered (output channel, input channel). */
-struct vmcu_fully_connected_params {
-	struct vmcu_linear linear;
-};
-
-/**
- * @brief Fully connected layer, applied to each pixel.
- *
- * For each pixel, for each output channel, ascending: reads the pixel, then writes the byte.
- * @{
- */
-void vmcu_fully_connected_fixed(const struct vmcu_call *call);
-void vmcu_fully_connected_float(const struct vmcu_call *call);
 /** @} */
 
 /** Both inputs are shifted left, brought to one scale, added and brought to the output's scale. */

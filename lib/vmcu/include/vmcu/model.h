@@ -45,6 +45,12 @@ struct vmcu_tensor {
 	uint16_t capacity;
 };
 
+/** Bytes that the executor has on the stack for layers whose scratch is small. */
+#define VMCU_STACK_SCRATCH 256
+
+/** Stands for an offset in the pool where a layer's scratch is on the stack. */
+#define VMCU_SCRATCH_ON_STACK UINT32_MAX
+
 struct vmcu_layer;
 
 /** One output row to compute. */
@@ -52,7 +58,7 @@ struct vmcu_call {
 	const struct vmcu_pool *pool;
 	const struct vmcu_tensor *tensors; /**< the model's table */
 	const struct vmcu_layer *layer;
-	int8_t *scratch;                   /**< the layer's scratch in the pool, word aligned */
+	void *scratch;                     /**< the layer's scratch, word aligned */
 	uint16_t y;                        /**< the output row */
 };
 
@@ -66,7 +72,7 @@ struct vmcu_layer {
 	const uint16_t *inputs;
 	uint16_t input_count;
 	uint16_t output;
-	uint32_t scratch;       /**< byte offset in the pool */
+	uint32_t scratch;       /**< byte offset in the pool, or VMCU_SCRATCH_ON_STACK */
 };
 
 /** A run of consecutive layers worked row by row. */

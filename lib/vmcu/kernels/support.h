@@ -1,0 +1,87 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief What generated kernels use besides their instruction set.
+ */
+
+#ifndef VMCU_KERNELS_SUPPORT_H_
+#define VMCU_KERNELS_SUPPORT_H_
+
+#include <stdint.h>
+#include <string.h>
+
+#include <vmcu/kernels.h>
+#include <vmcu/requant.h>
+
+/** Instructions are code of the loop they stand in, also where a build optimises for size. */
+#define VMCU_INLINE static inline __attribute__((always_inline))
+
+/** An input seen through a window. */
+struct vmcu_source {
+	const struct vmcu_pool *pool;
+	const struct vmcu_tensor *tensor;
+	const struct vmcu_window *window;
+	int32_t run;   /**< taps that are contiguous in the input */
+	int32_t depth; /**< channels of a pixel that take part */
+	int32_t zero;  /**< what stands for padding */
+};
+
+static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
+						 const struct vmcu_mac_params *p)
+{
+	return (struct vmcu_source){
+		.pool = call->pool,
+		.tensor = vmcu_call_input(call, 0),
+		.window = &p->window,
+		.run = p->run,
+		.depth = p->depth,
+		.zero = p->input_zero,
+	};
+}
+
+/** Row @a y of input @a index. */
+static inline const int8_t *vmcu_input_row(const struct vmcu_call *call, uint16_t index, int32_t y)
+{
+	return vmcu_row(call->pool, vmcu_call_input(call, index), (uint32_t)y);
+}
+
+/** Row @a y of a source, NULL in the padding. */
+static inline const int8_t *vmcu_source_row(const struct vmcu_source *in, int32_t y)
+{
+	if (y < 0 || y >= in->tensor->height) {
+		return NULL;
+	}
+	return vmcu_row(in->pool, in->tensor, (uint32_t)y);
+}
+
+/** The head of a run of channel blocks: fast ones in the low half, exact ones in the high. */
+static inline uint32_t vmcu_segment(const uint8_t **w)
+{
+	uint32_t counts = *(const uint32_t *)*w;
+
+	*w += sizeof(counts);
+	return counts;
+}
+
+/**
+ * @brief Requantises and stores a block of channels of @a pixels pixels, for any constants.
+ *
+ * Reads three words a channel from the flash stream: multipliers, shifts, unused ones.
+ *
+ * @param left Channels from the block's first to the tensor's last; the others are only padding.
+ *
+ * @return Where the flash stream goes on.
+ */
+const uint8_t *vmcu_store_exact(const struct vmcu_mac_params *p, const int32_t *acc,
+				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
+				int32_t pitch, int32_t left);
+
+/** The same with float32 factors; reads one word a channel. */
+const uint8_t *vmcu_store_float(const struct vmcu_mac_params *p, const int32_t *acc,
+				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
+				int32_t pitch, int32_t left);
+
+#endif /* VMCU_KERNELS_SUPPORT_H_ */

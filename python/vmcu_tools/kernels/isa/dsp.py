@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ARMv7E-M and ARMv8-M with the DSP extension: two 16-bit taps in a word.
+
+SXTB16 widens bytes 0 and 2 of a word, with ROR #8 bytes 1 and 3, so a tile holds its taps in that
+order and weights, which are widened as they are read, meet them without being shuffled. The dot
+product of two pixels and two channels is one block of assembly: thirteen registers is all there
+are, and compilers spill some of them.
+"""
+
+from __future__ import annotations
+
+from ..language.instruction import Target
+from . import portable
+
+PRELUDE = r"""
+typedef uint32_t vmcu_lane_t;
+
+/* Bytes 0 and 2 of x, widened. */
+VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)
+{
+	uint32_t result;
+
+	__asm__("sxtb16 %0, %1" : "=r"(result) : "r"(x));
+	return result;
+}
+
+/* Bytes 1 and 3 of x, widened. */
+VMCU_INLINE uint32_t vmcu_sxtb16_odd(uint32_t x)
+{
+	uint32_t result;
+
+	__asm__("sxtb16 %0, %1, ror #8" : "=r"(result) : "r"(x));
+	return result;
+}
+
+VMCU_INLINE int32_t vmcu_smlad(uint32_t x, uint32_t y, int32_t acc)
+{
+	int32_t result;
+
+	__asm__("smlad %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
+	return result;
+}
+
+/* What has been written to a tile is in memory before assembly reads it. */
+VMCU_INLINE void vmcu_tile_done(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+VMCU_INLINE uint32_t vmcu_load32(const void *x)
+{
+	uint32_t word;
+
+	__builtin_memcpy(&word, x, sizeof(word));
+	return word;
+}
+
+/* Tap k of pixel `lane` of a tile of `pixels`. */
+VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				 int32_t value)
+{
+	int16_t half = (int16_t)value;
+	int32_t word = (k >> 2) * 2 * pixels + (k & 1) * pixels + lane;
+
+	__builtin_memcpy((uint8_t *)&t[word] + (k & 2), &half, sizeof(half));
+}
+
+/* Taps k .. k + count - 1 of pixel `lane`; k is a multiple of four. */
+VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				 const int8_t *x, int32_t count)
+{
+	uint32_t word;
+
+	t += (k >> 1) * pixels + lane;
+	for (; count >= 4; count -= 4, x += 4, t += 2 * pixels) {
+		word = vmcu_load32(x);
+		t[0] = vmcu_sxtb16(word);
+		t[pixels] = vmcu_sxtb16_odd(word);
+	}
+	for (word = 0; count > 0; count--) {
+		word = (word << 8) | (uint8_t)x[count - 1];
+		t[0] = vmcu_sxtb16(word);
+		t[pixels] = vmcu_sxtb16_odd(word);
+	}
+}
+
+/* The next two words of the flash stream. */
+VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
+{
+	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
+}
+
+/* Four taps of two pixels times those of two channels. */
+VMCU_INLINE void vmcu_dot_2_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+{
+	uint32_t w0, w1, x, y, v;
+
+	__asm__ volatile("ldrd %[w0], %[w1], [%[w]], #8\n\t"
+		"ldrd %[x], %[y], [%[t]], #8\n\t"
+		"sxtb16 %[v], %[w0]\n\t"
+		"smlad %[a0], %[x], %[v], %[a0]\n\t"
+		"smlad %[a1], %[y], %[v], %[a1]\n\t"
+		"sxtb16 %[v], %[w1]\n\t"
+		"smlad %[a2], %[x], %[v], %[a2]\n\t"
+		"smlad %[a3], %[y], %[v], %[a3]\n\t"
+		"ldrd %[x], %[y], [%[t]], #8\n\t"
+		"sxtb16 %[w0], %[w0], ror #8\n\t"
+		"smlad %[a0], %[x], %[w0], %[a0]\n\t"
+		"smlad %[a1], %[y], %[w0], %[a1]\n\t"
+		"sxtb16 %[w1], %[w1], ror #8\n\t"
+		"smlad %[a2], %[x], %[w1], %[a2]\n\t"
+		"smlad %[a3], %[y], %[w1], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [t] "+&r"(*t), [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x),
+		  [y] "=&r"(y), [v] "=&r"(v));
+}
+
+/* Four taps in a word times those of four channels. */
+VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+{
+	uint32_t even, odd, w0, w1, v;
+
+	__asm__("ldrd %[w0], %[w1], [%[w]], #8\n\t"
+		"sxtb16 %[even], %[x]\n\t"
+		"sxtb16 %[odd], %[x], ror #8\n\t"
+		"sxtb16 %[v], %[w0]\n\t"
+		"smlad %[a0], %[even], %[v], %[a0]\n\t"
+		"sxtb16 %[w0], %[w0], ror #8\n\t"
+		"smlad %[a0], %[odd], %[w0], %[a0]\n\t"
+		"sxtb16 %[v], %[w1]\n\t"
+		"smlad %[a1], %[even], %[v], %[a1]\n\t"
+		"sxtb16 %[w1], %[w1], ror #8\n\t"
+		"smlad %[a1], %[odd], %[w1], %[a1]\n\t"
+		"ldrd %[w0], %[w1], [%[w]], #8\n\t"
+		"sxtb16 %[v], %[w0]\n\t"
+		"smlad %[a2], %[even], %[v], %[a2]\n\t"
+		"sxtb16 %[w0], %[w0], ror #8\n\t"
+		"smlad %[a2], %[odd], %[w0], %[a2]\n\t"
+		"sxtb16 %[v], %[w1]\n\t"
+		"smlad %[a3], %[even], %[v], %[a3]\n\t"
+		"sxtb16 %[w1], %[w1], ror #8\n\t"
+		"smlad %[a3], %[odd], %[w1], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [w0] "=&r"(w0), [w1] "=&r"(w1), [even] "=&r"(even),
+		  [odd] "=&r"(odd), [v] "=&r"(v)
+		: [x] "r"(x));
+}
+
+/* See fixed_fast() in isa/instructions.py: SMMLAR is its 64-bit sum. */
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	int32_t result;
+
+	__asm__("smmlar %0, %1, %2, %3"
+		: "=r"(result)
+		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
+	result >>= shift;
+	__asm__("ssat %0, #8, %1" : "=r"(result) : "r"(result));
+	return (int8_t)result;
+}
+"""
+
+WIDEN_2 = r"""
+const int8_t *y = x + depth;
+
+for (; depth >= 4; depth -= 4, x += 4, y += 4, t += 4) {
+	uint32_t a = vmcu_load32(x);
+	uint32_t b = vmcu_load32(y);
+
+	t[0] = vmcu_sxtb16(a);
+	t[1] = vmcu_sxtb16(b);
+	t[2] = vmcu_sxtb16_odd(a);
+	t[3] = vmcu_sxtb16_odd(b);
+}
+if (depth > 0) {
+	vmcu_lane_run(t, 2, 0, 0, x, depth);
+	vmcu_lane_run(t, 2, 1, 0, y, depth);
+}
+vmcu_tile_done();
+"""
+
+DOT_2 = r"""
+vmcu_dot_2_half(acc, t, w);
+vmcu_dot_2_half(acc, t, w);
+"""
+
+DOT_1 = r"""
+for (int32_t half = 0; half < 2; half++) {
+	const uint32_t *v = (const uint32_t *)*w;
+	const uint32_t *x = *t;
+
+	acc[0] = vmcu_smlad(x[0], vmcu_sxtb16(v[0]), acc[0]);
+	acc[1] = vmcu_smlad(x[0], vmcu_sxtb16(v[1]), acc[1]);
+	acc[0] = vmcu_smlad(x[1], vmcu_sxtb16_odd(v[0]), acc[0]);
+	acc[1] = vmcu_smlad(x[1], vmcu_sxtb16_odd(v[1]), acc[1]);
+	*t = x + 2;
+	*w += 8;
+}
+"""
+
+BIAS_2 = r"""
+vmcu_ldrd(w, &acc[0], &acc[2]);
+acc[1] = acc[0];
+acc[3] = acc[2];
+"""
+
+STORE_FIXED_2 = r"""
+int32_t m0, c0, m1, c1, s0, s1;
+
+vmcu_ldrd(w, &m0, &c0);
+vmcu_ldrd(w, &m1, &c1);
+vmcu_ldrd(w, &s0, &s1);
+out[0] = vmcu_fixed(acc[0], m0, c0, s0);
+out[1] = vmcu_fixed(acc[2], m1, c1, s1);
+out += pitch;
+out[0] = vmcu_fixed(acc[1], m0, c0, s0);
+out[1] = vmcu_fixed(acc[3], m1, c1, s1);
+"""
+
+DOT_DENSE = r"""
+vmcu_dot_dense_word(acc, vmcu_load32(x), w);
+"""
+
+DOT_DENSE_TAIL = r"""
+uint32_t word = 0;
+
+if (left == 0) {
+	return;
+}
+for (; left > 0; left--) {
+	word = (word << 8) | (uint8_t)x[left - 1];
+}
+vmcu_dot_dense_word(acc, word, w);
+"""
+
+DSP = Target(
+    "dsp",
+    "ARMv7E-M and ARMv8-M with DSP",
+    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && !defined(VMCU_PORTABLE)",
+    PRELUDE,
+    {
+        **portable.BODIES,
+        "widen_2": WIDEN_2,
+        "dot_2": DOT_2,
+        "dot_1": DOT_1,
+        "bias_2": BIAS_2,
+        "store_fixed_2": STORE_FIXED_2,
+        "dot_dense": DOT_DENSE,
+        "dot_dense_tail": DOT_DENSE_TAIL,
+    },
+)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Portable C99: one 16-bit lane for each tap, one multiplication at a time."""
+
+from __future__ import annotations
+
+from ..language.instruction import Target
+from .instructions import LANES, STEP
+
+PRELUDE = r"""
+typedef int16_t vmcu_lane_t;
+
+/* Accumulators wrap, as they do on every other target. */
+VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
+{
+	return (int32_t)((uint32_t)acc + (uint32_t)(x * y));
+}
+
+/* Nothing to do: see isa_dsp.h. */
+VMCU_INLINE void vmcu_tile_done(void)
+{
+}
+
+/* Tap k of pixel `lane` of a tile of `pixels`. */
+VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				 int32_t value)
+{
+	t[k * pixels + lane] = (int16_t)value;
+}
+
+/* Taps k .. k + count - 1 of pixel `lane`; k is a multiple of four. */
+VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				 const int8_t *x, int32_t count)
+{
+	t += k * pixels + lane;
+	for (; count > 0; count--, t += pixels) {
+		*t = *x++;
+	}
+}
+
+/* See fixed_fast() in isa/instructions.py. */
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	const int64_t head = (int64_t)(bias + (acc >> 31)) * (INT64_C(1) << 32);
+	const int64_t sum = (int64_t)acc * 2 * multiplier + head + (INT64_C(1) << 31);
+
+	return vmcu_saturate((int32_t)(sum >> 32) >> shift, 0, INT8_MIN, INT8_MAX);
+}
+"""
+
+
+def widen(pixels: int) -> str:
+    if pixels == 1:
+        return "vmcu_lane_run(t, 1, 0, 0, x, depth);"
+    return "vmcu_lane_run(t, 2, 0, 0, x, depth);\nvmcu_lane_run(t, 2, 1, 0, x + depth, depth);"
+
+
+def bias(pixels: int) -> str:
+    lines = ["const int32_t *b = (const int32_t *)*w;", ""]
+    lines += [f"acc[{i}] = b[{i // pixels}];" for i in range(2 * pixels)]
+    return "\n".join([*lines, "*w += 2 * sizeof(int32_t);"])
+
+
+def dot(pixels: int) -> str:
+    lines = ["const int8_t *v = (const int8_t *)*w;", "const vmcu_lane_t *x = *t;", ""]
+    for tap in range(STEP):
+        for i in range(2 * pixels):
+            lane = f"x[{tap * pixels + i % pixels}]"
+            weight = f"v[{8 * (tap // LANES) + LANES * (i // pixels) + tap % LANES}]"
+            lines.append(f"acc[{i}] = vmcu_mac(acc[{i}], {lane}, {weight});")
+    return "\n".join([*lines, f"*t = x + {STEP * pixels};", f"*w += {2 * STEP};"])
+
+
+def store_fixed(pixels: int) -> str:
+    lines = ["const int32_t *c = (const int32_t *)*w;"]
+    lines.append("int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];")
+    lines += ["", "*w += 6 * sizeof(int32_t);"]
+    for i in range(2 * pixels):
+        channel, pixel = divmod(i, pixels)
+        place = " + ".join(["pitch"] * pixel + [str(channel)] * channel) or "0"
+        lines.append(f"out[{place}] = vmcu_fixed(acc[{i}], m{channel}, c{channel}, s{channel});")
+    if pixels == 1:
+        lines.append("(void)pitch;")
+    return "\n".join(lines)
+
+
+def store_any(pixels: int, kind: str) -> str:
+    """Both are calls: they are rare or, without an FPU, long."""
+    return any_store(kind, 2, pixels, "pitch")
+
+
+def any_store(kind: str, channels: int, pixels: int, pitch: str) -> str:
+    """The accumulators go as a copy: their own address must not escape from registers."""
+    values = ", ".join(f"acc[{i}]" for i in range(channels * pixels))
+    return (
+        f"const int32_t sums[] = {{{values}}};\n\n"
+        f"*w = vmcu_store_{kind}(p, sums, {channels}, {pixels}, *w, out, {pitch}, left);"
+    )
+
+
+def bias_dense() -> str:
+    lines = ["const int32_t *b = (const int32_t *)*w;", ""]
+    lines += [f"acc[{n}] = b[{n}];" for n in range(4)]
+    return "\n".join([*lines, "*w += 4 * sizeof(int32_t);"])
+
+
+def dot_dense() -> str:
+    lines = ["const int8_t *v = (const int8_t *)*w;", "*w += 16;"]
+    lines += [f"acc[{i // 4}] = vmcu_mac(acc[{i // 4}], x[{i % 4}], v[{i}]);" for i in range(16)]
+    return "\n".join([*lines[:1], "", *lines[1:]])
+
+
+DOT_DENSE_TAIL = """
+const int8_t *v = (const int8_t *)*w;
+
+if (left == 0) {
+	return;
+}
+for (int32_t i = 0; i < left; i++) {
+	for (int32_t n = 0; n < 4; n++) {
+		acc[n] = vmcu_mac(acc[n], x[i], v[4 * n + i]);
+	}
+}
+*w += 16;
+"""
+
+
+def store_dense_fixed() -> str:
+    lines = ["const int32_t *c = (const int32_t *)*w;", "", "*w += 12 * sizeof(int32_t);"]
+    for n in range(4):
+        constants = f"c[{2 * n}], c[{2 * n + 1}], c[{8 + n}]"
+        lines.append(f"out[{n}] = vmcu_fixed(acc[{n}], {constants});")
+    return "\n".join(lines)
+
+
+BODIES = {
+    f"{name}_{pixels}": text
+    for pixels in (2, 1)
+    for name, text in {
+        "widen": widen(pixels),
+        "gather": f"vmcu_gather(t, {pixels}, in, row, pixel, channel, lane);\nvmcu_tile_done();",
+        "bias": bias(pixels),
+        "dot": dot(pixels),
+        "store_fixed": store_fixed(pixels),
+        "store_exact": store_any(pixels, "exact"),
+        "store_float": store_any(pixels, "float"),
+    }.items()
+} | {
+    "bias_dense": bias_dense(),
+    "dot_dense": dot_dense(),
+    "dot_dense_tail": DOT_DENSE_TAIL,
+    "store_dense_fixed": store_dense_fixed(),
+    "store_dense_exact": any_store("exact", 4, 1, "0"),
+    "store_dense_float": any_store("float", 4, 1, "0"),
+}
+
+PORTABLE = Target("portable", "Portable C99", "1", PRELUDE, BODIES)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program says to the planner: when it touches which byte.
+
+`relation` gives the polyhedral form of the vMCU paper (section 4): for every access an iteration
+domain {i : H i + B < 0}, an access function u = A i + V and a mapping vector L, with the place of
+the access in the program's order as a schedule. `ticks` is the same enumerated for one output row:
+how many stores precede the store of each output byte and the last load of each input byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .expr import Expr, Int, Name, affine, evaluate, substitute
+from .ir import Do, Loop, Program, Ram, Segments, Stmt, Tiles
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A loop in normal form: `counter` over 0 .. turns - 1; the program's variable `var` is
+    start + step * counter."""
+
+    counter: str
+    var: str
+    start: int
+    step: int
+    turns: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """A memory access in the program: the loops around it, and its place among the statements of
+    each of them, outermost first. `reads` or writes."""
+
+    ram: Ram
+    reads: bool
+    spans: tuple[Span, ...]
+    places: tuple[int, ...]
+
+
+def sites(program: Program, names: Mapping[str, int]) -> Iterator[Site]:
+    """All accesses in program order; parameters from names."""
+    yield from _sites(program.body, dict(names), (), ())
+
+
+def _sites(
+    body: tuple[Stmt, ...],
+    names: dict[str, int],
+    spans: tuple[Span, ...],
+    places: tuple[int, ...],
+) -> Iterator[Site]:
+    place = 0
+    for stmt in body:
+        if isinstance(stmt, Do):
+            for operand in stmt.operands:
+                if isinstance(operand, Ram):
+                    reads = stmt.instruction.family != "RAMStore"
+                    yield Site(operand, reads, spans, (*places, place))
+        for var, start, step, turns, inner in _loops(stmt, names):
+            counter = f"{var}.{len(spans)}"
+            span = Span(counter, var, start, step, turns)
+            if turns > 0:
+                yield from _sites(inner, names, (*spans, span), (*places, place))
+            place += 1
+        place += 1
+
+
+def _loops(
+    stmt: Stmt, names: Mapping[str, int]
+) -> list[tuple[str, int, int, int, tuple[Stmt, ...]]]:
+    """The loops a statement amounts to: (variable, start, step, turns, body)."""
+    match stmt:
+        case Loop(_, var, stop, step, body):
+            return [(var.text, 0, step, evaluate(stop, names) // step, body)]
+        case Segments(var, extent, step, _, fast, _):
+            # Both bodies touch the same bytes in the same order.
+            return [(var.text, 0, step, -(-evaluate(extent, names) // step), fast)]
+        case Tiles(var, extent, choices):
+            loops, start, left = [], 0, evaluate(extent, names)
+            for width, body in choices:
+                turns = left // width
+                loops.append((var.text, start, width, turns, body))
+                start, left = start + turns * width, left - turns * width
+            return loops
+    return []
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access in polyhedral form.
+
+    The iteration vector i holds a counter for every loop, then for every inner axis of the
+    access. `domain_h` (m, n) and `domain_b` (m,): the iterations are the integer i with
+    domain_h i + domain_b < 0. `access_a` (3, n) and `access_v` (3,): it touches element
+    u = access_a i + access_v, (row, pixel, channel). `mapping` (3,): byte mapping . u of the
+    tensor. `schedule`: the access's place in the program order, counters by their index in i and
+    places among statements as ~place, compared lexicographically.
+    """
+
+    tensor: int | str
+    reads: bool
+    domain_h: np.ndarray
+    domain_b: np.ndarray
+    access_a: np.ndarray
+    access_v: np.ndarray
+    mapping: np.ndarray
+    schedule: tuple[int, ...]
+
+
+def relation(
+    program: Program,
+    names: Mapping[str, int],
+    shapes: Mapping[int | str, Shape],
+    rows: int,
+) -> list[Access]:
+    """All accesses of a whole layer of `rows` output rows: the row y is counter 0.
+
+    shapes: (H, W, C) of every input, by index, and of "output".
+    """
+    found = []
+    for site in sites(program, names):
+        height, width, channels = shapes[site.ram.tensor]
+        mapping = np.array([width * channels, channels, 1])
+        found.append(_access(site, names, (height, width, channels), mapping, rows))
+    return found
+
+
+def _access(
+    site: Site, names: Mapping[str, int], shape: Shape, mapping: np.ndarray, rows: int
+) -> Access:
+    counters = ["y", *(span.counter for span in site.spans)]
+    turns = [rows, *(span.turns for span in site.spans)]
+    values: dict[str, Expr] = {
+        span.var: Name(span.counter) * span.step + span.start for span in site.spans
+    }
+    index = [substitute(e, values) for e in (site.ram.row, site.ram.pixel, site.ram.channel)]
+    for number, axis in enumerate(site.ram.axes):
+        counter = f"axis{number}"
+        counters.append(counter)
+        turns.append(evaluate(axis.count, names))
+        step = evaluate(axis.step, names)
+        index[axis.dimension] = index[axis.dimension] + Name(counter) * Int(step)
+    lines = [affine(e, tuple(counters), names) for e in index]
+    access_a = np.array([coefficients for coefficients, _ in lines])
+    access_v = np.array([constant for _, constant in lines])
+    size = len(counters)
+    # v >= 0 and v < n as strict inequalities: -v - 1 < 0 and v - n < 0.
+    domain_h = [-np.eye(size, dtype=int), np.eye(size, dtype=int)]
+    domain_b = [-np.ones(size, int), -np.array(turns)]
+    if site.ram.guarded:
+        domain_h += [-access_a, access_a]
+        domain_b += [-access_v - 1, access_v - np.array(shape)]
+    schedule: list[int] = [0]
+    for depth, place in enumerate(site.places):
+        schedule.append(~place)
+        if depth < len(site.spans):
+            schedule.append(1 + depth)
+    return Access(
+        site.ram.tensor,
+        site.reads,
+        np.concatenate(domain_h),
+        np.concatenate(domain_b),
+        access_a,
+        access_v,
+        mapping,
+        tuple(schedule),
+    )
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """The order of access within an output row. A tick is a store: loads between two stores
+    share the tick of the second. reads: by input, (W, C) ticks of the last load of each pixel and
+    channel, -1 where there is none; writes: (W, C)."""
+
+    count: int
+    reads: dict[int, np.ndarray]
+    writes: np.ndarray
+
+
+def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str, Shape]) -> Ticks:
+    """Enumerates one output row. The rows of a window are read together, so the order within a
+    row of output is the same for each of them."""
+    reads = {t: np.full(s[1:], -1, np.int64) for t, s in shapes.items() if t != "output"}
+    writes = np.full(shapes["output"][1:], -1, np.int64)
+    clock = 0
+    for ram, is_read, bound in executions(program, names):
+        limits = shapes[ram.tensor]
+        ranges = {1: [evaluate(ram.pixel, bound)], 2: [evaluate(ram.channel, bound)]}
+        for axis in ram.axes:
+            if axis.dimension in ranges:
+                count, step = evaluate(axis.count, bound), evaluate(axis.step, bound)
+                (start,) = ranges[axis.dimension]
+                ranges[axis.dimension] = list(range(start, start + count * step, step))
+        pixels = [v for v in ranges[1] if 0 <= v < limits[1]]
+        channels = [v for v in ranges[2] if 0 <= v < limits[2]]
+        # An evenly spaced range as a slice: much faster than an index array.
+        where = (as_slice(pixels), as_slice(channels))
+        if is_read:
+            reads[ram.tensor][where] = clock
+        else:
+            writes[where] = clock
+            clock += 1
+    return Ticks(clock, reads, writes)
+
+
+def as_slice(values: list[int]) -> slice:
+    if not values:
+        return slice(0, 0)
+    step = values[1] - values[0] if len(values) > 1 else 1
+    return slice(values[0], values[-1] + 1, step)
+
+
+def executions(
+    program: Program, names: Mapping[str, int]
+) -> Iterator[tuple[Ram, bool, Mapping[str, int]]]:
+    """Every execution of every access in order, with the loop variables bound."""
+    bound = {**names, "y": 0}
+
+    def walk(body: tuple[Stmt, ...]) -> Iterator[tuple[Ram, bool, Mapping[str, int]]]:
+        for stmt in body:
+            if isinstance(stmt, Do):
+                for operand in stmt.operands:
+                    if isinstance(operand, Ram):
+                        yield operand, stmt.instruction.family != "RAMStore", bound
+            for var, start, step, turns, inner in _loops(stmt, bound):
+                if not touches(inner):
+                    continue
+                for turn in range(turns):
+                    bound[var] = start + turn * step
+                    yield from walk(inner)
+
+    yield from walk(program.body)
+
+
+def touches(body: tuple[Stmt, ...]) -> bool:
+    """True if a statement of the body accesses the pool."""
+    for stmt in body:
+        match stmt:
+            case Do(_, operands) if any(isinstance(o, Ram) for o in operands):
+                return True
+            case Loop() if touches(stmt.body):
+                return True
+            case Segments() if touches(stmt.fast):
+                return True
+            case Tiles() if any(touches(body) for _, body in stmt.choices):
+                return True
+    return False

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program in Python: the meaning of a kernel, and a log of the pool bytes it touches.
+
+Slow and simple on purpose: it executes the same statements that become C, on the same flash
+stream that is emitted, one output row at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .expr import evaluate
+from .ir import (
+    Do,
+    Line,
+    Loop,
+    Operand,
+    Program,
+    Ram,
+    RamFree,
+    RegAlloc,
+    Registers,
+    Rewind,
+    Segments,
+    Stmt,
+    Stream,
+    Tile,
+    Tiles,
+)
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """The elements of a tensor that one instruction touches, as index arrays (row, pixel,
+    channel), each of the shape the inner axes span; `inside` is false in the padding."""
+
+    tensor: int | str
+    row: np.ndarray
+    pixel: np.ndarray
+    channel: np.ndarray
+    inside: np.ndarray
+
+
+@dataclass
+class Machine:
+    """Memory and registers while a program runs.
+
+    names: values of everything a program may name: parameters by their C text, lets, loop
+    variables. inputs: int8 (H, W, C) each; output: int8 (H, W, C). log: (kind, tensor, row,
+    pixel, channel) arrays in the order of execution, kind "r" or "w".
+    """
+
+    names: dict[str, int]
+    inputs: Sequence[np.ndarray]
+    output: np.ndarray
+    stream: bytes = b""
+    tile: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    cursor: int = 0
+    tile_cursor: int = 0
+    registers: dict[str, np.ndarray] = field(default_factory=dict)
+    log: list[tuple[str, int | str, np.ndarray]] = field(default_factory=list)
+
+    def take(self, dtype: type, count: int) -> np.ndarray:
+        """The next `count` constants of the flash stream, as int64 (float32 stays)."""
+        size = np.dtype(dtype).itemsize * count
+        values = np.frombuffer(self.stream[self.cursor : self.cursor + size], dtype)
+        assert len(values) == count, "the flash stream is shorter than the kernel reads"
+        self.cursor += size
+        return values if dtype is np.float32 else values.astype(np.int64)
+
+    def shape(self, tensor: int | str) -> tuple[int, ...]:
+        return (self.output if tensor == "output" else self.inputs[tensor]).shape
+
+    def locate(self, ram: Ram) -> Bytes:
+        """Which elements an access covers."""
+        starts = [evaluate(e, self.names) for e in (ram.row, ram.pixel, ram.channel)]
+        counts = [evaluate(axis.count, self.names) for axis in ram.axes]
+        grids = np.indices(counts) if counts else []
+        index = [np.full(counts, start, np.int64) for start in starts]
+        for axis, grid in zip(ram.axes, grids, strict=True):
+            index[axis.dimension] = index[axis.dimension] + grid * evaluate(axis.step, self.names)
+        limits = self.shape(ram.tensor)
+        inside = np.ones(counts, bool)
+        for position, limit in zip(index, limits, strict=True):
+            inside &= (position >= 0) & (position < limit)
+        assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
+        return Bytes(ram.tensor, *index, inside)
+
+    def load(self, ram: Ram, fill: int = 0) -> np.ndarray:
+        """The bytes of an access as int64, `fill` in the padding."""
+        where = self.locate(ram)
+        values = np.full(where.inside.shape, fill, np.int64)
+        inside = where.inside
+        picked = (where.row[inside], where.pixel[inside], where.channel[inside])
+        values[inside] = self.inputs[ram.tensor][picked]
+        self.log.append(("r", ram.tensor, np.stack(picked)))
+        return values
+
+    def store(self, ram: Ram, values: np.ndarray) -> None:
+        """Values to an access of the output, cut to the tensor."""
+        where = self.locate(ram)
+        inside = where.inside
+        picked = (where.row[inside], where.pixel[inside], where.channel[inside])
+        self.output[picked] = np.asarray(values).reshape(inside.shape)[inside]
+        self.log.append(("w", ram.tensor, np.stack(picked)))
+
+
+def run(program: Program, machine: Machine, y: int) -> None:
+    """Computes output row y."""
+    machine.names = with_lets(program, {**machine.names, "y": y})
+    machine.cursor = 0
+    _body(program.body, machine)
+
+
+def with_lets(program: Program, names: Mapping[str, int]) -> dict[str, int]:
+    """names and the values of the program's own definitions."""
+    bound = dict(names)
+    for let in program.lets:
+        if let.value is not None:
+            bound[let.name] = evaluate(let.value, bound)
+    return bound
+
+
+def _body(body: tuple[Stmt, ...], machine: Machine) -> None:
+    for stmt in body:
+        _statement(stmt, machine)
+
+
+def _statement(stmt: Stmt, machine: Machine) -> None:
+    match stmt:
+        case Do(instruction, operands):
+            instruction.meaning(machine, *(_operand(o, machine) for o in operands))
+        case RegAlloc(Registers(name, count)):
+            machine.registers[name] = np.zeros(count, np.int64)
+        case Rewind(Tile()):
+            machine.tile_cursor = 0
+        case Rewind(Stream()):
+            machine.cursor = 0
+        case Loop():
+            _loop(stmt, machine)
+        case Tiles(var, extent, choices):
+            at, stop = 0, evaluate(extent, machine.names)
+            for width, body in choices:
+                while at + width <= stop:
+                    machine.names[var.text] = at
+                    _body(body, machine)
+                    at += width
+        case Segments():
+            _segments(stmt, machine)
+        case RamFree() | Line():
+            pass
+
+
+def _operand(operand: Operand, machine: Machine):
+    """Registers as their array, expressions as their value, memory as it is."""
+    match operand:
+        case Registers(name, _):
+            return machine.registers[name]
+        case Ram() | Stream() | Tile():
+            return operand
+    return evaluate(operand, machine.names)
+
+
+def _loop(loop: Loop, machine: Machine) -> None:
+    at = machine.names[loop.var.text] if loop.start is None else evaluate(loop.start, machine.names)
+    stop = evaluate(loop.stop, machine.names)
+    while at + loop.step <= stop:
+        machine.names[loop.var.text] = at
+        _body(loop.body, machine)
+        at += loop.step
+    machine.names[loop.var.text] = at
+
+
+def _segments(stmt: Segments, machine: Machine) -> None:
+    at, stop = 0, evaluate(stmt.extent, machine.names)
+    while at < stop:
+        counts = machine.take(np.uint16, 2)
+        assert counts.sum() > 0, "an empty segment would never end"
+        for body, count in zip((stmt.fast, stmt.exact), counts, strict=True):
+            for _ in range(int(count)):
+                machine.names[stmt.var.text] = at
+                _body(body, machine)
+                at += stmt.step

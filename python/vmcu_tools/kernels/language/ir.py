@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel program is made of, and the builder that programs are written with.
+
+A program computes one output row. Its loops are spatial (over output pixels and channels) or
+reduce (over the taps of a sum); its statements are instructions on four kinds of memory: RAM (rows
+of tensors in the pool), flash (a constant stream that is read front to back), a scratch tile, and
+registers. The seven intrinsics of the vMCU paper (section 6) are the families of instructions:
+RegAlloc, RAMLoad, FlashLoad, Dot, RAMStore, RAMFree, Broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from .expr import Expr, Int, Name, Term, as_expr, c_text
+
+if TYPE_CHECKING:
+    from .instruction import Instruction
+
+
+ZERO = Int(0)
+
+
+class LoopKind(Enum):
+    SPATIAL = "spatial"
+    REDUCE = "reduce"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One inner dimension of an access: `count` elements, `step` apart along `dimension`
+    (0 row, 1 pixel, 2 channel)."""
+
+    dimension: int
+    count: Expr
+    step: Expr
+
+
+@dataclass(frozen=True)
+class Ram:
+    """Bytes of a tensor in the pool: from (row, pixel, channel) on, over the inner axes.
+
+    `tensor` is "output" or the index of an input. `guarded`: elements outside the image are
+    skipped (they are padding), else all must lie inside. `line`: the C pointer to the row where
+    that is not the row that is being computed, see Builder.line.
+    """
+
+    tensor: int | str
+    row: Expr
+    pixel: Expr
+    channel: Expr
+    axes: tuple[Axis, ...] = ()
+    guarded: bool = False
+    line: str | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The flash stream: an instruction that takes it moves it past what it read."""
+
+    name: str = "w"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The scratch tile; with `moving`, a cursor in it that an instruction moves past what it
+    read."""
+
+    moving: bool = False
+
+
+@dataclass(frozen=True)
+class Registers:
+    """`count` 32-bit accumulators."""
+
+    name: str
+    count: int
+
+
+Operand = Expr | Ram | Stream | Tile | Registers
+
+
+@dataclass(frozen=True)
+class Do:
+    """An instruction with its operands."""
+
+    instruction: Instruction
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class RegAlloc:
+    registers: Registers
+
+
+@dataclass(frozen=True)
+class Line:
+    """Names the start of an input's row."""
+
+    name: str
+    tensor: int
+    row: Expr
+
+
+@dataclass(frozen=True)
+class RamFree:
+    """Says that the bytes are not read any more. No code: the plan frees by overwriting."""
+
+    ram: Ram
+
+
+@dataclass(frozen=True)
+class Rewind:
+    """The flash stream starts over."""
+
+    stream: Stream
+
+
+@dataclass(frozen=True)
+class Loop:
+    """body for var = start, start + step, ... while var + step <= stop.
+
+    `start` None goes on where the loop before left the variable. `unroll` asks for copies of the
+    body; passes.unroll makes them. `once`: the body runs at least once.
+    """
+
+    kind: LoopKind
+    var: Name
+    stop: Expr
+    step: int
+    body: tuple[Stmt, ...]
+    start: Expr | None = ZERO
+    unroll: int = 1
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """var over 0 .. extent in tiles, the widest first: (width, body) each. passes.tails makes
+    loops of it."""
+
+    var: Name
+    extent: Expr
+    choices: tuple[tuple[int, tuple[Stmt, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """var over 0 .. extent in steps of `step`, in runs that the flash stream announces: each
+    starts with two counts of steps, one for either body. The compiler puts the channels that the
+    fast body cannot finish exactly into runs of the second."""
+
+    var: Name
+    extent: Expr
+    step: int
+    stream: Stream
+    fast: tuple[Stmt, ...]
+    exact: tuple[Stmt, ...]
+
+
+Stmt = Do | RegAlloc | Line | RamFree | Rewind | Loop | Tiles | Segments
+
+
+@dataclass(frozen=True)
+class Let:
+    """A C constant. `value` is what it stands for where that is not a shape or an address."""
+
+    ctype: str
+    name: str
+    text: str
+    value: Expr | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """`symbol` is the C function; `params` the C struct that `p` points to; `lets` names values
+    that are computed once per row."""
+
+    symbol: str
+    params: str
+    summary: str
+    lets: tuple[Let, ...]
+    body: tuple[Stmt, ...]
+    inputs: int = 1
+
+
+@dataclass
+class Builder:
+    """Collects statements. Loops are context managers; where a body has to exist more than once
+    (tiles and their tails, segments) it is a decorated function, called once per copy."""
+
+    symbol: str
+    params: str
+    summary: str
+    inputs: int = 1
+    _lets: list[Let] = field(default_factory=list)
+    _stack: list[list[Stmt]] = field(default_factory=lambda: [[]])
+
+    def let(self, ctype: str, name: str, text: str) -> Name:
+        """A shape or an address, by its C text."""
+        self._lets.append(Let(ctype, name, text))
+        return Name(name)
+
+    def define(self, name: str, value: Expr) -> Name:
+        """An integer computed once per row."""
+        self._lets.append(Let("const int32_t", name, c_text(value), value))
+        return Name(name)
+
+    def do(self, instruction: Instruction, *operands: Operand | int) -> None:
+        plain = tuple(as_expr(o) if isinstance(o, int) else o for o in operands)
+        self._stack[-1].append(Do(instruction, plain))
+
+    def reg_alloc(self, name: str, count: int) -> Registers:
+        registers = Registers(name, count)
+        self._stack[-1].append(RegAlloc(registers))
+        return registers
+
+    def line(self, name: str, tensor: int, row: Expr) -> str:
+        """A C pointer to the start of a row."""
+        self._stack[-1].append(Line(name, tensor, row))
+        return name
+
+    def ram_free(self, ram: Ram) -> None:
+        self._stack[-1].append(RamFree(ram))
+
+    def rewind(self, stream: Stream) -> None:
+        self._stack[-1].append(Rewind(stream))
+
+    @contextmanager
+    def loop(
+        self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int, once: bool
+    ) -> Iterator[Name]:
+        self._stack.append([])
+        yield Name(name)
+        body = tuple(self._stack.pop())
+        self._stack[-1].append(
+            Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, once=once)
+        )
+
+    def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
+        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, False)
+
+    def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1, once: bool = False):
+        return self.loop(LoopKind.REDUCE, name, stop, step, unroll, once)
+
+    def _body(self, function: Callable[..., None], *arguments) -> tuple[Stmt, ...]:
+        self._stack.append([])
+        function(*arguments)
+        return tuple(self._stack.pop())
+
+    def tiles(
+        self, name: str, extent: Term, widths: tuple[int, ...]
+    ) -> Callable[[Callable[[Name, int], None]], None]:
+        """Decorates body(var, width)."""
+
+        def build(function: Callable[[Name, int], None]) -> None:
+            var = Name(name)
+            choices = tuple((width, self._body(function, var, width)) for width in widths)
+            self._stack[-1].append(Tiles(var, as_expr(extent), choices))
+
+        return build
+
+    def segments(
+        self, name: str, extent: Term, step: int, stream: Stream
+    ) -> Callable[[Callable[[Name, bool], None]], None]:
+        """Decorates body(var, exact)."""
+
+        def build(function: Callable[[Name, bool], None]) -> None:
+            var = Name(name)
+            fast, exact = (self._body(function, var, flag) for flag in (False, True))
+            self._stack[-1].append(Segments(var, as_expr(extent), step, stream, fast, exact))
+
+        return build
+
+    def program(self) -> Program:
+        (body,) = self._stack
+        return Program(
+            self.symbol, self.params, self.summary, tuple(self._lets), tuple(body), self.inputs
+        )
+
+
+def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """The statement with its bodies changed; leaves stay as they are."""
+    match stmt:
+        case Loop():
+            return replace(stmt, body=change(stmt.body))
+        case Tiles():
+            return replace(stmt, choices=tuple((w, change(body)) for w, body in stmt.choices))
+        case Segments():
+            return replace(stmt, fast=change(stmt.fast), exact=change(stmt.exact))
+    return stmt

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to a program between its text in Python and its text in C.
+
+`tails` turns tiles into a loop of full tiles and, for what is left, loops of narrower ones;
+`unroll` copies the bodies of loops that ask for it and adds the loop for the rest; `hoist` lifts
+what does not depend on a loop's variable out of it; `simplify` drops loops that run exactly once.
+Expressions are simplified as they are built (expr.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .expr import Expr, Int, Name, Term, evaluate, names_in, substitute
+from .ir import Do, Line, Loop, LoopKind, Program, Ram, RamFree, Rewind, Stmt, Tiles, map_bodies
+
+Body = tuple[Stmt, ...]
+
+
+def tails(body: Body) -> Body:
+    """Tiles(x, W, ((2, a), (1, b))) becomes `for x += 2: a` then `for x += 1: b`."""
+    result: list[Stmt] = []
+    for stmt in body:
+        stmt = map_bodies(stmt, tails)
+        if not isinstance(stmt, Tiles):
+            result.append(stmt)
+            continue
+        for number, (width, inner) in enumerate(stmt.choices):
+            start = Int(0) if number == 0 else None
+            result.append(Loop(LoopKind.SPATIAL, stmt.var, stmt.extent, width, inner, start=start))
+    return tuple(result)
+
+
+def unroll(body: Body) -> Body:
+    """A loop that asks for n copies becomes one of n copies a turn and one for the rest.
+
+    The body may use the loop variable: copy number i sees it i steps further.
+    """
+    result: list[Stmt] = []
+    for stmt in body:
+        stmt = map_bodies(stmt, unroll)
+        if not isinstance(stmt, Loop) or stmt.unroll == 1:
+            result.append(stmt)
+            continue
+        copies = tuple(
+            inner
+            for number in range(stmt.unroll)
+            for inner in shift(stmt.body, stmt.var, number * stmt.step)
+        )
+        wide = stmt.step * stmt.unroll
+        result.append(replace(stmt, body=copies, step=wide, unroll=1, once=False))
+        result.append(replace(stmt, start=None, unroll=1, once=False))
+    return tuple(result)
+
+
+def shift(body: Body, var: Name, distance: int) -> Body:
+    """The body as it is when var stands `distance` further."""
+    return rename(body, {var.text: var + distance}) if distance else body
+
+
+def rename(body: Body, values: dict[str, Term]) -> Body:
+    """The body with names replaced in all operands."""
+
+    def operand(o):
+        if isinstance(o, Ram):
+            axes = tuple(
+                replace(a, count=substitute(a.count, values), step=substitute(a.step, values))
+                for a in o.axes
+            )
+            row, pixel, channel = (substitute(e, values) for e in (o.row, o.pixel, o.channel))
+            return replace(o, row=row, pixel=pixel, channel=channel, axes=axes)
+        return substitute(o, values) if isinstance(o, Expr) else o
+
+    def statement(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Do():
+                return replace(stmt, operands=tuple(operand(o) for o in stmt.operands))
+            case RamFree():
+                return replace(stmt, ram=operand(stmt.ram))
+            case Line():
+                return replace(stmt, row=substitute(stmt.row, values))
+            case Loop():
+                start = None if stmt.start is None else substitute(stmt.start, values)
+                stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
+        return map_bodies(stmt, lambda inner: rename(inner, values))
+
+    return tuple(statement(stmt) for stmt in body)
+
+
+def hoist(body: Body) -> Body:
+    """Rewinds that open a loop's body although nothing in it moves their cursor go in front of
+    the loop; so do register allocations whose registers the body only reads."""
+    result: list[Stmt] = []
+    for stmt in body:
+        stmt = map_bodies(stmt, hoist)
+        if isinstance(stmt, Loop):
+            head, rest = [], list(stmt.body)
+            while rest and isinstance(rest[0], Rewind) and not moves(tuple(rest[1:]), rest[0]):
+                head.append(rest.pop(0))
+            result += head
+            stmt = replace(stmt, body=tuple(rest))
+        result.append(stmt)
+    return tuple(result)
+
+
+def moves(body: Body, rewind: Rewind) -> bool:
+    """True if a statement of the body takes the cursor that is rewound."""
+    found = False
+
+    def look(inner: Body) -> Body:
+        nonlocal found
+        for stmt in inner:
+            if isinstance(stmt, Do):
+                kinds = {type(o) for o in stmt.operands}
+                found = found or type(rewind.stream) in kinds
+            map_bodies(stmt, look)
+        return inner
+
+    look(body)
+    return found
+
+
+def simplify(body: Body) -> Body:
+    """A loop over a constant single step becomes its body; RAMFree has no code and goes."""
+    result: list[Stmt] = []
+    for stmt in body:
+        stmt = map_bodies(stmt, simplify)
+        if isinstance(stmt, RamFree):
+            continue
+        if isinstance(stmt, Loop) and stmt.start is not None and constant_turns(stmt) == 1:
+            result += rename(stmt.body, {stmt.var.text: stmt.start})
+            continue
+        result.append(stmt)
+    return tuple(result)
+
+
+def constant_turns(loop: Loop) -> int | None:
+    """How often a loop runs, if that does not depend on parameters."""
+    if loop.start is None or names_in(loop.start) | names_in(loop.stop):
+        return None
+    return (evaluate(loop.stop, {}) - evaluate(loop.start, {})) // loop.step
+
+
+def lower(program: Program) -> Program:
+    """All passes, in the order that lets each see what the one before left."""
+    body = program.body
+    for step in (tails, unroll, hoist, simplify):
+        body = step(body)
+    return replace(program, body=body)

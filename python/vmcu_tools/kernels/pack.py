@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights in the order in which the generated kernels read them (isa/instructions.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
+from .isa.instructions import LANES, padded
+
+# Shifts for which the fast requantiser's constants and sums stay within 32 bits.
+FAST_SHIFTS = range(1, 23)
+FAST_ACCUMULATOR = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class MacWeights:
+    """weights int8 (channels, runs, run): for every output channel, its taps in runs that are
+    contiguous in the input. bias int32 (channels,), requant one factor per channel."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+    requant: Requant
+    input_zero: int
+    output_zero: int
+    act_min: int
+    act_max: int
+
+    @property
+    def folded_bias(self) -> np.ndarray:
+        """Biases with the input's zero point taken into account."""
+        sums = self.weights.astype(np.int64).sum(axis=(1, 2))
+        return wrap_int32(self.bias - self.input_zero * sums).astype(np.int32)
+
+    def is_fast(self) -> np.ndarray:
+        """bool (channels,): where the fast fixed-point requantiser is exact."""
+        assert isinstance(self.requant, FixedPoint)
+        if (self.act_min, self.act_max) != (INT8_MIN, INT8_MAX):
+            return np.zeros(len(self.bias), bool)
+        reach = max(INT8_MAX - self.input_zero, self.input_zero - INT8_MIN)
+        sums = np.abs(self.weights.astype(np.int64)).sum(axis=(1, 2)) * reach
+        small = np.abs(self.bias.astype(np.int64)) + sums < FAST_ACCUMULATOR
+        # The fast form takes the sum's sign for the product's: weight scales may be negative.
+        positive = self.requant.multiplier >= 0
+        return small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
+
+    def fast_bias(self) -> np.ndarray:
+        """Half a unit and the zero point, see fixed_fast in isa/instructions.py."""
+        shift = np.clip(-self.requant.shift.astype(np.int64), FAST_SHIFTS[0], FAST_SHIFTS[-1])
+        return (1 << (shift - 1)) + (self.output_zero << shift)
+
+
+def lanes(weights: np.ndarray, step: int) -> np.ndarray:
+    """int8 (channels, runs, run) to (channels, n, 4): each run filled up with zeros to whole
+    lanes, and all of them to whole steps."""
+    channels, runs, run = weights.shape
+    wide = np.zeros((channels, runs, padded(run)), np.int8)
+    wide[:, :, :run] = weights
+    taps = wide.reshape(channels, -1)
+    whole = np.zeros((channels, padded(taps.shape[1], step)), np.int8)
+    whole[:, : taps.shape[1]] = taps
+    return whole.reshape(channels, -1, LANES)
+
+
+def blocks(weights: MacWeights, size: int, step: int) -> bytes:
+    """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
+    steps of taps.
+
+    For fixed point, runs of blocks are headed by the number of fast and of exact ones in them.
+    """
+    channels = len(weights.bias)
+    taps, bias = lanes(weights.weights, step), weights.folded_bias
+    fixed = isinstance(weights.requant, FixedPoint)
+    fast = weights.is_fast() if fixed else np.zeros(channels, bool)
+    bodies: list[tuple[bool, bytes]] = []
+    for first in range(0, channels, size):
+        pick = np.arange(first, min(first + size, channels))
+        whole = len(pick) == size
+        quick = fixed and whole and bool(fast[pick].all())
+        parts = [fill(bias[pick], size), np.moveaxis(fill(taps[pick], size), 0, 1)]
+        parts += constants(weights, pick, size, quick)
+        bodies.append((quick, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
+    return with_heads(bodies) if fixed else b"".join(body for _, body in bodies)
+
+
+def fill(values: np.ndarray, size: int) -> np.ndarray:
+    """Zeros behind the last channel, up to `size`."""
+    missing = size - len(values)
+    return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
+
+
+def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> list[np.ndarray]:
+    """The requantiser's constants of a block, as its store instruction reads them."""
+    if isinstance(weights.requant, FloatScale):
+        return [fill(weights.requant.scale[pick].astype(np.float32), size)]
+    multiplier = fill(weights.requant.multiplier[pick].astype(np.int32), size)
+    shift = fill(weights.requant.shift[pick].astype(np.int32), size)
+    if quick:
+        bias = weights.fast_bias()[pick].astype(np.int32)
+        return [np.stack([multiplier, bias], axis=1), -shift]
+    return [multiplier, shift, np.zeros(size, np.int32)]
+
+
+def with_heads(bodies: list[tuple[bool, bytes]]) -> bytes:
+    """Runs of (fast ... fast, exact ... exact), each behind its two counts."""
+    stream, at = b"", 0
+    while at < len(bodies):
+        start = at
+        while at < len(bodies) and bodies[at][0]:
+            at += 1
+        turn = at
+        while at < len(bodies) and not bodies[at][0]:
+            at += 1
+        stream += np.array([turn - start, at - turn], np.uint16).tobytes()
+        stream += b"".join(body for _, body in bodies[start:at])
+    return stream

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions: two pixels are widened into the tile, then met by two channels at a time.
+
+Every byte of a tile's window is read before its first output byte is written; nothing is read
+after. `pointwise` is the 1 x 1 kernel without stride or padding, which needs no window.
+"""
+
+from __future__ import annotations
+
+from ..isa.instructions import BIAS, DOT, GATHER, STORE, WIDEN
+from ..language.expr import Expr, Int, Name
+from ..language.ir import Axis, Builder, Program, Ram, Stream, Tile
+
+STREAM, TILE, CURSOR = Stream(), Tile(), Tile(moving=True)
+PARAMS = "vmcu_mac_params"
+
+
+def output_lets(k: Builder) -> tuple[Expr, Expr]:
+    """The output row and its width and channels."""
+    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
+    k.define("steps", Name("p->steps"))
+    width = k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
+    return width, k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
+
+
+def channel_blocks(
+    k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr, requant: str
+) -> None:
+    """All output channels first .. first + channels - 1 of the tile at pixel x."""
+    steps, y = Name("steps"), Name("y")
+
+    def block(n: Expr, exact: bool) -> None:
+        acc = k.reg_alloc("acc", 2 * pixels)
+        k.do(BIAS[pixels], acc, STREAM)
+        k.rewind(CURSOR)
+        with k.reduce("s", steps, once=True):
+            k.do(DOT[pixels], acc, CURSOR, STREAM)
+        axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(2), Int(1)))
+        place = Ram("output", y, x, first + n, axes, guarded=exact)
+        tail = (Name("out_c"), channels - n)
+        if requant == "fixed" and not exact:
+            k.do(STORE["fixed", pixels], acc, STREAM, place, Name("out_c"))
+        else:
+            kind = "exact" if requant == "fixed" else "float"
+            k.do(STORE[kind, pixels], Name("p"), acc, STREAM, place, *tail)
+
+    if requant == "fixed":
+        k.segments("n", channels, 2, STREAM)(block)
+    else:
+        with k.spatial("n", channels + 1, step=2) as n:
+            block(n, True)
+
+
+def pointwise(requant: str) -> Program:
+    k = Builder(
+        f"vmcu_pointwise_{requant}",
+        PARAMS,
+        "1 x 1 convolution, two pixels and two channels at a time.",
+    )
+    width, channels = output_lets(k)
+    k.let("const int8_t *", "in0", "vmcu_row(call->pool, vmcu_call_input(call, 0), call->y)")
+    depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
+
+    @k.tiles("x", width, (2, 1))
+    def tile(x: Expr, pixels: int) -> None:
+        axes = (Axis(1, Int(pixels), Int(1)), Axis(2, depth, Int(1)))
+        source = Ram(0, Name("y"), x, Int(0), axes)
+        k.do(WIDEN[pixels], TILE, source, depth)
+        k.ram_free(source)
+        k.rewind(STREAM)
+        channel_blocks(k, x, pixels, Int(0), channels, requant)
+
+    return k.program()
+
+
+def conv(requant: str) -> Program:
+    k = Builder(
+        f"vmcu_conv_{requant}",
+        PARAMS,
+        "Convolution of any window and any groups, two pixels and two channels at a time.",
+    )
+    width, channels = output_lets(k)
+    k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
+    k.let("const int32_t", "y", "call->y")
+    groups, depth = Name("p->groups"), Name("p->depth")
+    per_group = k.define("per_group", channels // groups)
+
+    def window(x: Expr, channel: Expr) -> Ram:
+        side = {axis: Name(f"p->window.{axis}") for axis in WINDOW_FIELDS}
+        return Ram(
+            0,
+            Name("y") * side["stride_h"] - side["pad_top"],
+            x * side["stride_w"] - side["pad_left"],
+            channel,
+            (
+                Axis(0, side["kernel_h"], side["dilation_h"]),
+                Axis(1, side["kernel_w"], side["dilation_w"]),
+                Axis(2, depth, Int(1)),
+            ),
+            guarded=True,
+        )
+
+    @k.tiles("x", width, (2, 1))
+    def tile(x: Expr, pixels: int) -> None:
+        k.rewind(STREAM)
+        with k.spatial("g", groups) as g:
+            for lane in range(pixels):
+                k.do(GATHER[pixels], TILE, window(x + lane, g * depth), lane)
+            channel_blocks(k, x, pixels, g * per_group, per_group, requant)
+
+    return k.program()
+
+
+WINDOW_FIELDS = (
+    "kernel_h",
+    "kernel_w",
+    "stride_h",
+    "stride_w",
+    "dilation_h",
+    "dilation_w",
+    "pad_top",
+    "pad_left",
+)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers, and convolutions with one column of output and nothing to pad.
+
+The input is used once per channel, so it is widened on the way instead of being kept: no scratch.
+All taps are read for each four channels, then these are written.
+"""
+
+from __future__ import annotations
+
+from ..isa.instructions import INSTRUCTIONS
+from ..language.expr import Expr, Int, Name
+from ..language.ir import Axis, Builder, Program, Ram, Stream
+
+STREAM = Stream()
+
+
+def dense(requant: str) -> Program:
+    k = Builder(f"vmcu_dense_{requant}", "vmcu_mac_params", "All taps, four channels at a time.")
+    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
+    channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
+    k.let("const int32_t", "y", "call->y")
+    steps = k.define("steps", Name("p->run") // 4)
+    left = k.define("rest", Name("p->run") % 4)
+
+    def block(n: Expr, exact: bool) -> None:
+        acc = k.reg_alloc("acc", 4)
+        k.do(INSTRUCTIONS["bias_dense"], acc, STREAM)
+        with k.reduce("r", Name("p->window.kernel_h")) as r:
+            row = Name("y") * Name("p->window.stride_h") + r * Name("p->window.dilation_h")
+            line = k.line("line", 0, row)
+
+            def taps(first: Expr, count: Expr) -> Ram:
+                axes = (Axis(2, count, Int(1)),)
+                return Ram(0, row, Int(0), first, axes, line=line)
+
+            with k.reduce("s", steps, unroll=2) as s:
+                k.do(INSTRUCTIONS["dot_dense"], acc, taps(s * 4, Int(4)), STREAM)
+            k.do(INSTRUCTIONS["dot_dense_tail"], acc, taps(steps * 4, left), left, STREAM)
+        axes = (Axis(2, Int(4), Int(1)),)
+        place = Ram("output", Name("y"), Int(0), n, axes, guarded=exact)
+        if requant == "fixed" and not exact:
+            k.do(INSTRUCTIONS["store_dense_fixed"], acc, STREAM, place)
+        else:
+            kind = "exact" if requant == "fixed" else "float"
+            store = INSTRUCTIONS[f"store_dense_{kind}"]
+            k.do(store, Name("p"), acc, STREAM, place, channels - n)
+
+    if requant == "fixed":
+        k.segments("n", channels, 4, STREAM)(block)
+    else:
+        with k.spatial("n", channels + 3, step=4) as n:
+            block(n, True)
+    return k.program()
