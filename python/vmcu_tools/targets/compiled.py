@@ -169,7 +169,7 @@ def _archive(target: CompiledTarget) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="vmcu-runtime-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     runtime = paths.runtime()
-    sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")])
+    sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")])
     target.gcc(["-c", *map(str, sources)], folder)
     archive = folder / "libvmcu.a"
     objects = [str(folder / f"{source.stem}.o") for source in sources]

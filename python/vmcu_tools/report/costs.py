@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was counted and measured, for a terminal: benchmarks and sizes of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from ..bench.energy import Energy
+from ..bench.kernels import KernelBench
+from ..bench.model import BenchReport
+from ..size import PARTS, SizeReport
+from .text import table
+
+COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def say(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+
+def print_bench(report: BenchReport, console: Console) -> None:
+    """One line per layer, the executor's own, the sum, then the energy estimate."""
+    grid = table("", "layer", "op", "MACs", *COUNTS, left=3)
+    for index, entry in enumerate(report.layers):
+        grid.add_row(
+            str(index),
+            escape(entry.name),
+            entry.op,
+            f"{entry.macs:,}",
+            f"{entry.instructions:,}",
+            number(entry.instructions_per_mac),
+            f"{entry.loads_ram:,}",
+            f"{entry.loads_flash:,}",
+            f"{entry.stores:,}",
+        )
+    between = report.executor
+    grid.add_row(
+        "",
+        "(between layers)",
+        "executor",
+        "-",
+        f"{between.instructions:,}",
+        "-",
+        f"{between.loads_ram:,}",
+        f"{between.loads_flash:,}",
+        f"{between.stores:,}",
+        end_section=True,
+    )
+    grid.add_row(
+        "",
+        "total",
+        "",
+        f"{report.macs:,}",
+        f"{report.instructions:,}",
+        number(report.instructions_per_mac),
+        f"{report.loads_ram:,}",
+        f"{report.loads_flash:,}",
+        f"{report.stores:,}",
+    )
+    console.print(grid)
+    say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
+    say(console, f"compiled by {report.compiler}")
+    print_energy(report.energy, console)
+
+
+def print_energy(energy: Energy, console: Console) -> None:
+    say(console, f"energy, estimated: {energy.microjoule:,.2f} uJ, assuming")
+    for assumption in energy.assumptions:
+        say(console, f"  {assumption.picojoule:g} pJ per {assumption.event}: {assumption.source}")
+    say(console, f"  {energy.caveat}")
+
+
+def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
+    """One line per kernel, beside what CMSIS-NN takes and what is aimed at."""
+    grid = table("layer", "MACs", *COUNTS[:2], "CMSIS-NN", "goal", *COUNTS[2:], left=1)
+    for result in results:
+        report = result.report
+        grid.add_row(
+            result.name,
+            f"{report.macs:,}",
+            f"{report.instructions:,}",
+            number(report.instructions_per_mac, 3),
+            number(result.cmsis_nn),
+            number(result.goal),
+            f"{report.loads_ram:,}",
+            f"{report.loads_flash:,}",
+            f"{report.stores:,}",
+        )
+    console.print(grid)
+    first = results[0].report
+    say(console, f"{first.target}; CMSIS-NN per MAC: compiled at -O3, counted on the same emulator")
+    say(console, f"compiled by {first.compiler}")
+
+
+def print_size(report: SizeReport, console: Console) -> None:
+    """Every symbol with its part and section, then the parts."""
+    grid = table("symbol", "part", "section", "flash", "RAM", left=3)
+    for symbol in report.symbols:
+        grid.add_row(
+            symbol.name, symbol.part, symbol.section, f"{symbol.flash:,}", f"{symbol.ram:,}"
+        )
+    console.print(grid)
+    grid = table("part", "flash", "RAM", left=1)
+    for part in PARTS:
+        sizes = report.parts[part]
+        grid.add_row(part, f"{sizes['flash']:,}", f"{sizes['ram']:,}")
+    grid.add_section()
+    grid.add_row("total", f"{report.flash:,}", f"{report.ram:,}")
+    console.print(grid)
+    say(console, f"{report.elf}: models {', '.join(report.models)}; bytes")
+    for note in report.notes:
+        say(console, note)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated boards that count what they execute, through plugin/count.c."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from ..elf import Elf
+from ..emit.params import STRUCT_BYTES
+from ..errors import Problem, UserError
+from .base import TargetError
+from .host import NATIVE
+from .qemu import QemuTarget
+
+SOURCE = Path(__file__).parent / "plugin" / "count.c"
+COUNTS_FILE = "counts.txt"
+RAM_START = 0x20000000
+OLDEST_API = 1
+
+# What QEMU says.
+NO_PLUGINS = re.compile(r"plugin interface not enabled|-plugin: invalid option")
+NEWER_API = re.compile(r"supports only a minimum version of (\d+)")
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """`calls` of a kernel, or of the inference itself. Loads and stores are bus accesses: an LDM of
+    four registers is four loads. RAM includes the stack, flash the literals in the code."""
+
+    calls: int = 0
+    instructions: int = 0
+    loads_ram: int = 0
+    loads_flash: int = 0
+    stores: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.calls + other.calls,
+            self.instructions + other.instructions,
+            self.loads_ram + other.loads_ram,
+            self.loads_flash + other.loads_flash,
+            self.stores + other.stores,
+        )
+
+
+@dataclass(frozen=True)
+class Markers:
+    """Addresses that tell the plugin where it is, see plugin/count.c."""
+
+    entries: tuple[int, ...]
+    kernels: tuple[int, ...] = ()
+    table: int = 0
+    stride: int = 1
+    layers: int = 0
+
+    def arguments(self) -> list[str]:
+        return [
+            *(f"entry={address:#x}" for address in self.entries),
+            *(f"kernel={address:#x}" for address in self.kernels),
+            f"table={self.table:#x}",
+            f"stride={self.stride}",
+            f"layers={self.layers}",
+            f"ram={RAM_START:#x}",
+        ]
+
+
+def markers_of(image: Path, model: str) -> Markers:
+    """Where an image of a model has its inference call and its table of layers."""
+    elf = Elf(image)
+    entry, table = elf.find("vmcu_invoke"), elf.find(f"{model}_layers")
+    if entry is None:
+        raise TargetError(f"{image.name} has no vmcu_invoke")
+    if table is None:
+        return Markers((entry.address,))
+    stride = STRUCT_BYTES["vmcu_layer"]
+    functions = {symbol.address for symbol in elf.symbols if symbol.kind == "STT_FUNC"}
+    # The kernel pointer is the first member of struct vmcu_layer.
+    kernels = {word & ~1 for word in elf.words(table)[:: stride // 4]}
+    if table.size % stride or not kernels <= functions:
+        raise TargetError(f"{table.name} is no table of struct vmcu_layer")
+    return Markers(
+        (entry.address,), tuple(sorted(kernels)), table.address, stride, table.size // stride
+    )
+
+
+@dataclass(frozen=True)
+class CountingTarget(QemuTarget):
+    """A board with the plugin loaded. Images are those of the board itself."""
+
+    markers: Markers = field(default_factory=lambda: Markers(()))
+    api: int = OLDEST_API
+
+    @staticmethod
+    def of(board: QemuTarget, markers: Markers) -> CountingTarget:
+        return CountingTarget(**vars(board), markers=markers)
+
+    def command(self, image: Path) -> list[str]:
+        arguments = [str(_plugin(self.api)), f"out={COUNTS_FILE}", *self.markers.arguments()]
+        return [*super().command(image), "-plugin", ",".join(arguments)]
+
+    def count(
+        self, folder: Path, run: Callable[[CountingTarget], Result]
+    ) -> tuple[Result, list[Counts]]:
+        """What `run` returns, and the executor's counts followed by every layer's.
+
+        `run` starts an image in `folder` on the target it is given.
+        """
+        try:
+            result = run(self)
+        except TargetError as error:
+            if NO_PLUGINS.search(str(error)):
+                raise UserError(
+                    Problem(
+                        "this qemu-system-arm loads no plugins",
+                        "install one configured with --enable-plugins, such as Debian's",
+                    )
+                ) from error
+            wanted = NEWER_API.search(str(error))
+            if wanted is None or int(wanted[1]) == self.api:
+                raise
+            return replace(self, api=int(wanted[1])).count(folder, run)
+        lines = (folder / COUNTS_FILE).read_text().splitlines()
+        return result, [Counts(*map(int, line.split())) for line in lines]
+
+
+@functools.cache
+def _plugin(api: int) -> Path:
+    """The plugin, compiled once per process."""
+    folder = Path(tempfile.mkdtemp(prefix="vmcu-plugin-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    library = folder / "libcount.so"
+    flags = ["-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command = [NATIVE.tool("gcc"), *flags, f"-DAPI_VERSION={api}", str(SOURCE), "-o", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TargetError(f"the counting plugin does not compile\n{done.stderr}")
+    return library

@@ -1,0 +1,273 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief A QEMU plugin that counts what an inference executes, layer by layer.
+ *
+ * The runtime is watched, not changed. Counting starts when the code at an entry (vmcu_invoke) is
+ * called and stops when the instruction behind that call runs. In between, the executor loads a
+ * layer's kernel pointer from the model's table and calls it: the load says which layer it is, the
+ * call and its return delimit what the layer costs. Everything else is the executor's own.
+ *
+ * Arguments, numbers in any C notation: entry=ADDRESS and kernel=ADDRESS, each as often as there
+ * are such functions; table=ADDRESS of the first layer's kernel pointer, stride=BYTES between two
+ * of them, layers=COUNT; ram=ADDRESS where RAM begins; out=FILE. At exit the file gets one line
+ * for the executor and one for each layer: calls, instructions, loads from RAM, loads from flash,
+ * stores. An access is what the bus sees: an LDM of four registers is four loads.
+ */
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The part of QEMU's plugin API used here, declared because distributions ship QEMU without its
+ * header. It is the same from version 1 on; a newer QEMU may insist on a newer number.
+ */
+#ifndef API_VERSION
+#define API_VERSION 1
+#endif
+
+typedef uint64_t qemu_plugin_id_t;
+typedef uint32_t qemu_plugin_meminfo_t;
+
+struct qemu_info;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+
+enum qemu_plugin_cb_flags {
+	QEMU_PLUGIN_CB_NO_REGS,
+};
+
+enum qemu_plugin_mem_rw {
+	QEMU_PLUGIN_MEM_RW = 3,
+};
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
+					   void (*callback)(qemu_plugin_id_t,
+							    struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
+					  void (*callback)(unsigned int, void *),
+					  enum qemu_plugin_cb_flags flags, void *data);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+				      void (*callback)(unsigned int, qemu_plugin_meminfo_t,
+						       uint64_t, void *),
+				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
+				      void *data);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*callback)(qemu_plugin_id_t, void *),
+				    void *data);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+
+__attribute__((visibility("default"))) int qemu_plugin_version = API_VERSION;
+
+#define MAX_MARKS 256U
+
+struct marks {
+	uint64_t address[MAX_MARKS];
+	size_t count;
+};
+
+/** A translated run of instructions; only its last one can jump. */
+struct block {
+	uint64_t start;
+	uint64_t end;
+	uint64_t instructions;
+	bool is_entry;
+	bool is_kernel;
+};
+
+struct counts {
+	uint64_t calls;
+	uint64_t instructions;
+	uint64_t loads_ram;
+	uint64_t loads_flash;
+	uint64_t stores;
+};
+
+static struct marks entries;
+static struct marks kernels;
+static uint64_t table;
+static uint64_t stride = 1;
+static uint64_t layers;
+static uint64_t ram = 0x20000000;
+static const char *out;
+
+static struct counts *rows;   /* the executor's, then one for each layer */
+static struct counts *active; /* NULL outside an inference */
+static struct counts *loaded; /* of the layer whose kernel pointer was loaded last */
+static uint64_t entry_return;
+static uint64_t kernel_return;
+static uint64_t previous_end; /* behind the block before: where a call returns to */
+
+static bool marked(const struct marks *marks, uint64_t address)
+{
+	for (size_t i = 0; i < marks->count; i++) {
+		if (marks->address[i] == address) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void begin(struct counts *row, uint64_t *back)
+{
+	*back = previous_end;
+	active = row;
+	active->calls++;
+}
+
+static void block_executed(unsigned int cpu, void *data)
+{
+	const struct block *b = data;
+
+	(void)cpu;
+	if (active == NULL) {
+		if (b->is_entry) {
+			begin(&rows[0], &entry_return);
+		}
+	} else if (b->start == entry_return) {
+		active = NULL;
+	} else if (active != &rows[0]) {
+		if (b->start == kernel_return) {
+			active = &rows[0];
+		}
+	} else if (b->is_kernel && loaded != NULL) {
+		begin(loaded, &kernel_return);
+	}
+	previous_end = b->end;
+	if (active != NULL) {
+		active->instructions += b->instructions;
+	}
+}
+
+static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	(void)cpu;
+	(void)data;
+	if (active == NULL) {
+		return;
+	}
+	if (qemu_plugin_mem_is_store(info)) {
+		active->stores++;
+	} else if (address >= ram) {
+		active->loads_ram++;
+	} else {
+		const uint64_t offset = address - table;
+
+		active->loads_flash++;
+		if (address >= table && offset < layers * stride && offset % stride == 0U) {
+			loaded = &rows[1U + offset / stride];
+		}
+	}
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	const size_t count = qemu_plugin_tb_n_insns(tb);
+	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1U);
+	struct block *b = malloc(sizeof(*b));
+
+	(void)id;
+	if (b == NULL) {
+		abort();
+	}
+	b->start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
+	b->end = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
+	b->instructions = count;
+	b->is_entry = marked(&entries, b->start);
+	b->is_kernel = marked(&kernels, b->start);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, block_executed, QEMU_PLUGIN_CB_NO_REGS, b);
+	for (size_t i = 0; i < count; i++) {
+		qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(tb, i), accessed,
+						 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+	}
+}
+
+static void finished(qemu_plugin_id_t id, void *data)
+{
+	FILE *file = fopen(out, "w");
+
+	(void)id;
+	(void)data;
+	if (file == NULL) {
+		perror(out);
+		return;
+	}
+	for (uint64_t i = 0; i <= layers; i++) {
+		fprintf(file, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+			rows[i].calls, rows[i].instructions, rows[i].loads_ram, rows[i].loads_flash,
+			rows[i].stores);
+	}
+	fclose(file);
+}
+
+static bool add_mark(struct marks *marks, uint64_t address)
+{
+	if (marks->count == MAX_MARKS) {
+		return false;
+	}
+	marks->address[marks->count++] = address;
+	return true;
+}
+
+static bool understand(const char *argument)
+{
+	const char *value = strchr(argument, '=');
+	const size_t length = (value == NULL) ? 0U : (size_t)(value - argument);
+	const struct {
+		const char *name;
+		uint64_t *number;
+		struct marks *marks;
+	} known[] = {
+		{"entry", NULL, &entries}, {"kernel", NULL, &kernels}, {"table", &table, NULL},
+		{"stride", &stride, NULL}, {"layers", &layers, NULL},  {"ram", &ram, NULL},
+	};
+
+	if (length == 3U && strncmp(argument, "out", length) == 0) {
+		out = strdup(value + 1);
+		return out != NULL;
+	}
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strlen(known[i].name) == length &&
+		    strncmp(argument, known[i].name, length) == 0) {
+			const uint64_t number = strtoull(value + 1, NULL, 0);
+
+			if (known[i].marks != NULL) {
+				return add_mark(known[i].marks, number);
+			}
+			*known[i].number = number;
+			return true;
+		}
+	}
+	return false;
+}
+
+__attribute__((visibility("default"))) int
+qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
+{
+	(void)info;
+	for (int i = 0; i < argc; i++) {
+		if (!understand(argv[i])) {
+			fprintf(stderr, "count: what is '%s'?\n", argv[i]);
+			return -1;
+		}
+	}
+	rows = calloc(layers + 1U, sizeof(*rows));
+	if (rows == NULL || out == NULL || stride == 0U) {
+		fprintf(stderr, "count: out= is missing, or stride= or layers= is nonsense\n");
+		return -1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	qemu_plugin_register_atexit_cb(id, finished, NULL);
+	return 0;
+}
