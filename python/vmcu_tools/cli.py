@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands: `python -m vmcu_tools`, `vmcu` and `west vmcu` all come in here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import __version__
+from .errors import Problem, UserError
+from .planner import DEFAULT, PLANNERS
+
+Subparsers = argparse._SubParsersAction  # argparse gives it no public name
+
+EXIT_DONE, EXIT_PROBLEM, EXIT_USAGE = 0, 1, 2
+UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+
+
+def byte_count(text: str) -> int:
+    """'65536', '64K', '1M' to bytes; K is 1024."""
+    number, unit = text.strip().lower().removesuffix("b"), ""
+    if number and number[-1] in UNITS:
+        number, unit = number[:-1], number[-1]
+    if not number.isdigit() or int(number) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size; write 65536, 64K or 1M")
+    return int(number) * UNITS[unit]
+
+
+def c_name(text: str) -> str:
+    """A name that C accepts as an identifier."""
+    if not text.isidentifier() or not text.isascii():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a C identifier")
+    return text
+
+
+def count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a count")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="vmcu",
+        description="Compiles int8 neural networks (.tflite, .onnx) to const C tables that run in "
+        "one circular pool of RAM.",
+        epilog="Exit: 0 done, 1 something to change in the model or the call, 2 usage.",
+    )
+    top.add_argument("--version", action="version", version=f"vmcu {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    planner = argparse.ArgumentParser(add_help=False)
+    planner.add_argument(
+        "--planner",
+        choices=PLANNERS,
+        default=DEFAULT,
+        help="; ".join(f"{p.name}: {p.summary}" for p in PLANNERS.values())
+        + f" (default {DEFAULT})",
+    )
+    model = argparse.ArgumentParser(add_help=False, parents=[planner])
+    model.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")
+    target = argparse.ArgumentParser(add_help=False)
+    target.add_argument(
+        "--on",
+        default="virtual",
+        metavar="TARGET",
+        help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, qemu:m7 "
+        "(default virtual)",
+    )
+
+    build = commands.add_parser(
+        "build", parents=[model], help="compile a model to C tables and print what it costs"
+    )
+    build.add_argument("-o", "--output", type=Path, metavar="DIR", help="write NAME.c, NAME.h here")
+    build.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
+    build.add_argument(
+        "--ram", type=byte_count, metavar="SIZE", help="fail if the pool is larger, e.g. 64K"
+    )
+    build.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+    build.add_argument(
+        "--html", type=Path, metavar="FILE", help="write the figures and a map of the pool as HTML"
+    )
+
+    verify = commands.add_parser(
+        "verify",
+        parents=[model, target],
+        help="compare with TFLite Micro or ONNX Runtime, byte by byte",
+    )
+    verify.add_argument(
+        "-n", "--samples", type=count, default=20, help="random inputs (default 20)"
+    )
+    verify.add_argument(
+        "--structured", type=count, default=5, help="constant and patterned inputs, 0-5 (default 5)"
+    )
+    verify.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
+
+    run = commands.add_parser("run", parents=[model, target], help="run a model on given inputs")
+    run.add_argument(
+        "--input",
+        type=Path,
+        action="append",
+        required=True,
+        metavar="X.npy",
+        help="int8, or real values to quantise; once per model input, in order",
+    )
+    run.add_argument(
+        "--output",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="Y.npy",
+        help="once per model output, in order (default: print them)",
+    )
+    add_bench(commands, planner)
+    add_size(commands)
+    return top
+
+
+def add_bench(commands: Subparsers, planner: argparse.ArgumentParser) -> None:
+    bench = commands.add_parser(
+        "bench",
+        parents=[planner],
+        help="count instructions, loads and stores on an emulated board, layer by layer",
+    )
+    bench.add_argument(
+        "model",
+        type=Path,
+        nargs="?",
+        metavar="MODEL",
+        help="int8 model, .tflite or .onnx (default: single kernels, beside CMSIS-NN's figures)",
+    )
+    bench.add_argument(
+        "--on",
+        default="qemu:m4",
+        metavar="TARGET",
+        help="qemu:m3, qemu:m4, qemu:m7 (default qemu:m4)",
+    )
+    bench.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+
+
+def add_size(commands: Subparsers) -> None:
+    size = commands.add_parser("size", help="what models and the runtime cost in a linked image")
+    size.add_argument("elf", type=Path, metavar="ELF", help="such as build/zephyr/zephyr.elf")
+    size.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; returns its exit code. Problems go to stderr, one message."""
+    try:
+        args = parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    # Imported late: `--help` and a mistyped option should not wait for numpy and onnx.
+    from . import commands
+
+    try:
+        return commands.COMMANDS[args.command](args)
+    except UserError as error:
+        print(f"vmcu {args.command}: {error}", file=sys.stderr)
+    except OSError as error:
+        problem = Problem(error.strerror or str(error), file=str(error.filename or ""))
+        print(f"vmcu {args.command}: {problem}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"vmcu {args.command}: interrupted", file=sys.stderr)
+    return EXIT_PROBLEM

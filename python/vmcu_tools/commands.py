@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each command does once its words are parsed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from . import size, targets, verify
+from .bench import kernels as kernel_bench
+from .bench import model as model_bench
+from .cli import EXIT_DONE, EXIT_PROBLEM
+from .compiler import compile_model
+from .emit import emit, write
+from .errors import Problem, UserError
+from .graph import Graph, Port
+from .report import costs, html, model, text
+
+PIPE_WIDTH = 120
+
+
+def name_of(path: Path) -> str:
+    """A C name made from a file's: 'mcunet-vww-5fps.tflite' gives mcunet_vww_5fps."""
+    name = re.sub(r"\W", "_", path.stem, flags=re.ASCII).lower()
+    return name if name[:1].isalpha() else f"model_{name}"
+
+
+def build(args: argparse.Namespace) -> int:
+    name = args.name or name_of(args.model)
+    plan = compile_model(args.model, args.planner, args.ram)
+    emitted = emit(plan, name)
+    report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
+    text.print_report(report, Console())
+    if args.json:
+        args.json.write_text(json.dumps(asdict(report), indent=2) + "\n")
+    if args.html:
+        args.html.write_text(html.render(plan, report))
+    if args.output:
+        for path in write(emitted.files, args.output):
+            print(f"wrote {path}")
+    return EXIT_DONE
+
+
+def verify_model(args: argparse.Namespace) -> int:
+    plan = compile_model(args.model, args.planner)
+    outcome = verify.verify(plan, args.on, args.samples, args.structured, args.seed)
+    text.print_verification(outcome, Console())
+    return EXIT_DONE if outcome.passed else EXIT_PROBLEM
+
+
+def run(args: argparse.Namespace) -> int:
+    plan = compile_model(args.model, args.planner)
+    graph = plan.graph
+    if len(args.input) != len(graph.inputs):
+        raise UserError(
+            Problem(
+                f"{len(args.input)} inputs given, the model has {len(graph.inputs)}",
+                "give --input once for each: " + ", ".join(port.name for port in graph.inputs),
+                str(args.model),
+            )
+        )
+    sample = [
+        read_input(path, graph, port) for path, port in zip(args.input, graph.inputs, strict=True)
+    ]
+    outputs = targets.get(args.on).run(plan, [sample])[0]
+    for number, (port, data) in enumerate(zip(graph.outputs, outputs, strict=True)):
+        values = to_file(data, graph, port)
+        if number < len(args.output):
+            np.save(args.output[number], values)
+        else:
+            print(f"{port.name} {values.dtype} {list(values.shape)}")
+            print(np.array2string(values, threshold=2000))
+    return EXIT_DONE
+
+
+def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
+    """An .npy file as int8 (H, W, C): int8 as it is, real values quantised to nearest even."""
+    try:
+        data = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise UserError(
+            Problem(f"not an .npy array: {error}", "save it with numpy.save", str(path))
+        ) from error
+    tensor = graph.tensors[port.tensor]
+    if data.size != tensor.bytes:
+        raise UserError(
+            Problem(
+                f"holds {data.size} values, input '{port.name}' takes {tensor.bytes} "
+                f"{list(port.file_shape)}",
+                "give an array of that shape",
+                str(path),
+            )
+        )
+    if port.layout == "nchw":
+        data = data.reshape(port.file_shape)[0].transpose(1, 2, 0)
+    data = data.reshape(tensor.shape)
+    if data.dtype == np.int8:
+        return data
+    scaled = np.rint(data.astype(np.float32) / np.float32(tensor.scale)) + tensor.zero_point
+    return np.clip(scaled, -128, 127).astype(np.int8)
+
+
+def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
+    """An output as the file presents it: its axes, and real values where it ends in float."""
+    tensor = graph.tensors[port.tensor]
+    values = data.reshape(tensor.shape)
+    if port.dtype == "float32":
+        values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
+    if port.layout == "nchw":
+        values = values.transpose(2, 0, 1)
+    return values.reshape(port.file_shape)
+
+
+def bench(args: argparse.Namespace) -> int:
+    if args.model is None:
+        results = kernel_bench.bench_kernels(args.on, args.planner)
+        costs.print_kernels(results, console())
+        figures: object = {"kernels": [asdict(result) for result in results]}
+    else:
+        model_bench.board(args.on)
+        plan = compile_model(args.model, args.planner)
+        report = model_bench.bench(plan, name_of(args.model), args.on)
+        costs.print_bench(report, console())
+        figures = asdict(report)
+    write_json(figures, args.json)
+    return EXIT_DONE
+
+
+def image_size(args: argparse.Namespace) -> int:
+    report = size.size(args.elf)
+    costs.print_size(report, console())
+    write_json(asdict(report), args.json)
+    return EXIT_DONE
+
+
+def console() -> Console:
+    """The terminal; files and pipes get lines that hold a table of many columns."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=PIPE_WIDTH)
+
+
+def write_json(figures: object, path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "build": build,
+    "verify": verify_model,
+    "run": run,
+    "bench": bench,
+    "size": image_size,
+}

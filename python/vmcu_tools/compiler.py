@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a model through the house: file -> graph -> plan, proven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import Problem, UserError
+from .frontends import load
+from .passes import optimize
+from .plan import Plan
+from .planner import DEFAULT, PLANNERS, make_plan
+
+
+def compile_model(path: Path, planner: str = DEFAULT, ram: int | None = None) -> Plan:
+    """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
+
+    ram: bytes the pool may have, None for no limit. Raises UserError for anything the user has
+    to change: the file, an op, the limit.
+    """
+    if planner not in PLANNERS:
+        known = ", ".join(PLANNERS)
+        raise UserError(Problem(f"there is no planner '{planner}'", f"choose one of: {known}"))
+    graph = load(path)
+    if not PLANNERS[planner].as_written:
+        graph = optimize(graph)
+    return make_plan(planner, graph, ram)
