@@ -1,0 +1,122 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <vmcu/kernels.h>
+#include <vmcu/vmcu.h>
+
+#include "check.h"
+
+#define POOL_BYTES 24
+
+/* Clamp 3 x 2 x 2 bytes to 0 .. 100, then copy them into one row. */
+static const struct vmcu_requantize_params clamp = {.act_min = 0, .act_max = 100};
+
+static const struct vmcu_tensor tensors[] = {
+	{.base = 0, .stride = 4, .height = 3, .width = 2, .channels = 2, .capacity = 3},
+	{.base = 16, .stride = 4, .height = 3, .width = 2, .channels = 2, .capacity = 3},
+	{.base = 4, .stride = 12, .height = 1, .width = 1, .channels = 12, .capacity = 1},
+};
+
+static const uint16_t layer_inputs[] = {0, 1};
+
+static const struct vmcu_layer layers[] = {
+	{.kernel = vmcu_requantize,
+	 .params = &clamp,
+	 .inputs = &layer_inputs[0],
+	 .input_count = 1,
+	 .output = 1},
+	{.kernel = vmcu_reshape, .inputs = &layer_inputs[1], .input_count = 1, .output = 2},
+};
+
+static const struct vmcu_stage stages[] = {{.first = 0, .count = 1}, {.first = 1, .count = 1}};
+
+static const struct vmcu_io inputs[] = {{.name = "in", .tensor = 0}};
+static const struct vmcu_io outputs[] = {{.name = "out", .tensor = 2}};
+
+static const struct vmcu_model model = {
+	.name = "clamp",
+	.pool_bytes = POOL_BYTES,
+	.tensors = tensors,
+	.layers = layers,
+	.stages = stages,
+	.inputs = inputs,
+	.outputs = outputs,
+	.tensor_count = 3,
+	.layer_count = 2,
+	.stage_count = 2,
+	.input_count = 1,
+	.output_count = 1,
+};
+
+static int8_t pool[POOL_BYTES + 8] __attribute__((aligned(VMCU_POOL_ALIGN)));
+
+static void test_init_refuses(void)
+{
+	struct vmcu_context ctx;
+
+	CHECK(vmcu_init(NULL, &model, pool, sizeof(pool)) == -EINVAL);
+	CHECK(vmcu_init(&ctx, NULL, pool, sizeof(pool)) == -EINVAL);
+	CHECK(vmcu_init(&ctx, &model, NULL, sizeof(pool)) == -EINVAL);
+	CHECK(vmcu_init(&ctx, &model, pool + 4, POOL_BYTES) == -EINVAL);
+	CHECK(vmcu_init(&ctx, &model, pool, POOL_BYTES - 1) == -ENOMEM);
+	CHECK(vmcu_init(&ctx, &model, pool, POOL_BYTES) == 0);
+}
+
+static void test_no_context(void)
+{
+	struct vmcu_context unset = {0};
+
+	CHECK(vmcu_invoke(NULL) == -EINVAL);
+	CHECK(vmcu_invoke(&unset) == -EINVAL);
+	CHECK(vmcu_input(NULL, 0) == NULL);
+	CHECK(vmcu_output(&unset, 0) == NULL);
+	CHECK(vmcu_input_size(&unset, 0) == 0U);
+	CHECK(vmcu_output_size(NULL, 0) == 0U);
+}
+
+static void test_ports(void)
+{
+	struct vmcu_context ctx;
+
+	CHECK(vmcu_init(&ctx, &model, pool, sizeof(pool)) == 0);
+	CHECK(vmcu_input(&ctx, 0) == pool);
+	CHECK(vmcu_input_size(&ctx, 0) == 12U);
+	CHECK(vmcu_input(&ctx, 1) == NULL);
+	CHECK(vmcu_input_size(&ctx, 1) == 0U);
+	CHECK(vmcu_output(&ctx, 0) == pool + 4);
+	CHECK(vmcu_output_size(&ctx, 0) == 12U);
+	CHECK(vmcu_output(&ctx, 1) == NULL);
+	CHECK(vmcu_output_size(&ctx, 1) == 0U);
+}
+
+/** The middle tensor's last row wraps to the pool's start, on top of the input's first row. */
+static void test_invoke_wraps_at_the_plans_size(void)
+{
+	static const int8_t sample[] = {-128, -1, 0, 1, 99, 100, 101, 127, 5, 6, -7, 8};
+	static const int8_t expected[] = {0, 0, 0, 1, 99, 100, 100, 100, 5, 6, 0, 8};
+	struct vmcu_context ctx;
+
+	CHECK(vmcu_init(&ctx, &model, pool, sizeof(pool)) == 0);
+	for (int i = 0; i < 2; i++) {
+		memset(pool, 0x55, sizeof(pool));
+		memcpy(vmcu_input(&ctx, 0), sample, sizeof(sample));
+		CHECK(vmcu_invoke(&ctx) == 0);
+		CHECK(memcmp(vmcu_output(&ctx, 0), expected, sizeof(expected)) == 0);
+		for (size_t k = POOL_BYTES; k < sizeof(pool); k++) {
+			CHECK(pool[k] == 0x55);
+		}
+	}
+}
+
+int main(void)
+{
+	test_init_refuses();
+	test_no_context();
+	test_ports();
+	test_invoke_wraps_at_the_plans_size();
+	return 0;
+}

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random layers of every kind, with shapes and parameters that reach the kernels' corners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from vmcu_tools.graph import (
+    Add,
+    AveragePool2D,
+    Concat,
+    Conv2D,
+    DepthwiseConv2D,
+    FullyConnected,
+    Graph,
+    MaxPool2D,
+    Node,
+    Op,
+    Pad,
+    Port,
+    Requantize,
+    Reshape,
+    Shape,
+    Softmax,
+    Tensor,
+    Window,
+)
+from vmcu_tools.kernels import bind
+from vmcu_tools.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
+from vmcu_tools.planner.overlap import min_distance
+from vmcu_tools.quant import FixedPoint, FloatScale, Requant
+
+CHANNELS = (1, 2, 3, 4, 5, 8, 13, 16)
+
+
+@dataclass
+class Builder:
+    """Collects nodes; every node's inputs are graph inputs and its output is a graph output."""
+
+    rng: np.random.Generator
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+
+    def tensor(self, shape: Shape) -> Tensor:
+        name = f"t{len(self.tensors)}"
+        self.tensors[name] = Tensor(name, shape, 0.05, int(self.rng.integers(-128, 128)))
+        return self.tensors[name]
+
+    def input(self, shape: Shape) -> Tensor:
+        tensor = self.tensor(shape)
+        self.inputs.append(tensor.name)
+        return tensor
+
+    def node(self, op: Op, inputs: Sequence[Tensor], shape: Shape) -> Tensor:
+        out = self.tensor(shape)
+        names = tuple(tensor.name for tensor in inputs)
+        self.nodes.append(Node(f"n{len(self.nodes)}", op, names, (out.name,)))
+        return out
+
+    def graph(self, outputs: Sequence[str]) -> Graph:
+        def ports(names: Sequence[str]) -> tuple[Port, ...]:
+            return tuple(Port(n, n, (1, *self.tensors[n].shape), "int8") for n in names)
+
+        return Graph(
+            "random", "", self.tensors, tuple(self.nodes), ports(self.inputs), ports(outputs)
+        )
+
+    def pick(self, *choices: int) -> int:
+        return int(self.rng.choice(choices))
+
+    def shape(self) -> Shape:
+        h, w = self.rng.integers(1, 9, 2)
+        return int(h), int(w), self.pick(*CHANNELS)
+
+    def limits(self) -> dict[str, int]:
+        """Bounds of a fused activation, half of the time none."""
+        if self.rng.random() < 0.5:
+            return {}
+        low, high = sorted(int(v) for v in self.rng.integers(-128, 128, 2))
+        return {"act_min": low, "act_max": high}
+
+    def window(self, shape: Shape) -> tuple[Window, int, int]:
+        """A window that fits the padded input, and the output's height and width."""
+        while True:
+            kernel, stride, dilation = (
+                (self.pick(1, 1, 2, 3, 5), self.pick(1, 2, 3)),
+                (self.pick(1, 1, 2, 4), self.pick(1, 1, 2, 3)),
+                (self.pick(1, 1, 1, 2), self.pick(1, 1, 1, 3)),
+            )
+            # Less padding than taps, so that no window misses the image altogether.
+            pads = [int(self.rng.integers(0, kernel[axis % 2])) for axis in range(4)]
+            window = Window(kernel, stride, dilation, (pads[0], pads[1], pads[2], pads[3]))
+            size = window.out_size(0, shape[0]), window.out_size(1, shape[1])
+            if min(size) >= 1 and self._touches(window, shape, size):
+                return window, *size
+
+    @staticmethod
+    def _touches(window: Window, shape: Shape, size: tuple[int, int]) -> bool:
+        """Whether every window holds at least one tap inside the image."""
+        for axis in (0, 1):
+            taps = np.arange(window.kernel[axis]) * window.dilation[axis]
+            for out in range(size[axis]):
+                at = window.first(axis, out) + taps
+                if not ((at >= 0) & (at < shape[axis])).any():
+                    return False
+        return True
+
+    def factor(self, low: float, high: float) -> FixedPoint:
+        return FixedPoint.of(np.exp(self.rng.uniform(np.log(low), np.log(high), 1)))
+
+    def requant(self, channels: int, depth: int) -> Requant:
+        """Factors that spread sums of `depth` products over the int8 range and beyond."""
+        typical = 60.0 / (75.0 * 75.0 * np.sqrt(depth))
+        real = typical * np.exp(self.rng.uniform(-1.5, 1.5, channels))
+        if self.rng.random() < 0.5:
+            return FixedPoint.of(real)
+        return FloatScale(real.astype(np.float32))
+
+    def weights(self, *shape: int) -> np.ndarray:
+        return self.rng.integers(-128, 128, shape).astype(np.int8)
+
+    def bias(self, channels: int) -> np.ndarray:
+        return self.rng.integers(-20000, 20000, channels).astype(np.int32)
+
+
+def conv2d(b: Builder) -> Tensor:
+    groups = b.pick(1, 1, 1, 2, 3)
+    h, w, _ = b.shape()
+    depth, per_group = b.pick(1, 3, 4, 5, 9), b.pick(1, 2, 3, 5)
+    x = b.input((h, w, depth * groups))
+    window, out_h, out_w = b.window(x.shape)
+    cout = per_group * groups
+    op = Conv2D(
+        b.weights(cout, *window.kernel, depth),
+        b.bias(cout),
+        window,
+        b.requant(cout, depth * window.kernel[0] * window.kernel[1]),
+        groups,
+        **b.limits(),
+    )
+    return b.node(op, [x], (out_h, out_w, cout))
+
+
+def depthwise(b: Builder) -> Tensor:
+    x = b.input(b.shape())
+    multiplier = b.pick(1, 1, 2, 3)
+    window, out_h, out_w = b.window(x.shape)
+    cout = x.shape[2] * multiplier
+    op = DepthwiseConv2D(
+        b.weights(*window.kernel, cout),
+        b.bias(cout),
+        window,
+        b.requant(cout, window.kernel[0] * window.kernel[1]),
+        multiplier,
+        **b.limits(),
+    )
+    return b.node(op, [x], (out_h, out_w, cout))
+
+
+def fully_connected(b: Builder) -> Tensor:
+    x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 3, 16, 61)))
+    cout = b.pick(1, 3, 10)
+    op = FullyConnected(
+        b.weights(cout, x.shape[2]), b.bias(cout), b.requant(cout, x.shape[2]), **b.limits()
+    )
+    return b.node(op, [x], (*x.shape[:2], cout))
+
+
+def add(b: Builder) -> Tensor:
+    x = b.input(b.shape())
+    y = b.input(x.shape)
+    op = Add(b.factor(0.1, 1.0), b.factor(0.1, 1.0), b.factor(2.0**-21, 2.0**-17), 20, **b.limits())
+    return b.node(op, [x, y], x.shape)
+
+
+def average_pool(b: Builder) -> Tensor:
+    x = b.input(b.shape())
+    window, out_h, out_w = b.window(x.shape)
+    op = AveragePool2D(
+        window,
+        b.factor(1 / 512, 1 / 64) if b.rng.random() < 0.5 else None,
+        bool(b.rng.random() < 0.5),
+        **b.limits(),
+    )
+    return b.node(op, [x], (out_h, out_w, x.shape[2]))
+
+
+def max_pool(b: Builder) -> Tensor:
+    x = b.input(b.shape())
+    window, out_h, out_w = b.window(x.shape)
+    return b.node(MaxPool2D(window, **b.limits()), [x], (out_h, out_w, x.shape[2]))
+
+
+def pad(b: Builder) -> Tensor:
+    x = b.input(b.shape())
+    amounts = tuple((int(before), int(after)) for before, after in b.rng.integers(0, 4, (3, 2)))
+    shape = tuple(size + sum(pair) for size, pair in zip(x.shape, amounts, strict=True))
+    return b.node(Pad(amounts, int(b.rng.integers(-128, 128))), [x], shape)
+
+
+def reshape(b: Builder) -> Tensor:
+    shape = b.rng.permutation([b.pick(1, 2, 3), b.pick(2, 4, 6), b.pick(3, 5, 12)])
+    x = b.input(tuple(int(v) for v in shape))
+    return b.node(Reshape(), [x], tuple(int(v) for v in b.rng.permutation(x.shape)))
+
+
+def concat(b: Builder) -> Tensor:
+    axis = b.pick(0, 1, 2)
+    first = b.shape()
+    inputs, requants = [], []
+    for _ in range(b.pick(2, 3)):
+        size = list(first)
+        size[axis] = b.pick(1, 2, 5)
+        inputs.append(b.input((size[0], size[1], size[2])))
+        requants.append(b.factor(0.3, 3.0) if b.rng.random() < 0.5 else None)
+    shape = list(first)
+    shape[axis] = sum(tensor.shape[axis] for tensor in inputs)
+    return b.node(Concat(axis, tuple(requants)), inputs, (shape[0], shape[1], shape[2]))
+
+
+def requantize(b: Builder) -> Tensor:
+    x = b.input(b.shape())
+    requant = b.factor(0.2, 5.0) if b.rng.random() < 0.7 else None
+    return b.node(Requantize(requant, **b.limits()), [x], x.shape)
+
+
+def softmax(b: Builder) -> Tensor:
+    x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 2, 10, 70)))
+    steps = np.exp(-np.arange(256) * b.rng.uniform(0.01, 0.2))
+    if b.rng.random() < 0.5:
+        table = np.minimum(np.rint(steps * 2**31), 2**31 - 1).astype(np.uint32)
+        table[int(b.rng.integers(100, 256)) :] = 0
+        return b.node(Softmax(table, "tflite"), [x], x.shape)
+    table = np.rint(steps * 2**23).astype(np.uint32)
+    return b.node(Softmax(table, "onnx", float(b.rng.uniform(0.003, 0.01))), [x], x.shape)
+
+
+LAYERS: dict[str, Callable[[Builder], Tensor]] = {
+    "conv2d": conv2d,
+    "depthwise": depthwise,
+    "fully_connected": fully_connected,
+    "add": add,
+    "average_pool": average_pool,
+    "max_pool": max_pool,
+    "pad": pad,
+    "reshape": reshape,
+    "concat": concat,
+    "requantize": requantize,
+    "softmax": softmax,
+}
+
+
+def random_layers(kind: str, count: int, seed: int) -> Graph:
+    """`count` independent layers of one kind in one graph, so that one image runs them all."""
+    builder = Builder(np.random.default_rng(seed))
+    outputs = [LAYERS[kind](builder).name for _ in range(count)]
+    return builder.graph(outputs)
+
+
+def random_inputs(graph: Graph, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shapes = [graph.tensors[port.tensor].shape for port in graph.inputs]
+    return [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+
+
+def disjoint(graph: Graph) -> Plan:
+    """Every tensor whole, one after the other."""
+    bases, at = {}, 0
+    for name, tensor in graph.tensors.items():
+        bases[name] = at
+        at += tensor.bytes
+    return plan_at(graph, bases, at)
+
+
+def plan_at(graph: Graph, bases: dict[str, int], scratch: int, above: int = 0) -> Plan:
+    """Every tensor whole, at the given address; scratch from `scratch` on, then `above` bytes."""
+    placements = {
+        name: Placement(name, bases[name], t.row_bytes, t.shape[0], -1, len(graph.nodes))
+        for name, t in graph.tensors.items()
+    }
+    top = -(-scratch // SCRATCH_ALIGN) * SCRATCH_ALIGN
+    sizes = [pool_scratch(bind(graph, node)) for node in graph.nodes]
+    stages = tuple((Step(n, top, s),) if s else (Step(n),) for n, s in zip(graph.nodes, sizes))
+    pool = (top + max(sizes) if any(sizes) else scratch) + above
+    return Plan("by hand", graph, stages, placements, pool)
+
+
+def overlapped(graph: Graph, closer: int = 0) -> Plan:
+    """Every layer's output on top of its first input, as near as the order of access allows and
+    `closer` bytes nearer. For independent layers."""
+    bases, at = {}, 0
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        for tensor in layer.ins[1:]:
+            bases[tensor.name] = at
+            at += tensor.bytes
+        distance = min_distance(layer, 0) - closer
+        first = layer.ins[0]
+        bases[layer.out.name] = at + max(-distance, 0)
+        bases[first.name] = at + max(distance, 0)
+        at = max(bases[layer.out.name] + layer.out.bytes, bases[first.name] + first.bytes)
+    return plan_at(graph, bases, at)
+
+
+def with_copies(graph: Graph) -> Graph:
+    """Every layer reads its first input through a copy, which is no graph input."""
+    tensors, nodes = dict(graph.tensors), []
+    for node in graph.nodes:
+        source, *others = node.inputs
+        copy = replace(tensors[source], name=f"{source}_copy")
+        tensors[copy.name] = copy
+        nodes.append(Node(f"{node.name}_copy", Requantize(None), (source,), (copy.name,)))
+        nodes.append(replace(node, inputs=(copy.name, *others)))
+    return replace(graph, tensors=tensors, nodes=tuple(nodes))
+
+
+def wrapped(graph: Graph, seed: int) -> Plan:
+    """Each copy of `with_copies` around the pool's end, with gaps between its rows.
+
+    Copies are never alive together, so they share the bytes at both ends of the pool.
+    """
+    rng = np.random.default_rng(seed)
+    copies = {name: t for name, t in graph.tensors.items() if name.endswith("_copy")}
+    margin = max(t.bytes + 8 * t.shape[0] for t in copies.values())
+    rest = [t for name, t in graph.tensors.items() if name not in copies]
+    bases, at = {}, margin
+    for tensor in rest:
+        bases[tensor.name] = at
+        at += tensor.bytes
+    plan = plan_at(graph, {**bases, **dict.fromkeys(copies, 0)}, at, margin)
+    pool_bytes = plan.pool_bytes
+    for name, tensor in copies.items():
+        gap = int(rng.integers(0, 8))
+        stride = tensor.row_bytes + gap
+        rows_before_end = int(rng.integers(1, tensor.shape[0] + 1))
+        base = pool_bytes - rows_before_end * stride + int(rng.integers(0, gap + 1))
+        plan.placements[name] = replace(plan.placements[name], base=base, stride=stride)
+    return plan

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is wrong with a model file, the user gets one message that names it, no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from builders import onnx_models, tflite_models
+from builders.onnx_models import OnnxModel
+from builders.tflite_models import TfliteModel
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto
+from vmcu_tools import frontends, oracle
+from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.oracle.base import required
+
+FLOAT = TensorProto.FLOAT
+
+
+def problems_of(path) -> tuple[Problem, ...]:
+    with pytest.raises(UserError) as caught:
+        frontends.load(path)
+    for problem in caught.value.problems:
+        assert problem.file == str(path)
+        assert problem.reason
+    return caught.value.problems
+
+
+def tflite_conv(m: TfliteModel):
+    return tflite_models.conv((6, 6), 4, 8, (3, 3))(m)
+
+
+def _float_only(m: TfliteModel):
+    x, y = (m.activation((1, 8), dtype=np.float32) for _ in range(2))
+    w = m.constant(np.ones((8, 8), np.float32))
+    m.op("FULLY_CONNECTED", [x, w], y, "FullyConnected")
+    return [x], [y]
+
+
+def _unknown(m: TfliteModel):
+    x = m.activation((1, 8))
+    y = m.op("TANH", [x], m.activation((1, 8)))
+    z = m.op("LOGISTIC", [y], m.activation((1, 8)))
+    return [x], [z]
+
+
+def _changed(change: Callable[[TfliteModel], None]):
+    def build(m: TfliteModel):
+        ends = tflite_conv(m)
+        change(m)
+        return ends
+
+    return build
+
+
+def _quantisation(field: str, value, tensor: int = 0):
+    def change(m: TfliteModel):
+        array = np.asarray(value, np.float32 if field == "scale" else np.int64)
+        setattr(m.graph.tensors[tensor].quantization, field, array)
+
+    return _changed(change)
+
+
+def _shape(value, tensor: int = 0, signature=None):
+    def change(m: TfliteModel):
+        m.graph.tensors[tensor].shape = list(value)
+        m.graph.tensors[tensor].shapeSignature = list(signature or value)
+
+    return _changed(change)
+
+
+def _attribute(tensor: int, **values):
+    return _changed(lambda m: [setattr(m.graph.tensors[tensor], k, v) for k, v in values.items()])
+
+
+def _option(**values):
+    def change(m: TfliteModel):
+        for key, value in values.items():
+            setattr(m.graph.operators[0].builtinOptions, key, value)
+
+    return _changed(change)
+
+
+def _two_subgraphs(m: TfliteModel):
+    ends = tflite_conv(m)
+    m.model.subgraphs.append(m.graph)
+    return ends
+
+
+def _add_constant(m: TfliteModel):
+    x, y = m.activation((1, 8)), m.activation((1, 8))
+    m.op("ADD", [x, m.constant(np.ones((1, 8), np.int8), [0.1])], y, "Add")
+    return [x], [y]
+
+
+def _float_middle(m: TfliteModel):
+    x = m.activation((1, 8))
+    f = m.op("DEQUANTIZE", [x], m.activation((1, 8), dtype=np.float32))
+    g = m.op("TANH", [f], m.activation((1, 8), dtype=np.float32))
+    return [x], [m.op("QUANTIZE", [g], m.activation((1, 8)))]
+
+
+# Tensor 0 is the input, 1 the weights, 2 the biases, 3 the output. What the message must contain.
+BAD_TFLITE = {
+    "float only": (_float_only, "not quantised"),
+    "unknown op": (_unknown, "TANH: this operation is not supported"),
+    "dynamic": (_shape((1, 1, 1, 4), signature=(-1, -1, -1, 4)), "dynamic shape"),
+    "batch": (_shape((2, 6, 6, 4)), "batch size 2"),
+    "huge": (_shape((1, 60000, 60000, 4)), "bytes"),
+    "empty": (_shape((1, 0, 6, 4)), "empty"),
+    "rank": (_shape((6, 4)), "2 dimensions instead of four"),
+    "output shape": (_shape((1, 6, 5, 8), 3), "computes"),
+    "uint8": (_attribute(0, type=3), "works on uint8"),
+    "int16": (_attribute(0, type=7), "int16, not int8"),
+    "zero scale": (_quantisation("scale", [0.0]), "scale of tensor 't0' is 0.0"),
+    "nan scale": (_quantisation("scale", [np.nan]), "is nan"),
+    "zero point": (_quantisation("zeroPoint", [300]), "zero point 300"),
+    "weight scale": (_quantisation("scale", [0.0] * 8, 1), "weights is zero or not a number"),
+    "weight zero point": (_quantisation("zeroPoint", [1] * 8, 1), "weights have a zero point"),
+    "scale count": (_quantisation("scale", [1.0] * 3, 1), "3 scales for 8 channels"),
+    "no weights": (_attribute(1, buffer=0), "weights are not constant"),
+    "stride": (_option(strideH=0), "bad kernel"),
+    "fused": (_option(fusedActivationFunction=4), "fused activation 4"),
+    "subgraphs": (_two_subgraphs, "2 subgraphs"),
+    "constant operand": (_add_constant, "adds a constant"),
+    "float middle": (_float_middle, "in the middle of the model"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TFLITE)
+def test_bad_tflite(tmp_path, case):
+    build, message = BAD_TFLITE[case]
+    m = TfliteModel()
+    problems_found = problems_of(m.save(tmp_path / "m.tflite", *build(m)))
+    assert message in "\n".join(map(str, problems_found))
+
+
+def test_all_problems_are_reported_at_once(tmp_path):
+    m = TfliteModel()
+    found = problems_of(m.save(tmp_path / "m.tflite", *_unknown(m)))
+    assert [(problem.op, problem.node) for problem in found] == [("TANH", "t1"), ("LOGISTIC", "t2")]
+    assert all(problem.remedy for problem in found)
+
+
+def onnx_file(path, m: OnnxModel, x_shape, outputs, kind=FLOAT):
+    onnx.save(m.proto({"x": (kind, x_shape)}, dict.fromkeys(outputs, (FLOAT, None))), path)
+    return path
+
+
+def _onnx_float(m: OnnxModel):
+    return (1, 4), [m.node("Relu", ["x"])]
+
+
+def _onnx_op(op: str, shape=(1, 4), stated: tuple = (), **attributes):
+    """x, QuantizeLinear, DequantizeLinear, `op`, and the same two again."""
+
+    def build(m: OnnxModel):
+        y = m.node(op, [m.qdq("x", m.stated(*stated))], **attributes)
+        return shape, [m.qdq(y, m.stated())]
+
+    return build
+
+
+def _onnx_float_tail(m: OnnxModel):
+    return (1, 4), [m.node("Softmax", [m.qdq("x", m.stated())])]
+
+
+def _onnx_float_weights(m: OnnxModel):
+    w = m.constant(np.ones((4, 3), np.float32))
+    y = m.node("MatMul", [m.qdq("x", m.stated()), w])
+    return (1, 4), [m.qdq(y, m.stated())]
+
+
+def _onnx_moving_weights(m: OnnxModel):
+    x = m.qdq("x", m.stated())
+    return (4, 4), [m.qdq(m.node("MatMul", [x, x]), m.stated())]
+
+
+def _onnx_wide_weights(m: OnnxModel):
+    names, scale = m.weights((4, 3), None, 0.1, 4, "none", zero_point=100, span=27)
+    ints = next(t for t in m.initializers if t.name == m.nodes[-1].input[0])
+    ints.CopyFrom(onnx.numpy_helper.from_array(np.full((4, 3), -128, np.int8), ints.name))
+    y = m.node("MatMul", [m.qdq("x", m.stated(0.1)), names[0]])
+    return (1, 4), [m.qdq(y, m.stated(scale))]
+
+
+def _onnx_int16(m: OnnxModel):
+    m.dtype = np.dtype(np.int16)
+    return _onnx_op("Relu")(m)
+
+
+def _onnx_constant_add(m: OnnxModel):
+    given = [m.constant(a) for a in (np.ones(4, np.int8), np.float32(0.1), np.int8(0))]
+    y = m.node("Add", [m.qdq("x", m.stated()), m.node("DequantizeLinear", given)])
+    return (1, 4), [m.qdq(y, m.stated())]
+
+
+def _onnx_transposed(m: OnnxModel):
+    first = m.stated()
+    y = m.node("Reshape", [m.qdq("x", first), m.constant(np.array([1, -1]))])
+    return (1, 3, 4, 5), [m.qdq(y, first)]
+
+
+def _onnx_int8_relu(m: OnnxModel):
+    first = m.stated()
+    y = m.node("Relu", [m.node("QuantizeLinear", ["x", *first])])
+    return (1, 4), [m.node("DequantizeLinear", [y, *first])]
+
+
+def _onnx_unused_input(m: OnnxModel):
+    k = m.constant(np.ones((1, 4), np.float32))
+    return (1, 4), [m.qdq(m.node("Relu", [m.qdq(k, m.stated())]), m.stated())]
+
+
+BAD_ONNX = {
+    "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
+    "unused input": (_onnx_unused_input, "constant where an activation is needed"),
+    "float only": (_onnx_float, "float model"),
+    "unknown op": (_onnx_op("Tanh"), "Tanh: this operation is not supported"),
+    "dynamic": (_onnx_op("Relu", (1, 3, "H", "W")), "dynamic shape"),
+    "batch": (_onnx_op("GlobalMaxPool", (2, 3, 4, 4)), "batch size 2"),
+    "five dimensions": (_onnx_op("Relu", (2, 3, 4, 4, 4)), "more than four dimensions"),
+    "zero scale": (_onnx_op("Relu", stated=(0.0,)), "scale of an activation is 0.0"),
+    "nan scale": (_onnx_op("Relu", stated=(np.nan,)), "scale of an activation is nan"),
+    "int16": (_onnx_int16, "int16, not int8"),
+    "softmax axis": (_onnx_op("Softmax", (1, 3, 4, 5), axis=3), "along the channels"),
+    "pool kernel": (_onnx_op("MaxPool", (1, 3, 4, 4), kernel_shape=[0, 2]), "bad kernel"),
+    "pool size": (_onnx_op("MaxPool", (1, 3, 4, 4), kernel_shape=[9, 9]), "output is empty"),
+    "float tail": (_onnx_float_tail, "output is a float that is not quantised"),
+    "float weights": (_onnx_float_weights, "weights are float"),
+    "moving weights": (_onnx_moving_weights, "weights are not constant"),
+    "wide weights": (_onnx_wide_weights, "do not fit int8"),
+    "constant operand": (_onnx_constant_add, "adds a constant"),
+    "transposed output": (_onnx_transposed, "transposed at run time"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ONNX)
+def test_bad_onnx(tmp_path, case):
+    build, message = BAD_ONNX[case]
+    m = OnnxModel()
+    found = problems_of(onnx_file(tmp_path / "m.onnx", m, *build(m)))
+    assert message in "\n".join(map(str, found))
+    assert all(problem.remedy for problem in found), found
+
+
+def test_old_opset(tmp_path):
+    m = OnnxModel(opset=9)
+    found = problems_of(onnx_file(tmp_path / "m.onnx", m, *_onnx_op("Relu")(m)))
+    assert "opset 9" in found[0].reason
+
+
+def test_quantised_input_without_scale(tmp_path):
+    m = OnnxModel()
+    path = onnx_file(
+        tmp_path / "m.onnx", m, (1, 3, 4, 4), [m.qdq("x", m.stated())], TensorProto.INT8
+    )
+    assert "scale of this input is not known" in problems_of(path)[0].reason
+
+
+def test_external_weights_outside_the_folder(tmp_path):
+    model = onnx_models.single(OnnxModel(), *onnx_models.CASES["conv 3x3"])
+    weights = model.graph.initializer[2]
+    weights.ClearField("raw_data")
+    weights.data_location = TensorProto.EXTERNAL
+    for location, message in (("../w.bin", "outside the model's folder"), ("w.bin", "is missing")):
+        del weights.external_data[:]
+        weights.external_data.add(key="location", value=location)
+        path = tmp_path / "m.onnx"
+        path.write_bytes(model.SerializeToString())
+        assert message in problems_of(path)[0].reason
+
+
+def test_missing_file_suggests_the_close_one(tmp_path):
+    (tmp_path / "model.tflite").write_bytes(b"")
+    with pytest.raises(UserError, match=r"Did you mean .*model\.tflite\?"):
+        frontends.load(tmp_path / "modle.tflite")
+    with pytest.raises(UserError, match="no such file"):
+        oracle.open(tmp_path / "nowhere" / "model.tflite")
+
+
+def test_foreign_files(tmp_path):
+    for name, content in (("a.txt", b"hello"), ("b.tflite", b"hello"), ("c.onnx", b"hello there")):
+        path = tmp_path / name
+        path.write_bytes(content)
+        problems_of(path)
+    problems_of(tmp_path)
+
+
+def test_missing_package_says_what_to_install():
+    with pytest.raises(UserError, match="pip install vmcu-no-such-package"):
+        required("vmcu_no_such_package", "vmcu-no-such-package", "test")
+
+
+def _good_tflite() -> bytes:
+    m = TfliteModel()
+    return m.to_bytes(*tflite_conv(m))
+
+
+def _good_onnx() -> bytes:
+    model = onnx_models.single(OnnxModel(), *onnx_models.CASES["conv 3x3"])
+    return model.SerializeToString()
+
+
+GOOD = {"tflite": _good_tflite(), "onnx": _good_onnx()}
+FUZZ = settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def _load_or_user_error(path) -> None:
+    try:
+        frontends.load(path)
+    except UserError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_every_truncation(tmp_path, kind):
+    path = tmp_path / f"m.{kind}"
+    for size in range(0, len(GOOD[kind]), 7):
+        path.write_bytes(GOOD[kind][:size])
+        _load_or_user_error(path)
+
+
+@pytest.mark.parametrize("kind", GOOD)
+@FUZZ
+@given(data=st.data())
+def test_damaged_bytes(tmp_path, kind, data):
+    content = bytearray(GOOD[kind])
+    places = st.integers(0, len(content) - 1)
+    for place, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1)):
+        content[place] = value
+    path = tmp_path / f"m.{kind}"
+    path.write_bytes(content)
+    _load_or_user_error(path)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""That what `vmcu bench` counts is what runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import fields
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_graphs import disjoint, random_layers
+from vmcu_tools import paths
+from vmcu_tools.bench import kernels
+from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
+from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs
+from vmcu_tools.cli import main
+from vmcu_tools.errors import UserError
+from vmcu_tools.kernels import bind
+from vmcu_tools.machine import reference
+from vmcu_tools.planner import DEFAULT, make_plan
+from vmcu_tools.samples import make_samples
+from vmcu_tools.targets import counting
+from vmcu_tools.targets.base import TargetError
+from vmcu_tools.targets.counting import CountingTarget, Counts, Markers
+
+MISSING = [
+    program
+    for program in ("qemu-system-arm", "arm-none-eabi-gcc", "gcc")
+    if shutil.which(program) is None
+]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+
+BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7")
+SMALL = kernels.Case("small", "conv", 4, 5, 6, 3)
+
+# Two instructions before the loop, five in it, four behind it, of which one does nothing.
+COUNTED = """
+    .syntax unified
+    .thumb
+    .global counted
+    .type counted, %function
+counted:
+    push {r4, r5, lr}
+    ldr r2, =0x12345678
+1:  ldm r1, {r3, r4, r5}
+    strh r3, [r1]
+    ldrd r4, r5, [r1]
+    subs r0, #1
+    bne 1b
+    cmp r0, #1
+    it eq
+    ldreq r3, [r1]
+    pop {r4, r5, pc}
+    .size counted, . - counted
+    .pool
+"""
+MAIN = """
+#include <stdint.h>
+void counted(uint32_t rounds, uint32_t *words);
+int main(void)
+{
+	uint32_t words[3] = {0};
+
+	counted(ROUNDS, words);
+	words[0] += 1U;
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def small() -> BenchReport:
+    return bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0), None), "small", "qemu:m4")
+
+
+def count_assembly(name: str, folder: Path, rounds: int) -> Counts:
+    (folder / "counted.S").write_text(COUNTED)
+    (folder / "main.c").write_text(MAIN)
+    image = folder / "image.elf"
+    target = board(name)
+    sources = [folder / "main.c", folder / "counted.S", *target.sources()]
+    arguments = [f"-DROUNDS={rounds}", *map(str, sources), *target.link_flags()]
+    target.gcc([*arguments, "-o", str(image)], folder)
+    entry = counting.Elf(image).find("counted")
+    assert entry is not None
+    counter = CountingTarget.of(target, Markers((entry.address,)))
+    return counter.count(folder, lambda t: t._start(image))[1][0]
+
+
+@pytest.mark.parametrize("name", BOARDS)
+@pytest.mark.parametrize("rounds", [1, 10, 1000])
+def test_counts_are_those_made_by_hand(name: str, rounds: int, tmp_path: Path) -> None:
+    assert count_assembly(name, tmp_path, rounds) == Counts(
+        calls=1,
+        instructions=2 + 5 * rounds + 4,
+        loads_ram=5 * rounds + 3,
+        loads_flash=1,
+        stores=3 + rounds,
+    )
+
+
+def test_totals_are_the_sum_of_layers_and_executor() -> None:
+    plan = disjoint(random_layers("conv2d", 4, seed=1))
+    report = bench(plan, "m", "qemu:m3")
+    assert len(report.layers) == len(plan.steps) == 4
+    layers = [
+        Counts(e.calls, e.instructions, e.loads_ram, e.loads_flash, e.stores) for e in report.layers
+    ]
+    total = reduce(add, layers, report.executor)
+    for field in fields(Counts):
+        if field.name != "calls":
+            assert getattr(report, field.name) == getattr(total, field.name)
+    for step, entry in zip(plan.steps, report.layers, strict=True):
+        layer = bind(plan.graph, step.node)
+        assert (entry.name, entry.op) == (step.node.name, step.node.kind)
+        assert entry.macs == layer.macs
+        assert entry.calls == layer.height
+        assert entry.stores > 0 and entry.loads_ram > 0 and entry.loads_flash > 0
+    assert report.executor.calls == 1
+    assert 0 < report.executor.instructions < report.instructions / 10
+
+
+def test_two_runs_are_equal(small: BenchReport) -> None:
+    again = bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0), None), "small", "qemu:m4")
+    assert again == small
+
+
+def test_macs_and_instructions_per_mac(small: BenchReport) -> None:
+    assert small.macs == 4 * 4 * 6 * 3 * 3 * 5
+    assert small.instructions_per_mac == round(small.instructions / small.macs, 4)
+    assert small.instructions > small.macs / 4
+
+
+def test_energy_is_the_sum_of_its_assumptions(small: BenchReport) -> None:
+    assert estimate(Counts(1, 1_000_000, 0, 0, 0)).microjoule == INSTRUCTION.picojoule
+    assert estimate(Counts(1, 0, 600_000, 0, 400_000)).microjoule == RAM_ACCESS.picojoule
+    assert estimate(Counts(1, 0, 0, 1_000_000, 0)).microjoule == FLASH_LOAD.picojoule
+    assert all(assumption.source for assumption in small.energy.assumptions)
+
+
+def test_wrong_outputs_are_no_benchmark() -> None:
+    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0), None)
+    sample = make_samples(plan.graph, 1, 0, 0)[0]
+    right = reference.run(plan.graph, sample)["out"]
+    check_outputs(plan, sample, [right], "here")
+    wrong = right.copy()
+    wrong[0, 0, 0] ^= 1
+    with pytest.raises(TargetError, match="1 bytes of output 'out' are wrong"):
+        check_outputs(plan, sample, [wrong], "here")
+
+
+@pytest.mark.parametrize("case", kernels.CASES, ids=lambda case: case.name)
+def test_kernel_cases_are_what_their_names_say(case: kernels.Case) -> None:
+    graph = kernels.case_graph(case, 0)
+    op = graph.nodes[0].op
+    depth = 1 if case.kind == "depthwise" else case.inputs
+    pixels, taps = case.size**2, case.kernel**2
+    assert bind(graph, graph.nodes[0]).macs == pixels * taps * depth * case.outputs
+    real = op.requant.multiplier / 2.0**31 * 2.0**op.requant.shift
+    assert np.all((real >= 2.0**-12) & (real <= 2.0**-2))
+
+
+def test_kernels_stand_beside_their_figures() -> None:
+    case = kernels.Case("fc", "dense", 1, 8, 4, peer={"qemu:m3": 2.0}, goal={"qemu:m4": 1.0})
+    (result,) = kernels.bench_kernels("qemu:m3", cases=(case,))
+    assert (result.name, result.cmsis_nn, result.goal) == ("fc", 2.0, None)
+    assert result.report.macs == 32
+
+
+def test_only_emulated_boards_count() -> None:
+    with pytest.raises(UserError, match=r"'host' cannot count(.|\n)*qemu:m3, qemu:m4, qemu:m7"):
+        board("host")
+
+
+def test_qemu_without_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(target: CountingTarget) -> None:
+        raise TargetError("qemu-system-arm: plugin interface not enabled in this build")
+
+    target = CountingTarget.of(board("qemu:m4"), Markers(()))
+    with pytest.raises(UserError, match="--enable-plugins"):
+        target.count(tmp_path, refuse)
+
+
+def test_a_newer_qemu_gets_the_version_it_wants(tmp_path: Path) -> None:
+    def run(target: CountingTarget) -> int:
+        if target.api < 4:
+            raise TargetError("API version 1, but this QEMU supports only a minimum version of 4")
+        (tmp_path / counting.COUNTS_FILE).write_text("1 2 3 4 5\n")
+        return target.api
+
+    target = CountingTarget.of(board("qemu:m4"), Markers(()))
+    assert target.count(tmp_path, run) == (4, [Counts(1, 2, 3, 4, 5)])
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = paths.root() / "samples" / "digits" / "digits.onnx"
+    file = tmp_path / "bench.json"
+    assert main(["bench", str(model), "--on", "qemu:m3", "--json", str(file)]) == 0
+    figures = json.loads(file.read_text())
+    assert figures["model"] == "digits" and figures["target"] == "qemu:m3"
+    assert figures["instructions"] == figures["executor"]["instructions"] + sum(
+        layer["instructions"] for layer in figures["layers"]
+    )
+    assert {"macs", "loads_ram", "loads_flash", "stores"} <= set(figures)
+    text = capsys.readouterr().out
+    assert f"{figures['instructions']:,}" in text
+    assert re.search(r"70 pJ per instruction: M\. Horowitz", text)

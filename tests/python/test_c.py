@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the C unit tests of tests/c under sanitizers, and the C requantisers against numpy."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from vmcu_tools import paths, quant
+
+C_TESTS = Path(__file__).parents[1] / "c"
+FLAGS = (
+    *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wshadow"),
+    *("-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+)
+
+
+def build(source: Path, folder: Path, *flags: str) -> Path:
+    runtime = paths.runtime()
+    sources = [*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")]
+    program = folder / source.stem
+    arguments = [*FLAGS, *flags, f"-I{runtime / 'include'}", str(source), *map(str, sources)]
+    subprocess.run(["gcc", *arguments, "-o", str(program)], check=True)
+    return program
+
+
+@pytest.mark.parametrize("source", sorted(C_TESTS.glob("test_*.c")), ids=lambda path: path.stem)
+def test_c(source: Path, tmp_path: Path) -> None:
+    subprocess.run([build(source, tmp_path)], check=True)
+
+
+def test_contraction_cannot_change_the_float_path(tmp_path: Path) -> None:
+    """The barrier in requant.h holds even where the build allows fused operations."""
+    program = build(C_TESTS / "test_requant.c", tmp_path, "-march=haswell", "-ffp-contract=fast")
+    if "fma" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("no fused operations on this computer")
+    subprocess.run([program], check=True)
+
+
+@pytest.fixture(scope="module")
+def requant_filter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(C_TESTS / "requant_filter.c", tmp_path_factory.mktemp("requant"))
+
+
+def requantize_in_c(
+    program: Path, acc: np.ndarray, factor: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
+    """int32 (cases, 3): fixed point, soft float, hard float."""
+    records = np.stack(
+        [acc.astype(np.int32), factor.view(np.int32), shift.astype(np.int32)], axis=1
+    )
+    done = subprocess.run([program], input=records.tobytes(), capture_output=True, check=True)
+    return np.frombuffer(done.stdout, np.int32).reshape(-1, 3)
+
+
+def accumulators(rng: np.random.Generator, count: int) -> np.ndarray:
+    """int32 of every magnitude, and the values around which rounding changes."""
+    acc = rng.integers(-(2**31), 2**31, count) >> rng.integers(0, 31, count)
+    edges = [0, 1, -1, 2**24 - 1, 2**24, 2**24 + 1, 2**25 + 2, 2**31 - 1, -(2**31), 1 - 2**31]
+    acc[: len(edges) * 1000] = np.tile(edges, 1000)
+    return acc
+
+
+def test_fixed_point_matches_numpy(requant_filter: Path) -> None:
+    rng = np.random.default_rng(0)
+    count = 1_000_000
+    acc = accumulators(rng, count)
+    multiplier = rng.integers(2**30, 2**31, count).astype(np.int32)
+    multiplier[::10] = rng.integers(-(2**31), 2**31, count // 10)
+    multiplier[::1000] = -(2**31)
+    shift = rng.integers(-31, 32, count)
+    wanted = quant.fixed_point_multiply(acc, multiplier, shift)
+    got = requantize_in_c(requant_filter, acc, multiplier, shift)
+    np.testing.assert_array_equal(got[:, 0], wanted)
+
+
+def test_float_matches_numpy(requant_filter: Path) -> None:
+    rng = np.random.default_rng(1)
+    count = 2_000_000
+    acc = accumulators(rng, count)
+    scale = np.exp2(rng.uniform(-40, 10, count)).astype(np.float32)
+    # Products next to a tie: the float32 nearest to (n + 1/2) / acc.
+    ties = slice(count // 4, count // 2)
+    halves = rng.integers(-300, 300, count)[ties] + 0.5
+    scale[ties] = np.abs(halves / np.where(acc[ties] == 0, 1, acc[ties]))
+    # Exact ties, and factors at the ends of the format.
+    scale[count // 2 : count // 2 + 100_000] = np.exp2(rng.integers(-20, 1, 100_000))
+    ends = np.array([0, 1e-45, 1e-39, 1.1754944e-38, 3.4028235e38, 1, -0.5], np.float32)
+    scale[: ends.size * 1000] = np.repeat(ends, 1000)
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = quant.FloatScale(scale).apply(acc)
+    got = requantize_in_c(requant_filter, acc, scale, np.zeros(count))
+    np.testing.assert_array_equal(got[:, 1], wanted)
+    np.testing.assert_array_equal(got[:, 2], wanted)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C kernels give the bytes of their numpy meaning, on this computer and on every core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_graphs import (
+    LAYERS,
+    disjoint,
+    overlapped,
+    random_inputs,
+    random_layers,
+    with_copies,
+    wrapped,
+)
+from vmcu_tools import targets
+from vmcu_tools.machine import reference
+from vmcu_tools.plan import Plan
+from vmcu_tools.quant import FixedPoint
+
+HOST = "host:sanitize"
+BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7")
+
+
+def expect_reference(plan: Plan, target: str, samples: Sequence[Sequence[np.ndarray]]) -> None:
+    graph = plan.graph
+    results = targets.get(target).run(plan, samples)
+    for sample, outputs in zip(samples, results, strict=True):
+        wanted = reference.run(graph, sample)
+        for port, got in zip(graph.outputs, outputs, strict=True):
+            node = graph.producer(port.tensor)
+            np.testing.assert_array_equal(got, wanted[port.tensor], err_msg=f"{node}")
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_host(kind: str) -> None:
+    graph = random_layers(kind, 60, seed=1)
+    expect_reference(disjoint(graph), HOST, [random_inputs(graph, seed) for seed in range(3)])
+
+
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("kind", LAYERS)
+def test_board(kind: str, board: str) -> None:
+    graph = random_layers(kind, 40, seed=2)
+    expect_reference(disjoint(graph), board, [random_inputs(graph, seed) for seed in range(2)])
+
+
+@pytest.mark.parametrize("kind", ["conv2d", "depthwise", "fully_connected"])
+def test_accumulators_wrap(kind: str) -> None:
+    """Models have biases at the ends of int32, and files do not rule out sums beyond them."""
+    graph = random_layers(kind, 20, seed=5)
+    nodes = []
+    for node in graph.nodes:
+        size = node.op.bias.size
+        bias = np.resize(np.array([-(2**31) + 1, 2**31 - 1], np.int32), size)
+        requant = FixedPoint.of(np.full(size, 2.0**-25))
+        nodes.append(replace(node, op=replace(node.op, bias=bias, requant=requant)))
+    graph = replace(graph, nodes=tuple(nodes))
+    expect_reference(disjoint(graph), HOST, [random_inputs(graph, 0)])
+
+
+@pytest.mark.parametrize("target", [HOST, "qemu:m4"])
+@pytest.mark.parametrize("kind", LAYERS)
+def test_output_on_top_of_input(kind: str, target: str) -> None:
+    """The kernels keep to the order of access that the planner relies on."""
+    graph = random_layers(kind, 40, seed=3)
+    expect_reference(overlapped(graph), target, [random_inputs(graph, 0)])
+
+
+def test_one_byte_nearer_is_too_near() -> None:
+    """The distances of the test above are tight: it would notice a kernel that reads late."""
+    graph = random_layers("conv2d", 40, seed=3)
+    with pytest.raises(AssertionError, match="not equal"):
+        expect_reference(overlapped(graph, closer=1), "host", [random_inputs(graph, 0)])
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_input_around_the_pools_end(kind: str) -> None:
+    graph = with_copies(random_layers(kind, 30, seed=4))
+    expect_reference(wrapped(graph, seed=4), HOST, [random_inputs(graph, 0)])

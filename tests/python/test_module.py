@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Zephyr, CMake and west see of vmcu, as far as it can be tried without a Zephyr tree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "samples" / "digits"
+
+MANIFEST = """
+manifest:
+  self:
+    path: vmcu
+    west-commands: scripts/west-commands.yml
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    # An exported ZEPHYR_BASE would make west look at another workspace.
+    environment = {k: v for k, v in os.environ.items() if k != "ZEPHYR_BASE"}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_requirements_are_those_of_the_project():
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11")
+    project = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
+    lines = (ROOT / "scripts" / "requirements.txt").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == project["dependencies"]
+
+
+def test_module_file_is_found_under_both_names():
+    assert (ROOT / "module.yml").read_text() == (ROOT / "zephyr" / "module.yml").read_text()
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A west workspace around a copy of the command; nothing is fetched."""
+    top = tmp_path_factory.mktemp("workspace")
+    project = top / "vmcu"
+    shutil.copytree(ROOT / "scripts", project / "scripts")
+    (project / "python").symlink_to(ROOT / "python")
+    (project / "west.yml").write_text(MANIFEST)
+    assert west(top, "init", "-l", "vmcu").returncode == 0
+    return top
+
+
+def west(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(sys.executable, "-m", "west", *arguments, cwd=cwd)
+
+
+def test_west_lists_the_command(workspace: Path):
+    assert "vmcu:" in west(workspace, "help").stdout
+
+
+@pytest.mark.parametrize("arguments", [("help", "vmcu"), ("vmcu", "--help"), ("vmcu", "-h")])
+def test_west_help_names_the_commands(workspace: Path, arguments: tuple[str, ...]):
+    done = west(workspace, *arguments)
+    assert done.returncode == 0
+    assert "build" in done.stdout
+    assert "verify" in done.stdout
+
+
+def test_west_hands_arguments_on_and_exit_codes_back(workspace: Path):
+    output = workspace / "out"
+    model = DIGITS / "digits.onnx"
+    done = west(workspace, "vmcu", "build", str(model), "-o", str(output), "--name", "digits")
+    assert done.returncode == 0, done.stderr
+    assert (output / "digits.c").is_file()
+    assert west(workspace, "vmcu", "build", "missing.onnx").returncode == 1
+    assert west(workspace, "vmcu", "build", "--no-such-option").returncode == 2
+
+
+needs_cmake = pytest.mark.skipif(
+    not (shutil.which("cmake") and shutil.which("ninja") and shutil.which("gcc")),
+    reason="needs cmake, ninja and gcc",
+)
+
+
+def cmake_project(folder: Path, model_arguments: str) -> None:
+    (folder / "main.c").write_text('#include "digits.h"\nint main(void) { return 0; }\n')
+    (folder / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20.0)\n"
+        "project(app LANGUAGES C)\n"
+        f"include({ROOT}/cmake/vmcu.cmake)\n"
+        "add_executable(app main.c)\n"
+        f"vmcu_add_model(app NAME digits {model_arguments})\n"
+    )
+
+
+def configure(folder: Path) -> subprocess.CompletedProcess[str]:
+    python = f"-DPython3_EXECUTABLE={sys.executable}"
+    return run("cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", python, cwd=folder)
+
+
+@needs_cmake
+def test_a_model_that_does_not_fit_stops_the_build_and_says_why(tmp_path: Path):
+    cmake_project(tmp_path, f"MODEL {DIGITS}/digits.onnx RAM 1K")
+    assert configure(tmp_path).returncode == 0
+    done = run("cmake", "--build", "build", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "1024 are allowed" in done.stdout + done.stderr
+    assert not list((tmp_path / "build" / "vmcu" / "digits").iterdir())
+
+
+@needs_cmake
+def test_a_changed_model_is_compiled_again(tmp_path: Path):
+    model = tmp_path / "digits.onnx"
+    shutil.copy(DIGITS / "digits.onnx", model)
+    cmake_project(tmp_path, "MODEL digits.onnx")
+    assert configure(tmp_path).returncode == 0
+    for compiled in (True, False):
+        done = run("cmake", "--build", "build", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout
+        assert ("compiling digits.onnx" in done.stdout) == compiled
+    model.write_bytes(b"not a model")
+    done = run("cmake", "--build", "build", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "digits.onnx" in done.stdout
+
+
+@needs_cmake
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("MODEL missing.onnx", "there is no"),
+        ("", "MODEL is missing"),
+        (f"MODEL {DIGITS}/digits.onnx RAMM 1K", "what is 'RAMM;1K'"),
+    ],
+)
+def test_a_wrong_call_is_explained(tmp_path: Path, arguments: str, message: str):
+    cmake_project(tmp_path, arguments)
+    done = configure(tmp_path)
+    assert done.returncode != 0
+    assert message in " ".join(done.stderr.split())

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""That `vmcu size` finds in a linked image what was linked into it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from random_graphs import disjoint, random_layers
+from vmcu_tools import targets
+from vmcu_tools.cli import main
+from vmcu_tools.emit import Emitted, emit, write
+from vmcu_tools.errors import UserError
+from vmcu_tools.plan import Plan
+from vmcu_tools.size import size
+from vmcu_tools.targets.compiled import CompiledTarget
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("arm-none-eabi-gcc") is None, reason="not installed: arm-none-eabi-gcc"
+)
+
+MAIN = """
+#include <string.h>
+#include <vmcu/pool.h>
+#include "net.h"
+#include "other.h"
+
+VMCU_POOL_DEFINE(net_memory, VMCU_MODEL_POOL_BYTES(net));
+VMCU_POOL_DEFINE(other_memory, VMCU_MODEL_POOL_BYTES(other));
+static char unrelated[20];
+
+int main(void)
+{
+	static struct vmcu_context contexts[2];
+
+	memset(unrelated, 1, sizeof(unrelated));
+	(void)vmcu_init(&contexts[0], &net_model, net_memory, sizeof(net_memory));
+	(void)vmcu_init(&contexts[1], &other_model, other_memory, sizeof(other_memory));
+	return vmcu_invoke(&contexts[0]) + vmcu_invoke(&contexts[1]);
+}
+"""
+
+
+def board() -> CompiledTarget:
+    target = targets.get("qemu:m3")
+    assert isinstance(target, CompiledTarget)
+    return target
+
+
+def plans() -> tuple[Plan, Plan]:
+    return disjoint(random_layers("conv2d", 3, seed=2)), disjoint(random_layers("add", 2, seed=3))
+
+
+def strings(plan: Plan, name: str) -> int:
+    """Bytes of the texts in a model's tables: the linker merges them, so they have no symbol."""
+    ports = (*plan.graph.inputs, *plan.graph.outputs)
+    return sum(len(text) + 1 for text in [name, *(port.name for port in ports)])
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("image")
+    (folder / "main.c").write_text(MAIN)
+    parts = [folder / "main.c", *board().sources(), board().archive()]
+    for name, plan in zip(("net", "other"), plans(), strict=True):
+        write(emit(plan, name).files, folder)
+        parts.insert(0, folder / f"{name}.c")
+    elf = folder / "image.elf"
+    arguments = [f"-I{folder}", *map(str, parts), *board().link_flags()]
+    board().gcc([*arguments, "-o", str(elf)], folder)
+    return elf
+
+
+def part(path: Path, which: str, model: str = "") -> dict[str, tuple[int, int]]:
+    return {
+        symbol.name: (symbol.flash, symbol.ram)
+        for symbol in size(path).symbols
+        if symbol.part == which and symbol.model in (model, "")
+    }
+
+
+def test_models_and_their_memory(image: Path) -> None:
+    report = size(image)
+    assert set(report.models) == {"net", "other"}
+    net, other = plans()
+    assert part(image, "pool", "net") == {"net_memory": (0, net.pool_bytes)}
+    assert part(image, "pool", "other") == {"other_memory": (0, other.pool_bytes)}
+    ((name, (flash, ram)),) = part(image, "context").items()
+    assert name.startswith("contexts") and flash == 0 and ram > 0 and ram % 8 == 0
+    assert report.ram == net.pool_bytes + other.pool_bytes + ram
+    assert "unrelated" not in {symbol.name for symbol in report.symbols}
+    assert report.notes == ()
+
+
+def test_flash_is_what_the_compiler_promised(image: Path) -> None:
+    for name, plan in zip(("net", "other"), plans(), strict=True):
+        emitted: Emitted = emit(plan, name)
+        for which, promised in (
+            ("weights", emitted.weights_bytes),
+            ("tables", emitted.tables_bytes - strings(plan, name)),
+        ):
+            assert sum(flash for flash, _ in part(image, which, name).values()) == promised
+
+
+def test_code_by_where_it_comes_from(image: Path) -> None:
+    assert {"vmcu_init", "vmcu_invoke"} <= set(part(image, "executor"))
+    kernels = part(image, "kernels")
+    assert any(name.startswith("vmcu_add") for name in kernels)
+    assert not any(name.startswith("vmcu_max_pool") for name in kernels)
+    assert {"vmcu_reset", "vectors"} <= set(part(image, "port"))
+    report = size(image)
+    names = [symbol.name for symbol in report.symbols]
+    assert "main" not in names
+    for which, sizes in report.parts.items():
+        listed = [symbol for symbol in report.symbols if symbol.part == which]
+        assert sizes["flash"] == sum(symbol.flash for symbol in listed)
+        assert sizes["ram"] == sum(symbol.ram for symbol in listed)
+
+
+def test_without_debug_information(image: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.elf"
+    subprocess.run(["arm-none-eabi-objcopy", "--strip-debug", image, bare], check=True)
+    assert part(bare, "weights", "net") == part(image, "weights", "net")
+    assert any(name.startswith("vmcu_add") for name in part(bare, "kernels"))
+    assert "vmcu_invoke" in part(bare, "executor")
+
+
+def test_a_pool_with_guards(tmp_path: Path) -> None:
+    plan, _ = plans()
+    image = board().build(emit(plan, "net").files, "net", tmp_path)
+    ((name, (_, ram)),) = part(image, "pool", "net").items()
+    assert name == "arena" and ram >= plan.pool_bytes
+
+
+def strip(image: Path, to: Path) -> None:
+    subprocess.run(["arm-none-eabi-strip", "-o", to, image], check=True)
+
+
+def compile_only(_: Path, to: Path) -> None:
+    source = to.with_suffix(".c")
+    source.write_text("int x;\n")
+    board().gcc(["-c", str(source), "-o", str(to)], to.parent)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (strip, "no symbols"),
+        (compile_only, "not linked"),
+        (lambda _, to: to.write_text("text"), "not an ELF file"),
+    ],
+)
+def test_refuses(
+    image: Path, tmp_path: Path, make: Callable[[Path, Path], object], message: str
+) -> None:
+    make(image, tmp_path / "x.elf")
+    with pytest.raises(UserError, match=message):
+        size(tmp_path / "x.elf")
+
+
+def test_command(image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "size.json"
+    assert main(["size", str(image), "--json", str(file)]) == 0
+    figures = json.loads(file.read_text())
+    assert set(figures["parts"]) == {
+        *("pool", "context", "weights", "tables", "kernels", "executor", "port")
+    }
+    assert figures["flash"] == sum(sizes["flash"] for sizes in figures["parts"].values())
+    assert "net_memory" in capsys.readouterr().out
