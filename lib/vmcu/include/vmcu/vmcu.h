@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include <vmcu/model.h>
+#include <vmcu/pool.h>
 
 #ifdef __cplusplus
 extern "C" {

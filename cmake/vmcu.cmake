@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# vmcu_add_model() for Zephyr applications, which need no include() since the module does it, and
+# for any other CMake project:
+#
+#   include(<path to vmcu>/cmake/vmcu.cmake)
+#   add_executable(firmware main.c)
+#   vmcu_add_model(firmware NAME kws MODEL models/kws.tflite RAM 64K)
+
+include_guard(GLOBAL)
+
+# What functions need later is cached: they run in the scope of their caller.
+get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+set(VMCU_ROOT "${root}" CACHE INTERNAL "The vmcu source tree")
+
+# All kernels: the linker drops those that no model refers to, and a new one needs no line here.
+file(GLOB sources CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/*.c")
+file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/kernels/*.c")
+set(VMCU_SOURCES ${sources} ${kernels} CACHE INTERNAL "The runtime")
+
+# Float products that decide a rounding must not be fused with a sum: every core gives the bytes
+# that the compiler's own evaluation gives.
+set(VMCU_COMPILE_OPTIONS -ffp-contract=off CACHE INTERNAL "What the runtime is compiled with")
+
+# The compiler. A model is rebuilt when it changes.
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+  "${VMCU_ROOT}/python/vmcu_tools/*.py"
+  "${VMCU_ROOT}/python/vmcu_tools/*.j2"
+)
+set(VMCU_COMPILER_SOURCES "${sources}" CACHE INTERNAL "The model compiler")
+
+# Finds the interpreter and the packages that the compiler imports, once for each build folder.
+function(vmcu_find_python)
+  if(VMCU_PYTHON)
+    return()
+  endif()
+  set(python "${PYTHON_EXECUTABLE}")
+  if(NOT python)
+    find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter)
+    set(python "${Python3_EXECUTABLE}")
+  endif()
+  execute_process(
+    COMMAND "${python}" "${VMCU_ROOT}/scripts/missing_packages.py"
+    OUTPUT_VARIABLE missing
+    OUTPUT_STRIP_TRAILING_WHITESPACE
+    RESULT_VARIABLE result
+  )
+  if(result OR missing)
+    message(FATAL_ERROR
+      "vmcu: ${python} lacks ${missing}\n"
+      "Install what the model compiler needs:\n"
+      "  ${python} -m pip install -r ${VMCU_ROOT}/scripts/requirements.txt\n"
+    )
+  endif()
+  set(VMCU_PYTHON "${python}" CACHE INTERNAL "The interpreter of the model compiler")
+endfunction()
+
+# Outside Zephyr: the runtime as a static library, made on first use.
+function(vmcu_add_runtime)
+  if(TARGET vmcu)
+    return()
+  endif()
+  add_library(vmcu STATIC EXCLUDE_FROM_ALL ${VMCU_SOURCES})
+  set_target_properties(vmcu PROPERTIES C_STANDARD 99)
+  target_include_directories(vmcu PUBLIC "${VMCU_ROOT}/lib/vmcu/include")
+  target_compile_options(vmcu PRIVATE
+    ${VMCU_COMPILE_OPTIONS} -ffunction-sections -fdata-sections
+  )
+endfunction()
+
+# Compiles a model into a target at build time.
+#
+#   vmcu_add_model(<target> NAME <name> MODEL <file>
+#                  [RAM <bytes>] [PLANNER <planner>] [ARGS <argument>...])
+#
+# NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
+# MODEL        .onnx or .tflite file, relative to the current source folder.
+# RAM          The build fails if the pool does not fit, such as 64K.
+# PLANNER      See `vmcu build --help`.
+# ARGS         Handed to `vmcu build` as they are.
+function(vmcu_add_model target)
+  cmake_parse_arguments(arg "" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
+  endif()
+  if(NOT arg_NAME MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+    message(FATAL_ERROR "vmcu_add_model: NAME must be a C identifier, not '${arg_NAME}'")
+  endif()
+  if(NOT arg_MODEL)
+    message(FATAL_ERROR "vmcu_add_model(${target} NAME ${arg_NAME}): MODEL is missing")
+  endif()
+  get_filename_component(model "${arg_MODEL}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+  if(NOT EXISTS "${model}")
+    message(FATAL_ERROR "vmcu_add_model(${target} NAME ${arg_NAME}): there is no ${model}")
+  endif()
+  if(ZEPHYR_BASE AND NOT CONFIG_VMCU)
+    message(FATAL_ERROR "vmcu_add_model(${target} NAME ${arg_NAME}): set CONFIG_VMCU=y in prj.conf")
+  endif()
+  vmcu_find_python()
+
+  set(options ${arg_ARGS})
+  set(inputs "${model}")
+  if(arg_RAM)
+    list(APPEND options --ram "${arg_RAM}")
+  endif()
+  if(arg_PLANNER)
+    list(APPEND options --planner "${arg_PLANNER}")
+  endif()
+
+  # The compiler replaces both files once they are complete, so that a build stopped halfway leaves
+  # nothing that looks finished.
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/vmcu/${arg_NAME}")
+  set(outputs "${folder}/${arg_NAME}.c" "${folder}/${arg_NAME}.h")
+  file(MAKE_DIRECTORY "${folder}")
+  add_custom_command(
+    OUTPUT ${outputs}
+    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_ROOT}/python" PYTHONDONTWRITEBYTECODE=1
+      "${VMCU_PYTHON}" -m vmcu_tools build "${model}" -o "${folder}" --name "${arg_NAME}" ${options}
+    DEPENDS ${inputs} ${VMCU_COMPILER_SOURCES}
+    COMMENT "vmcu: compiling ${arg_MODEL}"
+    VERBATIM
+  )
+  # The header must exist before any source of the target is compiled, also where the target was
+  # made by another CMakeLists.txt, as Zephyr's `app` is.
+  add_custom_target(vmcu_model_${arg_NAME} DEPENDS ${outputs})
+  add_dependencies(${target} vmcu_model_${arg_NAME})
+
+  target_sources(${target} PRIVATE ${outputs})
+  target_include_directories(${target} PRIVATE "${folder}")
+  if(NOT ZEPHYR_BASE)
+    vmcu_add_runtime()
+    target_link_libraries(${target} PRIVATE vmcu)
+  endif()
+endfunction()
