@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what vmcu needs that is not there yet: Debian or Ubuntu packages where it may, and a
+# Python environment in .venv. Running it again costs a second. Without root and sudo it says what
+# is missing, and what then does not work.
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+MISSING=()
+
+# need PACKAGE CHECK...: the package is missing unless the check succeeds.
+need() {
+	local package=$1
+
+	shift
+	"$@" >/dev/null 2>&1 || MISSING+=("$package")
+}
+
+has_venv() {
+	python3 -c 'import venv, ensurepip'
+}
+
+has_m32() {
+	local folder
+
+	folder=$(mktemp -d) || return 1
+	echo 'int main(void) { return 0; }' | gcc -m32 -x c - -o "$folder/a.out"
+	local result=$?
+	rm -rf "$folder"
+	return $result
+}
+
+list_missing() {
+	MISSING=()
+	need python3 has python3
+	need python3-venv has_venv
+	need gcc has gcc
+	need libc6-dev test -e /usr/include/stdio.h
+	need cmake has cmake
+	need ninja-build has ninja
+	need gcc-arm-none-eabi has arm-none-eabi-gcc
+	need libnewlib-arm-none-eabi has_newlib
+	need qemu-system-arm has qemu-system-arm
+	if find_zephyr >/dev/null; then
+		need git has git
+		need device-tree-compiler has dtc
+		need gperf has gperf
+		[ "$(uname -m)" != x86_64 ] || need gcc-multilib has_m32
+	fi
+}
+
+install_packages() {
+	local sudo=()
+
+	if ! has apt-get; then
+		say "no apt-get here; please install: ${MISSING[*]}"
+		return
+	fi
+	if [ "$(id -u)" -ne 0 ]; then
+		if ! sudo -n true 2>/dev/null; then
+			say "neither root nor sudo; please install: ${MISSING[*]}"
+			return
+		fi
+		sudo=(sudo)
+	fi
+	say "installing ${MISSING[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	quietly apt-update "${sudo[@]}" apt-get update -q || true
+	quietly apt-install "${sudo[@]}" apt-get install -q -y --no-install-recommends "${MISSING[@]}" ||
+		say "some packages could not be installed; continuing without"
+}
+
+# What is missing after all decides what can still be done.
+explain_missing() {
+	[ ${#MISSING[@]} -gt 0 ] || return 0
+	say "still missing: ${MISSING[*]}"
+	has_emulator || say "without the Arm compiler and QEMU: no emulated boards, host only"
+	has gcc || say "without gcc: nothing runs but the virtual machine"
+}
+
+python_ok() {
+	has python3 && python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'
+}
+
+pip_install() {
+	local name=$1
+
+	shift
+	quietly "pip-$name" "$VENV/bin/python" -m pip install -q --disable-pip-version-check "$@"
+}
+
+# once NAME FILE...: true where the files have changed since `done_once NAME FILE...`.
+once() {
+	local stamp=$VENV/.vmcu-$1
+
+	shift
+	[ "$(cat "$stamp" 2>/dev/null)" != "$(cat "$@" | sha256sum)" ]
+}
+
+done_once() {
+	local stamp=$VENV/.vmcu-$1
+
+	shift
+	cat "$@" | sha256sum >"$stamp"
+}
+
+make_venv() {
+	local project=$ROOT/python/pyproject.toml
+
+	if ! [ -x "$VENV/bin/python" ]; then
+		say "making .venv"
+		quietly venv python3 -m venv "$VENV"
+	fi
+	if once tools "$project"; then
+		say "installing the Python packages; the first time this takes a minute or two"
+		if ! pip_install tools -e "$ROOT/python[oracle,test]"; then
+			say "no wheel of tflite-micro for this Python? trying with ONNX Runtime alone"
+			pip_install tools -e "$ROOT/python[test]" onnxruntime
+		fi
+		done_once tools "$project"
+	fi
+	has cmake || pip_install cmake cmake
+	has ninja || pip_install ninja ninja
+}
+
+# What Zephyr's own build and twister import.
+add_zephyr_packages() {
+	local zephyr files=() file
+
+	zephyr=$(find_zephyr) || return 0
+	for file in requirements-base.txt requirements-build-test.txt; do
+		[ ! -f "$zephyr/scripts/$file" ] || files+=("$zephyr/scripts/$file")
+	done
+	[ ${#files[@]} -gt 0 ] || return 0
+	once zephyr "${files[@]}" || return 0
+	say "installing the Python packages of $zephyr"
+	if pip_install zephyr "${files[@]/#/-r}" tabulate natsort; then
+		done_once zephyr "${files[@]}"
+	else
+		say "not all of them could be installed; twister may fail"
+	fi
+}
+
+list_missing
+if [ ${#MISSING[@]} -gt 0 ]; then
+	install_packages
+fi
+if ! python_ok; then
+	say "vmcu needs Python 3.10 or newer; here is $(python3 -V 2>/dev/null || echo none)"
+	exit 1
+fi
+make_venv
+add_zephyr_packages
+enter_venv
+list_missing
+explain_missing
+say "setup: ready"
