@@ -283,7 +283,8 @@ def plan_at(graph: Graph, bases: dict[str, int], scratch: int, above: int = 0) -
     }
     top = -(-scratch // SCRATCH_ALIGN) * SCRATCH_ALIGN
     sizes = [pool_scratch(bind(graph, node)) for node in graph.nodes]
-    stages = tuple((Step(n, top, s),) if s else (Step(n),) for n, s in zip(graph.nodes, sizes))
+    pairs = zip(graph.nodes, sizes, strict=True)
+    stages = tuple((Step(n, top, s),) if s else (Step(n),) for n, s in pairs)
     pool = (top + max(sizes) if any(sizes) else scratch) + above
     return Plan("by hand", graph, stages, placements, pool)
 

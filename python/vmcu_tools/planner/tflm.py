@@ -57,7 +57,10 @@ def plan(graph: Graph) -> Plan:
         stages=tuple((step_of(graph, node, scratch),) for node in graph.nodes),
         placements=placements,
         pool_bytes=pool,
-        notes=(f"TensorFlow Lite Micro's arena head: {arena} bytes",),
+        notes=(
+            f"TensorFlow Lite Micro's arena head is {arena:,} bytes of these; the rest is scratch "
+            "of vmcu's kernels.",
+        ),
     )
 
 

@@ -49,6 +49,7 @@ class ModelReport:
     input_streamed: bool
     steps: tuple[StepReport, ...]
     tensors: tuple[TensorReport, ...]
+    notes: tuple[str, ...] = ()
 
 
 def occupied(placement: Placement, row_bytes: int, pool: int) -> np.ndarray:
@@ -92,4 +93,5 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         input_streamed=plan.input_streamed,
         steps=tuple(steps),
         tensors=tensors,
+        notes=plan.notes,
     )

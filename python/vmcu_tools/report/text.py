@@ -33,8 +33,12 @@ def print_report(report: ModelReport, console: Console) -> None:
         f"{report.model}: pool {report.pool_bytes:,} bytes of RAM "
         f"(planner {report.planner}, {report.solve_seconds:.2f} s, replayed without a fault), "
         f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
-        f"{report.macs:,} MACs"
+        f"{report.macs:,} MACs",
+        soft_wrap=True,
+        highlight=False,
     )
+    for note in report.notes:
+        console.print(note, soft_wrap=True, highlight=False)
 
 
 def print_verification(outcome: Verification, console: Console) -> None:
