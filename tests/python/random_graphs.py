@@ -112,9 +112,12 @@ class Builder:
         return FixedPoint.of(np.exp(self.rng.uniform(np.log(low), np.log(high), 1)))
 
     def requant(self, channels: int, depth: int) -> Requant:
-        """Factors that spread sums of `depth` products over the int8 range and beyond."""
+        """Factors that spread sums of `depth` products over the int8 range and beyond; some
+        negative or zero, or of shifts that kernels have no short cut for."""
         typical = 60.0 / (75.0 * 75.0 * np.sqrt(depth))
         real = typical * np.exp(self.rng.uniform(-1.5, 1.5, channels))
+        if self.rng.random() < 0.3:
+            real = real * self.rng.choice([1.0, 1.0, -1.0, 0.0, 2.0**-18, 2.0**9], channels)
         if self.rng.random() < 0.5:
             return FixedPoint.of(real)
         return FloatScale(real.astype(np.float32))
@@ -123,7 +126,9 @@ class Builder:
         return self.rng.integers(-128, 128, shape).astype(np.int8)
 
     def bias(self, channels: int) -> np.ndarray:
-        return self.rng.integers(-20000, 20000, channels).astype(np.int32)
+        """Within the range of the sums, sometimes anywhere in that of int32."""
+        reach = 2**31 if self.rng.random() < 0.1 else 20000
+        return self.rng.integers(-reach, reach, channels).astype(np.int32)
 
 
 def conv2d(b: Builder) -> Tensor:
@@ -131,8 +136,28 @@ def conv2d(b: Builder) -> Tensor:
     h, w, _ = b.shape()
     depth, per_group = b.pick(1, 3, 4, 5, 9), b.pick(1, 2, 3, 5)
     x = b.input((h, w, depth * groups))
-    window, out_h, out_w = b.window(x.shape)
-    cout = per_group * groups
+    return convolution(b, x, *b.window(x.shape), per_group, groups)
+
+
+def pointwise(b: Builder) -> Tensor:
+    x = b.input(b.shape())
+    return convolution(b, x, Window(), *x.shape[:2], b.pick(1, 2, 3, 8, 11))
+
+
+def column(b: Builder) -> Tensor:
+    """A convolution as wide as its input: a dense kernel of several rows."""
+    x = b.input(b.shape())
+    kernel_h, stride_h, dilation_h = b.pick(1, 2, 3), b.pick(1, 2), b.pick(1, 1, 2)
+    window = Window((kernel_h, x.shape[1]), (stride_h, b.pick(1, 2)), (dilation_h, 1))
+    if window.out_size(0, x.shape[0]) < 1:
+        window = replace(window, kernel=(1, x.shape[1]))
+    return convolution(b, x, window, window.out_size(0, x.shape[0]), 1, b.pick(1, 4, 5, 11))
+
+
+def convolution(
+    b: Builder, x: Tensor, window: Window, out_h: int, out_w: int, per_group: int, groups: int = 1
+) -> Tensor:
+    depth, cout = x.shape[2] // groups, per_group * groups
     op = Conv2D(
         b.weights(cout, *window.kernel, depth),
         b.bias(cout),
@@ -240,6 +265,8 @@ def softmax(b: Builder) -> Tensor:
 
 LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "conv2d": conv2d,
+    "pointwise": pointwise,
+    "column": column,
     "depthwise": depthwise,
     "fully_connected": fully_connected,
     "add": add,

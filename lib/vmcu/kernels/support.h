@@ -19,6 +19,17 @@
 /** Instructions are code of the loop they stand in, also where a build optimises for size. */
 #define VMCU_INLINE static inline __attribute__((always_inline))
 
+/** x within int8. */
+VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
+{
+#if defined(__ARM_FEATURE_SAT)
+	__asm__("ssat %0, #8, %1" : "=r"(x) : "r"(x));
+	return (int8_t)x;
+#else
+	return (int8_t)((x < INT8_MIN) ? INT8_MIN : (x > INT8_MAX) ? INT8_MAX : x);
+#endif
+}
+
 /** An input seen through a window. */
 struct vmcu_source {
 	const struct vmcu_pool *pool;
@@ -57,13 +68,38 @@ static inline const int8_t *vmcu_source_row(const struct vmcu_source *in, int32_
 	return vmcu_row(in->pool, in->tensor, (uint32_t)y);
 }
 
-/** The head of a run of channel blocks: fast ones in the low half, exact ones in the high. */
+/**
+ * The head of a run of channel blocks in the flash stream: bits 0 to 15 count the fast ones, bits
+ * 16 to 27 the exact ones behind them, bits 28 to 30 are the channels in the last of these if it
+ * is the tensor's last, bit 31 says that another run follows.
+ */
 static inline uint32_t vmcu_segment(const uint8_t **w)
 {
 	uint32_t counts = *(const uint32_t *)*w;
 
 	*w += sizeof(counts);
 	return counts;
+}
+
+static inline int32_t vmcu_segment_fast(uint32_t counts)
+{
+	return (int32_t)(counts & 0xffffU);
+}
+
+static inline int32_t vmcu_segment_exact(uint32_t counts)
+{
+	return (int32_t)((counts >> 16) & 0xfffU);
+}
+
+static inline bool vmcu_segment_more(uint32_t counts)
+{
+	return (counts >> 31) != 0U;
+}
+
+/** Channels of an exact block when it and those behind it are @a i. */
+static inline int32_t vmcu_segment_left(uint32_t counts, int32_t i, int32_t size)
+{
+	return (i == 1 && !vmcu_segment_more(counts)) ? (int32_t)((counts >> 28) & 7U) : size;
 }
 
 /**

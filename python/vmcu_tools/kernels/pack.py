@@ -9,6 +9,7 @@ import numpy as np
 
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .isa.instructions import LANES, padded
+from .language.evaluate import Head
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 23)
@@ -82,7 +83,9 @@ def blocks(weights: MacWeights, size: int, step: int) -> bytes:
         parts = [fill(bias[pick], size), np.moveaxis(fill(taps[pick], size), 0, 1)]
         parts += constants(weights, pick, size, quick)
         bodies.append((quick, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
-    return with_heads(bodies) if fixed else b"".join(body for _, body in bodies)
+    if not fixed:
+        return b"".join(body for _, body in bodies)
+    return with_heads(bodies, (channels - 1) % size + 1)
 
 
 def fill(values: np.ndarray, size: int) -> np.ndarray:
@@ -103,16 +106,22 @@ def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> 
     return [multiplier, shift, np.zeros(size, np.int32)]
 
 
-def with_heads(bodies: list[tuple[bool, bytes]]) -> bytes:
-    """Runs of (fast ... fast, exact ... exact), each behind its two counts."""
-    stream, at = b"", 0
-    while at < len(bodies):
-        start = at
-        while at < len(bodies) and bodies[at][0]:
-            at += 1
-        turn = at
-        while at < len(bodies) and not bodies[at][0]:
-            at += 1
-        stream += np.array([turn - start, at - turn], np.uint16).tobytes()
-        stream += b"".join(body for _, body in bodies[start:at])
+def with_heads(bodies: list[tuple[bool, bytes]], left: int) -> bytes:
+    """Runs of (fast ... fast, exact ... exact), each behind its head; `left`: channels of the
+    last block."""
+    runs: list[tuple[int, list[bytes]]] = []
+    for quick, body in bodies:
+        fast, run = runs[-1] if runs else (0, [])
+        exact = len(run) - fast
+        full = fast == Head.MOST_FAST if quick else exact == Head.MOST_EXACT
+        if not runs or full or (quick and exact):
+            runs.append((int(quick), [body]))
+        else:
+            run.append(body)
+            runs[-1] = (fast + int(quick), run)
+    stream = b""
+    for number, (fast, run) in enumerate(runs):
+        last = number == len(runs) - 1
+        head = Head(fast, len(run) - fast, left if last else 0, not last)
+        stream += np.uint32(head.word).tobytes() + b"".join(run)
     return stream

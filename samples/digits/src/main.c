@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <vmcu/pool.h>
 #include <vmcu/vmcu.h>
 
 #include "digits.h"

@@ -20,7 +20,9 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
-	int32_t x, g, n, i, s;
+	int8_t *o;
+	uint32_t counts;
+	int32_t x, g, i, s;
 
 	for (x = 0; x + 2 <= out_w; x += 2) {
 		w = p->stream;
@@ -29,10 +31,10 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
 			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x +
 				      1) * p->window.stride_w - p->window.pad_left, g * p->depth, 1);
-			for (n = 0; n < per_group;) {
-				uint32_t counts = vmcu_segment(&w);
-
-				for (i = (int32_t)(counts & UINT16_MAX); i > 0; i--, n += 2) {
+			o = out + x * out_c + g * per_group;
+			do {
+				counts = vmcu_segment(&w);
+				for (i = vmcu_segment_fast(counts); i > 0; i--) {
 					int32_t acc[4];
 
 					vmcu_bias_2(acc, &w);
@@ -40,11 +42,11 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 					s = steps;
 					do {
 						vmcu_dot_2(acc, &t, &w);
-					} while (--s > 0);
-					vmcu_store_fixed_2(acc, &w, out + x * out_c + g * per_group
-							   + n, out_c);
+					} while (--s != 0);
+					vmcu_store_fixed_2(acc, &w, &o, out_c);
 				}
-				for (i = (int32_t)(counts >> 16); i > 0; i--, n += 2) {
+				for (i = vmcu_segment_exact(counts); i > 0; i--) {
+					const int32_t left = vmcu_segment_left(counts, i, 2);
 					int32_t acc[4];
 
 					vmcu_bias_2(acc, &w);
@@ -52,11 +54,10 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 					s = steps;
 					do {
 						vmcu_dot_2(acc, &t, &w);
-					} while (--s > 0);
-					vmcu_store_exact_2(p, acc, &w, out + x * out_c + g *
-							   per_group + n, out_c, per_group - n);
+					} while (--s != 0);
+					vmcu_store_exact_2(p, acc, &w, &o, out_c, left);
 				}
-			}
+			} while (vmcu_segment_more(counts));
 		}
 	}
 	for (; x < out_w; x++) {
@@ -64,10 +65,10 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 		for (g = 0; g < p->groups; g++) {
 			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, x *
 				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
-			for (n = 0; n < per_group;) {
-				uint32_t counts = vmcu_segment(&w);
-
-				for (i = (int32_t)(counts & UINT16_MAX); i > 0; i--, n += 2) {
+			o = out + x * out_c + g * per_group;
+			do {
+				counts = vmcu_segment(&w);
+				for (i = vmcu_segment_fast(counts); i > 0; i--) {
 					int32_t acc[2];
 
 					vmcu_bias_1(acc, &w);
@@ -75,11 +76,11 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 					s = steps;
 					do {
 						vmcu_dot_1(acc, &t, &w);
-					} while (--s > 0);
-					vmcu_store_fixed_1(acc, &w, out + x * out_c + g * per_group
-							   + n, out_c);
+					} while (--s != 0);
+					vmcu_store_fixed_1(acc, &w, &o, out_c);
 				}
-				for (i = (int32_t)(counts >> 16); i > 0; i--, n += 2) {
+				for (i = vmcu_segment_exact(counts); i > 0; i--) {
+					const int32_t left = vmcu_segment_left(counts, i, 2);
 					int32_t acc[2];
 
 					vmcu_bias_1(acc, &w);
@@ -87,11 +88,10 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 					s = steps;
 					do {
 						vmcu_dot_1(acc, &t, &w);
-					} while (--s > 0);
-					vmcu_store_exact_1(p, acc, &w, out + x * out_c + g *
-							   per_group + n, out_c, per_group - n);
+					} while (--s != 0);
+					vmcu_store_exact_1(p, acc, &w, &o, out_c, left);
 				}
-			}
+			} while (vmcu_segment_more(counts));
 		}
 	}
 }
@@ -110,6 +110,7 @@ void vmcu_conv_float(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
+	int8_t *o;
 	int32_t x, g, n, s;
 
 	for (x = 0; x + 2 <= out_w; x += 2) {
@@ -119,6 +120,7 @@ void vmcu_conv_float(const struct vmcu_call *call)
 				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
 			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x +
 				      1) * p->window.stride_w - p->window.pad_left, g * p->depth, 1);
+			o = out + x * out_c + g * per_group;
 			for (n = 0; n + 2 <= per_group + 1; n += 2) {
 				int32_t acc[4];
 
@@ -127,9 +129,8 @@ void vmcu_conv_float(const struct vmcu_call *call)
 				s = steps;
 				do {
 					vmcu_dot_2(acc, &t, &w);
-				} while (--s > 0);
-				vmcu_store_float_2(p, acc, &w, out + x * out_c + g * per_group + n,
-						   out_c, per_group - n);
+				} while (--s != 0);
+				vmcu_store_float_2(p, acc, &w, &o, out_c, per_group - n);
 			}
 		}
 	}
@@ -138,6 +139,7 @@ void vmcu_conv_float(const struct vmcu_call *call)
 		for (g = 0; g < p->groups; g++) {
 			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, x *
 				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
+			o = out + x * out_c + g * per_group;
 			for (n = 0; n + 2 <= per_group + 1; n += 2) {
 				int32_t acc[2];
 
@@ -146,9 +148,8 @@ void vmcu_conv_float(const struct vmcu_call *call)
 				s = steps;
 				do {
 					vmcu_dot_1(acc, &t, &w);
-				} while (--s > 0);
-				vmcu_store_float_1(p, acc, &w, out + x * out_c + g * per_group + n,
-						   out_c, per_group - n);
+				} while (--s != 0);
+				vmcu_store_float_1(p, acc, &w, &o, out_c, per_group - n);
 			}
 		}
 	}

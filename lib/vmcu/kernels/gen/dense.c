@@ -11,17 +11,18 @@ void vmcu_dense_fixed(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t steps = p->run / 4;
 	const int32_t rest = p->run % 4;
 	const uint8_t *w = p->stream;
-	int32_t n, i, r, s;
+	int8_t *o;
+	uint32_t counts;
+	int32_t i, r, s;
 
-	for (n = 0; n < out_c;) {
-		uint32_t counts = vmcu_segment(&w);
-
-		for (i = (int32_t)(counts & UINT16_MAX); i > 0; i--, n += 4) {
+	o = out;
+	do {
+		counts = vmcu_segment(&w);
+		for (i = vmcu_segment_fast(counts); i > 0; i--) {
 			int32_t acc[4];
 
 			vmcu_bias_dense(acc, &w);
@@ -38,9 +39,10 @@ void vmcu_dense_fixed(const struct vmcu_call *call)
 				}
 				vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
 			}
-			vmcu_store_dense_fixed(acc, &w, out + n);
+			vmcu_store_dense_fixed(acc, &w, &o);
 		}
-		for (i = (int32_t)(counts >> 16); i > 0; i--, n += 4) {
+		for (i = vmcu_segment_exact(counts); i > 0; i--) {
+			const int32_t left = vmcu_segment_left(counts, i, 4);
 			int32_t acc[4];
 
 			vmcu_bias_dense(acc, &w);
@@ -57,9 +59,9 @@ void vmcu_dense_fixed(const struct vmcu_call *call)
 				}
 				vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
 			}
-			vmcu_store_dense_exact(p, acc, &w, out + n, out_c - n);
+			vmcu_store_dense_exact(p, acc, &w, &o, left);
 		}
-	}
+	} while (vmcu_segment_more(counts));
 }
 
 /* All taps, four channels at a time. */
@@ -72,8 +74,10 @@ void vmcu_dense_float(const struct vmcu_call *call)
 	const int32_t steps = p->run / 4;
 	const int32_t rest = p->run % 4;
 	const uint8_t *w = p->stream;
+	int8_t *o;
 	int32_t n, r, s;
 
+	o = out;
 	for (n = 0; n + 4 <= out_c + 3; n += 4) {
 		int32_t acc[4];
 
@@ -91,6 +95,6 @@ void vmcu_dense_float(const struct vmcu_call *call)
 			}
 			vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
 		}
-		vmcu_store_dense_float(p, acc, &w, out + n, out_c - n);
+		vmcu_store_dense_float(p, acc, &w, &o, out_c - n);
 	}
 }

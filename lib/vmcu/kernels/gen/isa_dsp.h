@@ -152,9 +152,7 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	__asm__("smmlar %0, %1, %2, %3"
 		: "=r"(result)
 		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
-	result >>= shift;
-	__asm__("ssat %0, #8, %1" : "=r"(result) : "r"(result));
-	return (int8_t)result;
+	return vmcu_saturate8(result >> shift);
 }
 
 #include "../gather.h"
@@ -193,33 +191,37 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 }
 
 /* Requantises in fixed point and stores four channels. */
-VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, int8_t *out)
+VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, int8_t **out)
 {
 	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = *out;
 
 	*w += 12 * sizeof(int32_t);
-	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
-	out[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
-	out[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
-	out[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
+	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
+	o[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
+	o[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
+	*out = o + 4;
 }
 
 /* The same for any shift, range and accumulator, and for fewer channels. */
 VMCU_INLINE void vmcu_store_dense_exact(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 4, 1, *w, out, 0, left);
+	*w = vmcu_store_exact(p, sums, 4, 1, *w, *out, 0, left);
+	*out += 4;
 }
 
 /* Requantises in float and stores up to four channels. */
 VMCU_INLINE void vmcu_store_dense_float(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_float(p, sums, 4, 1, *w, out, 0, left);
+	*w = vmcu_store_float(p, sums, 4, 1, *w, *out, 0, left);
+	*out += 4;
 }
 
 /* Widens two pixels of depth channels each, taps beyond depth are anything. */
@@ -227,18 +229,25 @@ VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
 	const int8_t *y = x + depth;
 
-	for (; depth >= 4; depth -= 4, x += 4, y += 4, t += 4) {
-		uint32_t a = vmcu_load32(x);
-		uint32_t b = vmcu_load32(y);
+	for (int32_t n = depth >> 2; n != 0; n--) {
+		uint32_t a, b, a_odd, b_odd;
 
-		t[0] = vmcu_sxtb16(a);
-		t[1] = vmcu_sxtb16(b);
-		t[2] = vmcu_sxtb16_odd(a);
-		t[3] = vmcu_sxtb16_odd(b);
+		__asm__ volatile("ldr %[a], [%[x]], #4\n\t"
+				 "ldr %[b], [%[y]], #4\n\t"
+				 "sxtb16 %[a_odd], %[a], ror #8\n\t"
+				 "sxtb16 %[a], %[a]\n\t"
+				 "sxtb16 %[b_odd], %[b], ror #8\n\t"
+				 "sxtb16 %[b], %[b]\n\t"
+				 "strd %[a], %[b], [%[t]], #8\n\t"
+				 "strd %[a_odd], %[b_odd], [%[t]], #8"
+				 : [a] "=&r"(a), [b] "=&r"(b), [a_odd] "=&r"(a_odd),
+				   [b_odd] "=&r"(b_odd), [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t)
+				 :
+				 : "memory");
 	}
-	if (depth > 0) {
-		vmcu_lane_run(t, 2, 0, 0, x, depth);
-		vmcu_lane_run(t, 2, 1, 0, y, depth);
+	if ((depth & 3) != 0) {
+		vmcu_lane_run(t, 2, 0, 0, x, depth & 3);
+		vmcu_lane_run(t, 2, 1, 0, y, depth & 3);
 	}
 	vmcu_tile_done();
 }
@@ -257,9 +266,8 @@ VMCU_INLINE void vmcu_gather_2(vmcu_lane_t *t, const struct vmcu_source *in, int
 /* Starts the accumulators of two pixels at two channels' biases. */
 VMCU_INLINE void vmcu_bias_2(int32_t *acc, const uint8_t **w)
 {
-	vmcu_ldrd(w, &acc[0], &acc[2]);
-	acc[1] = acc[0];
-	acc[3] = acc[2];
+	__asm__ volatile("ldrd %0, %1, [%2]" : "=&r"(acc[0]), "=&r"(acc[2]) : "r"(*w));
+	vmcu_ldrd(w, &acc[1], &acc[3]);
 }
 
 /* Eight taps of two pixels times those of two channels. */
@@ -270,37 +278,40 @@ VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 }
 
 /* Requantises in fixed point and stores two channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t *out,
+VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t **out,
 	int32_t pitch)
 {
 	int32_t m0, c0, m1, c1, s0, s1;
+	int8_t *o = *out;
 
 	vmcu_ldrd(w, &m0, &c0);
 	vmcu_ldrd(w, &m1, &c1);
 	vmcu_ldrd(w, &s0, &s1);
-	out[0] = vmcu_fixed(acc[0], m0, c0, s0);
-	out[1] = vmcu_fixed(acc[2], m1, c1, s1);
-	out += pitch;
-	out[0] = vmcu_fixed(acc[1], m0, c0, s0);
-	out[1] = vmcu_fixed(acc[3], m1, c1, s1);
+	o[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
+	*o++ = vmcu_fixed(acc[0], m0, c0, s0);
+	o[pitch] = vmcu_fixed(acc[3], m1, c1, s1);
+	*o++ = vmcu_fixed(acc[2], m1, c1, s1);
+	*out = o;
 }
 
 /* The same for any shift, range and accumulator, and for a last channel alone (two pixels). */
 VMCU_INLINE void vmcu_store_exact_2(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 2, 2, *w, out, pitch, left);
+	*w = vmcu_store_exact(p, sums, 2, 2, *w, *out, pitch, left);
+	*out += 2;
 }
 
 /* Requantises in float and stores up to two channels of two pixels. */
 VMCU_INLINE void vmcu_store_float_2(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_float(p, sums, 2, 2, *w, out, pitch, left);
+	*w = vmcu_store_float(p, sums, 2, 2, *w, *out, pitch, left);
+	*out += 2;
 }
 
 /* Widens one pixel of depth channels each, taps beyond depth are anything. */
@@ -347,34 +358,38 @@ VMCU_INLINE void vmcu_dot_1(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 }
 
 /* Requantises in fixed point and stores two channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_t *out,
+VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_t **out,
 	int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
 	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
+	int8_t *o = *out;
 
 	*w += 6 * sizeof(int32_t);
-	out[0] = vmcu_fixed(acc[0], m0, c0, s0);
-	out[1] = vmcu_fixed(acc[1], m1, c1, s1);
+	o[0] = vmcu_fixed(acc[0], m0, c0, s0);
+	o[1] = vmcu_fixed(acc[1], m1, c1, s1);
 	(void)pitch;
+	*out = o + 2;
 }
 
 /* The same for any shift, range and accumulator, and for a last channel alone (one pixel). */
 VMCU_INLINE void vmcu_store_exact_1(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 
-	*w = vmcu_store_exact(p, sums, 2, 1, *w, out, pitch, left);
+	*w = vmcu_store_exact(p, sums, 2, 1, *w, *out, pitch, left);
+	*out += 2;
 }
 
 /* Requantises in float and stores up to two channels of one pixel. */
 VMCU_INLINE void vmcu_store_float_1(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 
-	*w = vmcu_store_float(p, sums, 2, 1, *w, out, pitch, left);
+	*w = vmcu_store_float(p, sums, 2, 1, *w, *out, pitch, left);
+	*out += 2;
 }
 
 #endif /* VMCU_KERNELS_GEN_DSP_H_ */

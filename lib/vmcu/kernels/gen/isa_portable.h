@@ -13,10 +13,15 @@
 /* Portable C99 */
 typedef int16_t vmcu_lane_t;
 
-/* Accumulators wrap, as they do on every other target. */
+/*
+ * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
+ * would rather add up products in pairs than use the multiply-accumulate that is there.
+ */
 VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 {
-	return (int32_t)((uint32_t)acc + (uint32_t)(x * y));
+	acc = (int32_t)((uint32_t)acc + (uint32_t)(x * y));
+	__asm__("" : "+r"(acc));
+	return acc;
 }
 
 /* Nothing to do: see isa_dsp.h. */
@@ -36,6 +41,12 @@ VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int
 				 const int8_t *x, int32_t count)
 {
 	t += k * pixels + lane;
+	for (; count >= 4; count -= 4, t += 4 * pixels, x += 4) {
+		t[0] = x[0];
+		t[pixels] = x[1];
+		t[2 * pixels] = x[2];
+		t[3 * pixels] = x[3];
+	}
 	for (; count > 0; count--, t += pixels) {
 		*t = *x++;
 	}
@@ -44,10 +55,11 @@ VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int
 /* See fixed_fast() in isa/instructions.py. */
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
 {
-	const int64_t head = (int64_t)(bias + (acc >> 31)) * (INT64_C(1) << 32);
-	const int64_t sum = (int64_t)acc * 2 * multiplier + head + (INT64_C(1) << 31);
+	const uint32_t high = (uint32_t)(bias + (acc >> 31));
+	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
+	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
 
-	return vmcu_saturate((int32_t)(sum >> 32) >> shift, 0, INT8_MIN, INT8_MAX);
+	return vmcu_saturate8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
 }
 
 #include "../gather.h"
@@ -106,33 +118,37 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 }
 
 /* Requantises in fixed point and stores four channels. */
-VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, int8_t *out)
+VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, int8_t **out)
 {
 	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = *out;
 
 	*w += 12 * sizeof(int32_t);
-	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
-	out[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
-	out[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
-	out[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
+	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
+	o[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
+	o[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
+	*out = o + 4;
 }
 
 /* The same for any shift, range and accumulator, and for fewer channels. */
 VMCU_INLINE void vmcu_store_dense_exact(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 4, 1, *w, out, 0, left);
+	*w = vmcu_store_exact(p, sums, 4, 1, *w, *out, 0, left);
+	*out += 4;
 }
 
 /* Requantises in float and stores up to four channels. */
 VMCU_INLINE void vmcu_store_dense_float(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_float(p, sums, 4, 1, *w, out, 0, left);
+	*w = vmcu_store_float(p, sums, 4, 1, *w, *out, 0, left);
+	*out += 4;
 }
 
 /* Widens two pixels of depth channels each, taps beyond depth are anything. */
@@ -208,35 +224,39 @@ VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 }
 
 /* Requantises in fixed point and stores two channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t *out,
+VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t **out,
 	int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
 	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
+	int8_t *o = *out;
 
 	*w += 6 * sizeof(int32_t);
-	out[0] = vmcu_fixed(acc[0], m0, c0, s0);
-	out[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
-	out[1] = vmcu_fixed(acc[2], m1, c1, s1);
-	out[pitch + 1] = vmcu_fixed(acc[3], m1, c1, s1);
+	o[0] = vmcu_fixed(acc[0], m0, c0, s0);
+	o[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
+	o[1] = vmcu_fixed(acc[2], m1, c1, s1);
+	o[pitch + 1] = vmcu_fixed(acc[3], m1, c1, s1);
+	*out = o + 2;
 }
 
 /* The same for any shift, range and accumulator, and for a last channel alone (two pixels). */
 VMCU_INLINE void vmcu_store_exact_2(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 2, 2, *w, out, pitch, left);
+	*w = vmcu_store_exact(p, sums, 2, 2, *w, *out, pitch, left);
+	*out += 2;
 }
 
 /* Requantises in float and stores up to two channels of two pixels. */
 VMCU_INLINE void vmcu_store_float_2(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_float(p, sums, 2, 2, *w, out, pitch, left);
+	*w = vmcu_store_float(p, sums, 2, 2, *w, *out, pitch, left);
+	*out += 2;
 }
 
 /* Widens one pixel of depth channels each, taps beyond depth are anything. */
@@ -293,34 +313,38 @@ VMCU_INLINE void vmcu_dot_1(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 }
 
 /* Requantises in fixed point and stores two channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_t *out,
+VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_t **out,
 	int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
 	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
+	int8_t *o = *out;
 
 	*w += 6 * sizeof(int32_t);
-	out[0] = vmcu_fixed(acc[0], m0, c0, s0);
-	out[1] = vmcu_fixed(acc[1], m1, c1, s1);
+	o[0] = vmcu_fixed(acc[0], m0, c0, s0);
+	o[1] = vmcu_fixed(acc[1], m1, c1, s1);
 	(void)pitch;
+	*out = o + 2;
 }
 
 /* The same for any shift, range and accumulator, and for a last channel alone (one pixel). */
 VMCU_INLINE void vmcu_store_exact_1(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 
-	*w = vmcu_store_exact(p, sums, 2, 1, *w, out, pitch, left);
+	*w = vmcu_store_exact(p, sums, 2, 1, *w, *out, pitch, left);
+	*out += 2;
 }
 
 /* Requantises in float and stores up to two channels of one pixel. */
 VMCU_INLINE void vmcu_store_float_1(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t *out, int32_t pitch, int32_t left)
+	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 
-	*w = vmcu_store_float(p, sums, 2, 1, *w, out, pitch, left);
+	*w = vmcu_store_float(p, sums, 2, 1, *w, *out, pitch, left);
+	*out += 2;
 }
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_H_ */

@@ -19,15 +19,17 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
-	int32_t x, n, i, s;
+	int8_t *o;
+	uint32_t counts;
+	int32_t x, i, s;
 
 	for (x = 0; x + 2 <= out_w; x += 2) {
 		vmcu_widen_2(tile, in0 + x * in0_c, in0_c);
 		w = p->stream;
-		for (n = 0; n < out_c;) {
-			uint32_t counts = vmcu_segment(&w);
-
-			for (i = (int32_t)(counts & UINT16_MAX); i > 0; i--, n += 2) {
+		o = out + x * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			for (i = vmcu_segment_fast(counts); i > 0; i--) {
 				int32_t acc[4];
 
 				vmcu_bias_2(acc, &w);
@@ -35,10 +37,11 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 				s = steps;
 				do {
 					vmcu_dot_2(acc, &t, &w);
-				} while (--s > 0);
-				vmcu_store_fixed_2(acc, &w, out + x * out_c + n, out_c);
+				} while (--s != 0);
+				vmcu_store_fixed_2(acc, &w, &o, out_c);
 			}
-			for (i = (int32_t)(counts >> 16); i > 0; i--, n += 2) {
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 2);
 				int32_t acc[4];
 
 				vmcu_bias_2(acc, &w);
@@ -46,19 +49,18 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 				s = steps;
 				do {
 					vmcu_dot_2(acc, &t, &w);
-				} while (--s > 0);
-				vmcu_store_exact_2(p, acc, &w, out + x * out_c + n, out_c, out_c -
-						   n);
+				} while (--s != 0);
+				vmcu_store_exact_2(p, acc, &w, &o, out_c, left);
 			}
-		}
+		} while (vmcu_segment_more(counts));
 	}
 	for (; x < out_w; x++) {
 		vmcu_widen_1(tile, in0 + x * in0_c, in0_c);
 		w = p->stream;
-		for (n = 0; n < out_c;) {
-			uint32_t counts = vmcu_segment(&w);
-
-			for (i = (int32_t)(counts & UINT16_MAX); i > 0; i--, n += 2) {
+		o = out + x * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			for (i = vmcu_segment_fast(counts); i > 0; i--) {
 				int32_t acc[2];
 
 				vmcu_bias_1(acc, &w);
@@ -66,10 +68,11 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 				s = steps;
 				do {
 					vmcu_dot_1(acc, &t, &w);
-				} while (--s > 0);
-				vmcu_store_fixed_1(acc, &w, out + x * out_c + n, out_c);
+				} while (--s != 0);
+				vmcu_store_fixed_1(acc, &w, &o, out_c);
 			}
-			for (i = (int32_t)(counts >> 16); i > 0; i--, n += 2) {
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 2);
 				int32_t acc[2];
 
 				vmcu_bias_1(acc, &w);
@@ -77,11 +80,10 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 				s = steps;
 				do {
 					vmcu_dot_1(acc, &t, &w);
-				} while (--s > 0);
-				vmcu_store_exact_1(p, acc, &w, out + x * out_c + n, out_c, out_c -
-						   n);
+				} while (--s != 0);
+				vmcu_store_exact_1(p, acc, &w, &o, out_c, left);
 			}
-		}
+		} while (vmcu_segment_more(counts));
 	}
 }
 
@@ -98,11 +100,13 @@ void vmcu_pointwise_float(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
+	int8_t *o;
 	int32_t x, n, s;
 
 	for (x = 0; x + 2 <= out_w; x += 2) {
 		vmcu_widen_2(tile, in0 + x * in0_c, in0_c);
 		w = p->stream;
+		o = out + x * out_c;
 		for (n = 0; n + 2 <= out_c + 1; n += 2) {
 			int32_t acc[4];
 
@@ -111,13 +115,14 @@ void vmcu_pointwise_float(const struct vmcu_call *call)
 			s = steps;
 			do {
 				vmcu_dot_2(acc, &t, &w);
-			} while (--s > 0);
-			vmcu_store_float_2(p, acc, &w, out + x * out_c + n, out_c, out_c - n);
+			} while (--s != 0);
+			vmcu_store_float_2(p, acc, &w, &o, out_c, out_c - n);
 		}
 	}
 	for (; x < out_w; x++) {
 		vmcu_widen_1(tile, in0 + x * in0_c, in0_c);
 		w = p->stream;
+		o = out + x * out_c;
 		for (n = 0; n + 2 <= out_c + 1; n += 2) {
 			int32_t acc[2];
 
@@ -126,8 +131,8 @@ void vmcu_pointwise_float(const struct vmcu_call *call)
 			s = steps;
 			do {
 				vmcu_dot_1(acc, &t, &w);
-			} while (--s > 0);
-			vmcu_store_float_1(p, acc, &w, out + x * out_c + n, out_c, out_c - n);
+			} while (--s != 0);
+			vmcu_store_float_1(p, acc, &w, &o, out_c, out_c - n);
 		}
 	}
 }

@@ -135,7 +135,7 @@ def _define_stores(pixels: int, several: str) -> None:
         m.store(ram, finish(m, acc, requant, pixels))
 
     store_float.__doc__ = f"Requantises in float and stores up to two channels of {several}."
-    store = "const int32_t *acc, const uint8_t **w, int8_t *out, int32_t pitch"
+    store = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
     params = "const struct vmcu_mac_params *p, "
     for kind, meaning, parameters in (
         ("fixed", store_fixed, store),
@@ -170,7 +170,7 @@ def dot_dense_tail(m: Machine, acc: np.ndarray, ram: Ram, left: int, stream: Str
         acc += weights[:, :left] @ m.load(ram)
 
 
-@_on("RAMStore", "const int32_t *acc, const uint8_t **w, int8_t *out")
+@_on("RAMStore", "const int32_t *acc, const uint8_t **w, int8_t **out")
 def store_dense_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
     """Requantises in fixed point and stores four channels."""
     multiplier, bias = m.take(np.int32, 2 * DENSE).reshape(DENSE, 2).T
@@ -182,7 +182,7 @@ def _store_any(m: Machine, requant: FixedPoint | FloatScale, acc: np.ndarray, ra
 
 
 _STORE_LEFT = (
-    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t *out, "
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
     "int32_t left"
 )
 

@@ -9,10 +9,15 @@ from .instructions import LANES, STEP
 PRELUDE = r"""
 typedef int16_t vmcu_lane_t;
 
-/* Accumulators wrap, as they do on every other target. */
+/*
+ * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
+ * would rather add up products in pairs than use the multiply-accumulate that is there.
+ */
 VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 {
-	return (int32_t)((uint32_t)acc + (uint32_t)(x * y));
+	acc = (int32_t)((uint32_t)acc + (uint32_t)(x * y));
+	__asm__("" : "+r"(acc));
+	return acc;
 }
 
 /* Nothing to do: see isa_dsp.h. */
@@ -32,6 +37,12 @@ VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int
 				 const int8_t *x, int32_t count)
 {
 	t += k * pixels + lane;
+	for (; count >= 4; count -= 4, t += 4 * pixels, x += 4) {
+		t[0] = x[0];
+		t[pixels] = x[1];
+		t[2 * pixels] = x[2];
+		t[3 * pixels] = x[3];
+	}
 	for (; count > 0; count--, t += pixels) {
 		*t = *x++;
 	}
@@ -40,10 +51,11 @@ VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int
 /* See fixed_fast() in isa/instructions.py. */
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
 {
-	const int64_t head = (int64_t)(bias + (acc >> 31)) * (INT64_C(1) << 32);
-	const int64_t sum = (int64_t)acc * 2 * multiplier + head + (INT64_C(1) << 31);
+	const uint32_t high = (uint32_t)(bias + (acc >> 31));
+	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
+	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
 
-	return vmcu_saturate((int32_t)(sum >> 32) >> shift, 0, INT8_MIN, INT8_MAX);
+	return vmcu_saturate8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
 }
 """
 
@@ -73,14 +85,14 @@ def dot(pixels: int) -> str:
 def store_fixed(pixels: int) -> str:
     lines = ["const int32_t *c = (const int32_t *)*w;"]
     lines.append("int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];")
-    lines += ["", "*w += 6 * sizeof(int32_t);"]
+    lines += ["int8_t *o = *out;", "", "*w += 6 * sizeof(int32_t);"]
     for i in range(2 * pixels):
         channel, pixel = divmod(i, pixels)
         place = " + ".join(["pitch"] * pixel + [str(channel)] * channel) or "0"
-        lines.append(f"out[{place}] = vmcu_fixed(acc[{i}], m{channel}, c{channel}, s{channel});")
+        lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], m{channel}, c{channel}, s{channel});")
     if pixels == 1:
         lines.append("(void)pitch;")
-    return "\n".join(lines)
+    return "\n".join([*lines, "*out = o + 2;"])
 
 
 def store_any(pixels: int, kind: str) -> str:
@@ -93,7 +105,8 @@ def any_store(kind: str, channels: int, pixels: int, pitch: str) -> str:
     values = ", ".join(f"acc[{i}]" for i in range(channels * pixels))
     return (
         f"const int32_t sums[] = {{{values}}};\n\n"
-        f"*w = vmcu_store_{kind}(p, sums, {channels}, {pixels}, *w, out, {pitch}, left);"
+        f"*w = vmcu_store_{kind}(p, sums, {channels}, {pixels}, *w, *out, {pitch}, left);\n"
+        f"*out += {channels};"
     )
 
 
@@ -125,11 +138,12 @@ for (int32_t i = 0; i < left; i++) {
 
 
 def store_dense_fixed() -> str:
-    lines = ["const int32_t *c = (const int32_t *)*w;", "", "*w += 12 * sizeof(int32_t);"]
+    lines = ["const int32_t *c = (const int32_t *)*w;", "int8_t *o = *out;", ""]
+    lines.append("*w += 12 * sizeof(int32_t);")
     for n in range(4):
         constants = f"c[{2 * n}], c[{2 * n + 1}], c[{8 + n}]"
-        lines.append(f"out[{n}] = vmcu_fixed(acc[{n}], {constants});")
-    return "\n".join(lines)
+        lines.append(f"o[{n}] = vmcu_fixed(acc[{n}], {constants});")
+    return "\n".join([*lines, "*out = o + 4;"])
 
 
 BODIES = {

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .expr import Expr, Int, Name, affine, evaluate, substitute
-from .ir import Do, Loop, Program, Ram, Segments, Stmt, Tiles
+from .ir import ZERO, Do, Loop, Program, Ram, Segments, Stmt, Tiles
 
 Shape = tuple[int, int, int]
 
@@ -75,11 +75,13 @@ def _loops(
 ) -> list[tuple[str, int, int, int, tuple[Stmt, ...]]]:
     """The loops a statement amounts to: (variable, start, step, turns, body)."""
     match stmt:
-        case Loop(_, var, stop, step, body):
+        case Loop(_, var, stop, step, body, start):
+            assert start == ZERO, "only lowered programs have loops that go on"
             return [(var.text, 0, step, evaluate(stop, names) // step, body)]
-        case Segments(var, extent, step, _, fast, _):
-            # Both bodies touch the same bytes in the same order.
-            return [(var.text, 0, step, -(-evaluate(extent, names) // step), fast)]
+        case Segments(var, extent, step, _, _, exact):
+            # Both bodies touch the same bytes in the same order; the last step may be a partial
+            # one, which only the exact body's guards express.
+            return [(var.text, 0, step, -(-evaluate(extent, names) // step), exact)]
         case Tiles(var, extent, choices):
             loops, start, left = [], 0, evaluate(extent, names)
             for width, body in choices:
@@ -155,6 +157,10 @@ def _access(
     if site.ram.guarded:
         domain_h += [-access_a, access_a]
         domain_b += [-access_v - 1, access_v - np.array(shape)]
+        if site.ram.limit is not None:
+            limit_a, limit_v = affine(substitute(site.ram.limit, values), tuple(counters), names)
+            domain_h.append(access_a[2:] - np.array(limit_a))
+            domain_b.append(access_v[2:] - limit_v)
     schedule: list[int] = [0]
     for depth, place in enumerate(site.places):
         schedule.append(~place)
@@ -198,7 +204,8 @@ def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str,
                 (start,) = ranges[axis.dimension]
                 ranges[axis.dimension] = list(range(start, start + count * step, step))
         pixels = [v for v in ranges[1] if 0 <= v < limits[1]]
-        channels = [v for v in ranges[2] if 0 <= v < limits[2]]
+        end = limits[2] if ram.limit is None else min(limits[2], evaluate(ram.limit, bound))
+        channels = [v for v in ranges[2] if 0 <= v < end]
         # An evenly spaced range as a slice: much faster than an index array.
         where = (as_slice(pixels), as_slice(channels))
         if is_read:
@@ -246,7 +253,7 @@ def touches(body: tuple[Stmt, ...]) -> bool:
                 return True
             case Loop() if touches(stmt.body):
                 return True
-            case Segments() if touches(stmt.fast):
+            case Segments() if touches(stmt.exact):
                 return True
             case Tiles() if any(touches(body) for _, body in stmt.choices):
                 return True

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from .expr import Expr, Name, c_text
 from .instruction import Instruction, Target
 from .ir import (
+    LEFT,
     Do,
+    Let,
     Line,
     Loop,
     Operand,
+    Point,
     Program,
     Ram,
     RegAlloc,
@@ -46,6 +50,8 @@ def argument(operand: Operand) -> str:
             return f"&{name}"
         case Tile(moving):
             return "&t" if moving else "tile"
+        case Ram(moving=str(name)):
+            return f"&{name}"
         case Ram(guarded=True) if operand.tensor != "output":
             place = (operand.row, operand.pixel, operand.channel)
             return ", ".join([f"&{_row(operand.tensor)}", *map(c_text, place)])
@@ -73,6 +79,8 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             text = f"const int8_t *{name} = vmcu_input_row(call, {tensor}, {c_text(row)});"
             room = WIDTH - 8 * len(tab)
             return [tab + line for line in textwrap.wrap(text, room, subsequent_indent="\t")]
+        case Point(name, ram):
+            return [f"{tab}{name} = {argument(ram)};"]
         case Rewind(Stream(name)):
             return [f"{tab}{name} = p->stream;"]
         case Rewind(Tile()):
@@ -80,7 +88,7 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
         case Loop(once=True) if counts_only(stmt):
             var = stmt.var.text
             head = [f"{tab}{var} = {c_text(stmt.stop)};", f"{tab}do {{"]
-            return [*head, *block(stmt.body, indent + 1), f"{tab}}} while (--{var} > 0);"]
+            return [*head, *block(stmt.body, indent + 1), f"{tab}}} while (--{var} != 0);"]
         case Loop():
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]
         case Segments():
@@ -122,17 +130,18 @@ def loop_head(loop: Loop, tab: str) -> list[str]:
 
 
 def segments(stmt: Segments, indent: int) -> list[str]:
-    tab, var, w = "\t" * indent, stmt.var.text, stmt.stream.name
-    lines = [f"{tab}for ({var} = 0; {var} < {c_text(stmt.extent, 1)};) {{"]
-    lines += [f"{tab}\tuint32_t counts = vmcu_segment(&{w});", ""]
-    for part, body in (
-        ("(int32_t)(counts & UINT16_MAX)", stmt.fast),
-        ("(int32_t)(counts >> 16)", stmt.exact),
-    ):
-        lines.append(f"{tab}\tfor (i = {part}; i > 0; i--, {var} += {stmt.step}) {{")
-        lines += block(body, indent + 2)
-        lines.append(f"{tab}\t}}")
-    return [*lines, f"{tab}}}"]
+    tab, var = "\t" * indent, stmt.var.text
+    bodies = [block(body, indent + 2) for body in (stmt.fast, stmt.exact)]
+    if any(re.search(rf"\b{var}\b", line) for body in bodies for line in body):
+        raise ValueError(f"segments do not count {var}: let a moving pointer follow it")
+    if any(re.search(rf"\b{LEFT.text}\b", line) for line in bodies[1]):
+        head = f"{tab}\t\tconst int32_t {LEFT.text} = vmcu_segment_left(counts, i, {stmt.step});"
+        bodies[1].insert(0, head)
+    lines = [f"{tab}do {{", f"{tab}\tcounts = vmcu_segment(&{stmt.stream.name});"]
+    for kind, body in zip(("fast", "exact"), bodies, strict=True):
+        head = f"{tab}\tfor (i = vmcu_segment_{kind}(counts); i > 0; i--) {{"
+        lines += [head, *body, f"{tab}\t}}"]
+    return [*lines, f"{tab}}} while (vmcu_segment_more(counts));"]
 
 
 def variables(body: tuple[Stmt, ...]) -> list[str]:
@@ -145,10 +154,24 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
                 found.append(stmt.var.text)
                 inner = (stmt.body,)
             case Segments():
-                found += [stmt.var.text, "i"]
+                found.append("i")
                 inner = (stmt.fast, stmt.exact)
         for part in inner:
             found += variables(part)
+    return list(dict.fromkeys(found))
+
+
+def points(body: tuple[Stmt, ...]) -> list[str]:
+    """Moving pointers, each once."""
+    found: list[str] = []
+    for stmt in body:
+        match stmt:
+            case Point(name, _):
+                found.append(name)
+            case Loop():
+                found += points(stmt.body)
+            case Segments():
+                found += points(stmt.fast + stmt.exact)
     return list(dict.fromkeys(found))
 
 
@@ -156,6 +179,8 @@ def uses(body: tuple[Stmt, ...], kind: type) -> bool:
     for stmt in body:
         match stmt:
             case Do() if any(isinstance(o, kind) for o in stmt.operands):
+                return True
+            case Segments() if kind is Segments:
                 return True
             case Loop() if uses(stmt.body, kind):
                 return True
@@ -166,9 +191,10 @@ def uses(body: tuple[Stmt, ...], kind: type) -> bool:
 
 def function(program: Program) -> str:
     """A lowered program as a C function."""
+    body = block(program.body, 1)
     lines = [f"/* {program.summary} */", f"void {program.symbol}(const struct vmcu_call *call)"]
     lines += ["{", f"\tconst struct {program.params} *p = call->layer->params;"]
-    for let in program.lets:
+    for let in used_lets(program.lets, body):
         gap = "" if let.ctype.endswith("*") else " "
         declaration = f"{let.ctype}{gap}{let.name} = {let.text};"
         wrapped = textwrap.wrap(declaration, WIDTH - 8, subsequent_indent="\t")
@@ -178,10 +204,24 @@ def function(program: Program) -> str:
         lines += ["\tconst vmcu_lane_t *t = tile;"]
     if uses(program.body, Stream):
         lines.append("\tconst uint8_t *w = p->stream;")
+    for name in points(program.body):
+        lines.append(f"\tint8_t *{name};")
+    if uses(program.body, Segments):
+        lines.append("\tuint32_t counts;")
     names = variables(program.body)
     if names:
         lines.append(f"\tint32_t {', '.join(names)};")
-    return "\n".join([*lines, "", *block(program.body, 1), "}", ""])
+    return "\n".join([*lines, "", *body, "}", ""])
+
+
+def used_lets(lets: tuple[Let, ...], body: list[str]) -> list[Let]:
+    """Those that the body, or one of them, names."""
+    text, used = "\n".join(body), []
+    for let in reversed(lets):
+        if re.search(rf"\b{let.name}\b", text):
+            used.append(let)
+            text += f"\n{let.text}"
+    return used[::-1]
 
 
 def comment(text: str, indent: str = "") -> str:

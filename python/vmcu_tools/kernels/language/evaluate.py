@@ -14,10 +14,12 @@ import numpy as np
 
 from .expr import evaluate
 from .ir import (
+    LEFT,
     Do,
     Line,
     Loop,
     Operand,
+    Point,
     Program,
     Ram,
     RamFree,
@@ -30,6 +32,27 @@ from .ir import (
     Tile,
     Tiles,
 )
+
+
+@dataclass(frozen=True)
+class Head:
+    """The word before a run of steps in the flash stream, see ir.Segments: counts of fast and of
+    exact steps, what the last of these has left, and whether another run follows."""
+
+    fast: int
+    exact: int
+    left: int
+    more: bool
+
+    MOST_FAST, MOST_EXACT = (1 << 16) - 1, (1 << 12) - 1
+
+    @property
+    def word(self) -> int:
+        return self.fast | self.exact << 16 | self.left << 28 | self.more << 31
+
+    @staticmethod
+    def of(word: int) -> Head:
+        return Head(word & 0xFFFF, word >> 16 & 0xFFF, word >> 28 & 7, bool(word >> 31))
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,8 @@ class Machine:
         for position, limit in zip(index, limits, strict=True):
             inside &= (position >= 0) & (position < limit)
         assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
+        if ram.guarded and ram.limit is not None:
+            inside &= index[2] < evaluate(ram.limit, self.names)
         return Bytes(ram.tensor, *index, inside)
 
     def load(self, ram: Ram, fill: int = 0) -> np.ndarray:
@@ -150,7 +175,7 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
                     at += width
         case Segments():
             _segments(stmt, machine)
-        case RamFree() | Line():
+        case RamFree() | Line() | Point():
             pass
 
 
@@ -176,11 +201,14 @@ def _loop(loop: Loop, machine: Machine) -> None:
 
 def _segments(stmt: Segments, machine: Machine) -> None:
     at, stop = 0, evaluate(stmt.extent, machine.names)
-    while at < stop:
-        counts = machine.take(np.uint16, 2)
-        assert counts.sum() > 0, "an empty segment would never end"
-        for body, count in zip((stmt.fast, stmt.exact), counts, strict=True):
-            for _ in range(int(count)):
+    more = True
+    while more:
+        head = Head.of(int(machine.take(np.uint32, 1)[0]))
+        for body, count in ((stmt.fast, head.fast), (stmt.exact, head.exact)):
+            for _ in range(count):
                 machine.names[stmt.var.text] = at
+                machine.names[LEFT.text] = min(stop - at, stmt.step)
                 _body(body, machine)
                 at += stmt.step
+        more = head.more
+    assert stop <= at < stop + stmt.step, "the segments do not cover the extent"

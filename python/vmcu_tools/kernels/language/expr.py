@@ -139,8 +139,11 @@ def c_text(term: Term, outer: int = 0) -> str:
             return text
         case Binary(operator, left, right):
             inner = PRECEDENCE[operator]
-            # The right operand of -, / and % needs parentheses at equal precedence.
-            tight = inner if operator in "+*" else inner + 1
+            # An equal precedence on the right needs parentheses but in a sum and in a pure product.
+            plain = operator == "+" or (
+                operator == "*" and isinstance(right, Binary) and right.operator == "*"
+            )
+            tight = inner if plain else inner + 1
             text = f"{c_text(left, inner)} {operator} {c_text(right, tight)}"
             return f"({text})" if inner < outer else text
     raise TypeError(term)
@@ -153,11 +156,36 @@ def affine(
 
     Raises ValueError if it is not affine in them: access relations must be (vMCU paper, 4).
     """
-    zero = {**names, **dict.fromkeys(variables, 0)}
-    constant = evaluate(term, zero)
-    coefficients = [evaluate(term, {**zero, v: 1}) - constant for v in variables]
-    probe = {**names, **{v: 3 + 2 * n for n, v in enumerate(variables)}}
-    expected = constant + sum(c * probe[v] for c, v in zip(coefficients, variables, strict=True))
-    if evaluate(term, probe) != expected:
+    line = _affine(as_expr(term), variables, names)
+    if line is None:
         raise ValueError(f"{c_text(term)} is not affine in {', '.join(variables)}")
-    return coefficients, constant
+    return line[:-1], line[-1]
+
+
+def _affine(term: Expr, variables: tuple[str, ...], names: Mapping[str, int]) -> list[int] | None:
+    """Coefficients and, last, the constant; None if it is not affine."""
+    size = len(variables)
+    match term:
+        case Name(text) if text in variables:
+            return [int(v == text) for v in variables] + [0]
+        case Int() | Name():
+            return [0] * size + [evaluate(term, names)]
+    assert isinstance(term, Binary)
+    left, right = (_affine(side, variables, names) for side in (term.left, term.right))
+    if left is None or right is None:
+        return None
+    if term.operator in "+-":
+        return [MEANING[term.operator](a, b) for a, b in zip(left, right, strict=True)]
+    if term.operator == "*" and not any(left[:-1]):
+        left, right = right, left
+    if any(right[:-1]):
+        return None
+    factor = right[-1]
+    if term.operator == "*":
+        return [a * factor for a in left]
+    if not any(left[:-1]):
+        return [0] * size + [MEANING[term.operator](left[-1], factor)]
+    # A quotient is affine where nothing is rounded, a remainder only where there is none.
+    if any(a % factor for a in left):
+        return None
+    return [a // factor if term.operator == "/" else 0 for a in left]

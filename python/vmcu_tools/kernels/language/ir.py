@@ -45,8 +45,10 @@ class Ram:
     """Bytes of a tensor in the pool: from (row, pixel, channel) on, over the inner axes.
 
     `tensor` is "output" or the index of an input. `guarded`: elements outside the image are
-    skipped (they are padding), else all must lie inside. `line`: the C pointer to the row where
-    that is not the row that is being computed, see Builder.line.
+    skipped (they are padding), else all must lie inside; so are channels from `limit` on, where
+    a group ends before the tensor does. `line`: the C pointer to the row where
+    that is not the row that is being computed, see Builder.line. `moving`: the C pointer, set by
+    Builder.point, that the instruction moves past what it touched.
     """
 
     tensor: int | str
@@ -55,7 +57,9 @@ class Ram:
     channel: Expr
     axes: tuple[Axis, ...] = ()
     guarded: bool = False
+    limit: Expr | None = None
     line: str | None = None
+    moving: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,14 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Point:
+    """Sets a moving pointer to the first byte of an access."""
+
+    name: str
+    ram: Ram
+
+
+@dataclass(frozen=True)
 class RamFree:
     """Says that the bytes are not read any more. No code: the plan frees by overwriting."""
 
@@ -151,8 +163,9 @@ class Tiles:
 @dataclass(frozen=True)
 class Segments:
     """var over 0 .. extent in steps of `step`, in runs that the flash stream announces: each
-    starts with two counts of steps, one for either body. The compiler puts the channels that the
-    fast body cannot finish exactly into runs of the second."""
+    starts with a word that counts the steps of either body (pack.with_heads). The compiler puts
+    the channels that the fast body cannot finish exactly into runs of the second, and the last
+    step if it is not whole. There `left` names what is left of the extent, at most `step`."""
 
     var: Name
     extent: Expr
@@ -162,7 +175,8 @@ class Segments:
     exact: tuple[Stmt, ...]
 
 
-Stmt = Do | RegAlloc | Line | RamFree | Rewind | Loop | Tiles | Segments
+LEFT = Name("left")
+Stmt = Do | RegAlloc | Line | Point | RamFree | Rewind | Loop | Tiles | Segments
 
 
 @dataclass(frozen=True)
@@ -222,6 +236,11 @@ class Builder:
     def line(self, name: str, tensor: int, row: Expr) -> str:
         """A C pointer to the start of a row."""
         self._stack[-1].append(Line(name, tensor, row))
+        return name
+
+    def point(self, name: str, ram: Ram) -> str:
+        """A pointer that instructions move; accesses through it name it as `moving`."""
+        self._stack[-1].append(Point(name, ram))
         return name
 
     def ram_free(self, ram: Ram) -> None:

@@ -12,7 +12,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .expr import Expr, Int, Name, Term, evaluate, names_in, substitute
-from .ir import Do, Line, Loop, LoopKind, Program, Ram, RamFree, Rewind, Stmt, Tiles, map_bodies
+from .ir import (
+    Do,
+    Line,
+    Loop,
+    LoopKind,
+    Point,
+    Program,
+    Ram,
+    RamFree,
+    Rewind,
+    Segments,
+    Stmt,
+    Stream,
+    Tiles,
+    map_bodies,
+)
 
 Body = tuple[Stmt, ...]
 
@@ -68,7 +83,8 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
                 for a in o.axes
             )
             row, pixel, channel = (substitute(e, values) for e in (o.row, o.pixel, o.channel))
-            return replace(o, row=row, pixel=pixel, channel=channel, axes=axes)
+            limit = None if o.limit is None else substitute(o.limit, values)
+            return replace(o, row=row, pixel=pixel, channel=channel, axes=axes, limit=limit)
         return substitute(o, values) if isinstance(o, Expr) else o
 
     def statement(stmt: Stmt) -> Stmt:
@@ -77,11 +93,15 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
                 return replace(stmt, operands=tuple(operand(o) for o in stmt.operands))
             case RamFree():
                 return replace(stmt, ram=operand(stmt.ram))
+            case Point():
+                return replace(stmt, ram=operand(stmt.ram))
             case Line():
                 return replace(stmt, row=substitute(stmt.row, values))
             case Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
                 stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
+            case Segments() | Tiles():
+                stmt = replace(stmt, extent=substitute(stmt.extent, values))
         return map_bodies(stmt, lambda inner: rename(inner, values))
 
     return tuple(statement(stmt) for stmt in body)
@@ -89,7 +109,7 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
 
 def hoist(body: Body) -> Body:
     """Rewinds that open a loop's body although nothing in it moves their cursor go in front of
-    the loop; so do register allocations whose registers the body only reads."""
+    the loop."""
     result: list[Stmt] = []
     for stmt in body:
         stmt = map_bodies(stmt, hoist)
@@ -113,6 +133,8 @@ def moves(body: Body, rewind: Rewind) -> bool:
             if isinstance(stmt, Do):
                 kinds = {type(o) for o in stmt.operands}
                 found = found or type(rewind.stream) in kinds
+            # The heads of segments are in the stream.
+            found = found or (isinstance(stmt, Segments) and isinstance(rewind.stream, Stream))
             map_bodies(stmt, look)
         return inner
 
@@ -121,15 +143,25 @@ def moves(body: Body, rewind: Rewind) -> bool:
 
 
 def simplify(body: Body) -> Body:
-    """A loop over a constant single step becomes its body; RAMFree has no code and goes."""
+    """A loop over a constant single step becomes its body, one over none goes; RAMFree has no
+    code and goes."""
     result: list[Stmt] = []
+    # Where the variable of a loop that went stands, for the loop that goes on with it.
+    after: dict[str, Expr] = {}
     for stmt in body:
         stmt = map_bodies(stmt, simplify)
         if isinstance(stmt, RamFree):
             continue
-        if isinstance(stmt, Loop) and stmt.start is not None and constant_turns(stmt) == 1:
-            result += rename(stmt.body, {stmt.var.text: stmt.start})
-            continue
+        if isinstance(stmt, Loop):
+            var = stmt.var.text
+            known = after.pop(var, None)
+            start = known if stmt.start is None else stmt.start
+            stmt = replace(stmt, start=start)
+            turns = constant_turns(stmt)
+            if start is not None and turns in (0, 1):
+                result += rename(stmt.body, {var: start}) if turns else ()
+                after[var] = start + turns * stmt.step
+                continue
         result.append(stmt)
     return tuple(result)
 
@@ -138,7 +170,7 @@ def constant_turns(loop: Loop) -> int | None:
     """How often a loop runs, if that does not depend on parameters."""
     if loop.start is None or names_in(loop.start) | names_in(loop.stop):
         return None
-    return (evaluate(loop.stop, {}) - evaluate(loop.start, {})) // loop.step
+    return max(0, evaluate(loop.stop, {}) - evaluate(loop.start, {})) // loop.step
 
 
 def lower(program: Program) -> Program:

@@ -7,9 +7,11 @@ after. `pointwise` is the 1 x 1 kernel without stride or padding, which needs no
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..isa.instructions import BIAS, DOT, GATHER, STORE, WIDEN
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Builder, Program, Ram, Stream, Tile
+from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream, Tile
 
 STREAM, TILE, CURSOR = Stream(), Tile(), Tile(moving=True)
 PARAMS = "vmcu_mac_params"
@@ -35,15 +37,20 @@ def channel_blocks(
         k.rewind(CURSOR)
         with k.reduce("s", steps, once=True):
             k.do(DOT[pixels], acc, CURSOR, STREAM)
-        axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(2), Int(1)))
-        place = Ram("output", y, x, first + n, axes, guarded=exact)
-        tail = (Name("out_c"), channels - n)
+        place = replace(target(first + n), guarded=exact, moving=pointer)
+        tail = (Name("out_c"), LEFT if requant == "fixed" else channels - n)
         if requant == "fixed" and not exact:
             k.do(STORE["fixed", pixels], acc, STREAM, place, Name("out_c"))
         else:
             kind = "exact" if requant == "fixed" else "float"
             k.do(STORE[kind, pixels], Name("p"), acc, STREAM, place, *tail)
 
+    def target(channel: Expr) -> Ram:
+        axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(2), Int(1)))
+        # An exact block may hang over the group's end.
+        return Ram("output", y, x, channel, axes, limit=first + channels)
+
+    pointer = k.point("o", target(first))
     if requant == "fixed":
         k.segments("n", channels, 2, STREAM)(block)
     else:

@@ -7,9 +7,11 @@ All taps are read for each four channels, then these are written.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..isa.instructions import INSTRUCTIONS
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Builder, Program, Ram, Stream
+from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream
 
 STREAM = Stream()
 
@@ -20,7 +22,7 @@ def dense(requant: str) -> Program:
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
     k.let("const int32_t", "y", "call->y")
     steps = k.define("steps", Name("p->run") // 4)
-    left = k.define("rest", Name("p->run") % 4)
+    rest = k.define("rest", Name("p->run") % 4)
 
     def block(n: Expr, exact: bool) -> None:
         acc = k.reg_alloc("acc", 4)
@@ -35,16 +37,20 @@ def dense(requant: str) -> Program:
 
             with k.reduce("s", steps, unroll=2) as s:
                 k.do(INSTRUCTIONS["dot_dense"], acc, taps(s * 4, Int(4)), STREAM)
-            k.do(INSTRUCTIONS["dot_dense_tail"], acc, taps(steps * 4, left), left, STREAM)
-        axes = (Axis(2, Int(4), Int(1)),)
-        place = Ram("output", Name("y"), Int(0), n, axes, guarded=exact)
+            k.do(INSTRUCTIONS["dot_dense_tail"], acc, taps(steps * 4, rest), rest, STREAM)
+        place = replace(target(n), guarded=exact, moving=pointer)
         if requant == "fixed" and not exact:
             k.do(INSTRUCTIONS["store_dense_fixed"], acc, STREAM, place)
         else:
             kind = "exact" if requant == "fixed" else "float"
             store = INSTRUCTIONS[f"store_dense_{kind}"]
-            k.do(store, Name("p"), acc, STREAM, place, channels - n)
+            left = LEFT if requant == "fixed" else channels - n
+            k.do(store, Name("p"), acc, STREAM, place, left)
 
+    def target(channel: Expr) -> Ram:
+        return Ram("output", Name("y"), Int(0), channel, (Axis(2, Int(4), Int(1)),))
+
+    pointer = k.point("o", target(Int(0)))
     if requant == "fixed":
         k.segments("n", channels, 4, STREAM)(block)
     else:
