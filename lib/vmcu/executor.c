@@ -66,10 +66,10 @@ size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 	return tensor_bytes(output_tensor(ctx, index));
 }
 
-/** Computes rows @a from to @a to (excluded) of one layer. */
-static void run_rows(const struct vmcu_context *ctx, const struct vmcu_layer *layer, uint16_t from,
-		     uint16_t to)
+/** Computes all rows of one layer, in its direction. */
+static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *layer)
 {
+	const uint16_t height = ctx->model->tensors[layer->output].height;
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {
 		.pool = &ctx->pool,
@@ -80,7 +80,8 @@ static void run_rows(const struct vmcu_context *ctx, const struct vmcu_layer *la
 				   : (void *)(ctx->pool.start + layer->scratch),
 	};
 
-	for (call.y = from; call.y < to; call.y++) {
+	for (uint16_t i = 0; i < height; i++) {
+		call.y = (layer->descending != 0U) ? (uint16_t)(height - 1U - i) : i;
 		layer->kernel(&call);
 	}
 }
@@ -90,7 +91,7 @@ static void run_stage(const struct vmcu_context *ctx, const struct vmcu_stage *s
 	const struct vmcu_layer *layer = &ctx->model->layers[stage->first];
 
 	for (uint16_t i = 0; i < stage->count; i++, layer++) {
-		run_rows(ctx, layer, 0, ctx->model->tensors[layer->output].height);
+		run_layer(ctx, layer);
 	}
 }
 

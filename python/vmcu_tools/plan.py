@@ -47,11 +47,13 @@ class Placement:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One layer of the execution order, with its scratch in the pool (offset and size, bytes)."""
+    """One layer of the execution order, with its scratch in the pool (offset and size, bytes).
+    `descending`: it works from the last row and pixel to the first."""
 
     node: Node
     scratch: int = 0
     scratch_bytes: int = 0
+    descending: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,11 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 	};
 }
 
+static inline int32_t vmcu_min(int32_t a, int32_t b)
+{
+	return (a < b) ? a : b;
+}
+
 /** Row @a y of input @a index. */
 static inline const int8_t *vmcu_input_row(const struct vmcu_call *call, uint16_t index, int32_t y)
 {

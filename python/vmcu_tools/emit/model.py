@@ -44,6 +44,7 @@ class LayerRow:
     params: str
     first_input: int
     input_count: int
+    descending: int
     output: int
     scratch: str
 
@@ -102,6 +103,10 @@ def _check(plan: Plan) -> None:
                     graph.origin,
                 )
             )
+    wide = next((s.node for s in plan.steps if len(s.node.inputs) > UINT8_MAX), None)
+    if wide is not None:
+        reason = f"{len(wide.inputs)} inputs, the most is {UINT8_MAX}"
+        raise UserError(Problem(reason, "split it", graph.origin, wide.name, wide.kind))
     if max(len(graph.inputs), len(graph.outputs)) > UINT8_MAX:
         raise UserError(Problem(f"more than {UINT8_MAX} inputs or outputs", file=graph.origin))
     if max(len(plan.placements), len(plan.steps)) > UINT16_MAX:
@@ -203,6 +208,7 @@ class _Emitter:
             params=params,
             first_input=first_input,
             input_count=len(node.inputs),
+            descending=int(step.descending),
             output=self.index[node.outputs[0]],
             scratch=_scratch(bind(self.graph, node), step),
         )

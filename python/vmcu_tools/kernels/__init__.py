@@ -42,6 +42,6 @@ KERNELS: dict[type[Op], type[Layer]] = {
 }
 
 
-def bind(graph: Graph, node: Node) -> Layer:
-    """The layer of a node, with the tensors it reads and writes."""
-    return KERNELS[type(node.op)](graph, node)
+def bind(graph: Graph, node: Node, descending: bool = False) -> Layer:
+    """The layer of a node, with the tensors it reads and writes, in a direction."""
+    return KERNELS[type(node.op)](graph, node, descending)

@@ -29,10 +29,18 @@ NEVER = -1
 
 
 class Layer(ABC, Generic[OpT]):
-    """One node of a graph, bound to its tensors: meaning, cost and order of access."""
+    """One node of a graph, bound to its tensors: meaning, cost and order of access.
 
-    def __init__(self, graph: Graph, node: Node):
+    A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
+    last row and pixel to the first.
+    """
+
+    can_descend = False
+
+    def __init__(self, graph: Graph, node: Node, descending: bool = False):
+        assert self.can_descend or not descending, f"{type(self).__name__} cannot descend"
         self.node = node
+        self.descending = descending
         self.op: OpT = node.op
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
         self.out: Tensor = graph.tensors[node.outputs[0]]
@@ -74,6 +82,10 @@ class Layer(ABC, Generic[OpT]):
         """Rows of output, each computed by one call."""
         return self.out.shape[0]
 
+    def turn(self, y: int) -> int:
+        """The how manieth row of the layer row y is; the other way round the same."""
+        return self.height - 1 - y if self.descending else y
+
     @property
     def macs(self) -> int:
         """Multiply-accumulates of the whole layer; taps in the padding count."""
@@ -103,16 +115,20 @@ class Binding:
         """The shape in which the program sees an input."""
         return (tensor.shape[0], 1, tensor.row_bytes) if self.flat else tensor.shape
 
-    def names(self, ins: Sequence[Tensor], out: Tensor) -> dict[str, int]:
+    def names(
+        self, ins: Sequence[Tensor], out: Tensor, descending: bool = False
+    ) -> dict[str, int]:
         """What the program may name: parameters, shapes and its own definitions."""
         names = {f"p->{path}": value for path, value in self.fields.items()}
-        names |= {"p": 0, "y": 0, "out_w": out.shape[1], "out_c": out.shape[2]}
+        names |= {"p": 0, "y": 0, "turn": int(descending), "out_w": out.shape[1], "out_c": out.shape[2]}
         names |= {f"in{i}_c": self.view(tensor)[2] for i, tensor in enumerate(ins)}
         return with_lets(self.program, names)
 
 
 class ProgramLayer(Layer[OpT]):
     """A layer whose kernel is generated: its order of access is the program's."""
+
+    can_descend = True
 
     @property
     @abstractmethod
@@ -122,7 +138,7 @@ class ProgramLayer(Layer[OpT]):
     @property
     def ticks(self) -> Ticks:
         binding = self.binding
-        names = tuple(sorted(binding.names(self.ins, self.out).items()))
+        names = tuple(sorted(binding.names(self.ins, self.out, self.descending).items()))
         shapes = {i: binding.view(tensor) for i, tensor in enumerate(self.ins)}
         shapes["output"] = self.out.shape
         return _ticks(binding.program, names, tuple(shapes.items()))
@@ -136,14 +152,14 @@ class ProgramLayer(Layer[OpT]):
         return self.binding.scratch_bytes
 
     def writes(self) -> np.ndarray:
-        rows = np.arange(self.height, dtype=np.int64)[:, None, None]
-        return rows * self.ticks.count + self.ticks.writes
+        turns = np.array([self.turn(y) for y in range(self.height)], np.int64)[:, None, None]
+        return turns * self.ticks.count + self.ticks.writes
 
     def last_reads(self, index: int) -> np.ndarray:
         last_row = np.full(self.ins[index].shape[0], NEVER, np.int64)
-        for y in range(self.height):
-            rows = self.input_rows(index, y)
-            last_row[rows.start : rows.stop : rows.step] = y
+        for turn in range(self.height):
+            rows = self.input_rows(index, self.turn(turn))
+            last_row[rows.start : rows.stop : rows.step] = turn
         last_row = last_row[:, None, None]
         ticks = self.ticks.reads[index]
         known = (last_row >= 0) & (ticks >= 0)

@@ -43,21 +43,25 @@ class Event:
         return self.number * TICKS
 
     @property
+    def turn(self) -> int:
+        return self.layer.turn(self.y)
+
+    @property
     def first_of_step(self) -> bool:
-        return self.y == 0
+        return self.turn == 0
 
     @property
     def last_of_step(self) -> bool:
-        return self.y == self.layer.height - 1
+        return self.turn == self.layer.height - 1
 
 
 def events(plan: Plan) -> Iterator[Event]:
     """The rows of an inference in execution order."""
     number = 0
     for step in plan.steps:
-        layer = bind(plan.graph, step.node)
-        for y in range(layer.height):
-            yield Event(number, step, layer, y)
+        layer = bind(plan.graph, step.node, step.descending)
+        for turn in range(layer.height):
+            yield Event(number, step, layer, layer.turn(turn))
             number += 1
 
 
@@ -135,10 +139,11 @@ class VirtualMcu:
         if produced is not None:
             data = [seen[tensor.name] for tensor in layer.ins]
             row = layer.rows(data, event.y, event.y + 1)[0]
-            if event.y == 0:
+            if event.first_of_step:
                 produced[layer.out.name] = np.zeros(layer.out.shape, np.int8)
             produced[layer.out.name][event.y] = row
-        times = self.writes_of[id(layer)][event.y] - event.y * layer.ticks_per_row + event.start
+        ticks = self.writes_of[id(layer)][event.y] - event.turn * layer.ticks_per_row
+        times = ticks + event.start
         self._write(layer.out, event.y, times, row, f"step '{event.step.node.name}'")
         for index, tensor in enumerate(layer.ins):
             for y in layer.input_rows(index, event.y):

@@ -11,7 +11,7 @@ from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan import Plan
-from . import single, tflm
+from . import single, swing, tflm
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,12 @@ class Planner:
 PLANNERS = {
     planner.name: planner
     for planner in (
+        Planner("vmcu", swing.plan, False, "overlap with a direction for each layer"),
         Planner("single", single.plan, False, "each layer's output overlaps its input"),
         Planner("tflm", tflm.plan, True, "TensorFlow Lite Micro's greedy arena"),
     )
 }
-DEFAULT = "single"
+DEFAULT = "vmcu"
 
 
 def make_plan(planner: str, graph: Graph, ram: int | None = None) -> Plan:

@@ -70,7 +70,8 @@ struct vmcu_layer {
 	vmcu_kernel_t kernel;
 	const void *params;     /**< the kernel's own parameter struct, see kernels.h */
 	const uint16_t *inputs;
-	uint16_t input_count;
+	uint8_t input_count;
+	uint8_t descending;     /**< 1: from the last row and pixel to the first */
 	uint16_t output;
 	uint32_t scratch;       /**< byte offset in the pool, or VMCU_SCRATCH_ON_STACK */
 };

@@ -17,6 +17,8 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 	const struct vmcu_source in0 = vmcu_mac_source(call, p);
 	const int32_t y = call->y;
 	const int32_t per_group = out_c / p->groups;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
@@ -27,11 +29,13 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 	for (x = 0; x + 2 <= out_w; x += 2) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, x *
-				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x +
-				      1) * p->window.stride_w - p->window.pad_left, g * p->depth, 1);
-			o = out + x * out_c + g * per_group;
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
+				      sign + turn * (out_w - 2)) * p->window.stride_w -
+				      p->window.pad_left, g * p->depth, 0);
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
+				      sign + turn * (out_w - 2) + 1) * p->window.stride_w -
+				      p->window.pad_left, g * p->depth, 1);
+			o = out + (x * sign + turn * (out_w - 2)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
 				for (i = vmcu_segment_fast(counts); i > 0; i--) {
@@ -63,9 +67,10 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 	for (; x < out_w; x++) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, x *
-				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
-			o = out + x * out_c + g * per_group;
+			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
+				      sign + turn * (out_w - 1)) * p->window.stride_w -
+				      p->window.pad_left, g * p->depth, 0);
+			o = out + (x * sign + turn * (out_w - 1)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
 				for (i = vmcu_segment_fast(counts); i > 0; i--) {
@@ -107,6 +112,8 @@ void vmcu_conv_float(const struct vmcu_call *call)
 	const struct vmcu_source in0 = vmcu_mac_source(call, p);
 	const int32_t y = call->y;
 	const int32_t per_group = out_c / p->groups;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
@@ -116,11 +123,13 @@ void vmcu_conv_float(const struct vmcu_call *call)
 	for (x = 0; x + 2 <= out_w; x += 2) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, x *
-				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x +
-				      1) * p->window.stride_w - p->window.pad_left, g * p->depth, 1);
-			o = out + x * out_c + g * per_group;
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
+				      sign + turn * (out_w - 2)) * p->window.stride_w -
+				      p->window.pad_left, g * p->depth, 0);
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
+				      sign + turn * (out_w - 2) + 1) * p->window.stride_w -
+				      p->window.pad_left, g * p->depth, 1);
+			o = out + (x * sign + turn * (out_w - 2)) * out_c + g * per_group;
 			for (n = 0; n + 2 <= per_group + 1; n += 2) {
 				int32_t acc[4];
 
@@ -137,9 +146,10 @@ void vmcu_conv_float(const struct vmcu_call *call)
 	for (; x < out_w; x++) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, x *
-				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
-			o = out + x * out_c + g * per_group;
+			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
+				      sign + turn * (out_w - 1)) * p->window.stride_w -
+				      p->window.pad_left, g * p->depth, 0);
+			o = out + (x * sign + turn * (out_w - 1)) * out_c + g * per_group;
 			for (n = 0; n + 2 <= per_group + 1; n += 2) {
 				int32_t acc[2];
 

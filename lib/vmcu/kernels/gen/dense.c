@@ -27,8 +27,8 @@ void vmcu_dense_fixed(const struct vmcu_call *call)
 
 			vmcu_bias_dense(acc, &w);
 			for (r = 0; r < p->window.kernel_h; r++) {
-				const int8_t *line = vmcu_input_row(call, 0, y * p->window.stride_h
-					+ r * p->window.dilation_h);
+				const int8_t *line = vmcu_input_row(call, 0,
+					y * p->window.stride_h + r * p->window.dilation_h);
 
 				for (s = 0; s + 2 <= steps; s += 2) {
 					vmcu_dot_dense(acc, line + s * 4, &w);
@@ -47,8 +47,8 @@ void vmcu_dense_fixed(const struct vmcu_call *call)
 
 			vmcu_bias_dense(acc, &w);
 			for (r = 0; r < p->window.kernel_h; r++) {
-				const int8_t *line = vmcu_input_row(call, 0, y * p->window.stride_h
-					+ r * p->window.dilation_h);
+				const int8_t *line = vmcu_input_row(call, 0,
+					y * p->window.stride_h + r * p->window.dilation_h);
 
 				for (s = 0; s + 2 <= steps; s += 2) {
 					vmcu_dot_dense(acc, line + s * 4, &w);
@@ -83,8 +83,8 @@ void vmcu_dense_float(const struct vmcu_call *call)
 
 		vmcu_bias_dense(acc, &w);
 		for (r = 0; r < p->window.kernel_h; r++) {
-			const int8_t *line = vmcu_input_row(call, 0, y * p->window.stride_h + r *
-				p->window.dilation_h);
+			const int8_t *line = vmcu_input_row(call, 0,
+				y * p->window.stride_h + r * p->window.dilation_h);
 
 			for (s = 0; s + 2 <= steps; s += 2) {
 				vmcu_dot_dense(acc, line + s * 4, &w);

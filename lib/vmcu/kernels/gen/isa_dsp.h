@@ -176,8 +176,7 @@ VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w
 }
 
 /* The last taps of a run, fewer than four or none. */
-VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left, const
-	uint8_t **w)
+VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left, const uint8_t **w)
 {
 	uint32_t word = 0;
 
@@ -206,7 +205,7 @@ VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, i
 
 /* The same for any shift, range and accumulator, and for fewer channels. */
 VMCU_INLINE void vmcu_store_dense_exact(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t **out, int32_t left)
+					const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
@@ -216,7 +215,7 @@ VMCU_INLINE void vmcu_store_dense_exact(const struct vmcu_mac_params *p, const i
 
 /* Requantises in float and stores up to four channels. */
 VMCU_INLINE void vmcu_store_dense_float(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t **out, int32_t left)
+					const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
@@ -257,7 +256,7 @@ VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
  * padding.
  */
 VMCU_INLINE void vmcu_gather_2(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-	int32_t pixel, int32_t channel, int32_t lane)
+			       int32_t pixel, int32_t channel, int32_t lane)
 {
 	vmcu_gather(t, 2, in, row, pixel, channel, lane);
 	vmcu_tile_done();
@@ -279,7 +278,7 @@ VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 
 /* Requantises in fixed point and stores two channels of two pixels. */
 VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t **out,
-	int32_t pitch)
+				    int32_t pitch)
 {
 	int32_t m0, c0, m1, c1, s0, s1;
 	int8_t *o = *out;
@@ -296,7 +295,7 @@ VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_
 
 /* The same for any shift, range and accumulator, and for a last channel alone (two pixels). */
 VMCU_INLINE void vmcu_store_exact_2(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
@@ -306,7 +305,7 @@ VMCU_INLINE void vmcu_store_exact_2(const struct vmcu_mac_params *p, const int32
 
 /* Requantises in float and stores up to two channels of two pixels. */
 VMCU_INLINE void vmcu_store_float_2(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
@@ -325,7 +324,7 @@ VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
  * padding.
  */
 VMCU_INLINE void vmcu_gather_1(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-	int32_t pixel, int32_t channel, int32_t lane)
+			       int32_t pixel, int32_t channel, int32_t lane)
 {
 	vmcu_gather(t, 1, in, row, pixel, channel, lane);
 	vmcu_tile_done();
@@ -359,7 +358,7 @@ VMCU_INLINE void vmcu_dot_1(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 
 /* Requantises in fixed point and stores two channels of one pixel. */
 VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_t **out,
-	int32_t pitch)
+				    int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
 	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
@@ -374,7 +373,7 @@ VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_
 
 /* The same for any shift, range and accumulator, and for a last channel alone (one pixel). */
 VMCU_INLINE void vmcu_store_exact_1(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 
@@ -384,7 +383,7 @@ VMCU_INLINE void vmcu_store_exact_1(const struct vmcu_mac_params *p, const int32
 
 /* Requantises in float and stores up to two channels of one pixel. */
 VMCU_INLINE void vmcu_store_float_1(const struct vmcu_mac_params *p, const int32_t *acc,
-	const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 

@@ -16,6 +16,8 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int8_t *in0 = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
@@ -24,9 +26,9 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 	int32_t x, i, s;
 
 	for (x = 0; x + 2 <= out_w; x += 2) {
-		vmcu_widen_2(tile, in0 + x * in0_c, in0_c);
+		vmcu_widen_2(tile, in0 + (x * sign + turn * (out_w - 2)) * in0_c, in0_c);
 		w = p->stream;
-		o = out + x * out_c;
+		o = out + (x * sign + turn * (out_w - 2)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
 			for (i = vmcu_segment_fast(counts); i > 0; i--) {
@@ -55,9 +57,9 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 		} while (vmcu_segment_more(counts));
 	}
 	for (; x < out_w; x++) {
-		vmcu_widen_1(tile, in0 + x * in0_c, in0_c);
+		vmcu_widen_1(tile, in0 + (x * sign + turn * (out_w - 1)) * in0_c, in0_c);
 		w = p->stream;
-		o = out + x * out_c;
+		o = out + (x * sign + turn * (out_w - 1)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
 			for (i = vmcu_segment_fast(counts); i > 0; i--) {
@@ -97,6 +99,8 @@ void vmcu_pointwise_float(const struct vmcu_call *call)
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int8_t *in0 = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
@@ -104,9 +108,9 @@ void vmcu_pointwise_float(const struct vmcu_call *call)
 	int32_t x, n, s;
 
 	for (x = 0; x + 2 <= out_w; x += 2) {
-		vmcu_widen_2(tile, in0 + x * in0_c, in0_c);
+		vmcu_widen_2(tile, in0 + (x * sign + turn * (out_w - 2)) * in0_c, in0_c);
 		w = p->stream;
-		o = out + x * out_c;
+		o = out + (x * sign + turn * (out_w - 2)) * out_c;
 		for (n = 0; n + 2 <= out_c + 1; n += 2) {
 			int32_t acc[4];
 
@@ -120,9 +124,9 @@ void vmcu_pointwise_float(const struct vmcu_call *call)
 		}
 	}
 	for (; x < out_w; x++) {
-		vmcu_widen_1(tile, in0 + x * in0_c, in0_c);
+		vmcu_widen_1(tile, in0 + (x * sign + turn * (out_w - 1)) * in0_c, in0_c);
 		w = p->stream;
-		o = out + x * out_c;
+		o = out + (x * sign + turn * (out_w - 1)) * out_c;
 		for (n = 0; n + 2 <= out_c + 1; n += 2) {
 			int32_t acc[2];
 

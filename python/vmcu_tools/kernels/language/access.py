@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .expr import Expr, Int, Name, affine, evaluate, substitute
-from .ir import ZERO, Do, Loop, Program, Ram, Segments, Stmt, Tiles
+from .ir import ZERO, Do, Loop, Program, Ram, Segments, Stmt, Strips, Tiles
+from .passes import rename
 
 Shape = tuple[int, int, int]
 
@@ -88,6 +89,14 @@ def _loops(
                 turns = left // width
                 loops.append((var.text, start, width, turns, body))
                 start, left = start + turns * width, left - turns * width
+            return loops
+        case Strips(var, span, extent, width, body):
+            stop, step = evaluate(extent, names), evaluate(width, names)
+            full, left = divmod(stop, step)
+            loops = [(var.text, 0, step, full, rename(body, {span.text: step}))]
+            if left:
+                last = rename(body, {span.text: left})
+                loops.append((var.text, full * step, step, 1, last))
             return loops
     return []
 
@@ -251,7 +260,7 @@ def touches(body: tuple[Stmt, ...]) -> bool:
         match stmt:
             case Do(_, operands) if any(isinstance(o, Ram) for o in operands):
                 return True
-            case Loop() if touches(stmt.body):
+            case Loop() | Strips() if touches(stmt.body):
                 return True
             case Segments() if touches(stmt.exact):
                 return True

@@ -14,6 +14,7 @@ from .ir import (
     Let,
     Line,
     Loop,
+    Mark,
     Operand,
     Point,
     Program,
@@ -24,7 +25,9 @@ from .ir import (
     Segments,
     Stmt,
     Stream,
+    Strips,
     Tile,
+    map_bodies,
 )
 
 HEADER = """\
@@ -77,12 +80,13 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return [f"{tab}int32_t {name}[{count}];"]
         case Line(name, tensor, row):
             text = f"const int8_t *{name} = vmcu_input_row(call, {tensor}, {c_text(row)});"
-            room = WIDTH - 8 * len(tab)
-            return [tab + line for line in textwrap.wrap(text, room, subsequent_indent="\t")]
+            return wrap(text, tab, 8)
         case Point(name, ram):
             return [f"{tab}{name} = {argument(ram)};"]
-        case Rewind(Stream(name)):
-            return [f"{tab}{name} = p->stream;"]
+        case Rewind(Stream(name), to_mark):
+            return [f"{tab}{name} = {'mark' if to_mark else 'p->stream'};"]
+        case Mark(Stream(name)):
+            return [f"{tab}mark = {name};"]
         case Rewind(Tile()):
             return [f"{tab}t = tile;"]
         case Loop(once=True) if counts_only(stmt):
@@ -93,6 +97,8 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]
         case Segments():
             return segments(stmt, indent)
+        case Strips():
+            return strips(stmt, indent)
     raise TypeError(stmt)
 
 
@@ -108,9 +114,23 @@ def block(body: tuple[Stmt, ...], indent: int) -> list[str]:
 
 def call(instruction: Instruction, operands: tuple[Operand, ...], tab: str) -> list[str]:
     text = f"{instruction.symbol}({', '.join(argument(o) for o in operands)});"
-    hang = "\t" * ((len(instruction.symbol) + 1) // 8) + " " * ((len(instruction.symbol) + 1) % 8)
-    lines = textwrap.wrap(text, WIDTH - 8 * len(tab), subsequent_indent=hang)
-    return [tab + line for line in lines]
+    return wrap(text, tab, len(instruction.symbol) + 1)
+
+
+def wrap(text: str, tab: str, hang: int) -> list[str]:
+    """The lines of a statement, those after the first `hang` columns further in. They end behind
+    commas if that is enough."""
+    room = WIDTH - 8 * len(tab)
+    whole = ", ".join(part.replace(" ", "\0") for part in text.split(", "))
+    for candidate in (whole, text):
+        lines = textwrap.wrap(
+            candidate, room, subsequent_indent=" " * hang, break_long_words=False
+        )
+        if all(len(line) <= room for line in lines):
+            break
+    indent = "\t" * (hang // 8) + " " * (hang % 8)
+    lines = [lines[0], *(indent + line[hang:] for line in lines[1:])]
+    return [tab + line.replace("\0", " ") for line in lines]
 
 
 def counts_only(loop: Loop) -> bool:
@@ -144,6 +164,14 @@ def segments(stmt: Segments, indent: int) -> list[str]:
     return [*lines, f"{tab}}} while (vmcu_segment_more(counts));"]
 
 
+def strips(stmt: Strips, indent: int) -> list[str]:
+    tab, var = "\t" * indent, stmt.var.text
+    extent, width = c_text(stmt.extent, 1), c_text(stmt.width, 1)
+    head = f"{tab}for ({var} = 0; {var} < {extent}; {var} += {width}) {{"
+    span = f"{tab}\t{stmt.span.text} = vmcu_min({width}, {extent} - {var});"
+    return [head, span, *block(stmt.body, indent + 1), f"{tab}}}"]
+
+
 def variables(body: tuple[Stmt, ...]) -> list[str]:
     """Loop variables, in the order of their first use."""
     found: list[str] = []
@@ -152,6 +180,9 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
         match stmt:
             case Loop():
                 found.append(stmt.var.text)
+                inner = (stmt.body,)
+            case Strips():
+                found += [stmt.var.text, stmt.span.text]
                 inner = (stmt.body,)
             case Segments():
                 found.append("i")
@@ -168,7 +199,7 @@ def points(body: tuple[Stmt, ...]) -> list[str]:
         match stmt:
             case Point(name, _):
                 found.append(name)
-            case Loop():
+            case Loop() | Strips():
                 found += points(stmt.body)
             case Segments():
                 found += points(stmt.fast + stmt.exact)
@@ -182,11 +213,28 @@ def uses(body: tuple[Stmt, ...], kind: type) -> bool:
                 return True
             case Segments() if kind is Segments:
                 return True
-            case Loop() if uses(stmt.body, kind):
+            case Loop() | Strips() if uses(stmt.body, kind):
+                return True
+            case Mark() if kind is Mark:
                 return True
             case Segments() if kind is Stream or uses(stmt.fast + stmt.exact, kind):
                 return True
     return False
+
+
+def uses_cursor(body: tuple[Stmt, ...]) -> bool:
+    """True if an instruction moves along the tile."""
+    found = False
+
+    def look(inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        nonlocal found
+        for stmt in inner:
+            found = found or (isinstance(stmt, Do) and Tile(moving=True) in stmt.operands)
+            map_bodies(stmt, look)
+        return inner
+
+    look(body)
+    return found
 
 
 def function(program: Program) -> str:
@@ -197,13 +245,15 @@ def function(program: Program) -> str:
     for let in used_lets(program.lets, body):
         gap = "" if let.ctype.endswith("*") else " "
         declaration = f"{let.ctype}{gap}{let.name} = {let.text};"
-        wrapped = textwrap.wrap(declaration, WIDTH - 8, subsequent_indent="\t")
-        lines += [f"\t{line}" for line in wrapped]
+        lines += wrap(declaration, "\t", 8)
     if uses(program.body, Tile):
         lines += ["\tvmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;"]
+    if uses_cursor(program.body):
         lines += ["\tconst vmcu_lane_t *t = tile;"]
     if uses(program.body, Stream):
         lines.append("\tconst uint8_t *w = p->stream;")
+    if uses(program.body, Mark):
+        lines.append("\tconst uint8_t *mark;")
     for name in points(program.body):
         lines.append(f"\tint8_t *{name};")
     if uses(program.body, Segments):
@@ -238,5 +288,5 @@ def instruction_function(made: Instruction, target: Target) -> str:
     # Blank and preprocessor lines stay at the margin.
     body = "\n".join("" if not line.strip() else line for line in body.split("\n"))
     head = f"VMCU_INLINE void {made.symbol}({made.parameters})"
-    head = "\n\t".join(textwrap.wrap(head, WIDTH - 8))
+    head = "\n".join(wrap(head, "", head.index("(") + 1))
     return f"{comment(made.summary)}\n{head}\n{{\n{body}\n}}\n"

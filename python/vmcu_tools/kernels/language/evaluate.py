@@ -18,6 +18,7 @@ from .ir import (
     Do,
     Line,
     Loop,
+    Mark,
     Operand,
     Point,
     Program,
@@ -29,6 +30,7 @@ from .ir import (
     Segments,
     Stmt,
     Stream,
+    Strips,
     Tile,
     Tiles,
 )
@@ -82,6 +84,7 @@ class Machine:
     stream: bytes = b""
     tile: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     cursor: int = 0
+    mark: int = 0
     tile_cursor: int = 0
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     log: list[tuple[str, int | str, np.ndarray]] = field(default_factory=list)
@@ -162,8 +165,10 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             machine.registers[name] = np.zeros(count, np.int64)
         case Rewind(Tile()):
             machine.tile_cursor = 0
-        case Rewind(Stream()):
-            machine.cursor = 0
+        case Rewind(Stream(), to_mark):
+            machine.cursor = machine.mark if to_mark else 0
+        case Mark():
+            machine.mark = machine.cursor
         case Loop():
             _loop(stmt, machine)
         case Tiles(var, extent, choices):
@@ -175,6 +180,12 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
                     at += width
         case Segments():
             _segments(stmt, machine)
+        case Strips(var, span, extent, width, body):
+            stop, step = evaluate(extent, machine.names), evaluate(width, machine.names)
+            for at in range(0, stop, step):
+                machine.names[var.text] = at
+                machine.names[span.text] = min(step, stop - at)
+                _body(body, machine)
         case RamFree() | Line() | Point():
             pass
 

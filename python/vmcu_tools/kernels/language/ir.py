@@ -126,10 +126,18 @@ class RamFree:
 
 
 @dataclass(frozen=True)
-class Rewind:
-    """The flash stream starts over."""
+class Mark:
+    """Remembers where the flash stream stands; there is one such place at a time."""
 
     stream: Stream
+
+
+@dataclass(frozen=True)
+class Rewind:
+    """The flash stream starts over, or goes on where it was marked."""
+
+    stream: Stream
+    to_mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,8 +183,20 @@ class Segments:
     exact: tuple[Stmt, ...]
 
 
+@dataclass(frozen=True)
+class Strips:
+    """var over 0 .. extent in steps of `width`, which is known at run time; `span` is how much
+    of the extent the strip covers: the last one may be narrower."""
+
+    var: Name
+    span: Name
+    extent: Expr
+    width: Expr
+    body: tuple[Stmt, ...]
+
+
 LEFT = Name("left")
-Stmt = Do | RegAlloc | Line | Point | RamFree | Rewind | Loop | Tiles | Segments
+Stmt = Do | RegAlloc | Line | Point | RamFree | Mark | Rewind | Loop | Tiles | Segments | Strips
 
 
 @dataclass(frozen=True)
@@ -224,6 +244,16 @@ class Builder:
         self._lets.append(Let("const int32_t", name, c_text(value), value))
         return Name(name)
 
+    def along(self, var: Expr, width: int, extent: Expr) -> Expr:
+        """Where the tile at `var` is in the layer's direction: descending, the first is the last.
+
+        `descending` is a field of every layer, so that a plan may run it either way.
+        """
+        if not any(let.name == "turn" for let in self._lets):
+            self.let("const int32_t", "turn", "call->layer->descending")
+            self.define("sign", Int(1) - Name("turn") * 2)
+        return var * Name("sign") + Name("turn") * (extent - width)
+
     def do(self, instruction: Instruction, *operands: Operand | int) -> None:
         plain = tuple(as_expr(o) if isinstance(o, int) else o for o in operands)
         self._stack[-1].append(Do(instruction, plain))
@@ -246,8 +276,11 @@ class Builder:
     def ram_free(self, ram: Ram) -> None:
         self._stack[-1].append(RamFree(ram))
 
-    def rewind(self, stream: Stream) -> None:
-        self._stack[-1].append(Rewind(stream))
+    def mark(self, stream: Stream) -> None:
+        self._stack[-1].append(Mark(stream))
+
+    def rewind(self, stream: Stream, to_mark: bool = False) -> None:
+        self._stack[-1].append(Rewind(stream, to_mark))
 
     @contextmanager
     def loop(
@@ -265,6 +298,17 @@ class Builder:
 
     def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1, once: bool = False):
         return self.loop(LoopKind.REDUCE, name, stop, step, unroll, once)
+
+    @contextmanager
+    def strips(
+        self, name: str, span: str, extent: Term, width: Term
+    ) -> Iterator[tuple[Name, Name]]:
+        """Yields the start of a strip and its width."""
+        self._stack.append([])
+        var, wide = Name(name), Name(span)
+        yield var, wide
+        body = tuple(self._stack.pop())
+        self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body))
 
     def _body(self, function: Callable[..., None], *arguments) -> tuple[Stmt, ...]:
         self._stack.append([])
@@ -305,7 +349,7 @@ class Builder:
 def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
     """The statement with its bodies changed; leaves stay as they are."""
     match stmt:
-        case Loop():
+        case Loop() | Strips():
             return replace(stmt, body=change(stmt.body))
         case Tiles():
             return replace(stmt, choices=tuple((w, change(body)) for w, body in stmt.choices))

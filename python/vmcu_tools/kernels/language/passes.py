@@ -25,6 +25,7 @@ from .ir import (
     Segments,
     Stmt,
     Stream,
+    Strips,
     Tiles,
     map_bodies,
 )
@@ -102,6 +103,9 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
                 stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
             case Segments() | Tiles():
                 stmt = replace(stmt, extent=substitute(stmt.extent, values))
+            case Strips():
+                extent, width = (substitute(e, values) for e in (stmt.extent, stmt.width))
+                stmt = replace(stmt, extent=extent, width=width)
         return map_bodies(stmt, lambda inner: rename(inner, values))
 
     return tuple(statement(stmt) for stmt in body)
@@ -109,11 +113,11 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
 
 def hoist(body: Body) -> Body:
     """Rewinds that open a loop's body although nothing in it moves their cursor go in front of
-    the loop."""
+    the loop, if it is sure to run."""
     result: list[Stmt] = []
     for stmt in body:
         stmt = map_bodies(stmt, hoist)
-        if isinstance(stmt, Loop):
+        if isinstance(stmt, Loop) and (stmt.once or constant_turns(stmt)):
             head, rest = [], list(stmt.body)
             while rest and isinstance(rest[0], Rewind) and not moves(tuple(rest[1:]), rest[0]):
                 head.append(rest.pop(0))

@@ -69,7 +69,8 @@ def pointwise(requant: str) -> Program:
     depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
 
     @k.tiles("x", width, (2, 1))
-    def tile(x: Expr, pixels: int) -> None:
+    def tile(turn: Expr, pixels: int) -> None:
+        x = k.along(turn, pixels, width)
         axes = (Axis(1, Int(pixels), Int(1)), Axis(2, depth, Int(1)))
         source = Ram(0, Name("y"), x, Int(0), axes)
         k.do(WIDEN[pixels], TILE, source, depth)
@@ -108,7 +109,8 @@ def conv(requant: str) -> Program:
         )
 
     @k.tiles("x", width, (2, 1))
-    def tile(x: Expr, pixels: int) -> None:
+    def tile(turn: Expr, pixels: int) -> None:
+        x = k.along(turn, pixels, width)
         k.rewind(STREAM)
         with k.spatial("g", groups) as g:
             for lane in range(pixels):
