@@ -14,10 +14,10 @@ from .walk import Search, plan_of, sizes_from, tasks_of
 
 def plan(graph: Graph) -> Plan:
     """The smallest pool found, in the file's order of nodes."""
-    tasks = tasks_of(graph, both_ways=True)
-    bound = max(task.bound() for task in tasks)
+    free, ascending = tasks_of(graph, both_ways=True), tasks_of(graph, both_ways=False)
+    bound = max(task.bound() for task in free)
     for size in sizes_from(bound):
-        for wraps in (False, True):
+        for tasks, wraps in ((free, False), (free, True), (ascending, True)):
             search = Search(tasks, size, wraps)
             if search.run():
                 return plan_of("vmcu", graph, search, bound)

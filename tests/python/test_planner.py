@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distances, plans and their proof, against brute force."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_graphs import LAYERS, random_layers
+from vmcu_tools.errors import PlanError
+from vmcu_tools.graph import Add, Conv2D, DepthwiseConv2D, Graph, Node, Port, Tensor, Window
+from vmcu_tools.kernels import NEVER, Layer, bind
+from vmcu_tools.machine import reference
+from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.plan import Plan
+from vmcu_tools.planner import PLANNERS, make_plan
+from vmcu_tools.planner.overlap import Clearance, clearance
+from vmcu_tools.quant import FixedPoint
+
+TICKS = 1 << 40
+
+
+def brute_clearance(layer: Layer, index: int) -> Clearance:
+    """All unsafe distances, pair by pair."""
+    reads = layer.last_reads(index).ravel()
+    writes = layer.writes().ravel()
+    unsafe = [
+        k - j for j, read in enumerate(reads) for k, write in enumerate(writes) if write < read
+    ]
+    if not unsafe:
+        return Clearance(-len(reads), len(writes))
+    return Clearance(max(unsafe) + 1, min(unsafe) - 1)
+
+
+def directions(layer: Layer) -> list[bool]:
+    return [False, True] if layer.can_descend else [False]
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_clearance_is_that_of_brute_force(kind: str) -> None:
+    compared = 0
+    for seed in range(60):
+        graph = random_layers(kind, 1, seed=1000 + seed)
+        node = graph.nodes[0]
+        if bind(graph, node).out.bytes * graph.tensors[node.inputs[0]].bytes > 200_000:
+            continue
+        for descending in directions(bind(graph, node)):
+            layer = bind(graph, node, descending)
+            for index in range(len(layer.ins)):
+                assert clearance(layer, index) == brute_clearance(layer, index), (seed, descending)
+                compared += 1
+    assert compared >= 30
+
+
+class Network:
+    """A random network of convolutions and additions with branches."""
+
+    def __init__(self, seed: int, nodes: int = 9):
+        self.rng = np.random.default_rng(seed)
+        self.tensors: dict[str, Tensor] = {}
+        self.nodes: list[Node] = []
+        shape = (int(self.rng.integers(3, 8)), int(self.rng.integers(3, 8)), 4)
+        first = self.tensor(shape)
+        for _ in range(nodes):
+            self.grow()
+        used = {name for node in self.nodes for name in node.inputs}
+        self.outputs = [name for name in self.tensors if name not in used]
+        self.input = first.name
+
+    def tensor(self, shape: tuple[int, int, int]) -> Tensor:
+        tensor = Tensor(f"t{len(self.tensors)}", shape, 0.1, int(self.rng.integers(-9, 9)))
+        self.tensors[tensor.name] = tensor
+        return tensor
+
+    def grow(self) -> None:
+        recent = list(self.tensors.values())[-4:]
+        source = recent[self.rng.integers(len(recent))]
+        twins = [t for t in recent if t.shape == source.shape and t is not source]
+        kind = self.rng.integers(4)
+        if kind == 0 and twins:
+            twin = twins[self.rng.integers(len(twins))]
+            half = FixedPoint.of(np.array([0.5]))
+            out = FixedPoint.of(np.array([2.0**-19]))
+            self.node(Add(half, half, out), source.shape, source, twin)
+        elif kind == 1:
+            window = Window((3, 3), pad=(1, 1, 1, 1))
+            weights = self.weights(3, 3, source.shape[2])
+            scale, bias = self.scales(source.shape[2])
+            self.node(DepthwiseConv2D(weights, bias, window, scale), source.shape, source)
+        else:
+            count = int(self.rng.integers(1, 10))
+            k = int(self.rng.choice([1, 3]))
+            window = Window((k, k), pad=(k // 2,) * 4)
+            weights = self.weights(count, k, k, source.shape[2])
+            scale, bias = self.scales(count)
+            self.node(Conv2D(weights, bias, window, scale), (*source.shape[:2], count), source)
+
+    def weights(self, *shape: int) -> np.ndarray:
+        return self.rng.integers(-128, 128, shape).astype(np.int8)
+
+    def scales(self, count: int) -> tuple[FixedPoint, np.ndarray]:
+        return FixedPoint.of(2.0 ** self.rng.uniform(-12, -8, count)), np.zeros(count, np.int32)
+
+    def node(self, op, shape: tuple[int, int, int], *inputs: Tensor) -> None:
+        out = self.tensor(shape)
+        names = tuple(tensor.name for tensor in inputs)
+        self.nodes.append(Node(f"n{len(self.nodes)}", op, names, (out.name,)))
+
+    def graph(self) -> Graph:
+        def port(name: str) -> Port:
+            return Port(name, name, (1, *self.tensors[name].shape), "int8")
+
+        outputs = tuple(port(name) for name in self.outputs)
+        nodes = tuple(self.nodes)
+        return Graph("random", "", self.tensors, nodes, (port(self.input),), outputs)
+
+    def sample(self) -> list[np.ndarray]:
+        return [self.rng.integers(-128, 128, self.tensors[self.input].shape).astype(np.int8)]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("seed", range(12))
+def test_plans_of_branching_networks_hold(planner: str, seed: int) -> None:
+    network = Network(seed)
+    plan = make_plan(planner, network.graph())
+    sample = network.sample()
+    meaning = reference.run(plan.graph, sample)
+    for name, values in VirtualMcu(plan).run(sample).items():
+        np.testing.assert_array_equal(values, meaning[name])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_directions_never_cost_memory(seed: int) -> None:
+    graph = Network(seed).graph()
+    assert make_plan("vmcu", graph).pool_bytes <= make_plan("single", graph).pool_bytes
+    assert make_plan("single", graph).pool_bytes <= make_plan("tflm", graph).pool_bytes
+
+
+def is_corrupt(plan: Plan) -> bool:
+    """True if some write destroys a byte that is still to be read, tensor by tensor."""
+    graph = plan.graph
+    reads = {name: np.full(t.bytes, NEVER, np.int64) for name, t in graph.tensors.items()}
+    writes = {port.tensor: np.full(graph.tensors[port.tensor].bytes, -1) for port in graph.inputs}
+    for number, step in enumerate(plan.steps):
+        layer = bind(graph, step.node, step.descending)
+        start = (number + 1) * TICKS
+        writes[layer.out.name] = layer.writes().ravel() + start
+        for index, tensor in enumerate(layer.ins):
+            if tensor.name not in writes:
+                return True
+            ticks = layer.last_reads(index).ravel()
+            times = np.where(ticks == NEVER, NEVER, ticks + start)
+            reads[tensor.name] = np.maximum(reads[tensor.name], times)
+    for port in graph.outputs:
+        reads[port.tensor][:] = np.iinfo(np.int64).max
+    splits = any(
+        (p.base + y * p.stride) % plan.pool_bytes + p.stride > plan.pool_bytes
+        for p in plan.placements.values()
+        for y in range(p.capacity)
+    )
+    if splits or any(not 0 <= p.base < plan.pool_bytes for p in plan.placements.values()):
+        return True
+
+    bases = {name: placement.base for name, placement in plan.placements.items()}
+    for number, step in enumerate(plan.steps):
+        if step.scratch_bytes:
+            name, start = f"scratch of {number}", (number + 1) * TICKS
+            bases[name] = step.scratch
+            writes[name] = np.full(step.scratch_bytes, start)
+            reads[name] = np.full(step.scratch_bytes, start + TICKS - 1)
+
+    def spread(name: str, times: np.ndarray, missing: int) -> np.ndarray:
+        """Times of a tensor's bytes by their address in the pool."""
+        spread = np.full(plan.pool_bytes, missing, np.int64)
+        spread[(bases[name] + np.arange(len(times))) % plan.pool_bytes] = times
+        return spread
+
+    for old in bases:
+        stored = spread(old, writes[old], np.iinfo(np.int64).max)
+        needed = spread(old, reads[old], -1)
+        for new in bases:
+            written = spread(new, writes[new], -2)
+            if old != new and ((written >= stored) & (written < needed)).any():
+                return True
+    return False
+
+
+def mutants(plan: Plan, rng: np.random.Generator) -> list[Plan]:
+    """The plan with one thing changed."""
+    names = list(plan.placements)
+    found = []
+    for name in names:
+        placement = plan.placements[name]
+        for shift in rng.integers(-60, 61, 4):
+            moved = replace(placement, base=placement.base + int(shift))
+            found.append(replace(plan, placements={**plan.placements, name: moved}))
+    for number, stage in enumerate(plan.stages):
+        if bind(plan.graph, stage[0].node).can_descend:
+            turned = (replace(stage[0], descending=not stage[0].descending),)
+            stages = (*plan.stages[:number], turned, *plan.stages[number + 1 :])
+            found.append(replace(plan, stages=stages))
+        if number:
+            before, after = plan.stages[number - 1 : number + 1]
+            swapped = (*plan.stages[: number - 1], after, before, *plan.stages[number + 1 :])
+            found.append(replace(plan, stages=swapped))
+    return found
+
+
+def test_the_proof_rejects_exactly_the_corrupt() -> None:
+    rng = np.random.default_rng(0)
+    corrupt = sound = 0
+    for seed in range(8):
+        plan = make_plan("vmcu", Network(seed).graph())
+        assert not is_corrupt(plan)
+        for mutant in mutants(plan, rng):
+            try:
+                VirtualMcu(mutant).prove()
+                proven = True
+            except PlanError:
+                proven = False
+            assert proven != is_corrupt(mutant)
+            corrupt += not proven
+            sound += proven
+    assert corrupt >= 200 and sound >= 10
+
+
+def test_the_proof_rejects_lost_rows() -> None:
+    """A ring with a row too few for its consumer's window."""
+    rejected = 0
+    for seed in range(8):
+        plan = make_plan("tflm", Network(seed).graph())
+        for name, placement in plan.placements.items():
+            if placement.capacity < 2 or name in {p.tensor for p in plan.graph.inputs}:
+                continue
+            ring = replace(placement, capacity=placement.capacity - 1)
+            with pytest.raises(PlanError):
+                VirtualMcu(replace(plan, placements={**plan.placements, name: ring})).prove()
+            rejected += 1
+    assert rejected >= 30
