@@ -128,8 +128,10 @@ def relation(
     names: Mapping[str, int],
     shapes: Mapping[int | str, Shape],
     rows: int,
+    descending: bool = False,
 ) -> list[Access]:
-    """All accesses of a whole layer of `rows` output rows: the row y is counter 0.
+    """All accesses of a whole layer of `rows` output rows: counter 0 counts the rows in the order
+    in which they are computed.
 
     shapes: (H, W, C) of every input, by index, and of "output".
     """
@@ -137,18 +139,25 @@ def relation(
     for site in sites(program, names):
         height, width, channels = shapes[site.ram.tensor]
         mapping = np.array([width * channels, channels, 1])
-        found.append(_access(site, names, (height, width, channels), mapping, rows))
+        row = Int(rows - 1) - Name("y") if descending else Name("y")
+        found.append(_access(site, names, (height, width, channels), mapping, rows, row))
     return found
 
 
 def _access(
-    site: Site, names: Mapping[str, int], shape: Shape, mapping: np.ndarray, rows: int
+    site: Site,
+    names: Mapping[str, int],
+    shape: Shape,
+    mapping: np.ndarray,
+    rows: int,
+    row: Expr,
 ) -> Access:
     counters = ["y", *(span.counter for span in site.spans)]
     turns = [rows, *(span.turns for span in site.spans)]
     values: dict[str, Expr] = {
         span.var: Name(span.counter) * span.step + span.start for span in site.spans
     }
+    values["y"] = row
     index = [substitute(e, values) for e in (site.ram.row, site.ram.pixel, site.ram.channel)]
     for number, axis in enumerate(site.ram.axes):
         counter = f"axis{number}"
@@ -166,10 +175,10 @@ def _access(
     if site.ram.guarded:
         domain_h += [-access_a, access_a]
         domain_b += [-access_v - 1, access_v - np.array(shape)]
-        if site.ram.limit is not None:
-            limit_a, limit_v = affine(substitute(site.ram.limit, values), tuple(counters), names)
-            domain_h.append(access_a[2:] - np.array(limit_a))
-            domain_b.append(access_v[2:] - limit_v)
+        for dimension, limit in site.ram.limits:
+            limit_a, limit_v = affine(substitute(limit, values), tuple(counters), names)
+            domain_h.append(access_a[dimension : dimension + 1] - np.array(limit_a))
+            domain_b.append(access_v[dimension : dimension + 1] - limit_v)
     schedule: list[int] = [0]
     for depth, place in enumerate(site.places):
         schedule.append(~place)
@@ -212,9 +221,11 @@ def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str,
                 count, step = evaluate(axis.count, bound), evaluate(axis.step, bound)
                 (start,) = ranges[axis.dimension]
                 ranges[axis.dimension] = list(range(start, start + count * step, step))
-        pixels = [v for v in ranges[1] if 0 <= v < limits[1]]
-        end = limits[2] if ram.limit is None else min(limits[2], evaluate(ram.limit, bound))
-        channels = [v for v in ranges[2] if 0 <= v < end]
+        ends = dict(enumerate(limits))
+        for dimension, limit in ram.limits:
+            ends[dimension] = min(ends[dimension], evaluate(limit, bound))
+        pixels = [v for v in ranges[1] if 0 <= v < ends[1]]
+        channels = [v for v in ranges[2] if 0 <= v < ends[2]]
         # An evenly spaced range as a slice: much faster than an index array.
         where = (as_slice(pixels), as_slice(channels))
         if is_read:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paper's integer program against brute force over the accesses of generated kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_graphs import LAYERS, random_layers
+from vmcu_tools.graph import Node
+from vmcu_tools.kernels import ProgramLayer, bind
+from vmcu_tools.kernels.language.access import relation
+from vmcu_tools.planner.offsets import Link, chain_distance, gemm, smallest_distance
+from vmcu_tools.planner.overlap import Clearance, clearance
+
+GENERATED = [kind for kind in LAYERS if kind in ("conv2d", "fully_connected", "depthwise", "add")]
+CASES = 170
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(2, 2, 3), (3, 5, 2), (4, 3, 3), (2, 7, 7), (5, 1, 4)])
+def test_gemm_needs_min_n_k_less_one_empty_segments(m: int, n: int, k: int) -> None:
+    distance = smallest_distance(gemm(m, n, k))
+    assert distance is not None
+    footprint = Clearance(distance, -(10**9)).footprint(m * k, m * n)
+    assert footprint == max(m * n, m * k) + min(n, k) - 1
+
+
+def layers(kind: str, seeds: range):
+    for seed in seeds:
+        graph = random_layers(kind, 1, seed=seed)
+        node: Node = graph.nodes[0]
+        layer = bind(graph, node)
+        if isinstance(layer, ProgramLayer):
+            for descending in (False, True):
+                yield bind(graph, node, descending)
+
+
+@pytest.mark.parametrize("kind", GENERATED)
+def test_program_is_brute_force(kind: str) -> None:
+    compared = 0
+    for layer in layers(kind, range(CASES // 2)):
+        binding = layer.binding
+        names = binding.names(layer.ins, layer.out, layer.descending)
+        shapes = {index: binding.view(tensor) for index, tensor in enumerate(layer.ins)}
+        shapes["output"] = layer.out.shape
+        accesses = relation(binding.program, names, shapes, layer.height, layer.descending)
+        for index in range(len(layer.ins)):
+            found = smallest_distance(accesses, index)
+            enumerated = clearance(layer, index).below
+            if found is None:
+                # Nothing is read after a write: any distance will do.
+                assert enumerated == -layer.ins[index].bytes
+            else:
+                assert found == enumerated
+            compared += 1
+    assert compared >= 100 or compared == 0
+
+
+def test_chain_is_the_sum_of_its_links() -> None:
+    rng = np.random.default_rng(0)
+    distances = rng.integers(-5, 30, 6).tolist()
+    links = [Link(f"t{n}", f"t{n + 1}", d) for n, d in enumerate(distances)]
+    assert chain_distance(links, "t0", "t6") == sum(distances)
+    # A side branch that is longer decides.
+    links += [Link("t0", "side", 100), Link("side", "t6", 100)]
+    assert chain_distance(links, "t0", "t6") == max(200, sum(distances))
