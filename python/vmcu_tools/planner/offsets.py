@@ -112,7 +112,8 @@ def gemm(m: int, n: int, k: int) -> list[Access]:
 
     def box(*turns: int) -> tuple[np.ndarray, np.ndarray]:
         eye = np.eye(len(turns), dtype=int)
-        return np.concatenate([-eye, eye]), np.concatenate([-np.ones(len(turns), int), -np.array(turns)])
+        bounds = [-np.ones(len(turns), int), -np.array(turns)]
+        return np.concatenate([-eye, eye]), np.concatenate(bounds)
 
     read_h, read_b = box(m, n, k)
     write_h, write_b = box(m, n)

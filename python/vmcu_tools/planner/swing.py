@@ -1,24 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segment overlap with a direction for each layer: the pool of the worst step, without wraps.
+"""The default planner: order, directions and overlap for the smallest pool.
 
-Of two pools the smaller wins, then the one that wraps less: a linear pool is tried first at every
-size.
+First the order whose worst step is the smallest (order.py). Then, in that order, a walk that places
+each tensor against its neighbours (walk.py) tries to fit everything into the worst step's bytes;
+for chains it does. Where branches stand in its way, the constraint solver takes over (solve.py).
+Of two pools the smaller wins, then the one that wraps less: a linear pool is tried first.
 """
 
 from __future__ import annotations
 
 from ..graph import Graph
 from ..plan import Plan
-from .walk import Search, plan_of, sizes_from, tasks_of
+from .order import reordered
+from .solve import Model, most_of
+from .walk import Search, Task, plan_of, tasks_of
+
+# Deterministic time of the solver; about as many seconds on a desktop computer.
+EFFORT = 10.0
 
 
-def plan(graph: Graph) -> Plan:
-    """The smallest pool found, in the file's order of nodes."""
+def plan(graph: Graph, effort: float = EFFORT) -> Plan:
+    """The smallest pool found. `effort` bounds the constraint solver."""
+    graph = reordered(graph)
     free, ascending = tasks_of(graph, both_ways=True), tasks_of(graph, both_ways=False)
     bound = max(task.bound() for task in free)
-    for size in sizes_from(bound):
-        for tasks, wraps in ((free, False), (free, True), (ascending, True)):
-            search = Search(tasks, size, wraps)
-            if search.run():
-                return plan_of("vmcu", graph, search, bound)
-    raise AssertionError("sizes_from() does not end")
+    for tasks, wraps in ((free, False), (free, True), (ascending, True)):
+        search = Search(tasks, bound, wraps)
+        if search.run():
+            return plan_of("vmcu", graph, search, bound)
+    return plan_of("vmcu", graph, *solved(free, bound, effort))
+
+
+def solved(tasks: list[Task], bound: int, effort: float) -> tuple[Search, int]:
+    """The solver's placement as a finished search, and the bound it proved."""
+    solution = Model(tasks, bound, most_of(tasks)).solve(effort)
+    if solution is None:
+        # Never without time for a first solution: side by side is one.
+        raise AssertionError("the solver found no placement")
+    search = Search(tasks, solution.pool, False)
+    search.bases, search.descending = solution.bases, solution.descending
+    search.scratch = solution.scratch
+    return search, max(bound, solution.bound)

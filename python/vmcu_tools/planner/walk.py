@@ -59,13 +59,11 @@ class Task:
 
     def _bound(self, way: Way) -> int:
         size = self.tensor.bytes
-        everything = sum(live.size for live in way.live)
-        overlapped = [
-            everything - live.size + live.clearance.footprint(live.size, size)
-            for live in way.live
-            if live.clearance != Clearance.apart(live.size, size)
-        ]
-        return self.scratch + (max(overlapped) if overlapped else everything + size)
+        alive = sum(live.size for live in way.live)
+        shared = sum(
+            live.size + size - live.clearance.footprint(live.size, size) for live in way.live
+        )
+        return self.scratch + max(alive, alive + size - shared)
 
 
 @dataclass
