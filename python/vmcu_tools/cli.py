@@ -82,6 +82,10 @@ def parser() -> argparse.ArgumentParser:
         "--html", type=Path, metavar="FILE", help="write the figures and a map of the pool as HTML"
     )
 
+    compare = commands.add_parser("compare", help="planners side by side")
+    compare.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")
+    compare.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+
     verify = commands.add_parser(
         "verify",
         parents=[model, target],

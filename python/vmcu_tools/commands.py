@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from . import size, targets, verify
+from . import compare, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .cli import EXIT_DONE, EXIT_PROBLEM
@@ -45,6 +45,14 @@ def build(args: argparse.Namespace) -> int:
     if args.output:
         for path in write(emitted.files, args.output):
             print(f"wrote {path}")
+    return EXIT_DONE
+
+
+def compare_planners(args: argparse.Namespace) -> int:
+    outcome = compare.compare(args.model)
+    text.print_comparison(outcome, Console())
+    if args.json:
+        args.json.write_text(json.dumps(asdict(outcome), indent=2) + "\n")
     return EXIT_DONE
 
 
@@ -153,6 +161,7 @@ def write_json(figures: object, path: Path | None) -> None:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "build": build,
+    "compare": compare_planners,
     "verify": verify_model,
     "run": run,
     "bench": bench,

@@ -61,22 +61,30 @@ def occupied(placement: Placement, row_bytes: int, pool: int) -> np.ndarray:
     return covered
 
 
-def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
-    """The figures of a plan whose tables have been emitted under `name`."""
-    graph = plan.graph
+def step_bytes(plan: Plan) -> list[int]:
+    """Bytes of the pool that hold something needed, for every step."""
     covers = {
-        tensor: occupied(placement, graph.tensors[tensor].row_bytes, plan.pool_bytes)
+        tensor: occupied(placement, plan.graph.tensors[tensor].row_bytes, plan.pool_bytes)
         for tensor, placement in plan.placements.items()
     }
-    steps = []
+    found = []
     for number, step in enumerate(plan.steps):
         live = np.zeros(plan.pool_bytes, bool)
         live[step.scratch : step.scratch + step.scratch_bytes] = True
         for tensor, placement in plan.placements.items():
             if placement.first <= number <= placement.last:
                 live |= covers[tensor]
-        layer = bind(graph, step.node)
-        steps.append(StepReport(step.node.name, step.node.kind, int(live.sum()), layer.macs))
+        found.append(int(live.sum()))
+    return found
+
+
+def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
+    """The figures of a plan whose tables have been emitted under `name`."""
+    graph = plan.graph
+    steps = [
+        StepReport(step.node.name, step.node.kind, used, bind(graph, step.node).macs)
+        for step, used in zip(plan.steps, step_bytes(plan), strict=True)
+    ]
     tensors = tuple(
         TensorReport(p.tensor, graph.tensors[p.tensor].bytes, p.base, p.capacity, p.first, p.last)
         for p in plan.placements.values()

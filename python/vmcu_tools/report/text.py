@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ..compare import Comparison
 from ..verify import Check, Verification
 from .model import ModelReport
 
@@ -39,6 +40,18 @@ def print_report(report: ModelReport, console: Console) -> None:
     )
     for note in report.notes:
         console.print(note, soft_wrap=True, highlight=False)
+
+
+def print_comparison(outcome: Comparison, console: Console) -> None:
+    """One line per planner, then what they have to say."""
+    grid = table("planner", "pool bytes", "to vmcu", "largest step", "seconds", left=1)
+    for row in outcome.planners:
+        figures = (f"{row.pool_bytes:,}", f"{row.ratio:.2f}", f"{row.largest_step:,}")
+        grid.add_row(row.planner, *figures, f"{row.solve_seconds:.2f}")
+    console.print(grid)
+    for row in outcome.planners:
+        for note in row.notes:
+            console.print(f"{row.planner}: {note}", soft_wrap=True, highlight=False)
 
 
 def print_verification(outcome: Verification, console: Console) -> None:
