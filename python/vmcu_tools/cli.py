@@ -9,7 +9,7 @@ from pathlib import Path
 
 from . import __version__
 from .errors import Problem, UserError
-from .planner import DEFAULT, PLANNERS
+from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS
 
 Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 
@@ -40,6 +40,16 @@ def count(text: str) -> int:
     return int(text)
 
 
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
+    return value
+
+
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="vmcu",
@@ -57,6 +67,13 @@ def parser() -> argparse.ArgumentParser:
         default=DEFAULT,
         help="; ".join(f"{p.name}: {p.summary}" for p in PLANNERS.values())
         + f" (default {DEFAULT})",
+    )
+    planner.add_argument(
+        "--solver-seconds",
+        type=seconds,
+        default=SOLVER_SECONDS,
+        metavar="S",
+        help=f"what solvers may take where branches need one (default {SOLVER_SECONDS:g})",
     )
     model = argparse.ArgumentParser(add_help=False, parents=[planner])
     model.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")

@@ -34,7 +34,7 @@ def name_of(path: Path) -> str:
 
 def build(args: argparse.Namespace) -> int:
     name = args.name or name_of(args.model)
-    plan = compile_model(args.model, args.planner, args.ram)
+    plan = compile_model(args.model, args.planner, args.ram, args.solver_seconds)
     emitted = emit(plan, name)
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
     text.print_report(report, Console())
@@ -57,14 +57,14 @@ def compare_planners(args: argparse.Namespace) -> int:
 
 
 def verify_model(args: argparse.Namespace) -> int:
-    plan = compile_model(args.model, args.planner)
+    plan = compile_model(args.model, args.planner, seconds=args.solver_seconds)
     outcome = verify.verify(plan, args.on, args.samples, args.structured, args.seed)
     text.print_verification(outcome, Console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 
 
 def run(args: argparse.Namespace) -> int:
-    plan = compile_model(args.model, args.planner)
+    plan = compile_model(args.model, args.planner, seconds=args.solver_seconds)
     graph = plan.graph
     if len(args.input) != len(graph.inputs):
         raise UserError(
@@ -133,7 +133,7 @@ def bench(args: argparse.Namespace) -> int:
         figures: object = {"kernels": [asdict(result) for result in results]}
     else:
         model_bench.board(args.on)
-        plan = compile_model(args.model, args.planner)
+        plan = compile_model(args.model, args.planner, seconds=args.solver_seconds)
         report = model_bench.bench(plan, name_of(args.model), args.on)
         costs.print_bench(report, console())
         figures = asdict(report)

@@ -9,13 +9,18 @@ from .errors import Problem, UserError
 from .frontends import load
 from .passes import optimize
 from .plan import Plan
-from .planner import DEFAULT, PLANNERS, make_plan
+from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, make_plan
 
 
-def compile_model(path: Path, planner: str = DEFAULT, ram: int | None = None) -> Plan:
+def compile_model(
+    path: Path,
+    planner: str = DEFAULT,
+    ram: int | None = None,
+    seconds: float = SOLVER_SECONDS,
+) -> Plan:
     """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
 
-    ram: bytes the pool may have, None for no limit. Raises UserError for anything the user has
+    ram: bytes the pool may have, None for no limit. seconds: for solvers, if one is needed. Raises UserError for anything the user has
     to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -24,4 +29,4 @@ def compile_model(path: Path, planner: str = DEFAULT, ram: int | None = None) ->
     graph = load(path)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph)
-    return make_plan(planner, graph, ram)
+    return make_plan(planner, graph, ram, seconds)

@@ -14,7 +14,7 @@ from vmcu_tools.kernels import NEVER, Layer, bind
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan import Plan
-from vmcu_tools.planner import PLANNERS, make_plan
+from vmcu_tools.planner import PLANNERS, SOLVER_SECONDS, joint, make_plan, swing
 from vmcu_tools.planner.overlap import Clearance, clearance
 from vmcu_tools.quant import FixedPoint
 
@@ -128,6 +128,16 @@ def test_plans_of_branching_networks_hold(planner: str, seed: int) -> None:
     meaning = reference.run(plan.graph, sample)
     for name, values in VirtualMcu(plan).run(sample).items():
         np.testing.assert_array_equal(values, meaning[name])
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 6])
+def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
+    """Order search and constraint model, one after the other, against MODeL's one program."""
+    graph = Network(seed, 6).graph()
+    known = swing.plan(graph, SOLVER_SECONDS)
+    program = joint.Program(joint.problem_of(graph), 0, known.pool_bytes + 50)
+    assert program.solve(60)
+    assert round(program.pool.value()) == known.pool_bytes == swing.least(known)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -11,15 +11,16 @@ from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan import Plan
-from . import single, swing, tflm
+from . import joint, single, swing, tflm
 
 
 @dataclass(frozen=True)
 class Planner:
-    """`as_written`: plans the graph as the file has it, Pad and Reshape nodes included."""
+    """`plan`: from a graph and the seconds that a solver may take. `as_written`: plans the graph
+    as the file has it, Pad and Reshape nodes included."""
 
     name: str
-    plan: Callable[[Graph], Plan]
+    plan: Callable[[Graph, float], Plan]
     as_written: bool
     summary: str
 
@@ -27,21 +28,26 @@ class Planner:
 PLANNERS = {
     planner.name: planner
     for planner in (
-        Planner("vmcu", swing.plan, False, "overlap with a direction for each layer"),
-        Planner("single", single.plan, False, "each layer's output overlaps its input"),
-        Planner("tflm", tflm.plan, True, "TensorFlow Lite Micro's greedy arena"),
+        Planner("vmcu", swing.plan, False, "order, directions and overlap for the smallest pool"),
+        Planner("model", joint.plan, False, "the same as one integer program, after MODeL"),
+        Planner("single", lambda g, _: single.plan(g), False, "overlap in the file's order"),
+        Planner("tflm", lambda g, _: tflm.plan(g), True, "TensorFlow Lite Micro's greedy arena"),
     )
 }
 DEFAULT = "vmcu"
+# What solvers may take, in seconds on a desktop computer.
+SOLVER_SECONDS = 10.0
 
 
-def make_plan(planner: str, graph: Graph, ram: int | None = None) -> Plan:
+def make_plan(
+    planner: str, graph: Graph, ram: int | None = None, seconds: float = SOLVER_SECONDS
+) -> Plan:
     """A proven plan.
 
     Raises UserError if it needs more than `ram` bytes, PlanError if the planner is wrong.
     """
     start = time.perf_counter()
-    plan = PLANNERS[planner].plan(graph)
+    plan = PLANNERS[planner].plan(graph, seconds)
     plan = replace(plan, solve_seconds=time.perf_counter() - start)
     VirtualMcu(plan).prove()
     if ram is not None and plan.pool_bytes > ram:

@@ -18,6 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+# OR-tools and highspy, which pulp loads where it is installed, both bring HiGHS along: only in this
+# order do their libraries get along.
+import ortools.sat.python.cp_model  # noqa: F401
 import pulp
 
 from ..kernels.language.access import Access

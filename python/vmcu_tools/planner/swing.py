@@ -15,12 +15,13 @@ from .order import reordered
 from .solve import Model, most_of
 from .walk import Search, Task, plan_of, tasks_of
 
-# Deterministic time of the solver; about as many seconds on a desktop computer.
-EFFORT = 10.0
 
+def plan(graph: Graph, seconds: float) -> Plan:
+    """The smallest pool found.
 
-def plan(graph: Graph, effort: float = EFFORT) -> Plan:
-    """The smallest pool found. `effort` bounds the constraint solver."""
+    `seconds` bounds the constraint solver, in its deterministic measure of time: about so many on
+    a desktop computer, and the same outcome on every machine.
+    """
     graph = reordered(graph)
     free, ascending = tasks_of(graph, both_ways=True), tasks_of(graph, both_ways=False)
     bound = max(task.bound() for task in free)
@@ -28,12 +29,17 @@ def plan(graph: Graph, effort: float = EFFORT) -> Plan:
         search = Search(tasks, bound, wraps)
         if search.run():
             return plan_of("vmcu", graph, search, bound)
-    return plan_of("vmcu", graph, *solved(free, bound, effort))
+    return plan_of("vmcu", graph, *solved(free, bound, seconds))
 
 
-def solved(tasks: list[Task], bound: int, effort: float) -> tuple[Search, int]:
+def least(plan: Plan) -> int:
+    """The bytes of the worst step of a plan's order, below which no placement can go."""
+    return max(task.bound() for task in tasks_of(plan.graph, both_ways=True))
+
+
+def solved(tasks: list[Task], bound: int, seconds: float) -> tuple[Search, int]:
     """The solver's placement as a finished search, and the bound it proved."""
-    solution = Model(tasks, bound, most_of(tasks)).solve(effort)
+    solution = Model(tasks, bound, most_of(tasks)).solve(seconds)
     if solution is None:
         # Never without time for a first solution: side by side is one.
         raise AssertionError("the solver found no placement")
