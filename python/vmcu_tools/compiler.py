@@ -20,8 +20,8 @@ def compile_model(
 ) -> Plan:
     """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
 
-    ram: bytes the pool may have, None for no limit. seconds: for solvers, if one is needed. Raises UserError for anything the user has
-    to change: the file, an op, the limit.
+    ram: bytes the pool may have, None for no limit. seconds: for solvers, if one is needed.
+    Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
         known = ", ".join(PLANNERS)

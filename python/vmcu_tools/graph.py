@@ -189,6 +189,38 @@ class Softmax(Op):
 
 
 @dataclass(frozen=True, eq=False)
+class MatMul(Op):
+    """For every y the product of two matrices, input 0 (H, M, K) by input 1 (H, K, N), or
+    (H, N, K) if `transposed`: requant.apply(sum of (qa - za)(qb - zb)) + zo, one factor."""
+
+    requant: FixedPoint
+    transposed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class MatMulChain(Op):
+    """Two matrix products, (input 0 by input 1) by input 2. What the first yields has the zero
+    point `zero` and exists line by line only."""
+
+    first: FixedPoint
+    second: FixedPoint
+    zero: int
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(Op):
+    """For every y softmax(q k^T) v of inputs q (H, M, D), k (H, T, D) and v (H, T, N).
+
+    `scores` brings q k^T to the scale that the table `exp` is for (Softmax, "tflite"); weights
+    have scale 1/256 and zero point -128; `requant` brings weights times v to the output's scale.
+    """
+
+    scores: FixedPoint
+    exp: np.ndarray
+    requant: FixedPoint
+
+
+@dataclass(frozen=True, eq=False)
 class Node:
     """One op, with the names of its activation inputs and outputs. `name` is the file's."""
 

@@ -52,6 +52,12 @@ def rounding_shift(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
     return (x >> exponent) + ((x & mask) > threshold)
 
 
+def divide_away(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """total / count to nearest, ties away from zero; count > 0."""
+    magnitude = (np.abs(total) + count // 2) // count
+    return np.where(total < 0, -magnitude, magnitude)
+
+
 def wrap_int32(x: np.ndarray) -> np.ndarray:
     """The low 32 bits of x as a signed number, in int64."""
     return np.asarray(x, np.int64).astype(np.int32).astype(np.int64)

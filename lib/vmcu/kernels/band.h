@@ -12,157 +12,215 @@
 #ifndef VMCU_KERNELS_BAND_H_
 #define VMCU_KERNELS_BAND_H_
 
-/** Rows of the largest window that has a kernel of its own. */
-#define VMCU_BAND_ROWS 7
+/** Pieces of the tile of the largest window that has a kernel of its own. */
+#define VMCU_BAND_PIECES 7
 
-/** What a tile of a depthwise convolution is made from; see isa/depthwise_instructions.py. */
-struct vmcu_band {
-	const int8_t *rows[VMCU_BAND_ROWS]; /**< NULL in the padding */
-	uint32_t zeros;                     /**< four times what stands for padding */
-	int32_t width;
-	int32_t channels;
-	int32_t taps;
-	int32_t stride;
-	int32_t phase; /**< words of a tile before those of odd columns */
-	int32_t row;   /**< words of a tile from two rows to the next two */
-	int32_t plane; /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
+/**
+ * A run of words of a tile that hold more than padding, each made from input pixels a and b: first
+ * maybe one whose a is padding, then those with both inside the image, then maybe one whose b is
+ * padding.
+ */
+struct vmcu_piece {
+	uint32_t *u;
+	const int8_t *a; /**< the first a inside, of channel 0 */
+	const int8_t *b;
+	int32_t pitch_a; /**< from a word's a to the next word's; 0: a is padding in all of them */
+	int32_t pitch_b;
+	uint16_t middle;
+	uint8_t head;
+	uint8_t tail;
 };
 
-static inline struct vmcu_band vmcu_band(const struct vmcu_call *call,
-					 const struct vmcu_mac_params *p, int32_t phase,
-					 int32_t row, int32_t plane)
-{
-	const struct vmcu_source in = vmcu_mac_source(call, p);
-	struct vmcu_band band = {
-		.zeros = (uint8_t)p->input_zero * 0x01010101U,
-		.width = in.tensor->width,
-		.channels = in.tensor->channels,
-		.taps = p->window.kernel_h,
-		.stride = p->window.stride_w,
-		.phase = phase,
-		.row = row,
-		.plane = plane,
-	};
-	int32_t y = call->y * p->window.stride_h - p->window.pad_top;
+/** What is read for every four channels of a strip; see isa/depthwise_instructions.py. */
+struct vmcu_band {
+	uint32_t zeros;  /**< four times what stands for padding */
+	int32_t plane;   /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
+	int32_t width;
+	int32_t channels;
+	struct vmcu_piece *end;
+	struct vmcu_piece pieces[VMCU_BAND_PIECES];
+};
 
-	for (int32_t i = 0; i < band.taps; i++, y += p->window.dilation_h) {
-		band.rows[i] = vmcu_source_row(&in, y);
-	}
-	return band;
+/** How many of `words` pixels from `pixel` on, `step` apart, lie in front of `end`. */
+static inline int32_t vmcu_before(int32_t pixel, int32_t end, int32_t step, int32_t words)
+{
+	/* Steps are one or two. */
+	const int32_t count = (end - pixel + step - 1) >> (step - 1);
+
+	return (count < 0) ? 0 : vmcu_min(count, words);
 }
 
-/** Up to four channels of a pixel; what stands for padding outside the image. */
-static uint32_t vmcu_band_pixel(const struct vmcu_band *in, const int8_t *row, int32_t x,
-				int32_t channel, int32_t lanes)
+static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t words)
 {
-	uint32_t word = in->zeros;
-
-	if (row != NULL && x >= 0 && x < in->width) {
-		__builtin_memcpy(&word, row + x * in->channels + channel, (size_t)lanes);
+	for (; words > 0; words--, u++) {
+		u[0] = band->zeros;
+		u[band->plane] = band->zeros;
 	}
+}
+
+/**
+ * A run of words from pixels `step` apart, a's in one row and b's in another from pixel + `apart`
+ * on. Its padding is written now: it stays for all channels.
+ */
+static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const int8_t *row_a,
+			  const int8_t *row_b, int32_t pixel, int32_t apart, int32_t step,
+			  int32_t words)
+{
+	const int32_t outside_a = vmcu_before(pixel, 0, step, words);
+	const int32_t outside_b = vmcu_before(pixel + apart, 0, step, words);
+	const int32_t end_a = vmcu_before(pixel, band->width, step, words);
+	const int32_t end_b = vmcu_before(pixel + apart, band->width, step, words);
+	const int8_t *zeros = (const int8_t *)&band->zeros;
+	struct vmcu_piece *piece = band->end;
+
+	if ((row_a == NULL && row_b == NULL) || outside_b == end_a) {
+		vmcu_band_padding(u, band, words);
+		return;
+	}
+	vmcu_band_padding(u, band, outside_b);
+	vmcu_band_padding(u + end_a, band, words - end_a);
+	*piece = (struct vmcu_piece){
+		.u = u + outside_b,
+		.a = zeros,
+		.b = zeros,
+		.head = (uint8_t)(outside_a - outside_b),
+		.middle = (uint16_t)(end_b - outside_a),
+		.tail = (uint8_t)(end_a - end_b),
+	};
+	if (row_a != NULL) {
+		piece->a = row_a + (pixel + outside_a * step) * band->channels;
+		piece->pitch_a = step * band->channels;
+	}
+	if (row_b != NULL) {
+		piece->b = row_b + (pixel + apart + outside_b * step) * band->channels;
+		piece->pitch_b = step * band->channels;
+	}
+	band->end++;
+}
+
+/** A strip of `wide` output pixels whose first column is `pixel`. */
+static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call, uint32_t *tile,
+			    int32_t pixel, int32_t wide)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_source in = vmcu_mac_source(call, p);
+	const int32_t taps = p->window.kernel_h;
+	const int32_t step = p->window.stride_w;
+	/* A tile's places are those of a whole strip. */
+	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
+	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
+	const int32_t even = phase + wide - p->steps;
+	int32_t y = call->y * p->window.stride_h - p->window.pad_top;
+	const int8_t *a, *b;
+
+	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
+	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+	/* What lies behind the strip's last column counts as padding: others may have written there. */
+	band->width = vmcu_min(in.tensor->width, pixel + (wide - 1) * step + taps);
+	band->channels = in.tensor->channels;
+	band->end = band->pieces;
+	for (int32_t r = taps; r > 1; r -= 2, tile += row) {
+		a = vmcu_source_row(&in, y);
+		b = vmcu_source_row(&in, y + p->window.dilation_h);
+		vmcu_band_run(band, tile, a, b, pixel, 0, step, even);
+		if (step > 1) {
+			vmcu_band_run(band, tile + phase, a, b, pixel + 1, 0, step,
+				      wide - 1 + (taps >> 1));
+		}
+		y += 2 * p->window.dilation_h;
+	}
+	a = vmcu_source_row(&in, y);
+	/* The last word's second column may be one too many; it is padding and its weight zero. */
+	vmcu_band_run(band, tile, a, a, pixel, 1, 2, (wide * step + taps + 1 - step) >> 1);
+}
+
+static uint32_t vmcu_stage_pixel(const struct vmcu_band *band, const int8_t *x, int32_t lanes)
+{
+	uint32_t word = band->zeros;
+
+	__builtin_memcpy(&word, x, (size_t)lanes);
 	return word;
 }
 
-/** Input pixels that every `step`-th word of a tile is made from: the first of row a and of b. */
-struct vmcu_band_pair {
-	const int8_t *a;
-	const int8_t *b;
-	int32_t xa;
-	int32_t xb;
-	int32_t step;
-};
-
-/** Words first to last (excluded), near the image's border or of fewer than four channels. */
-static void vmcu_stage_edge(uint32_t *u, const struct vmcu_band *in,
-			    const struct vmcu_band_pair *pair, int32_t channel, int32_t lanes,
-			    int32_t first, int32_t last)
+/** The tensor's last channels, fewer than four, which may be the last bytes of the pool. */
+static void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
-	for (int32_t i = first; i < last; i++) {
-		const int32_t x = i * pair->step;
-		const uint32_t a = vmcu_band_pixel(in, pair->a, pair->xa + x, channel, lanes);
-		const uint32_t b = vmcu_band_pixel(in, pair->b, pair->xb + x, channel, lanes);
+	for (const struct vmcu_piece *piece = band->pieces; piece != band->end; piece++) {
+		const int32_t last_b = piece->head + piece->middle;
+		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
+		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
+		uint32_t *u = piece->u;
+		uint32_t *v = u + band->plane;
 
-		vmcu_interleave(&u[i], &u[i + in->plane], (const int8_t *)&a, 0, (const int8_t *)&b,
-				0, 1);
-	}
-}
+		for (int32_t i = 0; i < last_b + piece->tail; i++) {
+			uint32_t pixel_a = band->zeros;
+			uint32_t pixel_b = band->zeros;
+			const int8_t *x = (const int8_t *)&pixel_a;
+			const int8_t *y = (const int8_t *)&pixel_b;
 
-/** `words` words of both planes. */
-static void vmcu_stage_words(uint32_t *u, const struct vmcu_band *in,
-			     const struct vmcu_band_pair *pair, int32_t channel, int32_t lanes,
-			     int32_t words)
-{
-	/* Steps are one or two: the words before the image, and those not behind it. */
-	const int32_t half = pair->step - 1;
-	int32_t first = (pair->xa < 0) ? (half - pair->xa) >> half : 0;
-	int32_t last = vmcu_min((in->width - pair->xb + half) >> half, words);
-	const int8_t *a = (const int8_t *)&in->zeros;
-	const int8_t *b = a;
-	int32_t pitch_a = 0;
-	int32_t pitch_b = 0;
-
-	if (lanes < 4 || first >= last) {
-		vmcu_stage_edge(u, in, pair, channel, lanes, 0, words);
-		return;
+			if (i >= piece->head) {
+				pixel_a = vmcu_stage_pixel(band, a, lanes);
+				a += piece->pitch_a;
+			}
+			if (i < last_b) {
+				pixel_b = vmcu_stage_pixel(band, b, lanes);
+				b += piece->pitch_b;
+			}
+			vmcu_interleave(&u, &v, &x, 0, &y, 0, 1);
+		}
 	}
-	if (pair->a != NULL) {
-		pitch_a = pair->step * in->channels;
-		a = pair->a + pair->xa * in->channels + first * pitch_a + channel;
-	}
-	if (pair->b != NULL) {
-		pitch_b = pair->step * in->channels;
-		b = pair->b + pair->xb * in->channels + first * pitch_b + channel;
-	}
-	vmcu_stage_edge(u, in, pair, channel, lanes, 0, first);
-	vmcu_interleave(u + first, u + in->plane + first, a, pitch_a, b, pitch_b, last - first);
-	vmcu_stage_edge(u, in, pair, channel, lanes, last, words);
 }
 
 /** The columns from `pixel` on under `wide` output pixels. */
-static void vmcu_stage_band(uint32_t *tile, const struct vmcu_band *in, int32_t pixel,
-			    int32_t channel, int32_t wide, int32_t lanes)
+static void vmcu_stage_band(uint32_t *tile, struct vmcu_band *band, int32_t pixel, int32_t channel,
+			    const struct vmcu_call *call, int32_t wide, int32_t lanes)
 {
-	const int32_t half = in->stride - 1;
-	const int8_t *const *rows = in->rows;
-	struct vmcu_band_pair pair;
+	const struct vmcu_piece *piece = band->pieces;
 
-	for (int32_t r = in->taps; r > 1; r -= 2, rows += 2, tile += in->row) {
-		pair = (struct vmcu_band_pair){rows[0], rows[1], pixel, pixel, in->stride};
-		vmcu_stage_words(tile, in, &pair, channel, lanes,
-				 wide - 1 + ((in->taps + half) >> half));
-		if (half > 0) {
-			pair.xa++;
-			pair.xb++;
-			vmcu_stage_words(tile + in->phase, in, &pair, channel, lanes,
-					 wide - 1 + (in->taps >> 1));
+	if (channel == 0) {
+		vmcu_band_start(band, call, tile, pixel, wide);
+	}
+	if (lanes < 4) {
+		vmcu_stage_few(band, channel, lanes);
+		return;
+	}
+	for (; piece != band->end; piece++) {
+		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
+		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
+		uint32_t *u = piece->u;
+		uint32_t *v = u + band->plane;
+
+		if (piece->head > 0) {
+			const int8_t *zeros = (const int8_t *)&band->zeros;
+
+			vmcu_interleave(&u, &v, &zeros, 0, &b, piece->pitch_b, 1);
+		}
+		vmcu_interleave(&u, &v, &a, piece->pitch_a, &b, piece->pitch_b, piece->middle);
+		if (piece->tail > 0) {
+			const int8_t *zeros = (const int8_t *)&band->zeros;
+
+			vmcu_interleave(&u, &v, &a, 0, &zeros, 0, 1);
 		}
 	}
-	/* The last word's second column may be one too many; its weight is zero. */
-	pair = (struct vmcu_band_pair){rows[0], rows[0], pixel, pixel + 1, 2};
-	vmcu_stage_words(tile, in, &pair, channel, lanes,
-			 (((wide - 1) << half) + in->taps + 1) >> 1);
 }
 
 /** Adds a row of taps of up to four channels to acc; returns where the flash stream goes on. */
-static const uint8_t *vmcu_tap_row(int32_t *acc, const struct vmcu_source *in, int32_t row,
+static const uint8_t *vmcu_tap_row(uint32_t *acc, const struct vmcu_source *in, int32_t row,
 				   int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
 				   const uint8_t *w)
 {
+	const int32_t pitch = in->tensor->channels;
 	const int8_t *line = vmcu_source_row(in, row);
 	const int8_t *v = (const int8_t *)w;
 
-	for (int32_t s = 0; s < in->window->kernel_w; s++, v += 4, pixel += in->window->dilation_w) {
-		if (line == NULL || pixel < 0 || pixel >= in->tensor->width) {
-			for (int32_t i = 0; i < lanes; i++) {
-				acc[i] = vmcu_mac(acc[i], in->zero, v[i]);
-			}
-			continue;
-		}
-		const int8_t *x = line + pixel * in->tensor->channels + channel;
+	for (int32_t s = 0; s < in->window->kernel_w; s++, v += 4) {
+		const bool inside = line != NULL && pixel >= 0 && pixel < in->tensor->width;
+		const int32_t first = pixel * pitch + channel;
 
 		for (int32_t i = 0; i < lanes; i++) {
-			acc[i] = vmcu_mac(acc[i], x[i * spread], v[i]);
+			acc[i] += (uint32_t)((inside ? line[first + i * spread] : in->zero) * v[i]);
 		}
+		pixel += in->window->dilation_w;
 	}
 	return (const uint8_t *)v;
 }

@@ -52,8 +52,8 @@ static int32_t reciprocal(int32_t fraction)
 	return saturating_shift(estimate, 1);
 }
 
-static void tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
-			 int32_t channels)
+void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
+			       int32_t channels)
 {
 	const int32_t top = maximum(src, channels);
 	uint32_t sum = 0;
@@ -110,7 +110,7 @@ static void softmax_row(const struct vmcu_call *call, softmax_pixel_t pixel)
 
 void vmcu_softmax_tflite(const struct vmcu_call *call)
 {
-	softmax_row(call, tflite_pixel);
+	softmax_row(call, vmcu_softmax_tflite_pixel);
 }
 
 void vmcu_softmax_onnx(const struct vmcu_call *call)

@@ -108,21 +108,17 @@ static inline int32_t vmcu_segment_left(uint32_t counts, int32_t i, int32_t size
 }
 
 /**
- * @brief Requantises and stores a block of channels of @a pixels pixels, for any constants.
+ * @brief Requantises and stores a block of channels of @a pixels pixels, whatever its constants.
  *
- * Reads three words a channel from the flash stream: multipliers, shifts, unused ones.
+ * Reads three words a channel from the flash stream: multipliers, shifts, unused ones; or, where
+ * the factors are float32, one word a channel.
  *
  * @param left Channels from the block's first to the tensor's last; the others are only padding.
  *
  * @return Where the flash stream goes on.
  */
-const uint8_t *vmcu_store_exact(const struct vmcu_mac_params *p, const int32_t *acc,
-				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
-				int32_t pitch, int32_t left);
-
-/** The same with float32 factors; reads one word a channel. */
-const uint8_t *vmcu_store_float(const struct vmcu_mac_params *p, const int32_t *acc,
-				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
-				int32_t pitch, int32_t left);
+const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
+			      int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
+			      int32_t pitch, int32_t left);
 
 #endif /* VMCU_KERNELS_SUPPORT_H_ */

@@ -14,22 +14,17 @@ import numpy as np
 
 from ..errors import Problem, UserError
 from ..graph import (
-    Add,
-    AveragePool2D,
     Concat,
-    DepthwiseConv2D,
     Graph,
-    MaxPool2D,
     Node,
     Op,
     Pad,
     Requantize,
     Reshape,
     Softmax,
-    Window,
 )
 from ..kernels import ProgramLayer, bind
-from ..quant import INT8_MAX, INT8_MIN, FixedPoint, Requant
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +69,9 @@ STRUCT_BYTES = {
     "vmcu_layer": 20,
     "vmcu_stage": 4,
     "vmcu_io": 12,
-    "vmcu_mac_params": 32,
-    "vmcu_depthwise_params": 40,
-    "vmcu_add_params": 32,
+    "vmcu_mac_params": 36,
+    "vmcu_add_params": 44,
+    "vmcu_add_exact_params": 32,
     "vmcu_average_pool_params": 32,
     "vmcu_max_pool_params": 18,
     "vmcu_pad_params": 8,
@@ -84,23 +79,10 @@ STRUCT_BYTES = {
     "vmcu_concat_input": 12,
     "vmcu_requantize_params": 16,
     "vmcu_softmax_params": 12,
+    "vmcu_matmul_params": 16,
+    "vmcu_matmul_chain_params": 32,
+    "vmcu_attention_params": 36,
 }
-
-
-def window(w: Window) -> Struct:
-    return Struct(
-        "",
-        {
-            "kernel_h": w.kernel[0],
-            "kernel_w": w.kernel[1],
-            "stride_h": w.stride[0],
-            "stride_w": w.stride[1],
-            "dilation_h": w.dilation[0],
-            "dilation_w": w.dilation[1],
-            "pad_top": w.pad[0],
-            "pad_left": w.pad[1],
-        },
-    )
 
 
 def factor(requant: FixedPoint) -> Struct:
@@ -112,17 +94,6 @@ def factor(requant: FixedPoint) -> Struct:
             "shift": int(np.ravel(requant.shift)[0]),
         },
     )
-
-
-def factors(requant: Requant, channels: int) -> tuple[str, Struct]:
-    """The suffix of the entry point, and one factor per output channel."""
-    if isinstance(requant, FixedPoint):
-        multiplier = np.broadcast_to(requant.multiplier, channels).astype(np.int32)
-        shift = np.broadcast_to(requant.shift, channels).astype(np.int8)
-        members = {"multiplier": Array("multiplier", multiplier), "shift": Array("shift", shift)}
-        return "fixed", Struct("", {"fixed": Struct("", members)})
-    scale = np.broadcast_to(requant.scale, channels).astype(np.float32)
-    return "float", Struct("", {"scale": Array("scale", scale)})
 
 
 def activation(op: Op) -> dict[str, Value]:
@@ -150,23 +121,6 @@ def refuse_activation(graph: Graph, node: Node) -> None:
         )
 
 
-def linear(graph: Graph, node: Node) -> tuple[str, Struct]:
-    """The suffix of the entry point, and what layers with weights have in common."""
-    op = node.op
-    assert isinstance(op, DepthwiseConv2D)
-    suffix, scale = factors(op.requant, op.bias.size)
-    return suffix, Struct(
-        "",
-        {
-            "weights": Array("weights", op.weights.astype(np.int8)),
-            "bias": Array("bias", op.bias.astype(np.int32)),
-            "factors": scale,
-            **zeros(graph, node),
-            **activation(op),
-        },
-    )
-
-
 def generated(layer: ProgramLayer) -> Kernel:
     """A generated kernel: its program says which struct, its binding what is in it."""
     binding = layer.binding
@@ -182,44 +136,6 @@ def generated(layer: ProgramLayer) -> Kernel:
         else:
             fields[path] = value
     return Kernel(binding.program.symbol, Struct(binding.program.params, fields))
-
-
-def depthwise(graph: Graph, node: Node, op: DepthwiseConv2D) -> Kernel:
-    suffix, common = linear(graph, node)
-    fields = {"linear": common, "window": window(op.window), "multiplier": op.multiplier}
-    return Kernel(f"vmcu_depthwise_{suffix}", Struct("vmcu_depthwise_params", fields))
-
-
-def add(graph: Graph, node: Node, op: Add) -> Kernel:
-    fields = {
-        "a": factor(op.a),
-        "b": factor(op.b),
-        "output": factor(op.out),
-        "left_shift": op.left_shift,
-        "a_zero": graph.tensors[node.inputs[0]].zero_point,
-        "b_zero": graph.tensors[node.inputs[1]].zero_point,
-        "output_zero": graph.tensors[node.outputs[0]].zero_point,
-        **activation(op),
-    }
-    return Kernel("vmcu_add", Struct("vmcu_add_params", fields))
-
-
-def average_pool(graph: Graph, node: Node, op: AveragePool2D) -> Kernel:
-    fields: dict[str, Value] = {"window": window(op.window)}
-    if op.requant is not None:
-        fields["factor"] = factor(op.requant)
-    fields |= {
-        "rescale": op.requant is not None,
-        "count_padding": op.count_padding,
-        **zeros(graph, node),
-        **activation(op),
-    }
-    return Kernel("vmcu_average_pool", Struct("vmcu_average_pool_params", fields))
-
-
-def max_pool(graph: Graph, node: Node, op: MaxPool2D) -> Kernel:
-    fields = {"window": window(op.window), **activation(op)}
-    return Kernel("vmcu_max_pool", Struct("vmcu_max_pool_params", fields))
 
 
 def pad(graph: Graph, node: Node, op: Pad) -> Kernel:
@@ -269,10 +185,6 @@ def softmax(graph: Graph, node: Node, op: Softmax) -> Kernel:
 
 
 PARAMS: dict[type[Op], Callable[[Graph, Node, Op], Kernel]] = {
-    DepthwiseConv2D: depthwise,
-    Add: add,
-    AveragePool2D: average_pool,
-    MaxPool2D: max_pool,
     Pad: pad,
     Reshape: reshape,
     Concat: concat,

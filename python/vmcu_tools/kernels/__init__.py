@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from ..graph import (
     Add,
+    Attention,
     AveragePool2D,
     Concat,
     Conv2D,
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    MatMul,
+    MatMulChain,
     MaxPool2D,
     Node,
     Op,
@@ -19,10 +22,13 @@ from ..graph import (
     Reshape,
     Softmax,
 )
+from .add import AddLayer
 from .base import NEVER, Layer, ProgramLayer
-from .elementwise import AddLayer, RequantizeLayer, SoftmaxLayer
-from .mac import Conv2DLayer, DepthwiseConv2DLayer, FullyConnectedLayer
+from .depthwise import DepthwiseConv2DLayer
+from .elementwise import RequantizeLayer, SoftmaxLayer
+from .mac import Conv2DLayer, FullyConnectedLayer
 from .pool import AveragePool2DLayer, MaxPool2DLayer
+from .product import AttentionLayer, MatMulChainLayer, MatMulLayer
 from .shape import ConcatLayer, PadLayer, ReshapeLayer
 
 __all__ = ["KERNELS", "NEVER", "Layer", "ProgramLayer", "bind"]
@@ -39,6 +45,9 @@ KERNELS: dict[type[Op], type[Layer]] = {
     Concat: ConcatLayer,
     Requantize: RequantizeLayer,
     Softmax: SoftmaxLayer,
+    MatMul: MatMulLayer,
+    MatMulChain: MatMulChainLayer,
+    Attention: AttentionLayer,
 }
 
 

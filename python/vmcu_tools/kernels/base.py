@@ -120,8 +120,10 @@ class Binding:
     ) -> dict[str, int]:
         """What the program may name: parameters, shapes and its own definitions."""
         names = {f"p->{path}": value for path, value in self.fields.items()}
-        names |= {"p": 0, "y": 0, "turn": int(descending), "out_w": out.shape[1], "out_c": out.shape[2]}
-        names |= {f"in{i}_c": self.view(tensor)[2] for i, tensor in enumerate(ins)}
+        names |= {"p": 0, "call": 0, "y": 0, "turn": int(descending)}
+        _, names["out_w"], names["out_c"] = out.shape
+        for index, tensor in enumerate(ins):
+            _, names[f"in{index}_w"], names[f"in{index}_c"] = self.view(tensor)
         return with_lets(self.program, names)
 
 

@@ -19,12 +19,15 @@ OPEN = """
 #include "../support.h"
 """
 
+# C that is the same for all targets but uses their helpers.
+INCLUDES = tuple(f'#include "../{name}.h"' for name in ("band", "gather", "pool"))
+
 
 def isa_header(target: Target) -> str:
     """All instructions of one target."""
     guard = f"VMCU_KERNELS_GEN_{target.name.upper()}_H_"
     parts = [HEADER.format(origin=f"kernels/isa/{target.name}.py"), OPEN.format(guard=guard)]
-    parts += [comment(target.title), target.prelude.strip("\n"), "", '#include "../gather.h"', ""]
+    parts += [comment(target.title), target.prelude.strip("\n"), "", *INCLUDES, ""]
     parts += [instruction_function(made, target) for made in INSTRUCTIONS.values()]
     return "\n".join([*parts, f"#endif /* {guard} */", ""])
 

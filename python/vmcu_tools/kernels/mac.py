@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that multiply and accumulate: convolution, depthwise convolution, fully connected.
+"""Layers that multiply and accumulate: convolution, fully connected; see also depthwise.py.
 
 Order of access: pixel by pixel, output channel by output channel; all taps of a channel are read
 before its byte is written.
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph import Conv2D, DepthwiseConv2D, FullyConnected, Window
-from ..quant import FixedPoint, Requant, requantize, wrap_int32
-from .base import Binding, Layer, OpT, ProgramLayer, gather, window_last_reads, window_rows
+from ..graph import Conv2D, FullyConnected, Window
+from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
+from .base import Binding, Layer, OpT, ProgramLayer, gather, window_rows
 from .isa.instructions import LANES, STEP, padded
 from .pack import MacWeights, blocks
 from .programs import PROGRAMS
@@ -42,11 +42,6 @@ def window_fields(window: Window) -> dict[str, int]:
     return {f"window.{name}": value for name, value in zip(WINDOW_FIELDS, values, strict=True)}
 
 
-def suffix(requant: Requant) -> str:
-    """Which entry point of a kernel a requantiser needs."""
-    return "fixed" if isinstance(requant, FixedPoint) else "float"
-
-
 class MacLayer(Layer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
 
@@ -69,12 +64,13 @@ class MacLayer(Layer[OpT]):
         return window_rows(self.window, self.ins[0].shape[0], y)
 
     def ranges(self) -> dict[str, int]:
-        """Zero points and bounds, as every parameter struct with weights has them."""
+        """Zero points, bounds and requantiser, as every parameter struct with weights has them."""
         return {
             "input_zero": self.ins[0].zero_point,
             "output_zero": self.out.zero_point,
             "act_min": self.op.act_min,
             "act_max": self.op.act_max,
+            "is_float": int(isinstance(self.op.requant, FloatScale)),
         }
 
     def bind_mac(
@@ -97,7 +93,7 @@ class MacLayer(Layer[OpT]):
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * 2
-        program = PROGRAMS[f"vmcu_{kernel}_{suffix(op.requant)}"]
+        program = PROGRAMS[f"vmcu_{kernel}"]
         return Binding(program, fields, stream, tile, flat)
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
@@ -147,17 +143,6 @@ class Conv2DLayer(MacLayer[Conv2D], ProgramLayer[Conv2D]):
         if window == Window() and op.groups == 1:
             return self.bind_mac("pointwise", run, 2, pixels=2)
         return self.bind_mac("conv", run, 2, pixels=2)
-
-
-class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D]):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        wide = np.repeat(self.taps(data[0], y0, y1), self.op.multiplier, axis=-1)
-        acc = (wide * self.op.weights.astype(np.int64)).sum(axis=(2, 3)) + self.op.bias
-        return self.finish(acc)
-
-    def last_reads(self, index: int) -> np.ndarray:
-        last = (np.arange(self.ins[0].shape[2]) + 1) * self.op.multiplier - 1
-        return window_last_reads(self.window, self.ins[0].shape, self.out, last)
 
 
 class FullyConnectedLayer(MacLayer[FullyConnected], ProgramLayer[FullyConnected]):

@@ -69,7 +69,7 @@ def blocks(weights: MacWeights, size: int, step: int) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
     steps of taps.
 
-    For fixed point, runs of blocks are headed by the number of fast and of exact ones in them.
+    Runs of blocks are headed by the number of fast and of other ones in them.
     """
     channels = len(weights.bias)
     taps, bias = lanes(weights.weights, step), weights.folded_bias
@@ -83,8 +83,6 @@ def blocks(weights: MacWeights, size: int, step: int) -> bytes:
         parts = [fill(bias[pick], size), np.moveaxis(fill(taps[pick], size), 0, 1)]
         parts += constants(weights, pick, size, quick)
         bodies.append((quick, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
-    if not fixed:
-        return b"".join(body for _, body in bodies)
     return with_heads(bodies, (channels - 1) % size + 1)
 
 

@@ -1,31 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling. Order of access: pixel by pixel, channel by channel, taps read before the write."""
+"""Pooling over windows."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
 from ..graph import AveragePool2D, MaxPool2D
-from ..quant import INT8_MIN
-from .base import Layer, OpT, gather, window_last_reads, window_rows
+from ..quant import INT8_MIN, divide_away
+from .base import Binding, OpT, ProgramLayer, gather, window_rows
+from .mac import window_fields
+from .programs import PROGRAMS
 
 
-class PoolLayer(Layer[OpT]):
+class PoolLayer(ProgramLayer[OpT]):
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.op.window, self.ins[0].shape[0], y)
 
-    def last_reads(self, index: int) -> np.ndarray:
-        return window_last_reads(
-            self.op.window, self.ins[0].shape, self.out, np.arange(self.out.shape[2])
-        )
-
-
-def divide_away(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """total / count to nearest, ties away from zero; count > 0."""
-    magnitude = (np.abs(total) + count // 2) // count
-    return np.where(total < 0, -magnitude, magnitude)
+    def bind_pool(self, name: str, fields: dict[str, int]) -> Binding:
+        bounds = {"act_min": self.op.act_min, "act_max": self.op.act_max}
+        everything = {**window_fields(self.op.window), **fields, **bounds}
+        return Binding(PROGRAMS[f"vmcu_{name}_pool"], everything)
 
 
 class AveragePool2DLayer(PoolLayer[AveragePool2D]):
@@ -44,7 +41,26 @@ class AveragePool2DLayer(PoolLayer[AveragePool2D]):
         return self.clamp(values)
 
 
+    @functools.cached_property
+    def binding(self) -> Binding:
+        requant = self.op.requant
+        fields = {
+            "rescale": int(requant is not None),
+            "count_padding": int(self.op.count_padding),
+            "input_zero": self.ins[0].zero_point,
+            "output_zero": self.out.zero_point,
+        }
+        if requant is not None:
+            fields["factor.multiplier"] = int(np.ravel(requant.multiplier)[0])
+            fields["factor.shift"] = int(np.ravel(requant.shift)[0])
+        return self.bind_pool("average", fields)
+
+
 class MaxPool2DLayer(PoolLayer[MaxPool2D]):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps, _ = gather(data[0], self.op.window, self.out.shape[1], y0, y1, INT8_MIN)
         return self.clamp(taps.max(axis=(2, 3)))
+
+    @functools.cached_property
+    def binding(self) -> Binding:
+        return self.bind_pool("max", {})

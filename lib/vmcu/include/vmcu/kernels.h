@@ -46,26 +46,6 @@ struct vmcu_factor {
 	int32_t shift;
 };
 
-/** One factor per output channel; which member counts is the entry point's choice. */
-union vmcu_factors {
-	struct {
-		const int32_t *multiplier;
-		const int8_t *shift;
-	} fixed;
-	const float *scale;
-};
-
-/** What layers with weights have in common. Padding takes part as @a input_zero. */
-struct vmcu_linear {
-	const int8_t *weights;
-	const int32_t *bias; /**< per output channel */
-	union vmcu_factors factors;
-	int8_t input_zero;
-	int8_t output_zero;
-	int8_t act_min;
-	int8_t act_max;
-};
-
 /**
  * What generated kernels with weights have in common. Weights, biases and factors are one stream,
  * laid out by the compiler in the order in which the kernel reads them, with the input's zero
@@ -77,65 +57,88 @@ struct vmcu_mac_params {
 	uint16_t groups;
 	uint16_t depth; /**< input channels of a group */
 	uint16_t run;   /**< taps of a window that are contiguous in the input */
-	uint16_t steps; /**< a window's taps in eights, each run a multiple of four */
+	/** a window's taps in eights, each run a multiple of four; depthwise: pixels of a strip */
+	uint16_t steps;
 	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
+	uint8_t is_float; /**< factors are float32, as in .onnx; else fixed point */
 };
 
 /**
  * @brief 1 x 1 convolution without stride and padding.
  *
  * Reads two pixels, then writes their output channels in pairs.
- * @{
  */
-void vmcu_pointwise_fixed(const struct vmcu_call *call);
-void vmcu_pointwise_float(const struct vmcu_call *call);
-/** @} */
+void vmcu_pointwise(const struct vmcu_call *call);
 
 /**
  * @brief Fully connected layer, or a convolution with one column of output and no padding.
  *
  * For each four output channels: reads all taps, then writes the channels. No scratch.
- * @{
  */
-void vmcu_dense_fixed(const struct vmcu_call *call);
-void vmcu_dense_float(const struct vmcu_call *call);
-/** @} */
+void vmcu_dense(const struct vmcu_call *call);
 
 /**
  * @brief Convolution of any window.
  *
  * For each two pixels, for each group: reads their windows, then writes the channels in pairs.
+ */
+void vmcu_conv(const struct vmcu_call *call);
+
+/**
+ * @brief Depthwise convolution of 3 x 3, 5 x 5 or 7 x 7 taps at a horizontal stride of 1 or 2.
+ *
+ * For each strip of pixels, for each four channels: reads their windows, then writes the channels,
+ * one after the other.
  * @{
  */
-void vmcu_conv_fixed(const struct vmcu_call *call);
-void vmcu_conv_float(const struct vmcu_call *call);
+void vmcu_depthwise_3_1(const struct vmcu_call *call);
+void vmcu_depthwise_3_2(const struct vmcu_call *call);
+void vmcu_depthwise_5_1(const struct vmcu_call *call);
+void vmcu_depthwise_5_2(const struct vmcu_call *call);
+void vmcu_depthwise_7_1(const struct vmcu_call *call);
+void vmcu_depthwise_7_2(const struct vmcu_call *call);
 /** @} */
 
 /**
- * Weights are ordered (kernel y, kernel x, output channel); output channel c reads input channel
- * c / multiplier.
+ * @brief Depthwise convolution of any window; "multiplied": input channels have several outputs.
+ *
+ * For each pixel, for each four output channels of a group: reads the taps, then writes the
+ * channels. No scratch. "any" has one group of all channels, "multiplied" one for each input channel.
+ * @{
  */
-struct vmcu_depthwise_params {
-	struct vmcu_linear linear;
-	struct vmcu_window window;
-	uint16_t multiplier;
+void vmcu_depthwise_any(const struct vmcu_call *call);
+void vmcu_depthwise_multiplied(const struct vmcu_call *call);
+/** @} */
+
+/** What an input of a sum contributes, see isa/pool_instructions.py: add_term(). */
+struct vmcu_add_term {
+	int32_t multiplier;
+	int32_t half;
+	int32_t offset;
+	int32_t shift;
+};
+
+/** `bias` is half a unit and the output's zero point. */
+struct vmcu_add_params {
+	struct vmcu_add_term a;
+	struct vmcu_add_term b;
+	int32_t multiplier;
+	int32_t bias;
+	int32_t shift;
 };
 
 /**
- * @brief Depthwise convolution.
+ * @brief Sum of two tensors.
  *
- * For each pixel, for each output channel, ascending: reads the taps, then writes the byte.
- * @{
+ * For each pixel, for each four channels, then one by one: reads both inputs, then writes.
  */
-void vmcu_depthwise_fixed(const struct vmcu_call *call);
-void vmcu_depthwise_float(const struct vmcu_call *call);
-/** @} */
+void vmcu_add(const struct vmcu_call *call);
 
 /** Both inputs are shifted left, brought to one scale, added and brought to the output's scale. */
-struct vmcu_add_params {
+struct vmcu_add_exact_params {
 	struct vmcu_factor a;
 	struct vmcu_factor b;
 	struct vmcu_factor output;
@@ -147,8 +150,8 @@ struct vmcu_add_params {
 	int8_t act_max;
 };
 
-/** @brief Sum of two tensors. For each byte, ascending: reads both inputs, then writes. */
-void vmcu_add(const struct vmcu_call *call);
+/** @brief Sum of two tensors, for any factors. For each byte: reads both inputs, then writes. */
+void vmcu_add_exact(const struct vmcu_call *call);
 
 /** Without @a rescale, input and output share scale and zero point. */
 struct vmcu_average_pool_params {
@@ -165,7 +168,7 @@ struct vmcu_average_pool_params {
 /**
  * @brief Mean over a window.
  *
- * For each pixel, for each channel, ascending: reads the taps, then writes the byte.
+ * For each pixel, for each four channels: reads the taps, then writes the channels.
  */
 void vmcu_average_pool(const struct vmcu_call *call);
 
@@ -178,7 +181,7 @@ struct vmcu_max_pool_params {
 /**
  * @brief Maximum over a window; padding never takes part.
  *
- * For each pixel, for each channel, ascending: reads the taps, then writes the byte.
+ * For each pixel, for each four channels: reads the taps, then writes the channels.
  */
 void vmcu_max_pool(const struct vmcu_call *call);
 
@@ -263,6 +266,65 @@ struct vmcu_softmax_params {
 void vmcu_softmax_tflite(const struct vmcu_call *call);
 void vmcu_softmax_onnx(const struct vmcu_call *call);
 /** @} */
+
+/** @brief One pixel of vmcu_softmax_tflite(); @a src and @a dst may be the same. */
+void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
+			       int32_t channels);
+
+/** A product of two activations: sums of (x - x_zero)(y - y_zero), requantised. */
+struct vmcu_product {
+	int32_t multiplier; /**< see vmcu_fixed_scale() */
+	int32_t shift;
+	int8_t x_zero;
+	int8_t y_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+struct vmcu_matmul_params {
+	struct vmcu_product product;
+};
+
+/**
+ * @brief Product of two matrices: (M, K) by (K, N), or by (N, K) transposed.
+ *
+ * A matrix is one row of a tensor, each of its lines a pixel; a tensor of several rows is a batch.
+ * For each line, for each four channels (one by one where fewer are left, and in the transposed
+ * form): reads the line and the columns, then writes the channels. No scratch.
+ * @{
+ */
+void vmcu_matmul(const struct vmcu_call *call);
+void vmcu_matmul_transposed(const struct vmcu_call *call);
+/** @} */
+
+struct vmcu_matmul_chain_params {
+	struct vmcu_product first;
+	struct vmcu_product second;
+};
+
+/**
+ * @brief Product of three matrices: (M, K) by (K, N) by (N, P).
+ *
+ * For each line: reads it and the second matrix, keeps N bytes in scratch, then works as
+ * vmcu_matmul() does on these and the third matrix.
+ */
+void vmcu_matmul_chain(const struct vmcu_call *call);
+
+/** @a stream is the table of struct vmcu_softmax_params for vmcu_softmax_tflite(). */
+struct vmcu_attention_params {
+	const void *stream;
+	struct vmcu_product scores;
+	struct vmcu_product output;
+};
+
+/**
+ * @brief Self-attention: softmax of queries (M, D) by keys (T, D) transposed, by values (T, N).
+ *
+ * For each query: reads it and all keys, keeps T bytes in scratch, then works as vmcu_matmul()
+ * does on these and the values.
+ */
+void vmcu_attention(const struct vmcu_call *call);
 
 /** @} */
 

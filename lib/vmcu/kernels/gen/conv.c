@@ -7,7 +7,7 @@
 #include "isa.h"
 
 /* Convolution of any window and any groups, two pixels and two channels at a time. */
-void vmcu_conv_fixed(const struct vmcu_call *call)
+void vmcu_conv(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
@@ -59,7 +59,7 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 					do {
 						vmcu_dot_2(acc, &t, &w);
 					} while (--s != 0);
-					vmcu_store_exact_2(p, acc, &w, &o, out_c, left);
+					vmcu_store_any_2(p, acc, &w, &o, out_c, left);
 				}
 			} while (vmcu_segment_more(counts));
 		}
@@ -94,73 +94,9 @@ void vmcu_conv_fixed(const struct vmcu_call *call)
 					do {
 						vmcu_dot_1(acc, &t, &w);
 					} while (--s != 0);
-					vmcu_store_exact_1(p, acc, &w, &o, out_c, left);
+					vmcu_store_any_1(p, acc, &w, &o, out_c, left);
 				}
 			} while (vmcu_segment_more(counts));
-		}
-	}
-}
-
-/* Convolution of any window and any groups, two pixels and two channels at a time. */
-void vmcu_conv_float(const struct vmcu_call *call)
-{
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t steps = p->steps;
-	const int32_t out_w = vmcu_call_output(call)->width;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_mac_source(call, p);
-	const int32_t y = call->y;
-	const int32_t per_group = out_c / p->groups;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const vmcu_lane_t *t = tile;
-	const uint8_t *w = p->stream;
-	int8_t *o;
-	int32_t x, g, n, s;
-
-	for (x = 0; x + 2 <= out_w; x += 2) {
-		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
-				      sign + turn * (out_w - 2)) * p->window.stride_w -
-				      p->window.pad_left, g * p->depth, 0);
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
-				      sign + turn * (out_w - 2) + 1) * p->window.stride_w -
-				      p->window.pad_left, g * p->depth, 1);
-			o = out + (x * sign + turn * (out_w - 2)) * out_c + g * per_group;
-			for (n = 0; n + 2 <= per_group + 1; n += 2) {
-				int32_t acc[4];
-
-				vmcu_bias_2(acc, &w);
-				t = tile;
-				s = steps;
-				do {
-					vmcu_dot_2(acc, &t, &w);
-				} while (--s != 0);
-				vmcu_store_float_2(p, acc, &w, &o, out_c, per_group - n);
-			}
-		}
-	}
-	for (; x < out_w; x++) {
-		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
-				      sign + turn * (out_w - 1)) * p->window.stride_w -
-				      p->window.pad_left, g * p->depth, 0);
-			o = out + (x * sign + turn * (out_w - 1)) * out_c + g * per_group;
-			for (n = 0; n + 2 <= per_group + 1; n += 2) {
-				int32_t acc[2];
-
-				vmcu_bias_1(acc, &w);
-				t = tile;
-				s = steps;
-				do {
-					vmcu_dot_1(acc, &t, &w);
-				} while (--s != 0);
-				vmcu_store_float_1(p, acc, &w, &o, out_c, per_group - n);
-			}
 		}
 	}
 }

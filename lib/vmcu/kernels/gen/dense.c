@@ -7,7 +7,7 @@
 #include "isa.h"
 
 /* All taps, four channels at a time. */
-void vmcu_dense_fixed(const struct vmcu_call *call)
+void vmcu_dense(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
@@ -59,42 +59,7 @@ void vmcu_dense_fixed(const struct vmcu_call *call)
 				}
 				vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
 			}
-			vmcu_store_dense_exact(p, acc, &w, &o, left);
+			vmcu_store_dense_any(p, acc, &w, &o, left);
 		}
 	} while (vmcu_segment_more(counts));
-}
-
-/* All taps, four channels at a time. */
-void vmcu_dense_float(const struct vmcu_call *call)
-{
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t steps = p->run / 4;
-	const int32_t rest = p->run % 4;
-	const uint8_t *w = p->stream;
-	int8_t *o;
-	int32_t n, r, s;
-
-	o = out;
-	for (n = 0; n + 4 <= out_c + 3; n += 4) {
-		int32_t acc[4];
-
-		vmcu_bias_dense(acc, &w);
-		for (r = 0; r < p->window.kernel_h; r++) {
-			const int8_t *line = vmcu_input_row(call, 0,
-				y * p->window.stride_h + r * p->window.dilation_h);
-
-			for (s = 0; s + 2 <= steps; s += 2) {
-				vmcu_dot_dense(acc, line + s * 4, &w);
-				vmcu_dot_dense(acc, line + (s + 1) * 4, &w);
-			}
-			for (; s < steps; s++) {
-				vmcu_dot_dense(acc, line + s * 4, &w);
-			}
-			vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
-		}
-		vmcu_store_dense_float(p, acc, &w, &o, out_c - n);
-	}
 }

@@ -155,7 +155,155 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	return vmcu_saturate8(result >> shift);
 }
 
+/* Words of two taps, see isa/depthwise_instructions.py: u has channels 0 and 1, v 2 and 3. */
+VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
+				 const int8_t **b, int32_t pitch_b, int32_t words)
+{
+	uint32_t a0, a1, b0, b1, low;
+
+	for (int32_t n = words >> 1; n != 0; n--) {
+		__asm__ volatile("ldr %[a0], [%[a]]\n\t"
+			"ldr %[a1], [%[a], %[pa]]\n\t"
+			"ldr %[b0], [%[b]]\n\t"
+			"ldr %[b1], [%[b], %[pb]]\n\t"
+			"add %[a], %[a], %[pa], lsl #1\n\t"
+			"add %[b], %[b], %[pb], lsl #1\n\t"
+			"pkhbt %[low], %[a0], %[b0], lsl #16\n\t"
+			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
+			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
+			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
+			"strd %[low], %[b0], [%[u]], #8\n\t"
+			"strd %[a0], %[a1], [%[v]], #8"
+			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
+			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
+			  [low] "=&r"(low)
+			: [pa] "r"(pitch_a), [pb] "r"(pitch_b)
+			: "memory");
+	}
+	if ((words & 1) != 0) {
+		a0 = vmcu_load32(*a);
+		b0 = vmcu_load32(*b);
+		__asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(**u) : "r"(a0), "r"(b0));
+		__asm__("pkhtb %0, %2, %1, asr #16" : "=r"(**v) : "r"(a0), "r"(b0));
+		*a += pitch_a;
+		*b += pitch_b;
+		(*u)++;
+		(*v)++;
+	}
+}
+
+/* Words of a tile, `at` bytes behind t, of its even or its odd channel, widened. */
+#define VMCU_COLUMNS(t, at, odd, a, b)                                                             \
+	do {                                                                                       \
+		__asm__ volatile("ldrd %0, %1, [%2, #" at "]" : "=r"(a), "=r"(b) : "r"(t));        \
+		a = (odd) ? vmcu_sxtb16_odd(a) : vmcu_sxtb16(a);                                   \
+		b = (odd) ? vmcu_sxtb16_odd(b) : vmcu_sxtb16(b);                                   \
+	} while (0)
+
+#define VMCU_COLUMN(t, at, odd, a)                                                                 \
+	do {                                                                                       \
+		__asm__ volatile("ldr %0, [%1, #" at "]" : "=r"(a) : "r"(t));                      \
+		a = (odd) ? vmcu_sxtb16_odd(a) : vmcu_sxtb16(a);                                   \
+	} while (0)
+
+/* The next word of the flash stream. */
+VMCU_INLINE void vmcu_next(const uint8_t **w, int32_t *a)
+{
+	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(*a), "+&r"(*w));
+}
+
+/* Two pairs of weights, and one. */
+VMCU_INLINE void vmcu_weights(const uint8_t **w, uint32_t *a, uint32_t *b)
+{
+	uint32_t x;
+
+	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(x), "+&r"(*w));
+	*a = vmcu_sxtb16(x);
+	*b = vmcu_sxtb16_odd(x);
+}
+
+VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
+{
+	uint32_t x;
+
+	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
+	*a = vmcu_sxtb16(x | x << 8);
+}
+
+/* Adds `count` pixels, `pitch` bytes apart, to four sums. */
+VMCU_INLINE void vmcu_sum_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
+{
+	while (count > 0) {
+		/* What 16 bits hold: 255 times -128. */
+		int32_t few = vmcu_min(count, 255);
+		uint32_t even = 0;
+		uint32_t odd = 0;
+
+		count -= few;
+		for (; few > 0; few--, x += pitch) {
+			const uint32_t word = vmcu_load32(x);
+
+			__asm__("sxtab16 %0, %0, %1" : "+r"(even) : "r"(word));
+			__asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(odd) : "r"(word));
+		}
+		acc[0] += (int16_t)even;
+		acc[1] += (int16_t)odd;
+		acc[2] += (int32_t)even >> 16;
+		acc[3] += (int32_t)odd >> 16;
+	}
+}
+
+/* The maximum of each of four channels. */
+VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
+{
+	uint32_t most = (uint8_t)acc[0] | (uint32_t)(uint8_t)acc[1] << 8 |
+			(uint32_t)(uint8_t)acc[2] << 16 | (uint32_t)(uint8_t)acc[3] << 24;
+
+	for (; count > 0; count--, x += pitch) {
+		const uint32_t word = vmcu_load32(x);
+		uint32_t less;
+
+		__asm__("ssub8 %1, %2, %0\n\tsel %0, %2, %0"
+			: "+&r"(most), "=&r"(less)
+			: "r"(word)
+			: "cc");
+	}
+	acc[0] = (int8_t)most;
+	acc[1] = (int8_t)(most >> 8);
+	acc[2] = (int8_t)(most >> 16);
+	acc[3] = (int8_t)(most >> 24);
+}
+
+/* acc + the low halves' product. */
+VMCU_INLINE int32_t vmcu_smlabb(uint32_t x, uint32_t y, int32_t acc)
+{
+	int32_t result;
+
+	__asm__("smlabb %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
+	return result;
+}
+
+/* acc + the product of x's low and y's high half. */
+VMCU_INLINE int32_t vmcu_smlabt(uint32_t x, uint32_t y, int32_t acc)
+{
+	int32_t result;
+
+	__asm__("smlabt %0, %1, %2, %3" : "=r"(result) : "r"(x), "r"(y), "r"(acc));
+	return result;
+}
+
+/* x - y in both halves. */
+VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
+{
+	uint32_t result;
+
+	__asm__("ssub16 %0, %1, %2" : "=r"(result) : "r"(x), "r"(y));
+	return result;
+}
+
+#include "../band.h"
 #include "../gather.h"
+#include "../pool.h"
 
 /* Starts the accumulators at four channels' biases. */
 VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
@@ -203,23 +351,13 @@ VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, i
 	*out = o + 4;
 }
 
-/* The same for any shift, range and accumulator, and for fewer channels. */
-VMCU_INLINE void vmcu_store_dense_exact(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t left)
+/* The same for any shift, range and accumulator, fixed point or float, and fewer channels. */
+VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 4, 1, *w, *out, 0, left);
-	*out += 4;
-}
-
-/* Requantises in float and stores up to four channels. */
-VMCU_INLINE void vmcu_store_dense_float(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	*w = vmcu_store_float(p, sums, 4, 1, *w, *out, 0, left);
+	*w = vmcu_store_any(p, sums, 4, 1, *w, *out, 0, left);
 	*out += 4;
 }
 
@@ -293,23 +431,16 @@ VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_
 	*out = o;
 }
 
-/* The same for any shift, range and accumulator, and for a last channel alone (two pixels). */
-VMCU_INLINE void vmcu_store_exact_2(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+/*
+ * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
+ * alone (two pixels).
+ */
+VMCU_INLINE void vmcu_store_any_2(const struct vmcu_mac_params *p, const int32_t *acc,
+				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 2, 2, *w, *out, pitch, left);
-	*out += 2;
-}
-
-/* Requantises in float and stores up to two channels of two pixels. */
-VMCU_INLINE void vmcu_store_float_2(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	*w = vmcu_store_float(p, sums, 2, 2, *w, *out, pitch, left);
+	*w = vmcu_store_any(p, sums, 2, 2, *w, *out, pitch, left);
 	*out += 2;
 }
 
@@ -371,24 +502,1117 @@ VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_
 	*out = o + 2;
 }
 
-/* The same for any shift, range and accumulator, and for a last channel alone (one pixel). */
-VMCU_INLINE void vmcu_store_exact_1(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+/*
+ * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
+ * alone (one pixel).
+ */
+VMCU_INLINE void vmcu_store_any_1(const struct vmcu_mac_params *p, const int32_t *acc,
+				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 
-	*w = vmcu_store_exact(p, sums, 2, 1, *w, *out, pitch, left);
+	*w = vmcu_store_any(p, sums, 2, 1, *w, *out, pitch, left);
 	*out += 2;
 }
 
-/* Requantises in float and stores up to two channels of one pixel. */
-VMCU_INLINE void vmcu_store_float_1(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+/* Brings the columns under `wide` output pixels into the tile, for `lanes` channels. */
+VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel,
+			    int32_t channel, const struct vmcu_call *call, int32_t wide,
+			    int32_t lanes)
 {
-	const int32_t sums[] = {acc[0], acc[1]};
+	(void)row;
+	vmcu_stage_band((uint32_t *)tile, in, pixel, channel, call, wide, lanes);
+	vmcu_tile_done();
+}
 
-	*w = vmcu_store_float(p, sums, 2, 1, *w, *out, pitch, left);
-	*out += 2;
+/*
+ * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
+ * pool: any window, slowly.
+ */
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
+			       const uint8_t **w)
+{
+	uint32_t sums[4];
+
+	__builtin_memcpy(sums, acc, sizeof(sums));
+	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* Starts 4 accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise_4(int32_t *acc, const uint8_t **w, int32_t gap)
+{
+	int32_t b;
+
+	vmcu_next(w, &b);
+	*w += gap;
+	acc[0] = b;
+	acc[1] = b;
+	acc[2] = b;
+	acc[3] = b;
+}
+
+/* Requantises and stores 4 pixels if any lanes are left. */
+VMCU_INLINE void vmcu_store_depthwise_4(const struct vmcu_mac_params *p, const int32_t *acc,
+					const uint8_t **w, int8_t **out, int32_t pitch,
+					int32_t lanes)
+{
+	int32_t multiplier, bias, shift;
+	int8_t *o = *out;
+
+	*out = o + 1;
+	vmcu_ldrd(w, &multiplier, &bias);
+	vmcu_next(w, &shift);
+	if (shift < 0) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_store_any(p, sums, 1, 4, *w - 12, o, pitch, lanes);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o += 2 * pitch;
+	o[0] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+
+/*
+ * The bias and all nine taps for each of 4 pixels, at a stride of one; the last three are at
+ * `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	const uint32_t *u = tile + last;
+	int32_t b, first;
+	uint32_t c0, c1, c2, c3, c4, c5;
+	uint32_t d0, d1, d2;
+	uint32_t v0, v1, v2, v3, v4, v5;
+
+	vmcu_ldrd(w, &b, &first);
+	v0 = vmcu_sxtb16((uint32_t)first);
+	v1 = vmcu_sxtb16_odd((uint32_t)first);
+	acc[0] = b;
+	acc[1] = b;
+	acc[2] = b;
+	acc[3] = b;
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v0, acc[2]);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+	acc[2] = vmcu_smlad(c3, v1, acc[2]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[3] = vmcu_smlad(c4, v1, acc[3]);
+	acc[2] = vmcu_smlad(c4, v2, acc[2]);
+	acc[3] = vmcu_smlad(c5, v2, acc[3]);
+	VMCU_COLUMNS(u, "0", odd, d0, d1);
+	acc[0] = vmcu_smlad(d0, v3, acc[0]);
+	acc[1] = vmcu_smlad(d0, v3 << 16, acc[1]);
+	acc[2] = vmcu_smlad(d1, v3, acc[2]);
+	acc[3] = vmcu_smlad(d1, v3 << 16, acc[3]);
+	vmcu_weights(w, &v4, &v5);
+	acc[0] = vmcu_smlad(d1, v4, acc[0]);
+	acc[1] = vmcu_smlad(d1, v5, acc[1]);
+	VMCU_COLUMN(u, "8", odd, d2);
+	acc[2] = vmcu_smlad(d2, v4, acc[2]);
+	acc[3] = vmcu_smlad(d2, v5, acc[3]);
+}
+
+/* A row of 5 taps for each of 4 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3;
+	uint32_t v0, v1, v2, v3, v4;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
+	acc[2] = vmcu_smlad(c1, v0, acc[2]);
+	acc[3] = vmcu_smlad(c1, v0 << 16, acc[3]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	acc[1] = vmcu_smlad(c1, v2, acc[1]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v1, acc[2]);
+	acc[3] = vmcu_smlad(c2, v2, acc[3]);
+	vmcu_weight(w, &v4);
+	acc[0] = vmcu_smlad(c2, v3, acc[0]);
+	acc[1] = vmcu_smlad(c2, v4, acc[1]);
+	acc[2] = vmcu_smlad(c3, v3, acc[2]);
+	acc[3] = vmcu_smlad(c3, v4, acc[3]);
+}
+
+/* A row of 7 taps for each of 4 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4;
+	uint32_t v0, v1, v2, v3, v4, v5, v6;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
+	acc[2] = vmcu_smlad(c1, v0, acc[2]);
+	acc[3] = vmcu_smlad(c1, v0 << 16, acc[3]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	acc[1] = vmcu_smlad(c1, v2, acc[1]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v1, acc[2]);
+	acc[3] = vmcu_smlad(c2, v2, acc[3]);
+	vmcu_weights(w, &v4, &v5);
+	acc[0] = vmcu_smlad(c2, v3, acc[0]);
+	acc[1] = vmcu_smlad(c2, v4, acc[1]);
+	acc[2] = vmcu_smlad(c3, v3, acc[2]);
+	acc[3] = vmcu_smlad(c3, v4, acc[3]);
+	vmcu_weight(w, &v6);
+	acc[0] = vmcu_smlad(c3, v5, acc[0]);
+	acc[1] = vmcu_smlad(c3, v6, acc[1]);
+	VMCU_COLUMN(t, "16", odd, c4);
+	acc[2] = vmcu_smlad(c4, v5, acc[2]);
+	acc[3] = vmcu_smlad(c4, v6, acc[3]);
+}
+
+/* 1 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3;
+	uint32_t v0;
+
+	vmcu_weight(w, &v0);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v0, acc[2]);
+	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+}
+
+/* 2 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4;
+	uint32_t v0, v1;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v0, acc[2]);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+	acc[2] = vmcu_smlad(c3, v1, acc[2]);
+	VMCU_COLUMN(t, "16", odd, c4);
+	acc[3] = vmcu_smlad(c4, v1, acc[3]);
+}
+
+/* 3 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4, c5;
+	uint32_t v0, v1, v2;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v0, acc[2]);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	vmcu_weight(w, &v2);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+	acc[2] = vmcu_smlad(c3, v1, acc[2]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[3] = vmcu_smlad(c4, v1, acc[3]);
+	acc[2] = vmcu_smlad(c4, v2, acc[2]);
+	acc[3] = vmcu_smlad(c5, v2, acc[3]);
+}
+
+/* 4 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4, c5, c6;
+	uint32_t v0, v1, v2, v3;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v0, acc[2]);
+	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	acc[2] = vmcu_smlad(c3, v1, acc[2]);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[3] = vmcu_smlad(c4, v1, acc[3]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	acc[2] = vmcu_smlad(c4, v2, acc[2]);
+	acc[3] = vmcu_smlad(c5, v2, acc[3]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	acc[1] = vmcu_smlad(c4, v3, acc[1]);
+	acc[2] = vmcu_smlad(c5, v3, acc[2]);
+	VMCU_COLUMN(t, "24", odd, c6);
+	acc[3] = vmcu_smlad(c6, v3, acc[3]);
+}
+
+/* 5 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4, c5, c6, c7;
+	uint32_t v0, v1, v2, v3, v4;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v0, acc[2]);
+	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	acc[2] = vmcu_smlad(c3, v1, acc[2]);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[3] = vmcu_smlad(c4, v1, acc[3]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	acc[2] = vmcu_smlad(c4, v2, acc[2]);
+	acc[3] = vmcu_smlad(c5, v2, acc[3]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	acc[1] = vmcu_smlad(c4, v3, acc[1]);
+	acc[2] = vmcu_smlad(c5, v3, acc[2]);
+	VMCU_COLUMNS(t, "24", odd, c6, c7);
+	acc[3] = vmcu_smlad(c6, v3, acc[3]);
+	vmcu_weight(w, &v4);
+	acc[0] = vmcu_smlad(c4, v4, acc[0]);
+	acc[1] = vmcu_smlad(c5, v4, acc[1]);
+	acc[2] = vmcu_smlad(c6, v4, acc[2]);
+	acc[3] = vmcu_smlad(c7, v4, acc[3]);
+}
+
+/* 7 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4, c5, c6, c7, c8, c9;
+	uint32_t v0, v1, v2, v3, v4, v5, v6;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[2] = vmcu_smlad(c2, v0, acc[2]);
+	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	acc[2] = vmcu_smlad(c3, v1, acc[2]);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[3] = vmcu_smlad(c4, v1, acc[3]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	acc[2] = vmcu_smlad(c4, v2, acc[2]);
+	acc[3] = vmcu_smlad(c5, v2, acc[3]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	acc[1] = vmcu_smlad(c4, v3, acc[1]);
+	acc[2] = vmcu_smlad(c5, v3, acc[2]);
+	VMCU_COLUMNS(t, "24", odd, c6, c7);
+	acc[3] = vmcu_smlad(c6, v3, acc[3]);
+	vmcu_weights(w, &v4, &v5);
+	acc[0] = vmcu_smlad(c4, v4, acc[0]);
+	acc[1] = vmcu_smlad(c5, v4, acc[1]);
+	acc[2] = vmcu_smlad(c6, v4, acc[2]);
+	acc[3] = vmcu_smlad(c7, v4, acc[3]);
+	acc[0] = vmcu_smlad(c5, v5, acc[0]);
+	acc[1] = vmcu_smlad(c6, v5, acc[1]);
+	acc[2] = vmcu_smlad(c7, v5, acc[2]);
+	VMCU_COLUMNS(t, "32", odd, c8, c9);
+	acc[3] = vmcu_smlad(c8, v5, acc[3]);
+	vmcu_weight(w, &v6);
+	acc[0] = vmcu_smlad(c6, v6, acc[0]);
+	acc[1] = vmcu_smlad(c7, v6, acc[1]);
+	acc[2] = vmcu_smlad(c8, v6, acc[2]);
+	acc[3] = vmcu_smlad(c9, v6, acc[3]);
+}
+
+/* Starts 2 accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise_2(int32_t *acc, const uint8_t **w, int32_t gap)
+{
+	int32_t b;
+
+	vmcu_next(w, &b);
+	*w += gap;
+	acc[0] = b;
+	acc[1] = b;
+}
+
+/* Requantises and stores 2 pixels if any lanes are left. */
+VMCU_INLINE void vmcu_store_depthwise_2(const struct vmcu_mac_params *p, const int32_t *acc,
+					const uint8_t **w, int8_t **out, int32_t pitch,
+					int32_t lanes)
+{
+	int32_t multiplier, bias, shift;
+	int8_t *o = *out;
+
+	*out = o + 1;
+	vmcu_ldrd(w, &multiplier, &bias);
+	vmcu_next(w, &shift);
+	if (shift < 0) {
+		const int32_t sums[] = {acc[0], acc[1]};
+
+		vmcu_store_any(p, sums, 1, 2, *w - 12, o, pitch, lanes);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+}
+
+/*
+ * The bias and all nine taps for each of 2 pixels, at a stride of one; the last three are at
+ * `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	const uint32_t *u = tile + last;
+	int32_t b, first;
+	uint32_t c0, c1, c2, c3;
+	uint32_t d0, d1;
+	uint32_t v0, v1, v2, v3, v4, v5;
+
+	vmcu_ldrd(w, &b, &first);
+	v0 = vmcu_sxtb16((uint32_t)first);
+	v1 = vmcu_sxtb16_odd((uint32_t)first);
+	acc[0] = b;
+	acc[1] = b;
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	VMCU_COLUMNS(u, "0", odd, d0, d1);
+	acc[0] = vmcu_smlad(d0, v3, acc[0]);
+	acc[1] = vmcu_smlad(d0, v3 << 16, acc[1]);
+	vmcu_weights(w, &v4, &v5);
+	acc[0] = vmcu_smlad(d1, v4, acc[0]);
+	acc[1] = vmcu_smlad(d1, v5, acc[1]);
+}
+
+/* A row of 5 taps for each of 2 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2;
+	uint32_t v0, v1, v2, v3, v4;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	acc[1] = vmcu_smlad(c1, v2, acc[1]);
+	vmcu_weight(w, &v4);
+	VMCU_COLUMN(t, "8", odd, c2);
+	acc[0] = vmcu_smlad(c2, v3, acc[0]);
+	acc[1] = vmcu_smlad(c2, v4, acc[1]);
+}
+
+/* A row of 7 taps for each of 2 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3;
+	uint32_t v0, v1, v2, v3, v4, v5, v6;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	acc[1] = vmcu_smlad(c1, v2, acc[1]);
+	vmcu_weights(w, &v4, &v5);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[0] = vmcu_smlad(c2, v3, acc[0]);
+	acc[1] = vmcu_smlad(c2, v4, acc[1]);
+	vmcu_weight(w, &v6);
+	acc[0] = vmcu_smlad(c3, v5, acc[0]);
+	acc[1] = vmcu_smlad(c3, v6, acc[1]);
+}
+
+/* 1 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1;
+	uint32_t v0;
+
+	vmcu_weight(w, &v0);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+}
+
+/* 2 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2;
+	uint32_t v0, v1;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMN(t, "8", odd, c2);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+}
+
+/* 3 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3;
+	uint32_t v0, v1, v2;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	vmcu_weight(w, &v2);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+}
+
+/* 4 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4;
+	uint32_t v0, v1, v2, v3;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	VMCU_COLUMN(t, "16", odd, c4);
+	acc[1] = vmcu_smlad(c4, v3, acc[1]);
+}
+
+/* 5 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4, c5;
+	uint32_t v0, v1, v2, v3, v4;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[1] = vmcu_smlad(c4, v3, acc[1]);
+	vmcu_weight(w, &v4);
+	acc[0] = vmcu_smlad(c4, v4, acc[0]);
+	acc[1] = vmcu_smlad(c5, v4, acc[1]);
+}
+
+/* 7 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4, c5, c6, c7;
+	uint32_t v0, v1, v2, v3, v4, v5, v6;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[1] = vmcu_smlad(c1, v0, acc[1]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[1] = vmcu_smlad(c2, v1, acc[1]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[1] = vmcu_smlad(c3, v2, acc[1]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[1] = vmcu_smlad(c4, v3, acc[1]);
+	vmcu_weights(w, &v4, &v5);
+	acc[0] = vmcu_smlad(c4, v4, acc[0]);
+	acc[1] = vmcu_smlad(c5, v4, acc[1]);
+	acc[0] = vmcu_smlad(c5, v5, acc[0]);
+	VMCU_COLUMNS(t, "24", odd, c6, c7);
+	acc[1] = vmcu_smlad(c6, v5, acc[1]);
+	vmcu_weight(w, &v6);
+	acc[0] = vmcu_smlad(c6, v6, acc[0]);
+	acc[1] = vmcu_smlad(c7, v6, acc[1]);
+}
+
+/* Starts 1 accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise_1(int32_t *acc, const uint8_t **w, int32_t gap)
+{
+	int32_t b;
+
+	vmcu_next(w, &b);
+	*w += gap;
+	acc[0] = b;
+}
+
+/* Requantises and stores 1 pixels if any lanes are left. */
+VMCU_INLINE void vmcu_store_depthwise_1(const struct vmcu_mac_params *p, const int32_t *acc,
+					const uint8_t **w, int8_t **out, int32_t pitch,
+					int32_t lanes)
+{
+	int32_t multiplier, bias, shift;
+	int8_t *o = *out;
+
+	*out = o + 1;
+	vmcu_ldrd(w, &multiplier, &bias);
+	vmcu_next(w, &shift);
+	if (shift < 0) {
+		const int32_t sums[] = {acc[0]};
+
+		vmcu_store_any(p, sums, 1, 1, *w - 12, o, pitch, lanes);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	(void)pitch;
+}
+
+/*
+ * The bias and all nine taps for each of 1 pixels, at a stride of one; the last three are at
+ * `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	const uint32_t *u = tile + last;
+	int32_t b, first;
+	uint32_t c0, c1, c2;
+	uint32_t d0, d1;
+	uint32_t v0, v1, v2, v3, v4, v5;
+
+	vmcu_ldrd(w, &b, &first);
+	v0 = vmcu_sxtb16((uint32_t)first);
+	v1 = vmcu_sxtb16_odd((uint32_t)first);
+	acc[0] = b;
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	vmcu_weights(w, &v2, &v3);
+	VMCU_COLUMN(t, "8", odd, c2);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	VMCU_COLUMNS(u, "0", odd, d0, d1);
+	acc[0] = vmcu_smlad(d0, v3, acc[0]);
+	vmcu_weights(w, &v4, &v5);
+	acc[0] = vmcu_smlad(d1, v4, acc[0]);
+}
+
+/* A row of 5 taps for each of 1 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2;
+	uint32_t v0, v1, v2, v3, v4;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	vmcu_weight(w, &v4);
+	VMCU_COLUMN(t, "8", odd, c2);
+	acc[0] = vmcu_smlad(c2, v3, acc[0]);
+}
+
+/* A row of 7 taps for each of 1 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3;
+	uint32_t v0, v1, v2, v3, v4, v5, v6;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	vmcu_weights(w, &v2, &v3);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	vmcu_weights(w, &v4, &v5);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[0] = vmcu_smlad(c2, v3, acc[0]);
+	vmcu_weight(w, &v6);
+	acc[0] = vmcu_smlad(c3, v5, acc[0]);
+}
+
+/* 1 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0;
+	uint32_t v0;
+
+	vmcu_weight(w, &v0);
+	VMCU_COLUMN(t, "0", odd, c0);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+}
+
+/* 2 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1;
+	uint32_t v0, v1;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+}
+
+/* 3 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2;
+	uint32_t v0, v1, v2;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	vmcu_weight(w, &v2);
+	VMCU_COLUMN(t, "8", odd, c2);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+}
+
+/* 4 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3;
+	uint32_t v0, v1, v2, v3;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	vmcu_weights(w, &v2, &v3);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+}
+
+/* 5 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4;
+	uint32_t v0, v1, v2, v3, v4;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	vmcu_weights(w, &v2, &v3);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	vmcu_weight(w, &v4);
+	VMCU_COLUMN(t, "16", odd, c4);
+	acc[0] = vmcu_smlad(c4, v4, acc[0]);
+}
+
+/* 7 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t c0, c1, c2, c3, c4, c5, c6;
+	uint32_t v0, v1, v2, v3, v4, v5, v6;
+
+	vmcu_weights(w, &v0, &v1);
+	VMCU_COLUMNS(t, "0", odd, c0, c1);
+	acc[0] = vmcu_smlad(c0, v0, acc[0]);
+	acc[0] = vmcu_smlad(c1, v1, acc[0]);
+	vmcu_weights(w, &v2, &v3);
+	VMCU_COLUMNS(t, "8", odd, c2, c3);
+	acc[0] = vmcu_smlad(c2, v2, acc[0]);
+	acc[0] = vmcu_smlad(c3, v3, acc[0]);
+	vmcu_weights(w, &v4, &v5);
+	VMCU_COLUMNS(t, "16", odd, c4, c5);
+	acc[0] = vmcu_smlad(c4, v4, acc[0]);
+	acc[0] = vmcu_smlad(c5, v5, acc[0]);
+	vmcu_weight(w, &v6);
+	VMCU_COLUMN(t, "24", odd, c6);
+	acc[0] = vmcu_smlad(c6, v6, acc[0]);
+}
+
+/* Sets four registers. */
+VMCU_INLINE void vmcu_start_four(int32_t *acc, int32_t value)
+{
+	acc[0] = value;
+	acc[1] = value;
+	acc[2] = value;
+	acc[3] = value;
+}
+
+/* Adds a row of a window to sums; padding adds nothing. */
+VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t lanes)
+{
+	int32_t copy[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_sum_row(copy, in, row, pixel, channel, lanes);
+	acc[0] = copy[0];
+	acc[1] = copy[1];
+	acc[2] = copy[2];
+	acc[3] = copy[3];
+}
+
+/* The same with the maximum in place of the sum. */
+VMCU_INLINE void vmcu_most_of_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+				   int32_t pixel, int32_t channel, int32_t lanes)
+{
+	int32_t copy[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_most_row(copy, in, row, pixel, channel, lanes);
+	acc[0] = copy[0];
+	acc[1] = copy[1];
+	acc[2] = copy[2];
+	acc[3] = copy[3];
+}
+
+/* What the sum of the window at (row, pixel) is divided by, and what is added to it before. */
+VMCU_INLINE void vmcu_window_shape(int32_t *shape, const struct vmcu_average_pool_params *p,
+				   const struct vmcu_call *call, int32_t row, int32_t pixel)
+{
+	const struct vmcu_window *w = &p->window;
+	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
+	const struct vmcu_taps ty = vmcu_taps(row, w->kernel_h, w->dilation_h, in->height);
+	const struct vmcu_taps tx = vmcu_taps(pixel, w->kernel_w, w->dilation_w, in->width);
+	const int32_t inside = (ty.end - ty.begin) * (tx.end - tx.begin);
+
+	shape[0] = (p->count_padding || inside == 0) ? w->kernel_h * w->kernel_w : inside;
+	shape[1] = p->input_zero * (p->rescale ? -inside : shape[0] - inside);
+}
+
+/* Divides sums, requantises and stores them. */
+VMCU_INLINE void vmcu_store_mean(const struct vmcu_average_pool_params *p, const int32_t *acc,
+				 const int32_t *shape, int8_t *out, int32_t lanes)
+{
+	for (int32_t i = 0; i < lanes; i++) {
+		out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
+	}
+}
+
+/* Bounds and stores maxima. */
+VMCU_INLINE void vmcu_store_most(const struct vmcu_max_pool_params *p, const int32_t *acc,
+				 int8_t *out, int32_t lanes)
+{
+	for (int32_t i = 0; i < lanes; i++) {
+		out[i] = vmcu_saturate(acc[i], 0, p->act_min, p->act_max);
+	}
+}
+
+/* Scales and adds bytes, 4 at a time. */
+VMCU_INLINE void vmcu_add_4(int32_t *acc, const int8_t *a, const int8_t *b, int32_t a_multiplier,
+			    int32_t a_half, int32_t a_offset, int32_t a_shift, int32_t b_multiplier,
+			    int32_t b_half, int32_t b_offset, int32_t b_shift)
+{
+	int32_t x, y;
+
+	__asm__ volatile("ldrsb %[x], [%[a], #0]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[r0], %[x], %[shift]\n\t"
+		"ldrsb %[x], [%[a], #1]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[r1], %[x], %[shift]\n\t"
+		"ldrsb %[x], [%[a], #2]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[r2], %[x], %[shift]\n\t"
+		"ldrsb %[x], [%[a], #3]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[r3], %[x], %[shift]\n\t"
+		: [r0] "=&r"(acc[0]), [r1] "=&r"(acc[1]), [r2] "=&r"(acc[2]), [r3] "=&r"(acc[3]),
+		  [x] "=&r"(x), [y] "=&r"(y)
+		: [a] "r"(a), [multiplier] "r"(a_multiplier), [half] "r"(a_half),
+		  [offset] "r"(a_offset), [shift] "r"(a_shift));
+	__asm__ volatile("ldrsb %[x], [%[b], #0]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[x], %[x], %[shift]\n\t"
+		"add %[r0], %[r0], %[x]\n\t"
+		"ldrsb %[x], [%[b], #1]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[x], %[x], %[shift]\n\t"
+		"add %[r1], %[r1], %[x]\n\t"
+		"ldrsb %[x], [%[b], #2]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[x], %[x], %[shift]\n\t"
+		"add %[r2], %[r2], %[x]\n\t"
+		"ldrsb %[x], [%[b], #3]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[x], %[x], %[shift]\n\t"
+		"add %[r3], %[r3], %[x]\n\t"
+		: [r0] "+&r"(acc[0]), [r1] "+&r"(acc[1]), [r2] "+&r"(acc[2]), [r3] "+&r"(acc[3]),
+		  [x] "=&r"(x), [y] "=&r"(y)
+		: [b] "r"(b), [multiplier] "r"(b_multiplier), [half] "r"(b_half),
+		  [offset] "r"(b_offset), [shift] "r"(b_shift));
+}
+
+/* Requantises and stores sums, 4 at a time. */
+VMCU_INLINE void vmcu_store_sum_4(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
+				  int32_t shift)
+{
+	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	out[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	out[2] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	out[3] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+
+/* Scales and adds bytes, 1 at a time. */
+VMCU_INLINE void vmcu_add_1(int32_t *acc, const int8_t *a, const int8_t *b, int32_t a_multiplier,
+			    int32_t a_half, int32_t a_offset, int32_t a_shift, int32_t b_multiplier,
+			    int32_t b_half, int32_t b_offset, int32_t b_shift)
+{
+	int32_t x, y;
+
+	__asm__ volatile("ldrsb %[x], [%[a], #0]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[r0], %[x], %[shift]\n\t"
+		: [r0] "=&r"(acc[0]),
+		  [x] "=&r"(x), [y] "=&r"(y)
+		: [a] "r"(a), [multiplier] "r"(a_multiplier), [half] "r"(a_half),
+		  [offset] "r"(a_offset), [shift] "r"(a_shift));
+	__asm__ volatile("ldrsb %[x], [%[b], #0]\n\t"
+		"rsb %[x], %[offset], %[x], lsl #21\n\t"
+		"add %[y], %[half], %[x], asr #31\n\t"
+		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
+		"asr %[x], %[x], %[shift]\n\t"
+		"add %[r0], %[r0], %[x]\n\t"
+		: [r0] "+&r"(acc[0]),
+		  [x] "=&r"(x), [y] "=&r"(y)
+		: [b] "r"(b), [multiplier] "r"(b_multiplier), [half] "r"(b_half),
+		  [offset] "r"(b_offset), [shift] "r"(b_shift));
+}
+
+/* Requantises and stores sums, 1 at a time. */
+VMCU_INLINE void vmcu_store_sum_1(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
+				  int32_t shift)
+{
+	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+}
+
+/* The sum of two bytes, for any factors. */
+VMCU_INLINE void vmcu_sum_exact(const struct vmcu_add_exact_params *p, int32_t *acc,
+				const int8_t *a, const int8_t *b)
+{
+	const uint32_t x = (uint32_t)(a[0] - p->a_zero) << p->left_shift;
+	const uint32_t y = (uint32_t)(b[0] - p->b_zero) << p->left_shift;
+
+	acc[0] = (int32_t)((uint32_t)vmcu_fixed_scale((int32_t)x, p->a.multiplier, p->a.shift) +
+			   (uint32_t)vmcu_fixed_scale((int32_t)y, p->b.multiplier, p->b.shift));
+}
+
+/* Requantises and stores a sum, for any factor and range. */
+VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, const int32_t *acc,
+				      int8_t *out)
+{
+	const int32_t scaled = vmcu_fixed_scale(acc[0], p->output.multiplier, p->output.shift);
+
+	out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
+}
+
+/* Where sums of products with these taps start, so that y needs no zero point. */
+VMCU_INLINE void vmcu_start_product(int32_t *start, const int8_t *x, int32_t count, int32_t x_zero,
+				    int32_t y_zero)
+{
+	int32_t sum = 0;
+
+	for (int32_t i = 0; i < count; i++) {
+		sum += x[i] - x_zero;
+	}
+	start[0] = -y_zero * sum;
+}
+
+/* Four taps times four taps, summed. */
+VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+{
+	const uint32_t zeros = (uint32_t)(x_zero & 0xffff) | (uint32_t)x_zero << 16;
+	const uint32_t a = vmcu_load32(x);
+	const uint32_t b = vmcu_load32(y);
+
+	acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16(a), zeros), vmcu_sxtb16(b), acc[0]);
+	acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16_odd(a), zeros), vmcu_sxtb16_odd(b), acc[0]);
+}
+
+/* The last taps of a row, fewer than four or none. */
+VMCU_INLINE void vmcu_dot_rows_tail(int32_t *acc, const int8_t *x, const int8_t *y, int32_t left,
+				    int32_t x_zero)
+{
+	for (int32_t i = 0; i < left; i++) {
+		acc[0] = vmcu_smlabb((uint32_t)(x[i] - x_zero), (uint32_t)y[i], acc[0]);
+	}
+}
+
+/* Turns a kept row of scores into weights. */
+VMCU_INLINE void vmcu_softmax_kept(const struct vmcu_attention_params *p, int8_t *row,
+				   int32_t count)
+{
+	const struct vmcu_softmax_params softmax = {
+		.exp = p->stream,
+		.output_zero = INT8_MIN,
+		.act_min = INT8_MIN,
+		.act_max = INT8_MAX,
+	};
+
+	vmcu_softmax_tflite_pixel(&softmax, row, row, count);
+}
+
+/* Starts the sums of four channels at one value. */
+VMCU_INLINE void vmcu_broadcast_4(int32_t *acc, const int32_t *start)
+{
+	acc[0] = start[0];
+	acc[1] = start[0];
+	acc[2] = start[0];
+	acc[3] = start[0];
+}
+
+/* One tap times a row of four channels. */
+VMCU_INLINE void vmcu_dot_columns_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+{
+	const uint32_t word = vmcu_load32(y);
+	const uint32_t even = vmcu_sxtb16(word);
+	const uint32_t odd = vmcu_sxtb16_odd(word);
+	const uint32_t tap = (uint32_t)(x[0] - x_zero);
+
+	acc[0] = vmcu_smlabb(tap, even, acc[0]);
+	acc[1] = vmcu_smlabb(tap, odd, acc[1]);
+	acc[2] = vmcu_smlabt(tap, even, acc[2]);
+	acc[3] = vmcu_smlabt(tap, odd, acc[3]);
+}
+
+/* Requantises and stores four channels. */
+VMCU_INLINE void vmcu_store_product_4(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
+{
+	out[0] = vmcu_saturate(vmcu_fixed_scale(acc[0], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+	out[1] = vmcu_saturate(vmcu_fixed_scale(acc[1], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+	out[2] = vmcu_saturate(vmcu_fixed_scale(acc[2], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+	out[3] = vmcu_saturate(vmcu_fixed_scale(acc[3], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+}
+
+/* Starts the sums of one channel at one value. */
+VMCU_INLINE void vmcu_broadcast_1(int32_t *acc, const int32_t *start)
+{
+	acc[0] = start[0];
+}
+
+/* One tap times a row of one channel. */
+VMCU_INLINE void vmcu_dot_columns_1(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+{
+	acc[0] = vmcu_smlabb((uint32_t)(x[0] - x_zero), (uint32_t)y[0], acc[0]);
+}
+
+/* Requantises and stores one channel. */
+VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
+{
+	out[0] = vmcu_saturate(vmcu_fixed_scale(acc[0], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
 }
 
 #endif /* VMCU_KERNELS_GEN_DSP_H_ */

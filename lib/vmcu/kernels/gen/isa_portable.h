@@ -62,7 +62,52 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	return vmcu_saturate8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
 }
 
+/* Words of two taps, see isa/depthwise_instructions.py: u has channels 0 and 1, v 2 and 3. */
+VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
+				 const int8_t **b, int32_t pitch_b, int32_t words)
+{
+	for (; words > 0; words--, (*u)++, (*v)++, *a += pitch_a, *b += pitch_b) {
+		__builtin_memcpy(*u, *a, 2);
+		__builtin_memcpy((int8_t *)*u + 2, *b, 2);
+		__builtin_memcpy(*v, *a + 2, 2);
+		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
+	}
+}
+
+/* Adds `count` pixels, `pitch` bytes apart, to four sums. */
+VMCU_INLINE void vmcu_sum_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
+{
+	for (; count > 0; count--, x += pitch) {
+		acc[0] += x[0];
+		acc[1] += x[1];
+		acc[2] += x[2];
+		acc[3] += x[3];
+	}
+}
+
+/* The maximum of each of four channels. */
+VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
+{
+	for (; count > 0; count--, x += pitch) {
+		for (int32_t i = 0; i < 4; i++) {
+			acc[i] = (x[i] > acc[i]) ? x[i] : acc[i];
+		}
+	}
+}
+
+/* See add_term() in isa/pool_instructions.py. */
+VMCU_INLINE int32_t vmcu_add_term(int32_t q, int32_t multiplier, int32_t half, int32_t offset,
+				  int32_t shift)
+{
+	const int32_t x = q * (1 << 21) - offset;
+	const int64_t sum = (int64_t)x * multiplier + (INT64_C(1) << 31);
+
+	return (half + (x >> 31) + (int32_t)(sum >> 32)) >> shift;
+}
+
+#include "../band.h"
 #include "../gather.h"
+#include "../pool.h"
 
 /* Starts the accumulators at four channels' biases. */
 VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
@@ -130,23 +175,13 @@ VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, i
 	*out = o + 4;
 }
 
-/* The same for any shift, range and accumulator, and for fewer channels. */
-VMCU_INLINE void vmcu_store_dense_exact(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t left)
+/* The same for any shift, range and accumulator, fixed point or float, and fewer channels. */
+VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 4, 1, *w, *out, 0, left);
-	*out += 4;
-}
-
-/* Requantises in float and stores up to four channels. */
-VMCU_INLINE void vmcu_store_dense_float(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	*w = vmcu_store_float(p, sums, 4, 1, *w, *out, 0, left);
+	*w = vmcu_store_any(p, sums, 4, 1, *w, *out, 0, left);
 	*out += 4;
 }
 
@@ -238,23 +273,16 @@ VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_
 	*out = o + 2;
 }
 
-/* The same for any shift, range and accumulator, and for a last channel alone (two pixels). */
-VMCU_INLINE void vmcu_store_exact_2(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+/*
+ * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
+ * alone (two pixels).
+ */
+VMCU_INLINE void vmcu_store_any_2(const struct vmcu_mac_params *p, const int32_t *acc,
+				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	*w = vmcu_store_exact(p, sums, 2, 2, *w, *out, pitch, left);
-	*out += 2;
-}
-
-/* Requantises in float and stores up to two channels of two pixels. */
-VMCU_INLINE void vmcu_store_float_2(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	*w = vmcu_store_float(p, sums, 2, 2, *w, *out, pitch, left);
+	*w = vmcu_store_any(p, sums, 2, 2, *w, *out, pitch, left);
 	*out += 2;
 }
 
@@ -326,24 +354,1111 @@ VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_
 	*out = o + 2;
 }
 
-/* The same for any shift, range and accumulator, and for a last channel alone (one pixel). */
-VMCU_INLINE void vmcu_store_exact_1(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+/*
+ * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
+ * alone (one pixel).
+ */
+VMCU_INLINE void vmcu_store_any_1(const struct vmcu_mac_params *p, const int32_t *acc,
+				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
 	const int32_t sums[] = {acc[0], acc[1]};
 
-	*w = vmcu_store_exact(p, sums, 2, 1, *w, *out, pitch, left);
+	*w = vmcu_store_any(p, sums, 2, 1, *w, *out, pitch, left);
 	*out += 2;
 }
 
-/* Requantises in float and stores up to two channels of one pixel. */
-VMCU_INLINE void vmcu_store_float_1(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+/* Brings the columns under `wide` output pixels into the tile, for `lanes` channels. */
+VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel,
+			    int32_t channel, const struct vmcu_call *call, int32_t wide,
+			    int32_t lanes)
 {
-	const int32_t sums[] = {acc[0], acc[1]};
+	(void)row;
+	vmcu_stage_band((uint32_t *)tile, in, pixel, channel, call, wide, lanes);
+	vmcu_tile_done();
+}
 
-	*w = vmcu_store_float(p, sums, 2, 1, *w, *out, pitch, left);
-	*out += 2;
+/*
+ * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
+ * pool: any window, slowly.
+ */
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
+			       const uint8_t **w)
+{
+	uint32_t sums[4];
+
+	__builtin_memcpy(sums, acc, sizeof(sums));
+	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* Starts 4 accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise_4(int32_t *acc, const uint8_t **w, int32_t gap)
+{
+	const int32_t b = *(const int32_t *)*w;
+
+	*w += 4 + gap;
+	acc[0] = b;
+	acc[1] = b;
+	acc[2] = b;
+	acc[3] = b;
+}
+
+/* Requantises and stores 4 pixels if any lanes are left. */
+VMCU_INLINE void vmcu_store_depthwise_4(const struct vmcu_mac_params *p, const int32_t *acc,
+					const uint8_t **w, int8_t **out, int32_t pitch,
+					int32_t lanes)
+{
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = *out;
+
+	*w += 12;
+	*out = o + 1;
+	if (c[2] < 0) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_store_any(p, sums, 1, 4, *w - 12, o, pitch, lanes);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
+	o[2 * pitch] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
+	o[3 * pitch] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
+}
+
+/*
+ * The bias and all nine taps for each of 4 pixels, at a stride of one; the last three are at
+ * `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
+{
+	const int32_t b = *(const int32_t *)*w;
+
+	*w += 4;
+	acc[0] = b;
+	acc[1] = b;
+	acc[2] = b;
+	acc[3] = b;
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+	x = (const int8_t *)tile + 4 * last + odd;
+	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[2], v[5]);
+	acc[2] = vmcu_mac(acc[2], x[4], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[6], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[9]);
+	acc[2] = vmcu_mac(acc[2], x[6], v[9]);
+	acc[3] = vmcu_mac(acc[3], x[8], v[9]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[11]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[11]);
+	acc[3] = vmcu_mac(acc[3], x[10], v[11]);
+	*w += 12;
+}
+
+/* A row of 5 taps for each of 4 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[4], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[6], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[6], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[8], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[10], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[8]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[9]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[9]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[9]);
+	*w += 10;
+}
+
+/* A row of 7 taps for each of 4 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[4], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[6], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[6], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[8], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[10], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[8]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[10]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[10]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[10]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[12]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[12]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[12]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[12]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[13]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[13]);
+	acc[2] = vmcu_mac(acc[2], x[16], v[13]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[13]);
+	*w += 14;
+}
+
+/* 1 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[1]);
+	*w += 2;
+}
+
+/* 2 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	*w += 4;
+}
+
+/* 3 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[5]);
+	acc[2] = vmcu_mac(acc[2], x[18], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[22], v[5]);
+	*w += 6;
+}
+
+/* 4 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+	acc[2] = vmcu_mac(acc[2], x[20], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[24], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+	acc[2] = vmcu_mac(acc[2], x[22], v[7]);
+	acc[3] = vmcu_mac(acc[3], x[26], v[7]);
+	*w += 8;
+}
+
+/* 5 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+	acc[2] = vmcu_mac(acc[2], x[20], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[24], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+	acc[2] = vmcu_mac(acc[2], x[22], v[7]);
+	acc[3] = vmcu_mac(acc[3], x[26], v[7]);
+	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
+	acc[2] = vmcu_mac(acc[2], x[24], v[8]);
+	acc[3] = vmcu_mac(acc[3], x[28], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[18], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[22], v[9]);
+	acc[2] = vmcu_mac(acc[2], x[26], v[9]);
+	acc[3] = vmcu_mac(acc[3], x[30], v[9]);
+	*w += 10;
+}
+
+/* 7 words for each of 4 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+	acc[2] = vmcu_mac(acc[2], x[20], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[24], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+	acc[2] = vmcu_mac(acc[2], x[22], v[7]);
+	acc[3] = vmcu_mac(acc[3], x[26], v[7]);
+	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
+	acc[2] = vmcu_mac(acc[2], x[24], v[8]);
+	acc[3] = vmcu_mac(acc[3], x[28], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[18], v[10]);
+	acc[1] = vmcu_mac(acc[1], x[22], v[10]);
+	acc[2] = vmcu_mac(acc[2], x[26], v[10]);
+	acc[3] = vmcu_mac(acc[3], x[30], v[10]);
+	acc[0] = vmcu_mac(acc[0], x[20], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[24], v[9]);
+	acc[2] = vmcu_mac(acc[2], x[28], v[9]);
+	acc[3] = vmcu_mac(acc[3], x[32], v[9]);
+	acc[0] = vmcu_mac(acc[0], x[22], v[11]);
+	acc[1] = vmcu_mac(acc[1], x[26], v[11]);
+	acc[2] = vmcu_mac(acc[2], x[30], v[11]);
+	acc[3] = vmcu_mac(acc[3], x[34], v[11]);
+	acc[0] = vmcu_mac(acc[0], x[24], v[12]);
+	acc[1] = vmcu_mac(acc[1], x[28], v[12]);
+	acc[2] = vmcu_mac(acc[2], x[32], v[12]);
+	acc[3] = vmcu_mac(acc[3], x[36], v[12]);
+	acc[0] = vmcu_mac(acc[0], x[26], v[13]);
+	acc[1] = vmcu_mac(acc[1], x[30], v[13]);
+	acc[2] = vmcu_mac(acc[2], x[34], v[13]);
+	acc[3] = vmcu_mac(acc[3], x[38], v[13]);
+	*w += 14;
+}
+
+/* Starts 2 accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise_2(int32_t *acc, const uint8_t **w, int32_t gap)
+{
+	const int32_t b = *(const int32_t *)*w;
+
+	*w += 4 + gap;
+	acc[0] = b;
+	acc[1] = b;
+}
+
+/* Requantises and stores 2 pixels if any lanes are left. */
+VMCU_INLINE void vmcu_store_depthwise_2(const struct vmcu_mac_params *p, const int32_t *acc,
+					const uint8_t **w, int8_t **out, int32_t pitch,
+					int32_t lanes)
+{
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = *out;
+
+	*w += 12;
+	*out = o + 1;
+	if (c[2] < 0) {
+		const int32_t sums[] = {acc[0], acc[1]};
+
+		vmcu_store_any(p, sums, 1, 2, *w - 12, o, pitch, lanes);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
+}
+
+/*
+ * The bias and all nine taps for each of 2 pixels, at a stride of one; the last three are at
+ * `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
+{
+	const int32_t b = *(const int32_t *)*w;
+
+	*w += 4;
+	acc[0] = b;
+	acc[1] = b;
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	x = (const int8_t *)tile + 4 * last + odd;
+	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[2], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[9]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[11]);
+	*w += 12;
+}
+
+/* A row of 5 taps for each of 2 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[9]);
+	*w += 10;
+}
+
+/* A row of 7 taps for each of 2 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[10]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[12]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[12]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[13]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[13]);
+	*w += 14;
+}
+
+/* 1 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[1]);
+	*w += 2;
+}
+
+/* 2 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	*w += 4;
+}
+
+/* 3 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[5]);
+	*w += 6;
+}
+
+/* 4 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+	*w += 8;
+}
+
+/* 5 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[18], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[22], v[9]);
+	*w += 10;
+}
+
+/* 7 words for each of 2 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[18], v[10]);
+	acc[1] = vmcu_mac(acc[1], x[22], v[10]);
+	acc[0] = vmcu_mac(acc[0], x[20], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[24], v[9]);
+	acc[0] = vmcu_mac(acc[0], x[22], v[11]);
+	acc[1] = vmcu_mac(acc[1], x[26], v[11]);
+	acc[0] = vmcu_mac(acc[0], x[24], v[12]);
+	acc[1] = vmcu_mac(acc[1], x[28], v[12]);
+	acc[0] = vmcu_mac(acc[0], x[26], v[13]);
+	acc[1] = vmcu_mac(acc[1], x[30], v[13]);
+	*w += 14;
+}
+
+/* Starts 1 accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise_1(int32_t *acc, const uint8_t **w, int32_t gap)
+{
+	const int32_t b = *(const int32_t *)*w;
+
+	*w += 4 + gap;
+	acc[0] = b;
+}
+
+/* Requantises and stores 1 pixels if any lanes are left. */
+VMCU_INLINE void vmcu_store_depthwise_1(const struct vmcu_mac_params *p, const int32_t *acc,
+					const uint8_t **w, int8_t **out, int32_t pitch,
+					int32_t lanes)
+{
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = *out;
+
+	*w += 12;
+	*out = o + 1;
+	if (c[2] < 0) {
+		const int32_t sums[] = {acc[0]};
+
+		vmcu_store_any(p, sums, 1, 1, *w - 12, o, pitch, lanes);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	(void)pitch;
+}
+
+/*
+ * The bias and all nine taps for each of 1 pixels, at a stride of one; the last three are at
+ * `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
+{
+	const int32_t b = *(const int32_t *)*w;
+
+	*w += 4;
+	acc[0] = b;
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	x = (const int8_t *)tile + 4 * last + odd;
+	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
+	*w += 12;
+}
+
+/* A row of 5 taps for each of 1 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[9]);
+	*w += 10;
+}
+
+/* A row of 7 taps for each of 1 pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[10]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[12]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[13]);
+	*w += 14;
+}
+
+/* 1 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[1]);
+	*w += 2;
+}
+
+/* 2 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	*w += 4;
+}
+
+/* 3 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[5]);
+	*w += 6;
+}
+
+/* 4 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	*w += 8;
+}
+
+/* 5 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[18], v[9]);
+	*w += 10;
+}
+
+/* 7 words for each of 1 pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				   const uint8_t **w)
+{
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[18], v[10]);
+	acc[0] = vmcu_mac(acc[0], x[20], v[9]);
+	acc[0] = vmcu_mac(acc[0], x[22], v[11]);
+	acc[0] = vmcu_mac(acc[0], x[24], v[12]);
+	acc[0] = vmcu_mac(acc[0], x[26], v[13]);
+	*w += 14;
+}
+
+/* Sets four registers. */
+VMCU_INLINE void vmcu_start_four(int32_t *acc, int32_t value)
+{
+	acc[0] = value;
+	acc[1] = value;
+	acc[2] = value;
+	acc[3] = value;
+}
+
+/* Adds a row of a window to sums; padding adds nothing. */
+VMCU_INLINE void vmcu_sum_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t lanes)
+{
+	int32_t copy[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_sum_row(copy, in, row, pixel, channel, lanes);
+	acc[0] = copy[0];
+	acc[1] = copy[1];
+	acc[2] = copy[2];
+	acc[3] = copy[3];
+}
+
+/* The same with the maximum in place of the sum. */
+VMCU_INLINE void vmcu_most_of_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+				   int32_t pixel, int32_t channel, int32_t lanes)
+{
+	int32_t copy[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_most_row(copy, in, row, pixel, channel, lanes);
+	acc[0] = copy[0];
+	acc[1] = copy[1];
+	acc[2] = copy[2];
+	acc[3] = copy[3];
+}
+
+/* What the sum of the window at (row, pixel) is divided by, and what is added to it before. */
+VMCU_INLINE void vmcu_window_shape(int32_t *shape, const struct vmcu_average_pool_params *p,
+				   const struct vmcu_call *call, int32_t row, int32_t pixel)
+{
+	const struct vmcu_window *w = &p->window;
+	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
+	const struct vmcu_taps ty = vmcu_taps(row, w->kernel_h, w->dilation_h, in->height);
+	const struct vmcu_taps tx = vmcu_taps(pixel, w->kernel_w, w->dilation_w, in->width);
+	const int32_t inside = (ty.end - ty.begin) * (tx.end - tx.begin);
+
+	shape[0] = (p->count_padding || inside == 0) ? w->kernel_h * w->kernel_w : inside;
+	shape[1] = p->input_zero * (p->rescale ? -inside : shape[0] - inside);
+}
+
+/* Divides sums, requantises and stores them. */
+VMCU_INLINE void vmcu_store_mean(const struct vmcu_average_pool_params *p, const int32_t *acc,
+				 const int32_t *shape, int8_t *out, int32_t lanes)
+{
+	for (int32_t i = 0; i < lanes; i++) {
+		out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
+	}
+}
+
+/* Bounds and stores maxima. */
+VMCU_INLINE void vmcu_store_most(const struct vmcu_max_pool_params *p, const int32_t *acc,
+				 int8_t *out, int32_t lanes)
+{
+	for (int32_t i = 0; i < lanes; i++) {
+		out[i] = vmcu_saturate(acc[i], 0, p->act_min, p->act_max);
+	}
+}
+
+/* Scales and adds bytes, 4 at a time. */
+VMCU_INLINE void vmcu_add_4(int32_t *acc, const int8_t *a, const int8_t *b, int32_t a_multiplier,
+			    int32_t a_half, int32_t a_offset, int32_t a_shift, int32_t b_multiplier,
+			    int32_t b_half, int32_t b_offset, int32_t b_shift)
+{
+	acc[0] = vmcu_add_term(a[0], a_multiplier, a_half, a_offset, a_shift);
+	acc[1] = vmcu_add_term(a[1], a_multiplier, a_half, a_offset, a_shift);
+	acc[2] = vmcu_add_term(a[2], a_multiplier, a_half, a_offset, a_shift);
+	acc[3] = vmcu_add_term(a[3], a_multiplier, a_half, a_offset, a_shift);
+	acc[0] += vmcu_add_term(b[0], b_multiplier, b_half, b_offset, b_shift);
+	acc[1] += vmcu_add_term(b[1], b_multiplier, b_half, b_offset, b_shift);
+	acc[2] += vmcu_add_term(b[2], b_multiplier, b_half, b_offset, b_shift);
+	acc[3] += vmcu_add_term(b[3], b_multiplier, b_half, b_offset, b_shift);
+}
+
+/* Requantises and stores sums, 4 at a time. */
+VMCU_INLINE void vmcu_store_sum_4(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
+				  int32_t shift)
+{
+	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	out[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	out[2] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	out[3] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+
+/* Scales and adds bytes, 1 at a time. */
+VMCU_INLINE void vmcu_add_1(int32_t *acc, const int8_t *a, const int8_t *b, int32_t a_multiplier,
+			    int32_t a_half, int32_t a_offset, int32_t a_shift, int32_t b_multiplier,
+			    int32_t b_half, int32_t b_offset, int32_t b_shift)
+{
+	acc[0] = vmcu_add_term(a[0], a_multiplier, a_half, a_offset, a_shift);
+	acc[0] += vmcu_add_term(b[0], b_multiplier, b_half, b_offset, b_shift);
+}
+
+/* Requantises and stores sums, 1 at a time. */
+VMCU_INLINE void vmcu_store_sum_1(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
+				  int32_t shift)
+{
+	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+}
+
+/* The sum of two bytes, for any factors. */
+VMCU_INLINE void vmcu_sum_exact(const struct vmcu_add_exact_params *p, int32_t *acc,
+				const int8_t *a, const int8_t *b)
+{
+	const uint32_t x = (uint32_t)(a[0] - p->a_zero) << p->left_shift;
+	const uint32_t y = (uint32_t)(b[0] - p->b_zero) << p->left_shift;
+
+	acc[0] = (int32_t)((uint32_t)vmcu_fixed_scale((int32_t)x, p->a.multiplier, p->a.shift) +
+			   (uint32_t)vmcu_fixed_scale((int32_t)y, p->b.multiplier, p->b.shift));
+}
+
+/* Requantises and stores a sum, for any factor and range. */
+VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, const int32_t *acc,
+				      int8_t *out)
+{
+	const int32_t scaled = vmcu_fixed_scale(acc[0], p->output.multiplier, p->output.shift);
+
+	out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
+}
+
+/* Where sums of products with these taps start, so that y needs no zero point. */
+VMCU_INLINE void vmcu_start_product(int32_t *start, const int8_t *x, int32_t count, int32_t x_zero,
+				    int32_t y_zero)
+{
+	int32_t sum = 0;
+
+	for (int32_t i = 0; i < count; i++) {
+		sum += x[i] - x_zero;
+	}
+	start[0] = -y_zero * sum;
+}
+
+/* Four taps times four taps, summed. */
+VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+{
+	acc[0] = vmcu_mac(acc[0], x[0] - x_zero, y[0]);
+	acc[0] = vmcu_mac(acc[0], x[1] - x_zero, y[1]);
+	acc[0] = vmcu_mac(acc[0], x[2] - x_zero, y[2]);
+	acc[0] = vmcu_mac(acc[0], x[3] - x_zero, y[3]);
+}
+
+/* The last taps of a row, fewer than four or none. */
+VMCU_INLINE void vmcu_dot_rows_tail(int32_t *acc, const int8_t *x, const int8_t *y, int32_t left,
+				    int32_t x_zero)
+{
+	for (int32_t i = 0; i < left; i++) {
+		acc[0] = vmcu_mac(acc[0], x[i] - x_zero, y[i]);
+	}
+}
+
+/* Turns a kept row of scores into weights. */
+VMCU_INLINE void vmcu_softmax_kept(const struct vmcu_attention_params *p, int8_t *row,
+				   int32_t count)
+{
+	const struct vmcu_softmax_params softmax = {
+		.exp = p->stream,
+		.output_zero = INT8_MIN,
+		.act_min = INT8_MIN,
+		.act_max = INT8_MAX,
+	};
+
+	vmcu_softmax_tflite_pixel(&softmax, row, row, count);
+}
+
+/* Starts the sums of four channels at one value. */
+VMCU_INLINE void vmcu_broadcast_4(int32_t *acc, const int32_t *start)
+{
+	acc[0] = start[0];
+	acc[1] = start[0];
+	acc[2] = start[0];
+	acc[3] = start[0];
+}
+
+/* One tap times a row of four channels. */
+VMCU_INLINE void vmcu_dot_columns_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+{
+	const int32_t tap = x[0] - x_zero;
+
+	acc[0] = vmcu_mac(acc[0], tap, y[0]);
+	acc[1] = vmcu_mac(acc[1], tap, y[1]);
+	acc[2] = vmcu_mac(acc[2], tap, y[2]);
+	acc[3] = vmcu_mac(acc[3], tap, y[3]);
+}
+
+/* Requantises and stores four channels. */
+VMCU_INLINE void vmcu_store_product_4(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
+{
+	out[0] = vmcu_saturate(vmcu_fixed_scale(acc[0], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+	out[1] = vmcu_saturate(vmcu_fixed_scale(acc[1], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+	out[2] = vmcu_saturate(vmcu_fixed_scale(acc[2], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+	out[3] = vmcu_saturate(vmcu_fixed_scale(acc[3], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
+}
+
+/* Starts the sums of one channel at one value. */
+VMCU_INLINE void vmcu_broadcast_1(int32_t *acc, const int32_t *start)
+{
+	acc[0] = start[0];
+}
+
+/* One tap times a row of one channel. */
+VMCU_INLINE void vmcu_dot_columns_1(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+{
+	const int32_t tap = x[0] - x_zero;
+
+	acc[0] = vmcu_mac(acc[0], tap, y[0]);
+}
+
+/* Requantises and stores one channel. */
+VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
+{
+	out[0] = vmcu_saturate(vmcu_fixed_scale(acc[0], q->multiplier, q->shift), q->output_zero,
+			       q->act_min, q->act_max);
 }
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_H_ */

@@ -7,7 +7,7 @@
 #include "isa.h"
 
 /* 1 x 1 convolution, two pixels and two channels at a time. */
-void vmcu_pointwise_fixed(const struct vmcu_call *call)
+void vmcu_pointwise(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
@@ -52,7 +52,7 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 				do {
 					vmcu_dot_2(acc, &t, &w);
 				} while (--s != 0);
-				vmcu_store_exact_2(p, acc, &w, &o, out_c, left);
+				vmcu_store_any_2(p, acc, &w, &o, out_c, left);
 			}
 		} while (vmcu_segment_more(counts));
 	}
@@ -83,60 +83,8 @@ void vmcu_pointwise_fixed(const struct vmcu_call *call)
 				do {
 					vmcu_dot_1(acc, &t, &w);
 				} while (--s != 0);
-				vmcu_store_exact_1(p, acc, &w, &o, out_c, left);
+				vmcu_store_any_1(p, acc, &w, &o, out_c, left);
 			}
 		} while (vmcu_segment_more(counts));
-	}
-}
-
-/* 1 x 1 convolution, two pixels and two channels at a time. */
-void vmcu_pointwise_float(const struct vmcu_call *call)
-{
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t steps = p->steps;
-	const int32_t out_w = vmcu_call_output(call)->width;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int8_t *in0 = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
-	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const vmcu_lane_t *t = tile;
-	const uint8_t *w = p->stream;
-	int8_t *o;
-	int32_t x, n, s;
-
-	for (x = 0; x + 2 <= out_w; x += 2) {
-		vmcu_widen_2(tile, in0 + (x * sign + turn * (out_w - 2)) * in0_c, in0_c);
-		w = p->stream;
-		o = out + (x * sign + turn * (out_w - 2)) * out_c;
-		for (n = 0; n + 2 <= out_c + 1; n += 2) {
-			int32_t acc[4];
-
-			vmcu_bias_2(acc, &w);
-			t = tile;
-			s = steps;
-			do {
-				vmcu_dot_2(acc, &t, &w);
-			} while (--s != 0);
-			vmcu_store_float_2(p, acc, &w, &o, out_c, out_c - n);
-		}
-	}
-	for (; x < out_w; x++) {
-		vmcu_widen_1(tile, in0 + (x * sign + turn * (out_w - 1)) * in0_c, in0_c);
-		w = p->stream;
-		o = out + (x * sign + turn * (out_w - 1)) * out_c;
-		for (n = 0; n + 2 <= out_c + 1; n += 2) {
-			int32_t acc[2];
-
-			vmcu_bias_1(acc, &w);
-			t = tile;
-			s = steps;
-			do {
-				vmcu_dot_1(acc, &t, &w);
-			} while (--s != 0);
-			vmcu_store_float_1(p, acc, &w, &o, out_c, out_c - n);
-		}
 	}
 }

@@ -10,7 +10,7 @@ are, and compilers spill some of them.
 from __future__ import annotations
 
 from ..language.instruction import Target
-from . import portable
+from . import dsp_depthwise, dsp_pool, dsp_products, portable
 
 PRELUDE = r"""
 typedef uint32_t vmcu_lane_t;
@@ -243,7 +243,7 @@ DSP = Target(
     "dsp",
     "ARMv7E-M and ARMv8-M with DSP",
     "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && !defined(VMCU_PORTABLE)",
-    PRELUDE,
+    PRELUDE + dsp_depthwise.PRELUDE + dsp_pool.PRELUDE + dsp_products.PRELUDE,
     {
         **portable.BODIES,
         "widen_2": WIDEN_2,
@@ -253,5 +253,8 @@ DSP = Target(
         "store_fixed_2": STORE_FIXED_2,
         "dot_dense": DOT_DENSE,
         "dot_dense_tail": DOT_DENSE_TAIL,
+        **dsp_depthwise.BODIES,
+        **dsp_pool.BODIES,
+        **dsp_products.BODIES,
     },
 )

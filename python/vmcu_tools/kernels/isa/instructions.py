@@ -117,30 +117,20 @@ def _define_stores(pixels: int, several: str) -> None:
 
     store_fixed.__doc__ = f"Requantises in fixed point and stores two channels of {several}."
 
-    def store_exact(
+    def store_any(
         m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int, left: int
     ) -> None:
-        m0, m1, s0, s1, _, _ = m.take(np.int32, 6)
-        requant = FixedPoint(np.array([m0, m1]), np.array([s0, s1]))
-        m.store(ram, finish(m, acc, requant, pixels))
+        m.store(ram, finish(m, acc, any_requant(m, 2), pixels))
 
-    store_exact.__doc__ = (
-        f"The same for any shift, range and accumulator, and for a last channel alone ({several})."
+    store_any.__doc__ = (
+        f"The same for any shift, range and accumulator, in fixed point or float, and for a last "
+        f"channel alone ({several})."
     )
-
-    def store_float(
-        m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int, left: int
-    ) -> None:
-        requant = FloatScale(m.take(np.float32, 2))
-        m.store(ram, finish(m, acc, requant, pixels))
-
-    store_float.__doc__ = f"Requantises in float and stores up to two channels of {several}."
     store = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
     params = "const struct vmcu_mac_params *p, "
     for kind, meaning, parameters in (
         ("fixed", store_fixed, store),
-        ("exact", store_exact, f"{params}{store}, int32_t left"),
-        ("float", store_float, f"{params}{store}, int32_t left"),
+        ("any", store_any, f"{params}{store}, int32_t left"),
     ):
         STORE[kind, pixels] = instruction(
             INSTRUCTIONS, "RAMStore", parameters, f"store_{kind}_{pixels}"
@@ -177,10 +167,6 @@ def store_dense_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram) -> 
     m.store(ram, fixed_fast(wrap_int32(acc), multiplier, bias, m.take(np.int32, DENSE)))
 
 
-def _store_any(m: Machine, requant: FixedPoint | FloatScale, acc: np.ndarray, ram: Ram) -> None:
-    m.store(ram, finish(m, acc, requant, 1))
-
-
 _STORE_LEFT = (
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
     "int32_t left"
@@ -188,20 +174,19 @@ _STORE_LEFT = (
 
 
 @_on("RAMStore", _STORE_LEFT)
-def store_dense_exact(
+def store_dense_any(
     m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, left: int
 ) -> None:
-    """The same for any shift, range and accumulator, and for fewer channels."""
-    multiplier, shift, _ = m.take(np.int32, 3 * DENSE).reshape(3, DENSE)
-    _store_any(m, FixedPoint(multiplier, shift), acc, ram)
+    """The same for any shift, range and accumulator, fixed point or float, and fewer channels."""
+    m.store(ram, finish(m, acc, any_requant(m, DENSE), 1))
 
 
-@_on("RAMStore", _STORE_LEFT)
-def store_dense_float(
-    m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, left: int
-) -> None:
-    """Requantises in float and stores up to four channels."""
-    _store_any(m, FloatScale(m.take(np.float32, DENSE)), acc, ram)
+def any_requant(m: Machine, channels: int) -> FixedPoint | FloatScale:
+    """A block's constants where the fast requantiser does not apply."""
+    if m.names["p->is_float"]:
+        return FloatScale(m.take(np.float32, channels))
+    multiplier, shift, _ = m.take(np.int32, 3 * channels).reshape(3, channels)
+    return FixedPoint(multiplier, shift)
 
 
 def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | FloatScale, pixels: int):

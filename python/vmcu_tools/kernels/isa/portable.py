@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..language.instruction import Target
+from . import portable_depthwise, portable_pool, portable_products
 from .instructions import LANES, STEP
 
 PRELUDE = r"""
@@ -95,17 +96,13 @@ def store_fixed(pixels: int) -> str:
     return "\n".join([*lines, "*out = o + 2;"])
 
 
-def store_any(pixels: int, kind: str) -> str:
-    """Both are calls: they are rare or, without an FPU, long."""
-    return any_store(kind, 2, pixels, "pitch")
-
-
-def any_store(kind: str, channels: int, pixels: int, pitch: str) -> str:
-    """The accumulators go as a copy: their own address must not escape from registers."""
+def store_any(channels: int, pixels: int, pitch: str) -> str:
+    """A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own
+    address must not escape from registers."""
     values = ", ".join(f"acc[{i}]" for i in range(channels * pixels))
     return (
         f"const int32_t sums[] = {{{values}}};\n\n"
-        f"*w = vmcu_store_{kind}(p, sums, {channels}, {pixels}, *w, *out, {pitch}, left);\n"
+        f"*w = vmcu_store_any(p, sums, {channels}, {pixels}, *w, *out, {pitch}, left);\n"
         f"*out += {channels};"
     )
 
@@ -155,16 +152,18 @@ BODIES = {
         "bias": bias(pixels),
         "dot": dot(pixels),
         "store_fixed": store_fixed(pixels),
-        "store_exact": store_any(pixels, "exact"),
-        "store_float": store_any(pixels, "float"),
+        "store_any": store_any(2, pixels, "pitch"),
     }.items()
 } | {
     "bias_dense": bias_dense(),
     "dot_dense": dot_dense(),
     "dot_dense_tail": DOT_DENSE_TAIL,
     "store_dense_fixed": store_dense_fixed(),
-    "store_dense_exact": any_store("exact", 4, 1, "0"),
-    "store_dense_float": any_store("float", 4, 1, "0"),
+    "store_dense_any": store_any(4, 1, "0"),
+    **portable_depthwise.BODIES,
+    **portable_pool.BODIES,
+    **portable_products.BODIES,
 }
 
-PORTABLE = Target("portable", "Portable C99", "1", PRELUDE, BODIES)
+PRELUDES = PRELUDE + portable_depthwise.PRELUDE + portable_pool.PRELUDE
+PORTABLE = Target("portable", "Portable C99", "1", PRELUDES, BODIES)

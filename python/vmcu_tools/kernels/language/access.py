@@ -175,10 +175,10 @@ def _access(
     if site.ram.guarded:
         domain_h += [-access_a, access_a]
         domain_b += [-access_v - 1, access_v - np.array(shape)]
-        for dimension, limit in site.ram.limits:
-            limit_a, limit_v = affine(substitute(limit, values), tuple(counters), names)
-            domain_h.append(access_a[dimension : dimension + 1] - np.array(limit_a))
-            domain_b.append(access_v[dimension : dimension + 1] - limit_v)
+        if site.ram.limit is not None:
+            limit_a, limit_v = affine(substitute(site.ram.limit, values), tuple(counters), names)
+            domain_h.append(access_a[2:] - np.array(limit_a))
+            domain_b.append(access_v[2:] - limit_v)
     schedule: list[int] = [0]
     for depth, place in enumerate(site.places):
         schedule.append(~place)
@@ -221,11 +221,9 @@ def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str,
                 count, step = evaluate(axis.count, bound), evaluate(axis.step, bound)
                 (start,) = ranges[axis.dimension]
                 ranges[axis.dimension] = list(range(start, start + count * step, step))
-        ends = dict(enumerate(limits))
-        for dimension, limit in ram.limits:
-            ends[dimension] = min(ends[dimension], evaluate(limit, bound))
-        pixels = [v for v in ranges[1] if 0 <= v < ends[1]]
-        channels = [v for v in ranges[2] if 0 <= v < ends[2]]
+        pixels = [v for v in ranges[1] if 0 <= v < limits[1]]
+        end = limits[2] if ram.limit is None else min(limits[2], evaluate(ram.limit, bound))
+        channels = [v for v in ranges[2] if 0 <= v < end]
         # An evenly spaced range as a slice: much faster than an index array.
         where = (as_slice(pixels), as_slice(channels))
         if is_read:

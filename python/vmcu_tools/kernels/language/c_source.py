@@ -11,11 +11,13 @@ from .instruction import Instruction, Target
 from .ir import (
     LEFT,
     Do,
+    Kept,
     Let,
     Line,
     Loop,
     Mark,
     Operand,
+    Params,
     Point,
     Program,
     Ram,
@@ -53,6 +55,10 @@ def argument(operand: Operand) -> str:
             return f"&{name}"
         case Tile(moving):
             return "&t" if moving else "tile"
+        case Kept(at, _):
+            return c_text(Name("kept") + at)
+        case Params(name):
+            return f"&p->{name}"
         case Ram(moving=str(name)):
             return f"&{name}"
         case Ram(guarded=True) if operand.tensor != "output":
@@ -82,7 +88,7 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             text = f"const int8_t *{name} = vmcu_input_row(call, {tensor}, {c_text(row)});"
             return wrap(text, tab, 8)
         case Point(name, ram):
-            return [f"{tab}{name} = {argument(ram)};"]
+            return wrap(f"{name} = {argument(ram)};", tab, 8)
         case Rewind(Stream(name), to_mark):
             return [f"{tab}{name} = {'mark' if to_mark else 'p->stream'};"]
         case Mark(Stream(name)):
@@ -169,7 +175,10 @@ def strips(stmt: Strips, indent: int) -> list[str]:
     extent, width = c_text(stmt.extent, 1), c_text(stmt.width, 1)
     head = f"{tab}for ({var} = 0; {var} < {extent}; {var} += {width}) {{"
     span = f"{tab}\t{stmt.span.text} = vmcu_min({width}, {extent} - {var});"
-    return [head, span, *block(stmt.body, indent + 1), f"{tab}}}"]
+    declared = tuple(s for s in stmt.body if isinstance(s, RegAlloc | Line))
+    rest = tuple(s for s in stmt.body if s not in declared)
+    lines = [*block(declared, indent + 1), ""] if declared else []
+    return [head, *lines, span, *block(rest, indent + 1), f"{tab}}}"]
 
 
 def variables(body: tuple[Stmt, ...]) -> list[str]:
@@ -244,12 +253,15 @@ def function(program: Program) -> str:
     lines += ["{", f"\tconst struct {program.params} *p = call->layer->params;"]
     for let in used_lets(program.lets, body):
         gap = "" if let.ctype.endswith("*") else " "
-        declaration = f"{let.ctype}{gap}{let.name} = {let.text};"
+        value = f" = {let.text}" if let.text else ""
+        declaration = f"{let.ctype}{gap}{let.name}{value};"
         lines += wrap(declaration, "\t", 8)
     if uses(program.body, Tile):
         lines += ["\tvmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;"]
     if uses_cursor(program.body):
         lines += ["\tconst vmcu_lane_t *t = tile;"]
+    if uses(program.body, Kept):
+        lines.append("\tint8_t *const kept = call->scratch;")
     if uses(program.body, Stream):
         lines.append("\tconst uint8_t *w = p->stream;")
     if uses(program.body, Mark):

@@ -16,10 +16,12 @@ from .expr import evaluate
 from .ir import (
     LEFT,
     Do,
+    Kept,
     Line,
     Loop,
     Mark,
     Operand,
+    Params,
     Point,
     Program,
     Ram,
@@ -34,6 +36,9 @@ from .ir import (
     Tile,
     Tiles,
 )
+
+# What registers hold before an instruction sets them.
+GARBAGE = 0x5A5A5A5A
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class Machine:
     cursor: int = 0
     mark: int = 0
     tile_cursor: int = 0
+    kept: dict[int, int] = field(default_factory=dict)
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     log: list[tuple[str, int | str, np.ndarray]] = field(default_factory=list)
 
@@ -117,8 +123,14 @@ class Machine:
             inside &= index[2] < evaluate(ram.limit, self.names)
         return Bytes(ram.tensor, *index, inside)
 
-    def load(self, ram: Ram, fill: int = 0) -> np.ndarray:
+    def kept_at(self, kept: Kept) -> range:
+        at = evaluate(kept.at, self.names)
+        return range(at, at + evaluate(kept.count, self.names))
+
+    def load(self, ram: Ram | Kept, fill: int = 0) -> np.ndarray:
         """The bytes of an access as int64, `fill` in the padding."""
+        if isinstance(ram, Kept):
+            return np.array([self.kept[at] for at in self.kept_at(ram)], np.int64)
         where = self.locate(ram)
         values = np.full(where.inside.shape, fill, np.int64)
         inside = where.inside
@@ -127,8 +139,12 @@ class Machine:
         self.log.append(("r", ram.tensor, np.stack(picked)))
         return values
 
-    def store(self, ram: Ram, values: np.ndarray) -> None:
+    def store(self, ram: Ram | Kept, values: np.ndarray) -> None:
         """Values to an access of the output, cut to the tensor."""
+        if isinstance(ram, Kept):
+            narrow = np.ravel(values).astype(np.int8).tolist()
+            self.kept.update(zip(self.kept_at(ram), narrow, strict=True))
+            return
         where = self.locate(ram)
         inside = where.inside
         picked = (where.row[inside], where.pixel[inside], where.channel[inside])
@@ -162,7 +178,7 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
         case Do(instruction, operands):
             instruction.meaning(machine, *(_operand(o, machine) for o in operands))
         case RegAlloc(Registers(name, count)):
-            machine.registers[name] = np.zeros(count, np.int64)
+            machine.registers[name] = np.full(count, GARBAGE)
         case Rewind(Tile()):
             machine.tile_cursor = 0
         case Rewind(Stream(), to_mark):
@@ -191,11 +207,16 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
 
 
 def _operand(operand: Operand, machine: Machine):
-    """Registers as their array, expressions as their value, memory as it is."""
+    """Registers as their array, structs as their members, expressions as their value, memory as
+    it is."""
     match operand:
         case Registers(name, _):
             return machine.registers[name]
-        case Ram() | Stream() | Tile():
+        case Params(name):
+            head = f"p->{name}."
+            values = machine.names.items()
+            return {k.removeprefix(head): v for k, v in values if k.startswith(head)}
+        case Ram() | Stream() | Tile() | Kept():
             return operand
     return evaluate(operand, machine.names)
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .evaluate import Machine
 
-FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "Broadcast")
+# The paper's intrinsics, and calls of plain C that works on scratch alone.
+FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "Broadcast", "Call")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
 
 
 def channel_blocks(
-    k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr, requant: str
+    k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr
 ) -> None:
     """All output channels first .. first + channels - 1 of the tile at pixel x."""
     steps, y = Name("steps"), Name("y")
@@ -38,12 +38,10 @@ def channel_blocks(
         with k.reduce("s", steps, once=True):
             k.do(DOT[pixels], acc, CURSOR, STREAM)
         place = replace(target(first + n), guarded=exact, moving=pointer)
-        tail = (Name("out_c"), LEFT if requant == "fixed" else channels - n)
-        if requant == "fixed" and not exact:
-            k.do(STORE["fixed", pixels], acc, STREAM, place, Name("out_c"))
+        if exact:
+            k.do(STORE["any", pixels], Name("p"), acc, STREAM, place, Name("out_c"), LEFT)
         else:
-            kind = "exact" if requant == "fixed" else "float"
-            k.do(STORE[kind, pixels], Name("p"), acc, STREAM, place, *tail)
+            k.do(STORE["fixed", pixels], acc, STREAM, place, Name("out_c"))
 
     def target(channel: Expr) -> Ram:
         axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(2), Int(1)))
@@ -51,16 +49,12 @@ def channel_blocks(
         return Ram("output", y, x, channel, axes, limit=first + channels)
 
     pointer = k.point("o", target(first))
-    if requant == "fixed":
-        k.segments("n", channels, 2, STREAM)(block)
-    else:
-        with k.spatial("n", channels + 1, step=2) as n:
-            block(n, True)
+    k.segments("n", channels, 2, STREAM)(block)
 
 
-def pointwise(requant: str) -> Program:
+def pointwise() -> Program:
     k = Builder(
-        f"vmcu_pointwise_{requant}",
+        "vmcu_pointwise",
         PARAMS,
         "1 x 1 convolution, two pixels and two channels at a time.",
     )
@@ -76,14 +70,14 @@ def pointwise(requant: str) -> Program:
         k.do(WIDEN[pixels], TILE, source, depth)
         k.ram_free(source)
         k.rewind(STREAM)
-        channel_blocks(k, x, pixels, Int(0), channels, requant)
+        channel_blocks(k, x, pixels, Int(0), channels)
 
     return k.program()
 
 
-def conv(requant: str) -> Program:
+def conv() -> Program:
     k = Builder(
-        f"vmcu_conv_{requant}",
+        "vmcu_conv",
         PARAMS,
         "Convolution of any window and any groups, two pixels and two channels at a time.",
     )
@@ -115,7 +109,7 @@ def conv(requant: str) -> Program:
         with k.spatial("g", groups) as g:
             for lane in range(pixels):
                 k.do(GATHER[pixels], TILE, window(x + lane, g * depth), lane)
-            channel_blocks(k, x, pixels, g * per_group, per_group, requant)
+            channel_blocks(k, x, pixels, g * per_group, per_group)
 
     return k.program()
 

@@ -16,8 +16,8 @@ from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream
 STREAM = Stream()
 
 
-def dense(requant: str) -> Program:
-    k = Builder(f"vmcu_dense_{requant}", "vmcu_mac_params", "All taps, four channels at a time.")
+def dense() -> Program:
+    k = Builder("vmcu_dense", "vmcu_mac_params", "All taps, four channels at a time.")
     k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
     k.let("const int32_t", "y", "call->y")
@@ -39,21 +39,14 @@ def dense(requant: str) -> Program:
                 k.do(INSTRUCTIONS["dot_dense"], acc, taps(s * 4, Int(4)), STREAM)
             k.do(INSTRUCTIONS["dot_dense_tail"], acc, taps(steps * 4, rest), rest, STREAM)
         place = replace(target(n), guarded=exact, moving=pointer)
-        if requant == "fixed" and not exact:
-            k.do(INSTRUCTIONS["store_dense_fixed"], acc, STREAM, place)
+        if exact:
+            k.do(INSTRUCTIONS["store_dense_any"], Name("p"), acc, STREAM, place, LEFT)
         else:
-            kind = "exact" if requant == "fixed" else "float"
-            store = INSTRUCTIONS[f"store_dense_{kind}"]
-            left = LEFT if requant == "fixed" else channels - n
-            k.do(store, Name("p"), acc, STREAM, place, left)
+            k.do(INSTRUCTIONS["store_dense_fixed"], acc, STREAM, place)
 
     def target(channel: Expr) -> Ram:
         return Ram("output", Name("y"), Int(0), channel, (Axis(2, Int(4), Int(1)),))
 
     pointer = k.point("o", target(Int(0)))
-    if requant == "fixed":
-        k.segments("n", channels, 4, STREAM)(block)
-    else:
-        with k.spatial("n", channels + 3, step=4) as n:
-            block(n, True)
+    k.segments("n", channels, 4, STREAM)(block)
     return k.program()

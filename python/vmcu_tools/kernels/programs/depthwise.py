@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Depthwise convolutions, four channels of a strip of pixels at a time.
+
+For each strip, for each four channels: all of their window's bytes are read into the tile, then
+their output bytes are written. Square windows of 3, 5 and 7 taps at strides of one and two have
+programs of their own, `taps` serves all the others pixel by pixel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..isa.depthwise_instructions import (
+    BIAS,
+    GROUP,
+    INSTRUCTIONS,
+    KERNELS,
+    LINE,
+    PAIR,
+    SQUARE,
+    SQUARE_TAPS,
+    STORE,
+    STRIDES,
+    pair_counts,
+)
+from ..language.expr import Expr, Int, Name
+from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
+
+STREAM, TILE = Stream(), Tile()
+PARAMS = "vmcu_mac_params"
+WINDOW = "p->window."
+# Blocks of so many pixels have a copy of their code for each of four channels, not of two.
+UNROLLED = 6
+
+
+def first_row() -> Expr:
+    return Name("y") * Name(f"{WINDOW}stride_h") - Name(f"{WINDOW}pad_top")
+
+
+def output_lets(k: Builder) -> tuple[Expr, Expr]:
+    """The output row and its width and channels."""
+    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
+    width = k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
+    channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
+    k.let("const int32_t", "y", "call->y")
+    return width, channels
+
+
+def weight_bytes(taps: int, stride: int) -> int:
+    """Weights of one channel in the stream, without the gap that aligns their end."""
+    last = taps if stride == 1 else (taps + 1) // 2
+    return 2 * (taps // 2 * taps + last)
+
+
+def gap(taps: int, stride: int) -> int:
+    return -weight_bytes(taps, stride) % 4
+
+
+def tile_lets(k: Builder, taps: int, stride: int) -> None:
+    """Words of the tile: those of even columns in two rows, of two rows, of a plane."""
+    wide = Name("p->steps")
+    first, *others = (wide + (count - 1) for count in pair_counts(taps, stride))
+    phase = k.define("phase", first)
+    row = k.define("row", phase + others[0] if others else phase)
+    k.define("plane", row * (taps // 2) + (wide * stride + (taps + 1 - stride)) // 2)
+
+
+def tile_bytes(taps: int, stride: int, wide: int) -> int:
+    """What a tile takes for strips of `wide` pixels."""
+    row = sum(wide + count - 1 for count in pair_counts(taps, stride))
+    plane = row * (taps // 2) + (wide * stride + taps + 1 - stride) // 2
+    return 2 * plane * 4
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A program for one size of window, while it is being built."""
+
+    k: Builder
+    taps: int
+    stride: int
+
+    @property
+    def is_square(self) -> bool:
+        return (self.taps, self.stride) == (SQUARE_TAPS, 1)
+
+    def window(self, x: Expr, wide: Expr, c: Expr, lanes: Expr) -> Ram:
+        """The input under `wide` output pixels from x on."""
+        axes = (
+            Axis(0, Int(self.taps), Name(f"{WINDOW}dilation_h")),
+            Axis(1, wide * self.stride + (self.taps - self.stride), Int(1)),
+            Axis(2, lanes, Int(1)),
+        )
+        left = x * self.stride - Name(f"{WINDOW}pad_left")
+        return Ram(0, first_row(), left, c, axes, guarded=True)
+
+    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int) -> None:
+        """All taps of the pixels from x on; `plane`: where the channel's words start."""
+        k, phase, row = self.k, Name("phase"), Name("row")
+        counts = pair_counts(self.taps, self.stride)
+        pixels = acc.count
+        last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
+        if self.is_square:
+            k.do(SQUARE[pixels], acc, TILE, plane + x, last, odd, STREAM)
+            return
+        with k.reduce("r", self.taps // 2) as r:
+            for number, count in enumerate(counts):
+                place = plane + r * row + x
+                place = place + phase if number else place
+                k.do(PAIR[count, pixels], acc, TILE, place, odd, STREAM)
+        if self.stride == 1:
+            k.do(LINE[self.taps, pixels], acc, TILE, last, odd, STREAM)
+        else:
+            k.do(PAIR[counts[0], pixels], acc, TILE, last, odd, STREAM)
+
+    def block(self, pixels: int, x0: Expr, x: Expr, c: Expr, lanes: Expr) -> None:
+        """All channels of the pixels from x on in the strip at x0."""
+        k = self.k
+        axes = (Axis(1, Int(pixels), Int(1)),)
+        place = Ram("output", Name("y"), x0 + x, c, axes, guarded=True)
+        place = replace(place, moving=k.point("o", place))
+
+        def channel(plane: Expr, number: Expr, odd: int, name: str) -> None:
+            acc = k.reg_alloc(name, pixels)
+            if not self.is_square:
+                k.do(BIAS[pixels], acc, STREAM, gap(self.taps, self.stride))
+            self.dot(acc, plane, x, odd)
+            target = replace(place, channel=c + number)
+            tail = (target, Name("out_c"), lanes - number)
+            k.do(STORE[pixels], Name("p"), acc, STREAM, *tail)
+
+        if pixels >= UNROLLED:
+            for number in range(GROUP):
+                plane = Name("plane") * (number // 2)
+                channel(plane, Int(number), number % 2, f"acc{number}")
+            return
+        with k.spatial("h", GROUP // 2) as h:
+            for odd in (0, 1):
+                channel(h * Name("plane"), h * 2 + odd, odd, f"acc{odd}")
+
+
+def depthwise(taps: int, stride: int) -> Program:
+    k = Builder(
+        f"vmcu_depthwise_{taps}_{stride}",
+        PARAMS,
+        f"Depthwise convolution of {taps} x {taps} taps at a stride of {stride}.",
+    )
+    kernel = Kernel(k, taps, stride)
+    width, channels = output_lets(k)
+    tile_lets(k, taps, stride)
+    k.let("struct vmcu_band", "in0", "")
+    with k.strips("strip", "wide", width, Name("p->steps")) as (turn, wide):
+        x0 = k.along(turn, wide, width)
+        k.rewind(STREAM)
+        with k.strips("c", "lanes", channels, GROUP) as (c, lanes):
+            source = kernel.window(x0, wide, c, lanes)
+            k.do(INSTRUCTIONS["stage"], TILE, source, Name("call"), wide, lanes)
+            k.mark(STREAM)
+
+            @k.tiles("x", wide, KERNELS[taps])
+            def block(x: Expr, pixels: int, c: Expr = c, lanes: Expr = lanes) -> None:
+                k.rewind(STREAM, to_mark=True)
+                kernel.block(pixels, x0, x, c, lanes)
+
+    return k.program()
+
+
+def taps(multiplied: bool) -> Program:
+    """Any window, pixel by pixel; `multiplied`: input channels have several output channels."""
+    name = "multiplied" if multiplied else "any"
+    k = Builder(
+        f"vmcu_depthwise_{name}",
+        PARAMS,
+        "Depthwise convolution of any window, four channels of a pixel at a time.",
+    )
+    width, channels = output_lets(k)
+    k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
+    groups = Name("p->groups")
+    per_group = k.define("per_group", channels // groups)
+    with k.spatial("x0", width) as turn:
+        x = k.along(turn, 1, width)
+        k.rewind(STREAM)
+        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, GROUP) as (n, lanes):
+            acc = k.reg_alloc("acc", GROUP)
+            k.do(INSTRUCTIONS["bias_dense"], acc, STREAM)
+            with k.reduce("r", Name(f"{WINDOW}kernel_h")) as r:
+                axes = (
+                    Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
+                    Axis(2, Int(1) if multiplied else lanes, Int(1)),
+                )
+                source = Ram(
+                    0,
+                    first_row() + r * Name(f"{WINDOW}dilation_h"),
+                    x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left"),
+                    g if multiplied else n,
+                    axes,
+                    guarded=True,
+                )
+                spread = 0 if multiplied else 1
+                k.do(INSTRUCTIONS["dot_taps"], acc, source, lanes, spread, STREAM)
+            axes, end = (Axis(2, Int(GROUP), Int(1)),), g * per_group + per_group
+            first = g * per_group + n
+            place = Ram("output", Name("y"), x, first, axes, guarded=True, limit=end)
+            place = replace(place, moving=k.point("o", place))
+            k.do(INSTRUCTIONS["store_dense_any"], Name("p"), acc, STREAM, place, lanes)
+
+    return k.program()
+
+
+def programs() -> list[Program]:
+    made = [depthwise(size, stride) for size in KERNELS for stride in STRIDES]
+    return [*made, taps(False), taps(True)]

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooling: for each pixel, for each four channels: all taps are read, then the channels written."""
+
+from __future__ import annotations
+
+from ...quant import INT8_MIN
+from ..isa.pool_instructions import GROUP, INSTRUCTIONS
+from ..language.expr import Expr, Int, Name
+from ..language.ir import Axis, Builder, Program, Ram
+
+WINDOW = "p->window."
+
+
+def pool(name: str, summary: str) -> Program:
+    k = Builder(f"vmcu_{name}_pool", f"vmcu_{name}_pool_params", summary)
+    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
+    width = k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
+    channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
+    k.let("const int32_t", "y", "call->y")
+    k.let("const struct vmcu_source", "in0", "vmcu_window_source(call, &p->window)")
+    side = {axis: Name(f"{WINDOW}{axis}") for axis in ("kernel_h", "kernel_w")}
+    row = Name("y") * Name(f"{WINDOW}stride_h") - Name(f"{WINDOW}pad_top")
+    across = Axis(1, side["kernel_w"], Name(f"{WINDOW}dilation_w"))
+    with k.spatial("x0", width) as turn:
+        x = k.along(turn, 1, width)
+        pixel = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
+        if name == "average":
+            shape = k.reg_alloc("shape", 2)
+            k.do(INSTRUCTIONS["window_shape"], shape, Name("p"), Name("call"), row, pixel)
+        with k.strips("c", "lanes", channels, GROUP) as (c, lanes):
+            acc = k.reg_alloc("acc", GROUP)
+            axes = (across, Axis(2, lanes, Int(1)))
+            place = Ram("output", Name("y"), x, c, (Axis(2, lanes, Int(1)),))
+
+            def taps(r: Expr) -> Ram:
+                line = row + r * Name(f"{WINDOW}dilation_h")
+                return Ram(0, line, pixel, c, axes, guarded=True)
+
+            k.do(INSTRUCTIONS["start_four"], acc, 0 if name == "average" else INT8_MIN)
+            with k.reduce("r", side["kernel_h"]) as r:
+                dot = "sum_taps" if name == "average" else "most_of_taps"
+                k.do(INSTRUCTIONS[dot], acc, taps(r), lanes)
+            if name == "average":
+                k.do(INSTRUCTIONS["store_mean"], Name("p"), acc, shape, place, lanes)
+            else:
+                k.do(INSTRUCTIONS["store_most"], Name("p"), acc, place, lanes)
+
+    return k.program()
+
+
+PROGRAMS = [
+    pool("average", "Mean over a window, four channels of a pixel at a time."),
+    pool("max", "Maximum over a window, four channels of a pixel at a time."),
+]

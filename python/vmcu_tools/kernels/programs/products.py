@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of activations: matrix product, chain of two, self-attention.
+
+A matrix is one row of a tensor, a line of the matrix a pixel of it; the rows of a tensor are a
+batch. What lies between two products of a chain is one line, and it lives in scratch only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..isa.product_instructions import (
+    BROADCAST,
+    DOT_COLUMNS,
+    INSTRUCTIONS,
+    STORE_PRODUCT,
+    WIDTHS,
+    Place,
+)
+from ..language.expr import Expr, Int, Name
+from ..language.ir import Axis, Builder, Kept, Params, Program, Ram, Registers
+
+# A stretch of a line: from a channel on, so many of them.
+Line = Callable[[Expr, Expr], Place]
+Y = Name("y")
+
+
+def line_of(tensor: int | str, pixel: Expr) -> Line:
+    return lambda first, count: Ram(tensor, Y, pixel, first, (Axis(2, count, Int(1)),))
+
+
+def begin(symbol: str, params: str, inputs: int, summary: str) -> Builder:
+    k = Builder(symbol, params, summary, inputs)
+    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
+    k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
+    k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
+    for index in range(inputs):
+        k.let("const int8_t *", f"in{index}", f"vmcu_input_row(call, {index}, call->y)")
+        k.let("const int32_t", f"in{index}_w", f"vmcu_call_input(call, {index})->width")
+        k.let("const int32_t", f"in{index}_c", f"vmcu_call_input(call, {index})->channels")
+    return k
+
+
+def start(k: Builder, which: str, line: Line, depth: Expr) -> tuple[Registers, Expr]:
+    """Where the sums of a line's products start, and the line's zero point."""
+    at, zero = k.reg_alloc(f"{which}_start", 1), Name(f"p->{which}.x_zero")
+    taps = line(Int(0), depth)
+    k.do(INSTRUCTIONS["start_product"], at, taps, depth, zero, Name(f"p->{which}.y_zero"))
+    return at, zero
+
+
+def times_columns(
+    k: Builder, which: str, line: Line, depth: Expr, matrix: int, result: Line
+) -> None:
+    """result = line times the matrix, of which `depth` lines are read, channels side by side."""
+    at, zero = start(k, which, line, depth)
+
+    @k.tiles("n", Name(f"in{matrix}_c"), WIDTHS)
+    def block(n: Expr, width: int) -> None:
+        acc = k.reg_alloc("acc", width)
+        k.do(BROADCAST[width], acc, at)
+        with k.reduce("s", depth, unroll=2) as s:
+            taps = line(s, Int(1)), line_of(matrix, s)(n, Int(width))
+            k.do(DOT_COLUMNS[width], acc, *taps, zero)
+        k.do(STORE_PRODUCT[width], Params(which), acc, result(n, Int(width)))
+
+
+def times_rows(k: Builder, which: str, line: Line, depth: Expr, matrix: int, result: Line) -> None:
+    """result = line times the transposed matrix: a sum for each of the matrix's lines."""
+    at, zero = start(k, which, line, depth)
+    with k.spatial("n", Name(f"in{matrix}_w")) as n:
+        acc = k.reg_alloc("acc", 1)
+        k.do(BROADCAST[1], acc, at)
+        other = line_of(matrix, n)
+        with k.reduce("s", depth // 4, unroll=2) as s:
+            taps = line(s * 4, Int(4)), other(s * 4, Int(4))
+            k.do(INSTRUCTIONS["dot_rows"], acc, *taps, zero)
+        first, left = depth // 4 * 4, depth % 4
+        tail = INSTRUCTIONS["dot_rows_tail"]
+        k.do(tail, acc, line(first, left), other(first, left), left, zero)
+        k.do(STORE_PRODUCT[1], Params(which), acc, result(n, Int(1)))
+
+
+def matmul(transposed: bool) -> Program:
+    what = " with the second matrix transposed" if transposed else ""
+    name = "vmcu_matmul_transposed" if transposed else "vmcu_matmul"
+    k = begin(name, "vmcu_matmul_params", 2, f"Product of two matrices{what}, line by line.")
+    times = times_rows if transposed else times_columns
+    with k.spatial("x", Name("out_w")) as x:
+        line = line_of(0, x)
+        times(k, "product", line, Name("in0_c"), 1, line_of("output", x))
+        k.ram_free(line(Int(0), Name("in0_c")))
+    return k.program()
+
+
+def matmul_chain() -> Program:
+    summary = "Product of three matrices, line by line; a line of the first product is kept."
+    k = begin("vmcu_matmul_chain", "vmcu_matmul_chain_params", 3, summary)
+    with k.spatial("x", Name("out_w")) as x:
+        line = line_of(0, x)
+        times_columns(k, "first", line, Name("in0_c"), 1, Kept)
+        k.ram_free(line(Int(0), Name("in0_c")))
+        times_columns(k, "second", Kept, Name("in1_c"), 2, line_of("output", x))
+    return k.program()
+
+
+def attention() -> Program:
+    summary = "Softmax of queries times keys, times values, query by query; the weights are kept."
+    k = begin("vmcu_attention", "vmcu_attention_params", 3, summary)
+    count = Name("in1_w")
+    with k.spatial("x", Name("out_w")) as x:
+        query = line_of(0, x)
+        times_rows(k, "scores", query, Name("in0_c"), 1, Kept)
+        k.ram_free(query(Int(0), Name("in0_c")))
+        k.do(INSTRUCTIONS["softmax_kept"], Name("p"), Kept(Int(0), count), count)
+        times_columns(k, "output", Kept, count, 2, line_of("output", x))
+    return k.program()
+
+
+PROGRAMS = [matmul(False), matmul(True), matmul_chain(), attention()]

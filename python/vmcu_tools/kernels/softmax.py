@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax from a table of exponentials, in the arithmetic of either runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..quant import INT8_MAX, INT8_MIN, high_mul, rounding_shift
+
+
+def softmax_tflite(values: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Over the last axis; int64 within int8, with scale 1/256 and zero point -128."""
+    terms = table.astype(np.int64)[values.max(axis=-1, keepdims=True) - values]
+    total = rounding_shift(terms, 12).sum(axis=-1, keepdims=True)
+    scale, over_unit = reciprocal(total, 12)
+    shares = rounding_shift(high_mul(scale, terms), over_unit + 23) + INT8_MIN
+    return np.clip(shares, INT8_MIN, INT8_MAX)
+
+
+def softmax_onnx(values: np.ndarray, table: np.ndarray, gain: int, zero: int) -> np.ndarray:
+    """Over the last axis, not yet within int8; gain is 1 / output scale with 16 fractional
+    bits."""
+    terms = table.astype(np.int64)[values.max(axis=-1, keepdims=True) - values]
+    total = terms.sum(axis=-1, keepdims=True)
+    return (2 * terms * gain + (total << 16)) // (total << 17) + zero
+
+
+def reciprocal(x: np.ndarray, integer_bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """gemmlowp one_over_one_plus_x on a Q(integer_bits) value; TensorFlow Lite GetReciprocal.
+
+    Returns the reciprocal of x normalised to [1, 2) in Q0.31 and the bits x stands over one.
+    """
+    x = np.asarray(x, np.int64)
+    headroom = 32 - np.array([int(v).bit_length() for v in np.ravel(x)]).reshape(x.shape)
+    over_unit = integer_bits - headroom
+    fraction = (x << headroom) - (1 << 31)
+    # Newton-Raphson on (1 + fraction) / 2 in Q2.29, three steps from 48/17 - 32/17 d.
+    half_denominator = (fraction + (2**31 - 1) + 1) >> 1
+    estimate = 1515870810 + high_mul(half_denominator, np.int64(-1010580540))
+    for _ in range(3):
+        error = (1 << 29) - high_mul(half_denominator, estimate)
+        estimate = estimate + np.clip(high_mul(estimate, error) << 2, -(2**31), 2**31 - 1)
+    return np.clip(estimate << 1, -(2**31), 2**31 - 1), over_unit
