@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from vmcu_tools.graph import (
     Add,
+    Attention,
     AveragePool2D,
     Concat,
     Conv2D,
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    MatMul,
+    MatMulChain,
     MaxPool2D,
     Node,
     Op,
@@ -122,6 +125,20 @@ class Builder:
             return FixedPoint.of(real)
         return FloatScale(real.astype(np.float32))
 
+    def product(self, depth: int) -> FixedPoint:
+        """One factor for sums of `depth` products of activations, of either sign."""
+        sign = -1 if self.rng.random() < 0.1 else 1
+        real = np.exp(self.rng.uniform(np.log(0.002), np.log(0.02), 1))
+        return FixedPoint.of(sign * real / np.sqrt(depth))
+
+    def exponentials(self, bits: int) -> np.ndarray:
+        """A table for softmax; the finer one ends early, as that of TensorFlow Lite does."""
+        steps = np.exp(-np.arange(256) * self.rng.uniform(0.01, 0.2))
+        table = np.minimum(np.rint(steps * 2.0**bits), 2**31 - 1).astype(np.uint32)
+        if bits == 31:
+            table[int(self.rng.integers(100, 256)) :] = 0
+        return table
+
     def weights(self, *shape: int) -> np.ndarray:
         return self.rng.integers(-128, 128, shape).astype(np.int8)
 
@@ -171,8 +188,23 @@ def convolution(
 
 def depthwise(b: Builder) -> Tensor:
     x = b.input(b.shape())
-    multiplier = b.pick(1, 1, 2, 3)
-    window, out_h, out_w = b.window(x.shape)
+    return depthwise_of(b, x, *b.window(x.shape), b.pick(1, 1, 2, 3))
+
+
+def depthwise_square(b: Builder) -> Tensor:
+    """The windows that networks have, each with a kernel of its own."""
+    taps, stride = b.pick(3, 5, 7), (b.pick(1, 1, 2, 3), b.pick(1, 2))
+    pads = [int(b.rng.integers(0, taps // 2 + 1)) for _ in range(4)]
+    shape = b.pick(taps, taps + 1, 13), b.pick(taps, taps + 1, 12, 19), b.pick(1, 2, 3, 4, 5, 9)
+    dilation = b.pick(1, 1, 2) if shape[0] > 2 * taps else 1
+    window = Window((taps, taps), stride, (dilation, 1), (pads[0], pads[1], pads[2], pads[3]))
+    size = window.out_size(0, shape[0]), window.out_size(1, shape[1])
+    return depthwise_of(b, b.input(shape), window, *size, 1)
+
+
+def depthwise_of(
+    b: Builder, x: Tensor, window: Window, out_h: int, out_w: int, multiplier: int
+) -> Tensor:
     cout = x.shape[2] * multiplier
     op = DepthwiseConv2D(
         b.weights(*window.kernel, cout),
@@ -254,13 +286,36 @@ def requantize(b: Builder) -> Tensor:
 
 def softmax(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 2, 10, 70)))
-    steps = np.exp(-np.arange(256) * b.rng.uniform(0.01, 0.2))
     if b.rng.random() < 0.5:
-        table = np.minimum(np.rint(steps * 2**31), 2**31 - 1).astype(np.uint32)
-        table[int(b.rng.integers(100, 256)) :] = 0
-        return b.node(Softmax(table, "tflite"), [x], x.shape)
-    table = np.rint(steps * 2**23).astype(np.uint32)
-    return b.node(Softmax(table, "onnx", float(b.rng.uniform(0.003, 0.01))), [x], x.shape)
+        return b.node(Softmax(b.exponentials(31), "tflite"), [x], x.shape)
+    scale = float(b.rng.uniform(0.003, 0.01))
+    return b.node(Softmax(b.exponentials(23), "onnx", scale), [x], x.shape)
+
+
+def matmul(b: Builder) -> Tensor:
+    batch, m, k, n = (b.pick(1, 1, 3), b.pick(1, 2, 5), b.pick(1, 3, 4, 9), b.pick(1, 2, 4, 7))
+    transposed = b.rng.random() < 0.5
+    inputs = [b.input((batch, m, k)), b.input((batch, n, k) if transposed else (batch, k, n))]
+    op = MatMul(b.product(k), transposed, **b.limits())
+    return b.node(op, inputs, (batch, m, n))
+
+
+def matmul_chain(b: Builder) -> Tensor:
+    batch, m, k = b.pick(1, 1, 3), b.pick(1, 2, 5), b.pick(1, 3, 4, 9)
+    n, p = b.pick(1, 2, 4, 7), b.pick(1, 3, 8, 9)
+    zero = int(b.rng.integers(-128, 128))
+    op = MatMulChain(b.product(k), b.product(n), zero, **b.limits())
+    inputs = [b.input((batch, m, k)), b.input((batch, k, n)), b.input((batch, n, p))]
+    return b.node(op, inputs, (batch, m, p))
+
+
+def attention(b: Builder) -> Tensor:
+    batch, m, d = b.pick(1, 1, 3), b.pick(1, 2, 5), b.pick(1, 3, 4, 9)
+    t, n = b.pick(1, 2, 5, 8), b.pick(1, 3, 8, 9)
+    table = b.exponentials(31)
+    op = Attention(b.product(d), table, b.factor(1 / 512, 1 / 64), **b.limits())
+    inputs = [b.input((batch, m, d)), b.input((batch, t, d)), b.input((batch, t, n))]
+    return b.node(op, inputs, (batch, m, n))
 
 
 LAYERS: dict[str, Callable[[Builder], Tensor]] = {
@@ -268,6 +323,7 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "pointwise": pointwise,
     "column": column,
     "depthwise": depthwise,
+    "depthwise_square": depthwise_square,
     "fully_connected": fully_connected,
     "add": add,
     "average_pool": average_pool,
@@ -277,6 +333,9 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "concat": concat,
     "requantize": requantize,
     "softmax": softmax,
+    "matmul": matmul,
+    "matmul_chain": matmul_chain,
+    "attention": attention,
 }
 
 

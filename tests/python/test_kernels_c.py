@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawn import CASES
+from edge_graphs import EDGES, edge_layers
 from random_graphs import (
     LAYERS,
     disjoint,
@@ -23,7 +25,8 @@ from vmcu_tools.plan import Plan
 from vmcu_tools.quant import FixedPoint
 
 HOST = "host:sanitize"
-BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7")
+BATCH = 80
+BOARD_CASES = max(100, CASES // 20)
 
 
 def expect_reference(plan: Plan, target: str, samples: Sequence[Sequence[np.ndarray]]) -> None:
@@ -36,17 +39,39 @@ def expect_reference(plan: Plan, target: str, samples: Sequence[Sequence[np.ndar
             np.testing.assert_array_equal(got, wanted[port.tensor], err_msg=f"{node}")
 
 
+def batches(cases: int) -> list[tuple[int, int]]:
+    """As many layers as one image takes: (seed, count)."""
+    return [(seed, min(BATCH, cases - at)) for seed, at in enumerate(range(0, cases, BATCH))]
+
+
+def expect_random_layers(kind: str, batch: tuple[int, int], target: str) -> None:
+    graph = random_layers(kind, batch[1], seed=100 + batch[0])
+    expect_reference(disjoint(graph), target, [random_inputs(graph, batch[0])])
+
+
+@pytest.mark.parametrize("batch", batches(CASES), ids=str)
 @pytest.mark.parametrize("kind", LAYERS)
-def test_host(kind: str) -> None:
-    graph = random_layers(kind, 60, seed=1)
-    expect_reference(disjoint(graph), HOST, [random_inputs(graph, seed) for seed in range(3)])
+def test_host(kind: str, batch: tuple[int, int]) -> None:
+    expect_random_layers(kind, batch, HOST)
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("batch", batches(BOARD_CASES), ids=str)
+@pytest.mark.parametrize("kind", LAYERS)
+def test_qemu_m4(kind: str, batch: tuple[int, int]) -> None:
+    expect_random_layers(kind, batch, "qemu:m4")
+
+
+@pytest.mark.parametrize("board", ["qemu:m3", "qemu:m7"])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_board(kind: str, board: str) -> None:
-    graph = random_layers(kind, 40, seed=2)
-    expect_reference(disjoint(graph), board, [random_inputs(graph, seed) for seed in range(2)])
+    expect_random_layers(kind, (1, 40), board)
+
+
+@pytest.mark.parametrize("target", [HOST, "qemu:m3", "qemu:m4"])
+@pytest.mark.parametrize("first", range(0, len(EDGES), BATCH))
+def test_edges(first: int, target: str) -> None:
+    graph = edge_layers(first, BATCH)
+    expect_reference(disjoint(graph), target, [random_inputs(graph, seed) for seed in range(2)])
 
 
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise", "fully_connected"])

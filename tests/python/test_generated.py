@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The committed C kernels are what the Python programs generate."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from vmcu_tools import paths
+from vmcu_tools.kernels import generate
+from vmcu_tools.kernels.isa import TARGETS
+from vmcu_tools.kernels.isa.instructions import INSTRUCTIONS
+from vmcu_tools.kernels.language.c_source import WIDTH
+from vmcu_tools.kernels.programs import PROGRAMS
+
+DIGEST = """
+import hashlib
+from vmcu_tools.kernels.generate import files
+print(hashlib.sha256(repr(files()).encode()).hexdigest())
+"""
+
+
+def test_committed_files_are_what_is_generated() -> None:
+    folder = paths.runtime() / "kernels" / "gen"
+    committed = {path.name: path.read_text() for path in folder.iterdir()}
+    generated = generate.files()
+    assert sorted(committed) == sorted(generated)
+    for name, text in generated.items():
+        assert committed[name] == text, f"{name}: run `python -m vmcu_tools.kernels`"
+
+
+def test_generation_does_not_depend_on_hashes() -> None:
+    digests = set()
+    for seed in ("0", "1", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", DIGEST]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        digests.add(done.stdout)
+    assert len(digests) == 1
+
+
+def test_nothing_is_written_twice(tmp_path) -> None:
+    assert len(generate.write(tmp_path)) == len(generate.files())
+    assert generate.write(tmp_path) == []
+
+
+@pytest.mark.parametrize("symbol", PROGRAMS)
+def test_programs_are_declared(symbol: str) -> None:
+    header = (paths.runtime() / "include" / "vmcu" / "kernels.h").read_text()
+    assert f"void {symbol}(const struct vmcu_call *call);" in header
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_targets_have_every_instruction(target) -> None:
+    assert set(target.bodies) == set(INSTRUCTIONS)
+
+
+def test_the_last_target_always_fits() -> None:
+    assert [target.guard == "1" for target in TARGETS][-1]
+
+
+@pytest.mark.parametrize("name", generate.files())
+def test_generated_c_is_readable(name: str) -> None:
+    for number, line in enumerate(generate.files()[name].splitlines(), 1):
+        width = len(line.expandtabs(8))
+        assert width <= WIDTH, f"{name}:{number} has {width} columns"
+        assert line == line.rstrip(), f"{name}:{number} ends in blanks"
