@@ -115,7 +115,7 @@ static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call
 
 	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
 	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
-	/* What lies behind the strip's last column counts as padding: others may have written there. */
+	/* What is behind the strip's last column counts as padding: it may be gone already. */
 	band->width = vmcu_min(in.tensor->width, pixel + (wide - 1) * step + taps);
 	band->channels = in.tensor->channels;
 	band->end = band->pieces;

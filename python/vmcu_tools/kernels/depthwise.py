@@ -33,7 +33,7 @@ from .programs.depthwise import gap, tile_bytes, weight_bytes
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH.
 FREE_SCRATCH = 256
 # In units of a pixel, as measured.
-BLOCK_COST, STRIP_COST = 5, 4
+BLOCK_COST, STRIP_COST = 4, 6
 
 
 def row_cost(taps: int, wide: int, width: int) -> int:
@@ -56,7 +56,7 @@ def strip_width(taps: int, stride: int, width: int) -> int:
     block = min(KERNELS[taps][0], width)
     if not free or free[-1] < block:
         return block
-    return min(reversed(free), key=lambda wide: row_cost(taps, wide, width))
+    return min(free, key=lambda wide: row_cost(taps, wide, width))
 
 
 def packed(pairs: list[tuple[int, int]]) -> bytes:

@@ -40,7 +40,6 @@ class AveragePool2DLayer(PoolLayer[AveragePool2D]):
             values = self.op.requant.apply(divide_away(total << 8, count)) + self.out.zero_point
         return self.clamp(values)
 
-
     @functools.cached_property
     def binding(self) -> Binding:
         requant = self.op.requant

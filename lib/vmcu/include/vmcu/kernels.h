@@ -106,7 +106,8 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
  * @brief Depthwise convolution of any window; "multiplied": input channels have several outputs.
  *
  * For each pixel, for each four output channels of a group: reads the taps, then writes the
- * channels. No scratch. "any" has one group of all channels, "multiplied" one for each input channel.
+ * channels. No scratch. "any" has one group of all channels, "multiplied" one for each input
+ * channel.
  * @{
  */
 void vmcu_depthwise_any(const struct vmcu_call *call);

@@ -1405,7 +1405,11 @@ VMCU_INLINE void vmcu_add_4(int32_t *acc, const int8_t *a, const int8_t *b, int3
 		"add %[y], %[half], %[x], asr #31\n\t"
 		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
 		"asr %[r1], %[x], %[shift]\n\t"
-		"ldrsb %[x], [%[a], #2]\n\t"
+		: [r0] "=&r"(acc[0]), [r1] "=&r"(acc[1]),
+		  [x] "=&r"(x), [y] "=&r"(y)
+		: [a] "r"(a), [multiplier] "r"(a_multiplier), [half] "r"(a_half),
+		  [offset] "r"(a_offset), [shift] "r"(a_shift));
+	__asm__ volatile("ldrsb %[x], [%[a], #2]\n\t"
 		"rsb %[x], %[offset], %[x], lsl #21\n\t"
 		"add %[y], %[half], %[x], asr #31\n\t"
 		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
@@ -1415,7 +1419,7 @@ VMCU_INLINE void vmcu_add_4(int32_t *acc, const int8_t *a, const int8_t *b, int3
 		"add %[y], %[half], %[x], asr #31\n\t"
 		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
 		"asr %[r3], %[x], %[shift]\n\t"
-		: [r0] "=&r"(acc[0]), [r1] "=&r"(acc[1]), [r2] "=&r"(acc[2]), [r3] "=&r"(acc[3]),
+		: [r2] "=&r"(acc[2]), [r3] "=&r"(acc[3]),
 		  [x] "=&r"(x), [y] "=&r"(y)
 		: [a] "r"(a), [multiplier] "r"(a_multiplier), [half] "r"(a_half),
 		  [offset] "r"(a_offset), [shift] "r"(a_shift));
@@ -1431,7 +1435,11 @@ VMCU_INLINE void vmcu_add_4(int32_t *acc, const int8_t *a, const int8_t *b, int3
 		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
 		"asr %[x], %[x], %[shift]\n\t"
 		"add %[r1], %[r1], %[x]\n\t"
-		"ldrsb %[x], [%[b], #2]\n\t"
+		: [r0] "+&r"(acc[0]), [r1] "+&r"(acc[1]),
+		  [x] "=&r"(x), [y] "=&r"(y)
+		: [b] "r"(b), [multiplier] "r"(b_multiplier), [half] "r"(b_half),
+		  [offset] "r"(b_offset), [shift] "r"(b_shift));
+	__asm__ volatile("ldrsb %[x], [%[b], #2]\n\t"
 		"rsb %[x], %[offset], %[x], lsl #21\n\t"
 		"add %[y], %[half], %[x], asr #31\n\t"
 		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
@@ -1443,7 +1451,7 @@ VMCU_INLINE void vmcu_add_4(int32_t *acc, const int8_t *a, const int8_t *b, int3
 		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
 		"asr %[x], %[x], %[shift]\n\t"
 		"add %[r3], %[r3], %[x]\n\t"
-		: [r0] "+&r"(acc[0]), [r1] "+&r"(acc[1]), [r2] "+&r"(acc[2]), [r3] "+&r"(acc[3]),
+		: [r2] "+&r"(acc[2]), [r3] "+&r"(acc[3]),
 		  [x] "=&r"(x), [y] "=&r"(y)
 		: [b] "r"(b), [multiplier] "r"(b_multiplier), [half] "r"(b_half),
 		  [offset] "r"(b_offset), [shift] "r"(b_shift));

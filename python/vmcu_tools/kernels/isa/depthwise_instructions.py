@@ -40,9 +40,7 @@ LINE: dict[tuple[int, int], Instruction] = {}
 SQUARE: dict[int, Instruction] = {}
 STORE: dict[int, Instruction] = {}
 
-DOT_PARAMETERS = (
-    "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
-)
+DOT_PARAMETERS = "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
 STORE_PARAMETERS = (
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
     "int32_t pitch, int32_t lanes"

@@ -52,10 +52,11 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 """
 
 
-def terms(width: int, tensor: str, first: bool) -> str:
-    """All terms of an input in one block, so that its constants are in registers just then."""
+def terms(numbers: range, tensor: str, first: bool) -> str:
+    """Some terms of an input in one block, so that its constants are in registers just then. Two
+    are as many as also find registers in a build without optimisation."""
     code = []
-    for i in range(width):
+    for i in numbers:
         result = f"%[r{i}]" if first else "%[x]"
         code += [
             f"ldrsb %[x], [%[{tensor}], #{i}]",
@@ -67,7 +68,7 @@ def terms(width: int, tensor: str, first: bool) -> str:
         code += [] if first else [f"add %[r{i}], %[r{i}], %[x]"]
     text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
     kind = "=&r" if first else "+&r"
-    results = [f'[r{i}] "{kind}"(acc[{i}])' for i in range(width)]
+    results = [f'[r{i}] "{kind}"(acc[{i}])' for i in numbers]
     constants = [f'[{name}] "r"({tensor}_{name})' for name in TERM]
     lines = [
         f"__asm__ volatile({text}",
@@ -80,7 +81,10 @@ def terms(width: int, tensor: str, first: bool) -> str:
 
 
 def add(width: int) -> str:
-    return "\n".join(["int32_t x, y;", "", terms(width, "a", True), terms(width, "b", False)])
+    couples = [range(i, min(i + 2, width)) for i in range(0, width, 2)]
+    lines = [terms(couple, "a", True) for couple in couples]
+    lines += [terms(couple, "b", False) for couple in couples]
+    return "\n".join(["int32_t x, y;", "", *lines])
 
 
 BODIES = {made.name: add(width) for width, made in ADD.items()}

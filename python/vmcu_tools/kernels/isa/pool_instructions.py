@@ -20,9 +20,7 @@ TERM = ("multiplier", "half", "offset", "shift")  # constants of an input
 ADD: dict[int, Instruction] = {}
 STORE_SUM: dict[int, Instruction] = {}
 ADD_SHIFT = 21  # of the fast form: TensorFlow Lite's 20, and one that SMMLAR needs
-SOURCE = (
-    "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, int32_t lanes"
-)
+SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, int32_t lanes"
 STORE = "const int32_t *acc, int8_t *out, "
 
 

@@ -29,8 +29,8 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 """
 
 
-def bias(pixels: int) -> str:
-    lines = ["const int32_t b = *(const int32_t *)*w;", "", "*w += 4 + gap;"]
+def bias(pixels: int, size: str = "4 + gap") -> str:
+    lines = ["const int32_t b = *(const int32_t *)*w;", "", f"*w += {size};"]
     return "\n".join([*lines, *(f"acc[{i}] = b;" for i in range(pixels))])
 
 
@@ -77,7 +77,7 @@ def line(taps: int, pixels: int) -> str:
 
 def square(pixels: int) -> str:
     places = pair_bytes(2 * SQUARE_TAPS)
-    lines = [bias(pixels).replace("4 + gap", "4"), *HEAD[:2]]
+    lines = [bias(pixels, "4"), *HEAD[:2]]
     lines += pairs(places[:SQUARE_TAPS], pixels)
     lines += ["x = (const int8_t *)tile + 4 * last + odd;"]
     lines += row(SQUARE_TAPS, places[SQUARE_TAPS:], pixels)

@@ -29,8 +29,6 @@ from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
 WINDOW = "p->window."
-# Blocks of so many pixels have a copy of their code for each of four channels, not of two.
-UNROLLED = 6
 
 
 def first_row() -> Expr:
@@ -119,24 +117,15 @@ class Kernel:
         axes = (Axis(1, Int(pixels), Int(1)),)
         place = Ram("output", Name("y"), x0 + x, c, axes, guarded=True)
         place = replace(place, moving=k.point("o", place))
-
-        def channel(plane: Expr, number: Expr, odd: int, name: str) -> None:
-            acc = k.reg_alloc(name, pixels)
-            if not self.is_square:
-                k.do(BIAS[pixels], acc, STREAM, gap(self.taps, self.stride))
-            self.dot(acc, plane, x, odd)
-            target = replace(place, channel=c + number)
-            tail = (target, Name("out_c"), lanes - number)
-            k.do(STORE[pixels], Name("p"), acc, STREAM, *tail)
-
-        if pixels >= UNROLLED:
-            for number in range(GROUP):
-                plane = Name("plane") * (number // 2)
-                channel(plane, Int(number), number % 2, f"acc{number}")
-            return
         with k.spatial("h", GROUP // 2) as h:
             for odd in (0, 1):
-                channel(h * Name("plane"), h * 2 + odd, odd, f"acc{odd}")
+                acc = k.reg_alloc(f"acc{odd}", pixels)
+                if not self.is_square:
+                    k.do(BIAS[pixels], acc, STREAM, gap(self.taps, self.stride))
+                self.dot(acc, h * Name("plane"), x, odd)
+                number = h * 2 + odd
+                tail = (replace(place, channel=c + number), Name("out_c"), lanes - number)
+                k.do(STORE[pixels], Name("p"), acc, STREAM, *tail)
 
 
 def depthwise(taps: int, stride: int) -> Program:
