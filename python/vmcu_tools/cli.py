@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
@@ -48,6 +49,16 @@ def seconds(text: str) -> float:
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
     return value
+
+
+def duration(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
+    return seconds
 
 
 def parser() -> argparse.ArgumentParser:
@@ -135,6 +146,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add_bench(commands, planner)
     add_size(commands)
+    add_place(commands)
     return top
 
 
@@ -164,6 +176,28 @@ def add_size(commands: Subparsers) -> None:
     size = commands.add_parser("size", help="what models and the runtime cost in a linked image")
     size.add_argument("elf", type=Path, metavar="ELF", help="such as build/zephyr/zephyr.elf")
     size.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+
+
+def add_place(commands: Subparsers) -> None:
+    place = commands.add_parser(
+        "place",
+        help="place buffers of given lifetimes and sizes in as few bytes as possible",
+        description="Reads buffers from a CSV file with the columns id,lower,upper,size (and "
+        "alignment); a buffer is alive from lower until just before upper.",
+    )
+    place.add_argument("problem", type=Path, metavar="PROBLEM.csv")
+    place.add_argument(
+        "--capacity", type=byte_count, metavar="SIZE", help="fail if it takes more, e.g. 64K"
+    )
+    place.add_argument(
+        "--seconds", type=duration, default=50.0, help="to search at most (default 50)"
+    )
+    place.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the figures and offsets as JSON"
+    )
+    place.add_argument(
+        "--output", type=Path, metavar="OUT.csv", help="write the problem with a column 'offset'"
+    )
 
 
 def main(argv: list[str] | None = None) -> int:

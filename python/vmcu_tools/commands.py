@@ -21,7 +21,9 @@ from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
 from .graph import Graph, Port
-from .report import costs, html, model, text
+from .planner import placement as placing
+from .planner.placement import files
+from .report import costs, html, model, placements, text
 
 PIPE_WIDTH = 120
 
@@ -148,6 +150,19 @@ def image_size(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def place(args: argparse.Namespace) -> int:
+    problem = files.read(args.problem)
+    with placements.bar(args.seconds) as watch:
+        placement = placing.place(problem, args.capacity, args.seconds, watch=watch)
+    placements.print_placement(problem, placement, console())
+    write_json(placements.figures(problem, placement, args.capacity), args.json)
+    if args.output:
+        files.write(problem, placement, args.output)
+    if args.capacity is not None and placement.height > args.capacity:
+        raise placements.too_high(problem, placement, args.capacity)
+    return EXIT_DONE
+
+
 def console() -> Console:
     """The terminal; files and pipes get lines that hold a table of many columns."""
     terminal = Console()
@@ -166,4 +181,5 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": run,
     "bench": bench,
     "size": image_size,
+    "place": place,
 }

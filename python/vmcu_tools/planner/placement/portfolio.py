@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many short searches instead of a long one: each with its own strategy, order and height.
+
+Whether a search finds a placement depends on luck more than on time: one that has not found it
+after a few thousand nodes has taken a wrong turn near its root. So searches are restarted, at the
+bound as well as at heights between the bound and the best placement known, half of them from
+that placement: its buffers in the order of their offsets, shuffled within a stretch of time.
+
+Everything here is drawn from a generator with a fixed seed, and nothing depends on the clock or
+on the number of processes: a batch is complete before the next one is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .bounds import grain, live_bound
+from .greedy import best_first_fit
+from .problem import Buffer
+from .search import Geometry, LimitError, Search, Strategy
+
+BATCH = 8
+SEED = 1
+LEAST_NODES = 1000
+NODES_PER_BUFFER = 3
+
+STRATEGIES = tuple(
+    Strategy(valley, fit, cover)
+    for valley in ("covered", "lowest", "fewest", "tightest", "narrowest")
+    for fit, cover in (("rank", True), ("waste", False), ("waste", True), ("share", True))
+)
+# For the neighbourhood of a placement: close to its own order, bottom up.
+NEARBY = (
+    Strategy("lowest", "rank", False),
+    Strategy("lowest", "rank"),
+    Strategy("lowest", "waste", False),
+    Strategy("fewest", "rank"),
+)
+# Powers of how full a buffer's fullest section is, of its lifetime, and of its size: a buffer's
+# weight is their product, and the heaviest goes first.
+CROWDING = (0, 2, 6, 20, 60)
+SHAPES = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
+NOISE = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
+# Where between the bound (0) and the best height known (1) a search aims.
+AIMS = (0, 0, 0.5, 0.9)
+NEAR_AIMS = (0, 0.5, 0.8, 0.95, 1)
+OPENING = (
+    (Strategy("covered", "rank"), (0, 1, 0)),
+    (Strategy("fewest", "waste"), (0, 0, 1)),
+    (Strategy("tightest", "waste"), (0, 0.5, 1)),
+    (Strategy("covered", "waste"), (0, 1, 0)),
+    (Strategy("lowest", "waste", False), (6, 1, 0.5)),
+    (Strategy("fewest", "rank"), (0, 0.5, 1)),
+    (Strategy("narrowest", "waste", False), (6, 1, 0.5)),
+    (Strategy("covered", "rank"), (6, 1, 0)),
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One search: `part` says among which buffers."""
+
+    part: int
+    height: int
+    order: tuple[int, ...]
+    strategy: Strategy
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`offsets` if there are any; `decided`: they were found, or proven not to be."""
+
+    decided: bool
+    offsets: tuple[int, ...] = ()
+
+
+def solve(geometry: Geometry, task: Task, deadline: float) -> Outcome:
+    search = Search(geometry, task.height, task.order, task.strategy)
+    try:
+        return Outcome(True, tuple(search.run(task.nodes, deadline) or ()))
+    except LimitError:
+        return Outcome(False)
+
+
+class Part:
+    """Buffers that some chain of lifetimes connects, what is known of their placement, and what
+    to try next."""
+
+    def __init__(self, number: int, buffers: Sequence[Buffer]):
+        self.number = number
+        self.buffers = buffers
+        self.geometry = Geometry(buffers)
+        self.grain = grain(buffers)
+        self.bound = self.rounded(live_bound(buffers))
+        self.offsets = tuple(best_first_fit(buffers))
+        self.height = self.height_of(self.offsets)
+        self.rounds = 0
+        self.dice = random.Random(SEED)
+        fullest = max(self.geometry.live, default=0) or 1
+        self.crowding = [
+            max(self.geometry.live[first:end]) / fullest
+            for first, end in zip(self.geometry.first, self.geometry.end, strict=True)
+        ]
+
+    def rounded(self, height: int) -> int:
+        return -(-height // self.grain) * self.grain
+
+    def height_of(self, offsets: Sequence[int]) -> int:
+        return max(o + b.size for o, b in zip(offsets, self.buffers, strict=True))
+
+    def batch(self, floor: int) -> list[Task]:
+        """The next searches, none for a height below `floor`."""
+        self.rounds += 1
+        nodes = max(LEAST_NODES, NODES_PER_BUFFER * len(self.buffers)) * luby(self.rounds)
+        goal = max(self.bound, self.rounded(floor))
+        if self.rounds == 1:
+            return [
+                Task(self.number, goal, self.by_weight(powers, 0), strategy, nodes)
+                for strategy, powers in OPENING
+            ]
+        return [self.draw(goal, nodes) for _ in range(BATCH)]
+
+    def draw(self, goal: int, nodes: int) -> Task:
+        dice = self.dice
+        if dice.random() < 0.5:
+            order, strategy = self.nearby(), dice.choice(NEARBY)
+            aim = dice.choice(NEAR_AIMS)
+        else:
+            powers = (dice.choice(CROWDING), *dice.choice(SHAPES))
+            order, strategy = self.by_weight(powers, dice.choice(NOISE)), dice.choice(STRATEGIES)
+            aim = dice.choice(AIMS)
+        steps = (self.height - self.grain - goal) // self.grain
+        height = goal + max(0, int(steps * aim)) * self.grain
+        return Task(self.number, height, order, strategy, nodes)
+
+    def by_weight(self, powers: tuple[float, float, float], noise: float) -> tuple[int, ...]:
+        crowding, lifetime, size = powers
+        weight = [
+            crowding * math.log(crowded)
+            + lifetime * math.log(buffer.upper - buffer.lower)
+            + size * math.log(buffer.size)
+            + (self.dice.gauss(0, noise) if noise else 0)
+            for crowded, buffer in zip(self.crowding, self.buffers, strict=True)
+        ]
+        return tuple(sorted(range(len(weight)), key=lambda b: -weight[b]))
+
+    def nearby(self) -> tuple[int, ...]:
+        """The order of the best placement, or of the same upside down, shuffled for a while."""
+        dice, geometry, count = self.dice, self.geometry, len(self.buffers)
+        span = dice.choice((0.1, 0.2, 0.4, 1.0)) * geometry.sections
+        noise = dice.choice((0.01, 0.03, 0.1, 0.3)) * self.bound
+        ends = [o + b.size for o, b in zip(self.offsets, self.buffers, strict=True)]
+        # Around a buffer near the top, more often than not: those are what is too high.
+        edge = self.bound + 0.8 * (self.height - self.bound)
+        high = [b for b in range(count) if ends[b] > edge]
+        around = dice.choice(high) if high and dice.random() < 0.7 else dice.randrange(count)
+        start = dice.randrange(geometry.first[around], geometry.end[around]) - span * dice.random()
+        upside_down = dice.random() < 0.3
+        level = [self.height - end for end in ends] if upside_down else list(self.offsets)
+        for b in range(count):
+            if geometry.first[b] < start + span and geometry.end[b] > start:
+                level[b] += round(dice.gauss(0, noise))
+        return tuple(sorted(range(count), key=lambda b: level[b]))
+
+    def learn(self, task: Task, outcome: Outcome) -> None:
+        if outcome.offsets:
+            height = self.height_of(outcome.offsets)
+            if height < self.height:
+                self.height, self.offsets = height, outcome.offsets
+        elif outcome.decided:
+            self.bound = max(self.bound, task.height + self.grain)
+
+
+def parts_of(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
+    """Groups no moment connects; they are placed independently of one another."""
+    parts: list[list[Buffer]] = []
+    end = 0
+    for buffer in sorted(buffers, key=lambda b: b.lower):
+        if not parts or buffer.lower >= end:
+            parts.append([])
+            end = buffer.upper
+        parts[-1].append(buffer)
+        end = max(end, buffer.upper)
+    return parts
+
+
+def luby(number: int) -> int:
+    """1 1 2 1 1 2 4 ...: whatever limit would have been best, it comes up often enough."""
+    size = number.bit_length()
+    while number != (1 << size) - 1:
+        number -= (1 << (size - 1)) - 1
+        size = number.bit_length()
+    return 1 << (size - 1)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A placement problem, its solution, and the check that neither the search nor its speed can fool.
+
+A buffer has a lifetime [lower, upper) and a size; two buffers alive at the same time share no
+byte. Wanted are offsets that make the highest byte in use as low as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """`size` bytes, alive from `lower` until just before `upper`."""
+
+    id: str
+    lower: int
+    upper: int
+    size: int
+    alignment: int = 1
+
+    def overlaps(self, other: Buffer) -> bool:
+        return self.lower < other.upper and other.lower < self.upper
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`ignored`: what the file says about a buffer and has no bearing on a placement."""
+
+    buffers: tuple[Buffer, ...]
+    origin: str = ""
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Offsets by buffer id.
+
+    `bound`: no placement is lower, as far as proven. `optimal`: `height` equals it.
+    """
+
+    offsets: dict[str, int]
+    height: int
+    bound: int
+    seconds: float
+
+    @property
+    def optimal(self) -> bool:
+        return self.height == self.bound
+
+    @property
+    def gap(self) -> float:
+        """How far the height may be from the best one, as a fraction of the bound."""
+        return self.height / self.bound - 1 if self.bound else 0.0
+
+
+class PlacementError(Exception):
+    """Offsets that the check rejects: a defect of the search, never of the user's problem."""
+
+
+def check(problem: Problem, offsets: Mapping[str, int]) -> int:
+    """The height of a placement; raises PlacementError if it is none."""
+    if offsets.keys() != {buffer.id for buffer in problem.buffers}:
+        raise PlacementError("the buffers with an offset are not those of the problem")
+    alive: list[Buffer] = []
+    height = 0
+    for buffer in sorted(problem.buffers, key=lambda b: b.lower):
+        offset = offsets[buffer.id]
+        if offset < 0 or offset % buffer.alignment:
+            raise PlacementError(f"buffer '{buffer.id}' cannot be at offset {offset}")
+        alive = [other for other in alive if other.upper > buffer.lower]
+        for other in alive:
+            start = offsets[other.id]
+            if offset < start + other.size and start < offset + buffer.size:
+                raise PlacementError(
+                    f"buffers '{other.id}' at {start} and '{buffer.id}' at {offset} share bytes"
+                )
+        alive.append(buffer)
+        height = max(height, offset + buffer.size)
+    return height

@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Depth-first search for a placement within a given height, bottom up along the skyline.
+
+Moments at which the same buffers are alive are one section; over each section the skyline is the
+top of what has been placed there. Everything still to be placed goes on or above the skyline, so
+a section whose skyline plus what is still to come exceeds the height is dead: its slack, what may
+still be wasted in it, is below zero.
+
+A valley is a stretch of skyline with higher neighbours. Pushed down as far as it goes, a buffer
+either lies on a valley's floor, alive within the valley only, or no buffer lies there, and then
+the floor may as well be raised to the lower neighbour, at the cost of slack: whatever else is
+alive over the valley rests on that neighbour or something higher. So any valley may be decided
+next, whichever constrains most, and that is where the search differs from one that places buffers
+by rising offset: a tight corner is found out while its neighbours are still open. Sections that
+no unplaced buffer connects are searched on their own.
+
+The search is exhaustive, so it can also prove that there is no such placement. It comes in
+several strategies because none is best; portfolio.py tries them in turn, each with few nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from sys import getrecursionlimit, setrecursionlimit
+from typing import NamedTuple
+
+from .problem import Buffer
+
+INFINITE = 1 << 62
+CLOCK_EVERY = 128  # nodes
+FRAMES_PER_BUFFER = 24
+NO_CHOICE, COVER, OPEN = 0, 1, 2
+
+Segment = tuple[int, int, int]  # sections [start, end) and the level of the skyline over them
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How a search decides what to do next.
+
+    `valley`: which valley. `fit`: how the buffers for a valley are tried; "rank": by rank;
+    "waste": from left to right, by what that wastes; "share": the same, relative to the slack.
+    `cover`: where a section must be covered, only the buffers that cover it are tried.
+    """
+
+    valley: str
+    fit: str
+    cover: bool = True
+
+
+class Valley(NamedTuple):
+    """A valley, and the buffers that may lie on its floor.
+
+    kind NO_CHOICE: none may, it is to be raised by `wall`. COVER: exactly one of them does. OPEN:
+    any number of them, or none.
+    """
+
+    choices: int
+    floor: int
+    start: int
+    end: int
+    wall: int
+    kind: int
+    buffers: list[int]
+
+
+# Which valley to decide next, the smallest key first.
+VALLEYS: dict[str, Callable[[Valley, list[int]], tuple[int, ...]]] = {
+    "covered": lambda v, slack: (v.kind == OPEN, v.choices * (v.kind != OPEN), v.floor, v.start),
+    "lowest": lambda v, slack: (v.choices > 1, v.floor, v.start),
+    "fewest": lambda v, slack: (v.choices, v.floor, v.start),
+    "tightest": lambda v, slack: (
+        v.choices if v.choices < 3 else 3,
+        min(slack[v.start : v.end]) if v.choices > 2 else 0,
+        v.floor,
+        v.start,
+    ),
+    "narrowest": lambda v, slack: (
+        v.choices if v.choices < 3 else 3,
+        v.end - v.start if v.choices > 2 else 0,
+        v.floor,
+        v.start,
+    ),
+}
+
+
+class LimitError(Exception):
+    """The search may visit no further node."""
+
+
+class Geometry:
+    """Buffers by number, and the sections they are alive in."""
+
+    def __init__(self, buffers: Sequence[Buffer]):
+        times = sorted({t for b in buffers for t in (b.lower, b.upper)})
+        section = {moment: number for number, moment in enumerate(times)}
+        self.count = len(buffers)
+        self.sections = len(times) - 1
+        self.first = [section[b.lower] for b in buffers]
+        self.end = [section[b.upper] for b in buffers]
+        self.size = [b.size for b in buffers]
+        self.alignment = [b.alignment for b in buffers]
+        self.live = [0] * self.sections
+        # How many buffers are alive on both sides of a section's start.
+        self.crossings = [0] * (self.sections + 1)
+        for first, end, size in zip(self.first, self.end, self.size, strict=True):
+            for s in range(first, end):
+                self.live[s] += size
+            for s in range(first + 1, end):
+                self.crossings[s] += 1
+
+
+class Search:
+    """One search. `order`: the buffers, those to be tried first in front."""
+
+    def __init__(self, geometry: Geometry, height: int, order: Sequence[int], strategy: Strategy):
+        self.g = geometry
+        self.strategy = strategy
+        self.key = VALLEYS[strategy.valley]
+        self.rank = [0] * geometry.count
+        self.starting: list[list[int]] = [[] for _ in range(geometry.sections)]
+        # Equal buffers are placed in one order only: the next one after its twin.
+        self.twin = [-1] * geometry.count
+        last: dict[tuple[int, int, int, int], int] = {}
+        for rank, b in enumerate(order):
+            self.rank[b] = rank
+            self.starting[geometry.first[b]].append(b)
+            shape = (geometry.first[b], geometry.end[b], geometry.size[b], geometry.alignment[b])
+            self.twin[b] = last.get(shape, -1)
+            last[shape] = b
+        self.aligned = any(a > 1 for a in geometry.alignment)
+        self.slack = [height - live for live in geometry.live]
+        self.crossings = geometry.crossings[:]
+        self.placed = [False] * geometry.count
+        self.offset = [0] * geometry.count
+        # The floor at which a buffer's turn is over: it has been tried there.
+        self.barred = [-1] * geometry.count
+        self.unplaced = (1 << geometry.count) - 1
+        self.within: dict[tuple[int, int], int] = {}
+        self.undo: list[tuple[int, int, int]] = []
+        self.dead: set[int] = set()  # hashes of states that lead nowhere
+        self.bars = 0  # a hash of what is barred where
+        self.nodes = 0
+
+    def run(self, limit: int, deadline: float = INFINITE) -> list[int] | None:
+        """Offsets, or None if there are none. Raises LimitError if it cannot tell."""
+        self.limit, self.deadline = limit, deadline
+        if min(self.slack, default=0) < 0:
+            return None
+        with recursion(FRAMES_PER_BUFFER * self.g.count + 1000):
+            found = self.split(0, self.g.sections, [(0, self.g.sections, 0)])
+        return self.offset if found else None
+
+    # What follows: a component is a range of sections, its part of the skyline, its valleys by
+    # start. Segments and valleys are copied on the way down; everything else is undone.
+
+    def split(self, start: int, end: int, segments: list[Segment]) -> bool:
+        """Searches the components between two sections, each on its own, small ones first."""
+        cuts = [s for s in range(start + 1, end) if not self.crossings[s]]
+        sizes = []
+        for a, b in zip([start, *cuts], [*cuts, end], strict=True):
+            left = (self.members(a, b) & self.unplaced).bit_count()
+            if left:
+                sizes.append((left, a, b))
+        components = []
+        for _, a, b in sorted(sizes):
+            part = [(max(s, a), min(e, b), f) for s, e, f in segments if s < b and e > a]
+            valleys: dict[int, Valley] = {}
+            if not self.survey(part, 0, len(part), valleys):
+                return False
+            components.append((a, b, part, valleys))
+        mark = len(self.undo)
+        for component in components:
+            if not self.search(*component):
+                self.rewind(mark)
+                return False
+        return True
+
+    def members(self, start: int, end: int) -> int:
+        """A bit for each buffer alive between two sections only."""
+        if (start, end) not in self.within:
+            first, last = self.g.first, self.g.end
+            self.within[start, end] = sum(
+                1 << b for b in range(self.g.count) if first[b] >= start and last[b] <= end
+            )
+        return self.within[start, end]
+
+    def search(
+        self, start: int, end: int, segments: list[Segment], valleys: dict[int, Valley]
+    ) -> bool:
+        self.nodes += 1
+        if self.nodes > self.limit or (
+            self.nodes % CLOCK_EVERY == 0 and time.monotonic() > self.deadline
+        ):
+            raise LimitError
+        left = self.members(start, end) & self.unplaced
+        if not left:
+            return True
+        state = hash((left, self.bars, tuple(segments)))
+        if state in self.dead:
+            return False
+        slack, key = self.slack, self.key
+        valley = min(valleys.values(), key=lambda v: key(v, slack))
+        node = Node(self, start, end, segments, valleys, valley)
+        mark = len(self.undo)
+        if valley.kind == NO_CHOICE:
+            found = self.level(node)
+        elif valley.kind == OPEN and self.strategy.fit != "rank":
+            found = self.from_left(node)
+        else:
+            found = self.by_rank(node)
+        if not found:
+            self.rewind(mark)
+            self.dead.add(state)
+        return found
+
+    def by_rank(self, node: Node) -> bool:
+        """Tries one buffer after the other; one that has had its turn is barred from the floor."""
+        v, segments = node.valley, node.segments
+        for b in v.buffers:
+            mark = len(self.undo)
+            if self.place(node, b, 0):
+                return True
+            self.rewind(mark)
+            if v.kind == COVER:
+                continue
+            self.bar(b, v.floor)
+            rest = self.valley(segments, node.at)
+            if rest is None:
+                return False
+            if rest.kind != OPEN:
+                valleys = {**node.valleys, v.start: rest}
+                return self.search(node.start, node.end, segments, valleys)
+        return False
+
+    def from_left(self, node: Node) -> bool:
+        """Tries each buffer as the leftmost on the floor: what is left of it is raised."""
+        v = node.valley
+        for b, raised in self.leftmost(node):
+            mark = len(self.undo)
+            if raised:
+                self.waste(v.start, self.g.first[b], raised)
+            if self.place(node, b, raised):
+                return True
+            self.rewind(mark)
+        if any(self.top(b, v.floor) - v.floor <= v.wall for b in v.buffers):
+            return False  # whatever would be below the raised floor could just as well be on it
+        return min(self.slack[v.start : v.end]) >= v.wall and self.level(node)
+
+    def leftmost(self, node: Node) -> list[tuple[int, int]]:
+        """The buffers that can be leftmost, and by how much each raises what is left of it."""
+        v, first, end = node.valley, self.g.first, self.g.end
+        left_wall = node.left_wall - v.floor
+        right_wall = node.right_wall - v.floor
+        shares = self.strategy.fit == "share"
+        height = {b: self.top(b, v.floor) - v.floor for b in v.buffers}
+        ranked = []
+        for b in v.buffers:
+            at, raised, cost = first[b], 0, 0.0
+            if at > v.start:
+                raised = min(left_wall, height[b])
+                slack = self.slack[v.start : at]
+                if min(slack) < raised:
+                    continue
+                if any(end[x] <= at and height[x] <= raised for x in v.buffers):
+                    continue  # that one fits below
+                cost = sum(raised / (s + 1) for s in slack) if shares else raised * len(slack)
+            matches = (at == v.start) + (end[b] == v.end)
+            matches += at == v.start and height[b] == left_wall
+            matches += end[b] == v.end and height[b] == right_wall
+            ranked.append((cost, -matches, self.rank[b], b, raised))
+        return [(b, raised) for *_, b, raised in sorted(ranked)]
+
+    def top(self, b: int, floor: int) -> int:
+        """Where a buffer on this floor ends."""
+        return floor + -floor % self.g.alignment[b] + self.g.size[b]
+
+    def place(self, node: Node, b: int, raised: int) -> bool:
+        """Puts a buffer on the floor, raises the floor left of it, and goes on from there."""
+        v = node.valley
+        first, end, top = self.g.first[b], self.g.end[b], self.top(b, v.floor)
+        wasted = top - self.g.size[b] - v.floor
+        if wasted:
+            self.waste(first, end, wasted)
+        pieces = [(first, end, top)]
+        if first > v.start:
+            pieces.insert(0, (v.start, first, v.floor + raised))
+        if end < v.end:
+            pieces.append((end, v.end, v.floor))
+        if self.barred[b] >= 0:
+            self.bars ^= hash((b, self.barred[b]))
+        self.undo.append((-1, b, 0))
+        self.placed[b] = True
+        self.offset[b] = top - self.g.size[b]
+        self.unplaced ^= 1 << b
+        cut = False
+        crossings = self.crossings
+        for s in range(first + 1, end):
+            crossings[s] -= 1
+            if not crossings[s]:
+                cut = True
+        return self.descend(node, pieces, cut)
+
+    def level(self, node: Node) -> bool:
+        """Raises the whole valley to its lower neighbour, which joins it."""
+        v = node.valley
+        self.waste(v.start, v.end, v.wall)
+        return self.descend(node, [(v.start, v.end, v.floor + v.wall)], False)
+
+    def descend(self, node: Node, pieces: list[Segment], cut: bool) -> bool:
+        """Searches on with the valley's segment replaced by pieces."""
+        before, after = node.segments[: node.at], node.segments[node.at + 1 :]
+        joined = before[-1:]
+        for piece in pieces + after[:1]:
+            if joined and joined[-1][2] == piece[2]:
+                joined[-1] = (joined[-1][0], piece[1], piece[2])
+            else:
+                joined.append(piece)
+        segments = before[:-1] + joined + after[1:]
+        if cut:
+            return self.split(node.start, node.end, segments)
+        valleys = node.valleys.copy()
+        del valleys[node.valley.start]
+        at = max(len(before) - 1, 0)
+        return self.survey(segments, at, at + len(joined), valleys) and self.search(
+            node.start, node.end, segments, valleys
+        )
+
+    def survey(
+        self, segments: list[Segment], begin: int, end: int, valleys: dict[int, Valley]
+    ) -> bool:
+        """Adds the valleys among some segments; False if one of them is dead."""
+        last = len(segments) - 1
+        for at in range(begin, end):
+            level = segments[at][2]
+            if at > 0 and segments[at - 1][2] < level:
+                continue
+            if at < last and segments[at + 1][2] < level:
+                continue
+            valley = self.valley(segments, at)
+            if valley is None:
+                return False
+            valleys[valley.start] = valley
+        return True
+
+    def valley(self, segments: list[Segment], at: int) -> Valley | None:
+        """What may be done about a valley; None if nothing."""
+        start, end, floor = segments[at]
+        wall = min(
+            segments[at - 1][2] if at else INFINITE,
+            segments[at + 1][2] if at + 1 < len(segments) else INFINITE,
+        )
+        open_ended = wall == INFINITE
+        wall -= floor
+        buffers, lowest, fits = self.candidates(start, end, floor)
+        least = min(self.slack[start:end])
+        if not buffers:
+            if open_ended:
+                return Valley(0, floor, start, end, 0, NO_CHOICE, []) if fits is None else None
+            # Something that would fit below the raised floor has been tried on this one.
+            if least < wall or (fits is not None and fits <= wall):
+                return None
+            return Valley(1, floor, start, end, wall, NO_CHOICE, [])
+        lowest = min(lowest, wall)
+        if least < lowest:
+            covering = self.covering(start, end, lowest, buffers)
+            if not covering:
+                return None
+            if self.strategy.cover or len(covering) == 1:
+                return Valley(len(covering), floor, start, end, wall, COVER, covering)
+        buffers.sort(key=self.rank.__getitem__)
+        return Valley(len(buffers) + 1, floor, start, end, wall, OPEN, buffers)
+
+    def candidates(self, start: int, end: int, floor: int) -> tuple[list[int], int, int | None]:
+        """The buffers that may lie on a floor, the lowest of their tops, and that of all that fit.
+
+        Tops are above the floor. All that fit includes those whose turn is over.
+        """
+        placed, last, size, twin, barred = (
+            self.placed, self.g.end, self.g.size, self.twin, self.barred
+        )  # fmt: skip
+        found: list[int] = []
+        lowest = fits = INFINITE
+        for s in range(start, end):
+            for b in self.starting[s]:
+                if placed[b] or last[b] > end:
+                    continue
+                height = size[b]
+                if self.aligned:
+                    height = self.top(b, floor) - floor
+                    if min(self.slack[s : last[b]]) < height - size[b]:
+                        continue
+                if height < fits:
+                    fits = height
+                if barred[b] == floor:
+                    continue
+                if height < lowest:
+                    lowest = height
+                if twin[b] < 0 or placed[twin[b]]:
+                    found.append(b)
+        return found, lowest, None if fits == INFINITE else fits
+
+    def covering(self, start: int, end: int, raise_: int, buffers: list[int]) -> list[int]:
+        """The choices for the section with the fewest among those that must be covered."""
+        change = [0] * (end - start + 1)
+        first, last = self.g.first, self.g.end
+        for b in buffers:
+            change[first[b] - start] += 1
+            change[last[b] - start] -= 1
+        fewest, at, count = INFINITE, -1, 0
+        for s in range(start, end):
+            count += change[s - start]
+            if count < fewest and self.slack[s] < raise_:
+                fewest, at = count, s
+        chosen = [b for b in buffers if first[b] <= at < last[b]]
+        chosen.sort(key=self.rank.__getitem__)
+        return chosen
+
+    def waste(self, start: int, end: int, amount: int) -> None:
+        slack = self.slack
+        for s in range(start, end):
+            slack[s] -= amount
+        self.undo.append((start, end, amount))
+
+    def bar(self, b: int, floor: int) -> None:
+        self.undo.append((-2, b, self.barred[b]))
+        if self.barred[b] >= 0:
+            self.bars ^= hash((b, self.barred[b]))
+        self.barred[b] = floor
+        self.bars ^= hash((b, floor))
+
+    def rewind(self, mark: int) -> None:
+        """Undoes everything after a mark."""
+        while len(self.undo) > mark:
+            what, b, value = self.undo.pop()
+            if what >= 0:
+                for s in range(what, b):
+                    self.slack[s] += value
+            elif what == -1:
+                self.placed[b] = False
+                self.unplaced ^= 1 << b
+                for s in range(self.g.first[b] + 1, self.g.end[b]):
+                    self.crossings[s] += 1
+                if self.barred[b] >= 0:
+                    self.bars ^= hash((b, self.barred[b]))
+            else:
+                self.bars ^= hash((b, self.barred[b]))
+                self.barred[b] = value
+                if value >= 0:
+                    self.bars ^= hash((b, value))
+
+
+class Node:
+    """Where a search is: a component and the valley to decide."""
+
+    __slots__ = ("at", "end", "left_wall", "right_wall", "segments", "start", "valley", "valleys")
+
+    def __init__(
+        self,
+        search: Search,
+        start: int,
+        end: int,
+        segments: list[Segment],
+        valleys: dict[int, Valley],
+        valley: Valley,
+    ):
+        self.start, self.end, self.segments, self.valleys = start, end, segments, valleys
+        self.valley = valley
+        self.at = at = bisect_right(segments, (valley.start, INFINITE)) - 1
+        self.left_wall = segments[at - 1][2] if at else INFINITE
+        self.right_wall = segments[at + 1][2] if at + 1 < len(segments) else INFINITE
+
+
+@contextmanager
+def recursion(frames: int) -> Iterator[None]:
+    """Allows a search to be as deep as it has buffers to place."""
+    before = getrecursionlimit()
+    setrecursionlimit(max(before, frames))
+    try:
+        yield
+    finally:
+        setrecursionlimit(before)

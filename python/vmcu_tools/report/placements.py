@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `vmcu place` says: height, bound, and whether there is anything between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..errors import Problem as Complaint
+from ..errors import UserError
+from ..planner.placement import Placement, Problem
+
+# More buffers than lines on a screen: the offsets are for --json and --output.
+MOST_OFFSETS = 40
+
+
+def print_placement(problem: Problem, placement: Placement, console: Console) -> None:
+    for column in problem.ignored:
+        console.print(f"note: column '{column}' is not used", highlight=False)
+    verdict = "optimal" if placement.optimal else f"at most {placement.gap:.2%} above the optimum"
+    rows = {
+        "buffers": f"{len(problem.buffers):,}",
+        "height": f"{placement.height:,} bytes",
+        "bound": f"{placement.bound:,} bytes, {verdict}",
+        "seconds": f"{placement.seconds:.1f}",
+    }
+    for name, value in rows.items():
+        console.print(f"{name:8} {value}", highlight=False)
+    if len(problem.buffers) <= MOST_OFFSETS:
+        for name, offset in placement.offsets.items():
+            console.print(f"  {name} at {offset}", highlight=False, markup=False)
+
+
+def figures(problem: Problem, placement: Placement, capacity: int | None) -> dict[str, Any]:
+    return {
+        "problem": problem.origin,
+        "buffers": len(problem.buffers),
+        "capacity": capacity,
+        "height": placement.height,
+        "bound": placement.bound,
+        "gap": placement.gap,
+        "optimal": placement.optimal,
+        "seconds": placement.seconds,
+        "offsets": placement.offsets,
+    }
+
+
+def too_high(problem: Problem, placement: Placement, capacity: int) -> UserError:
+    found = f"the lowest placement found needs {placement.height}"
+    if placement.optimal:
+        found = f"the lowest placement needs {placement.height}"
+    elif placement.bound > capacity:
+        found += f", and none needs less than {placement.bound}"
+    else:
+        found += f"; whether one needs less is open down to {placement.bound}"
+    remedy = f"allow {placement.height}"
+    if not placement.optimal:
+        remedy += ", or search longer with --seconds"
+    return UserError(
+        Complaint(f"does not fit in {capacity} bytes: {found}", remedy, problem.origin)
+    )
+
+
+@contextmanager
+def bar(seconds: float) -> Iterator[Callable[[int, int], None]]:
+    """Shows bound and best height while the search runs on a terminal."""
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = progress.add_task("", total=seconds or 1)
+
+    def watch(bound: int, height: int) -> None:
+        text = f"bound {bound:,}, best {height:,}"
+        progress.update(task, description=text, completed=progress.tasks[0].elapsed or 0)
+
+    with progress:
+        yield watch
