@@ -49,7 +49,10 @@ def parse(text: str, path: Path) -> Problem:
         try:
             buffer = buffer_of(row, columns, inclusive)
             if buffer.id in seen:
-                raise ValueError(f"id '{buffer.id}' is that of line {seen[buffer.id]} too", "")
+                raise ValueError(
+                    f"id '{buffer.id}' is that of line {seen[buffer.id]} too",
+                    "give each buffer an id of its own",
+                )
         except ValueError as error:
             reason, remedy = error.args
             complaints.append(Complaint(f"line {number}: {reason}", remedy, str(path)))

@@ -151,7 +151,7 @@ class Search:
         self.limit, self.deadline = limit, deadline
         if min(self.slack, default=0) < 0:
             return None
-        with recursion(FRAMES_PER_BUFFER * self.g.count + 1000):
+        with recursion(FRAMES_PER_BUFFER * self.g.count):
             found = self.split(0, self.g.sections, [(0, self.g.sections, 0)])
         return self.offset if found else None
 
@@ -359,8 +359,9 @@ class Search:
         buffers, lowest, fits = self.candidates(start, end, floor)
         least = min(self.slack[start:end])
         if not buffers:
-            if open_ended:
-                return Valley(0, floor, start, end, 0, NO_CHOICE, []) if fits is None else None
+            if open_ended:  # the whole component; nothing may be left of it
+                done = not self.members(start, end) & self.unplaced
+                return Valley(0, floor, start, end, 0, NO_CHOICE, []) if done else None
             # Something that would fit below the raised floor has been tried on this one.
             if least < wall or (fits is not None and fits <= wall):
                 return None
@@ -479,7 +480,7 @@ class Node:
 def recursion(frames: int) -> Iterator[None]:
     """Allows a search to be as deep as it has buffers to place."""
     before = getrecursionlimit()
-    setrecursionlimit(max(before, frames))
+    setrecursionlimit(before + frames)
     try:
         yield
     finally:

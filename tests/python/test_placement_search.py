@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""That the search finds the lowest placement, proves it, and never claims one that is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from vmcu_tools.cli import main
+from vmcu_tools.errors import UserError
+from vmcu_tools.planner.placement import Buffer, PlacementError, Problem, check, files, place
+from vmcu_tools.planner.placement.bounds import live_bound
+from vmcu_tools.planner.placement.greedy import best_first_fit
+from vmcu_tools.planner.placement.portfolio import NEARBY, STRATEGIES, luby, parts_of
+from vmcu_tools.planner.placement.search import Geometry, LimitError, Search
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
+NODES = 10**6
+
+
+@st.composite
+def problems(draw: st.DrawFn, most: int = 6) -> Problem:
+    alignments = draw(st.sampled_from([(1,), (4,), (1, 2, 4)]))
+    buffers = []
+    for number in range(draw(st.integers(1, most))):
+        lower = draw(st.integers(0, 5))
+        upper = draw(st.integers(lower + 1, 6))
+        size, alignment = draw(st.integers(1, 7)), draw(st.sampled_from(alignments))
+        buffers.append(Buffer(f"b{number}", lower, upper, size, alignment))
+    return Problem(tuple(buffers))
+
+
+def least_height(buffers: tuple[Buffer, ...]) -> int:
+    """Some order of dropping buffers on top of each other gives the lowest placement."""
+    best = sum(b.size + b.alignment for b in buffers)
+    for order in itertools.permutations(buffers):
+        tops: list[tuple[Buffer, int]] = []
+        for b in order:
+            floor = max((top for other, top in tops if other.overlaps(b)), default=0)
+            tops.append((b, -(-floor // b.alignment) * b.alignment + b.size))
+        best = min(best, max(top for _, top in tops))
+    return best
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_small_problems_are_solved_and_proven(problem: Problem) -> None:
+    placement = place(problem, seconds=20, workers=1)
+    assert placement.height == check(problem, placement.offsets) == least_height(problem.buffers)
+    assert placement.optimal
+    assert live_bound(problem.buffers) <= placement.height
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems(), st.integers(0, 99))
+def test_every_strategy_is_exhaustive(problem: Problem, seed: int) -> None:
+    """None gives up where there is a placement, none finds one where there is not."""
+    for part in parts_of(problem.buffers):
+        geometry, lowest = Geometry(part), least_height(tuple(part))
+        order = random.Random(seed).sample(range(len(part)), len(part))
+        for strategy in (*STRATEGIES, *NEARBY):
+            offsets = Search(geometry, lowest, order, strategy).run(NODES)
+            assert offsets, strategy
+            named = {b.id: o for b, o in zip(part, offsets, strict=True)}
+            assert check(Problem(tuple(part)), named) == lowest
+            assert Search(geometry, lowest - 1, order, strategy).run(NODES) is None, strategy
+
+
+def test_a_search_stops_at_its_limit() -> None:
+    geometry = Geometry([Buffer(str(n), 0, 1, 1 + n) for n in range(9)])
+    with pytest.raises(LimitError):
+        Search(geometry, 45, range(9), STRATEGIES[0]).run(3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(most=12))
+def test_first_fit_is_a_placement(problem: Problem) -> None:
+    offsets = best_first_fit(problem.buffers)
+    named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
+    assert check(problem, named) >= live_bound(problem.buffers)
+
+
+def test_check_catches_wrong_offsets() -> None:
+    problem = files.parse(EXAMPLE, Path("example.csv"))
+    offsets = place(problem).offsets
+    for wrong in (
+        {name: offset for name, offset in offsets.items() if name != "b1"},
+        offsets | {"b6": 0},
+        offsets | {"b1": -1},
+        *(offsets | {"b5": offset} for offset in range(9) if offset != offsets["b5"]),
+    ):
+        with pytest.raises(PlacementError):
+            check(problem, wrong)
+    with pytest.raises(PlacementError):
+        check(Problem((Buffer("a", 0, 1, 4, 8),)), {"a": 4})
+
+
+def test_limits_grow_as_luby_says() -> None:
+    assert [luby(n) for n in range(1, 16)] == [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "generate", ROOT / "benchmarks" / "placement" / "generate.py"
+    )
+    assert spec and spec.loader
+    module = sys.modules["generate"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def generated(family: str, count: int, seed: int) -> Problem:
+    module = generator()
+    triples = module.generate(module.FAMILIES[family], count, seed)
+    return Problem(tuple(Buffer(str(n), *triple) for n, triple in enumerate(triples)))
+
+
+@pytest.mark.parametrize("family", ["guillotine", "long", "short", "loose"])
+def test_known_optimum_is_found(family: str) -> None:
+    placement = place(generated(family, 200, seed=7), seconds=30)
+    assert placement.optimal
+    assert placement.height == generator().CAPACITY
+
+
+def test_hard_problem_ends_in_time_near_the_bound() -> None:
+    placement = place(generated("coarse", 250, seed=1), seconds=5)
+    assert placement.seconds < 8
+    assert placement.gap < 0.25
+    assert placement.bound == generator().CAPACITY
+
+
+def test_parts_are_placed_on_their_own() -> None:
+    """Two hard problems one after the other are no harder than both."""
+    first = generated("pinwheel", 150, seed=3)
+    second = [
+        Buffer(f"later {b.id}", b.lower + 5000, b.upper + 5000, b.size) for b in first.buffers
+    ]
+    both = Problem((*first.buffers, *second))
+    assert len(parts_of(both.buffers)) == 2 * len(parts_of(first.buffers))
+    assert place(both, seconds=30).optimal
+
+
+def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
+    path = tmp_path / "problem.csv"
+    problem = generated("pinwheel", 150, seed=2)
+    lines = [f"{b.id},{b.lower},{b.upper},{b.size}" for b in problem.buffers]
+    path.write_text("\n".join(["id,lower,upper,size", *lines]))
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from vmcu_tools.planner.placement import files, place\n"
+        "p = place(files.read(Path(sys.argv[1])), workers=int(sys.argv[2]))\n"
+        "assert p.optimal; print(sorted(p.offsets.items()))\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(path), workers],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed, workers in (("0", "1"), ("1", "2"), ("2", "3"))
+    }
+    assert len(printed) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("id,lower,upper\n", "line 1: no column 'size'"),
+        ("id;lower;upper;size\n", "no column"),
+        ("id,lower,start,upper,size\n", "two columns for 'lower'"),
+        ("id,lower,upper,size\na,0,1\n", "line 2: 3 fields"),
+        ("id,lower,upper,size\n\na,0,x,1\n", "line 3: upper 'x' is not an integer"),
+        ("id,lower,upper,size\na,0,1,1.5\n", "size '1.5'"),
+        ("id,lower,upper,size\na,0,1,-4\n", "size -4 is negative"),
+        ("id,lower,upper,size\na,3,3,4\n", "lifetime [3, 3) is empty"),
+        ("id,lower,upper,size\na,0,1,4\na,0,1,4\n", "id 'a' is that of line 2"),
+        ("id,lower,upper,size\n,0,1,4\n", "no id"),
+        ("id,lower,upper,size,alignment\na,0,1,4,0\n", "alignment 0"),
+        ("id,lower,upper,size,gaps\na,0,9,4,3-5\n", "gaps"),
+        ('id,lower,upper,size\n"a\n', "line 2"),
+    ],
+)
+def test_bad_files_are_named_with_line_and_reason(text: str, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        files.parse(text, Path("some.csv"))
+    message = str(caught.value)
+    assert message.startswith("some.csv: ") and words in message and "remedy: " in message
+
+
+def test_every_bad_line_is_told() -> None:
+    with pytest.raises(UserError) as caught:
+        files.parse("id,lower,upper,size\na,0,0,4\nb,0,1,4\nc,0,1,x\n", Path("some.csv"))
+    assert [p.reason.split(":")[0] for p in caught.value.problems] == ["line 2", "line 4"]
+
+
+def test_words_of_other_allocators() -> None:
+    expected = files.parse(EXAMPLE, Path("a"))
+    text = "Size, buffer_id ,START,end,hint,gaps,alignment\r\n"
+    for b in expected.buffers:
+        text += f"{b.size},{b.id},{b.lower},{b.upper - 1},-1,,\r\n"
+    problem = files.parse(text, Path("b"))
+    assert problem.buffers == expected.buffers
+    assert problem.ignored == ("hint",)
+
+
+def test_no_buffers_take_no_bytes() -> None:
+    assert place(Problem(())).height == 0
+    nothing = place(Problem((Buffer("a", 0, 1, 0), Buffer("b", 0, 1, 3))))
+    assert (nothing.height, nothing.optimal) == (3, True)
+
+
+def test_command_writes_figures_and_offsets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, figures, out = tmp_path / "p.csv", tmp_path / "p.json", tmp_path / "o.csv"
+    path.write_text("\ufeff" + EXAMPLE)
+    assert main(["place", str(path), "--json", str(figures), "--output", str(out)]) == 0
+    assert "12 bytes, optimal" in capsys.readouterr().out
+    told = json.loads(figures.read_text())
+    assert (told["height"], told["bound"], told["optimal"], told["buffers"]) == (12, 12, True, 5)
+    assert told["seconds"] < 1
+    assert check(files.parse(EXAMPLE, path), told["offsets"]) == 12
+    written = out.read_text().splitlines()
+    assert written[0] == "id,lower,upper,size,offset"
+    assert written[1] == f"b1,0,3,4,{told['offsets']['b1']}"
+    again = files.read(out)
+    assert again.ignored == ("offset",)
+    assert again.buffers == files.read(path).buffers
+
+
+def test_command_says_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(EXAMPLE)
+    assert main(["place", str(path), "--capacity", "12"]) == 0
+    assert main(["place", str(path), "--capacity", "11"]) == 1
+    message = capsys.readouterr().err
+    assert f"{path}: does not fit in 11 bytes" in message and "needs 12" in message
+    assert main(["place", str(tmp_path / "none.csv")]) == 1
+    assert "No such file" in capsys.readouterr().err
+    assert main(["place", str(path), "--seconds", "-1"]) == 2
