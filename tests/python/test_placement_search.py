@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import itertools
 import json
 import os
@@ -22,7 +23,7 @@ from vmcu_tools.planner.placement import Buffer, PlacementError, Problem, check,
 from vmcu_tools.planner.placement.bounds import live_bound
 from vmcu_tools.planner.placement.greedy import best_first_fit
 from vmcu_tools.planner.placement.portfolio import NEARBY, STRATEGIES, luby, parts_of
-from vmcu_tools.planner.placement.search import Geometry, LimitError, Search
+from vmcu_tools.planner.placement.search import Geometry, LimitError, Search, Strategy
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -81,6 +82,29 @@ def test_a_search_stops_at_its_limit() -> None:
     geometry = Geometry([Buffer(str(n), 0, 1, 1 + n) for n in range(9)])
     with pytest.raises(LimitError):
         Search(geometry, 45, range(9), STRATEGIES[0]).run(3)
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES[:4], *NEARBY], ids=str)
+def test_a_search_may_be_deeper_than_the_stack(strategy: Strategy) -> None:
+    count = 1500
+    dice = random.Random(5)
+    starts = [dice.randrange(20) for _ in range(count)]
+    buffers = [
+        Buffer(str(n), t, t + dice.randrange(1, 9), dice.randrange(1, 5000))
+        for n, t in enumerate(starts)
+    ]
+    # Enough room that the search seldom has to go back: one node or more for each buffer.
+    height = 2 * live_bound(buffers)
+    before, frames = sys.getrecursionlimit(), len(inspect.stack(0))
+    sys.setrecursionlimit(frames + 60)
+    try:
+        search = Search(Geometry(buffers), height, range(count), strategy)
+        offsets = search.run(NODES)
+    finally:
+        sys.setrecursionlimit(before)
+    assert offsets and search.nodes >= count
+    named = {b.id: o for b, o in zip(buffers, offsets, strict=True)}
+    assert check(Problem(tuple(buffers)), named) <= height
 
 
 @settings(max_examples=50, deadline=None)

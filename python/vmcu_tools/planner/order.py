@@ -42,9 +42,7 @@ def cost_of(graph: Graph, node: Node) -> Cost:
     layers = [layer] + ([bind(graph, node, True)] if layer.can_descend else [])
     shared: dict[str, int] = {}
     for index, tensor in enumerate(layer.ins):
-        best = min(
-            clearance(one, index).footprint(tensor.bytes, layer.out.bytes) for one in layers
-        )
+        best = min(clearance(one, index).footprint(tensor.bytes, layer.out.bytes) for one in layers)
         together = tensor.bytes + layer.out.bytes - best
         shared[tensor.name] = min(shared.get(tensor.name, together), together)
     return Cost(layer.out.bytes, pool_scratch(layer), shared)
@@ -76,9 +74,7 @@ class Searcher:
             if done >> number & 1:
                 made += node.outputs
         return {
-            name: self.sizes[name]
-            for name in made
-            if name in self.kept or self.users[name] & ~done
+            name: self.sizes[name] for name in made if name in self.kept or self.users[name] & ~done
         }
 
     def steps(self, done: int):
@@ -129,4 +125,3 @@ def is_chain(graph: Graph) -> bool:
     """True if every node needs the one before it, so that there is one order only."""
     pairs = zip(graph.nodes, graph.nodes[1:], strict=False)
     return all(set(before.outputs) & set(after.inputs) for before, after in pairs)
-

@@ -22,20 +22,20 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from sys import getrecursionlimit, setrecursionlimit
 from typing import NamedTuple
 
 from .problem import Buffer
 
 INFINITE = 1 << 62
 CLOCK_EVERY = 128  # nodes
-FRAMES_PER_BUFFER = 24
 NO_CHOICE, COVER, OPEN = 0, 1, 2
 
 Segment = tuple[int, int, int]  # sections [start, end) and the level of the skyline over them
+# A search as a coroutine: it yields the searches it depends on and is sent what each has found.
+# One that is decided without looking is just its outcome.
+Pending = Generator["Pending", bool, bool] | bool
 
 
 @dataclass(frozen=True)
@@ -151,14 +151,13 @@ class Search:
         self.limit, self.deadline = limit, deadline
         if min(self.slack, default=0) < 0:
             return None
-        with recursion(FRAMES_PER_BUFFER * self.g.count):
-            found = self.split(0, self.g.sections, [(0, self.g.sections, 0)])
+        found = outcome(self.split(0, self.g.sections, [(0, self.g.sections, 0)]))
         return self.offset if found else None
 
     # What follows: a component is a range of sections, its part of the skyline, its valleys by
     # start. Segments and valleys are copied on the way down; everything else is undone.
 
-    def split(self, start: int, end: int, segments: list[Segment]) -> bool:
+    def split(self, start: int, end: int, segments: list[Segment]) -> Pending:
         """Searches the components between two sections, each on its own, small ones first."""
         cuts = [s for s in range(start + 1, end) if not self.crossings[s]]
         sizes = []
@@ -175,7 +174,7 @@ class Search:
             components.append((a, b, part, valleys))
         mark = len(self.undo)
         for component in components:
-            if not self.search(*component):
+            if not (yield self.search(*component)):
                 self.rewind(mark)
                 return False
         return True
@@ -191,7 +190,7 @@ class Search:
 
     def search(
         self, start: int, end: int, segments: list[Segment], valleys: dict[int, Valley]
-    ) -> bool:
+    ) -> Pending:
         self.nodes += 1
         if self.nodes > self.limit or (
             self.nodes % CLOCK_EVERY == 0 and time.monotonic() > self.deadline
@@ -208,22 +207,22 @@ class Search:
         node = Node(self, start, end, segments, valleys, valley)
         mark = len(self.undo)
         if valley.kind == NO_CHOICE:
-            found = self.level(node)
+            found = yield self.level(node)
         elif valley.kind == OPEN and self.strategy.fit != "rank":
-            found = self.from_left(node)
+            found = yield from self.from_left(node)
         else:
-            found = self.by_rank(node)
+            found = yield from self.by_rank(node)
         if not found:
             self.rewind(mark)
             self.dead.add(state)
         return found
 
-    def by_rank(self, node: Node) -> bool:
+    def by_rank(self, node: Node) -> Generator[Pending, bool, bool]:
         """Tries one buffer after the other; one that has had its turn is barred from the floor."""
         v, segments = node.valley, node.segments
         for b in v.buffers:
             mark = len(self.undo)
-            if self.place(node, b, 0):
+            if (yield self.place(node, b, 0)):
                 return True
             self.rewind(mark)
             if v.kind == COVER:
@@ -234,22 +233,22 @@ class Search:
                 return False
             if rest.kind != OPEN:
                 valleys = {**node.valleys, v.start: rest}
-                return self.search(node.start, node.end, segments, valleys)
+                return (yield self.search(node.start, node.end, segments, valleys))
         return False
 
-    def from_left(self, node: Node) -> bool:
+    def from_left(self, node: Node) -> Generator[Pending, bool, bool]:
         """Tries each buffer as the leftmost on the floor: what is left of it is raised."""
         v = node.valley
         for b, raised in self.leftmost(node):
             mark = len(self.undo)
             if raised:
                 self.waste(v.start, self.g.first[b], raised)
-            if self.place(node, b, raised):
+            if (yield self.place(node, b, raised)):
                 return True
             self.rewind(mark)
         if any(self.top(b, v.floor) - v.floor <= v.wall for b in v.buffers):
             return False  # whatever would be below the raised floor could just as well be on it
-        return min(self.slack[v.start : v.end]) >= v.wall and self.level(node)
+        return min(self.slack[v.start : v.end]) >= v.wall and (yield self.level(node))
 
     def leftmost(self, node: Node) -> list[tuple[int, int]]:
         """The buffers that can be leftmost, and by how much each raises what is left of it."""
@@ -279,7 +278,7 @@ class Search:
         """Where a buffer on this floor ends."""
         return floor + -floor % self.g.alignment[b] + self.g.size[b]
 
-    def place(self, node: Node, b: int, raised: int) -> bool:
+    def place(self, node: Node, b: int, raised: int) -> Pending:
         """Puts a buffer on the floor, raises the floor left of it, and goes on from there."""
         v = node.valley
         first, end, top = self.g.first[b], self.g.end[b], self.top(b, v.floor)
@@ -305,13 +304,13 @@ class Search:
                 cut = True
         return self.descend(node, pieces, cut)
 
-    def level(self, node: Node) -> bool:
+    def level(self, node: Node) -> Pending:
         """Raises the whole valley to its lower neighbour, which joins it."""
         v = node.valley
         self.waste(v.start, v.end, v.wall)
         return self.descend(node, [(v.start, v.end, v.floor + v.wall)], False)
 
-    def descend(self, node: Node, pieces: list[Segment], cut: bool) -> bool:
+    def descend(self, node: Node, pieces: list[Segment], cut: bool) -> Pending:
         """Searches on with the valley's segment replaced by pieces."""
         before, after = node.segments[: node.at], node.segments[node.at + 1 :]
         joined = before[-1:]
@@ -476,12 +475,18 @@ class Node:
         self.right_wall = segments[at + 1][2] if at + 1 < len(segments) else INFINITE
 
 
-@contextmanager
-def recursion(frames: int) -> Iterator[None]:
-    """Allows a search to be as deep as it has buffers to place."""
-    before = getrecursionlimit()
-    setrecursionlimit(before + frames)
-    try:
-        yield
-    finally:
-        setrecursionlimit(before)
+def outcome(found: Pending) -> bool:
+    """What a search finds. Searches under way are on a list, because Python's own stack (C's,
+    before Python 3.11) is not deep enough for a thousand buffers with some calls each."""
+    under_way: list[Generator[Pending, bool, bool]] = []
+    while under_way or not isinstance(found, bool):
+        try:
+            if isinstance(found, bool):
+                found = under_way[-1].send(found)
+            else:
+                under_way.append(found)
+                found = next(found)
+        except StopIteration as over:
+            under_way.pop()
+            found = over.value
+    return found
