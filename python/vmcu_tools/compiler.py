@@ -17,10 +17,12 @@ def compile_model(
     planner: str = DEFAULT,
     ram: int | None = None,
     seconds: float = SOLVER_SECONDS,
+    original: bool = False,
 ) -> Plan:
     """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
 
     ram: bytes the pool may have, None for no limit. seconds: for solvers, if one is needed.
+    original: as planner.make_plan has it.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -29,4 +31,4 @@ def compile_model(
     graph = load(path)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph)
-    return make_plan(planner, graph, ram, seconds)
+    return make_plan(planner, graph, ram, seconds, original)

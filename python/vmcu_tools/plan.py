@@ -48,12 +48,14 @@ class Placement:
 @dataclass(frozen=True, eq=False)
 class Step:
     """One layer of the execution order, with its scratch in the pool (offset and size, bytes).
-    `descending`: it works from the last row and pixel to the first."""
+    `descending`: it works from the last row and pixel to the first. `foreign`: the layer as another
+    library's kernel runs it; such a step can be replayed, not emitted."""
 
     node: Node
     scratch: int = 0
     scratch_bytes: int = 0
     descending: bool = False
+    foreign: Layer | None = None
 
 
 @dataclass(frozen=True, eq=False)

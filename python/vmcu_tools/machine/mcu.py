@@ -59,7 +59,7 @@ def events(plan: Plan) -> Iterator[Event]:
     """The rows of an inference in execution order."""
     number = 0
     for step in plan.steps:
-        layer = bind(plan.graph, step.node, step.descending)
+        layer = step.foreign or bind(plan.graph, step.node, step.descending)
         for turn in range(layer.height):
             yield Event(number, step, layer, layer.turn(turn))
             number += 1

@@ -11,18 +11,20 @@ from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan import Plan
-from . import joint, single, swing, tflm
+from . import hmcos, joint, single, swing, tflm, tinyengine
 
 
 @dataclass(frozen=True)
 class Planner:
     """`plan`: from a graph and the seconds that a solver may take. `as_written`: plans the graph
-    as the file has it, Pad and Reshape nodes included."""
+    as the file has it, Pad and Reshape nodes included. `original`: for a planner that comes from
+    elsewhere, the plan as it is there, for that tool's kernels and in that tool's count."""
 
     name: str
     plan: Callable[[Graph, float], Plan]
     as_written: bool
     summary: str
+    original: Callable[[Graph, float], Plan] | None = None
 
 
 PLANNERS = {
@@ -31,7 +33,21 @@ PLANNERS = {
         Planner("vmcu", swing.plan, False, "order, directions and overlap for the smallest pool"),
         Planner("model", joint.plan, False, "the same as one integer program, after MODeL"),
         Planner("single", lambda g, _: single.plan(g), False, "overlap in the file's order"),
-        Planner("tflm", lambda g, _: tflm.plan(g), True, "TensorFlow Lite Micro's greedy arena"),
+        Planner(
+            "tflm",
+            lambda g, _: tflm.plan(g),
+            True,
+            "TensorFlow Lite Micro's greedy arena",
+            lambda g, _: tflm.original(g),
+        ),
+        Planner(
+            "tinyengine",
+            lambda g, _: tinyengine.plan(g),
+            False,
+            "TinyEngine's first fit, depthwise in place",
+            lambda g, _: tinyengine.original(g),
+        ),
+        Planner("hmcos", hmcos.plan, False, "HMCOS's order, whole tensors", hmcos.original),
     )
 }
 DEFAULT = "vmcu"
@@ -40,14 +56,21 @@ SOLVER_SECONDS = 10.0
 
 
 def make_plan(
-    planner: str, graph: Graph, ram: int | None = None, seconds: float = SOLVER_SECONDS
+    planner: str,
+    graph: Graph,
+    ram: int | None = None,
+    seconds: float = SOLVER_SECONDS,
+    original: bool = False,
 ) -> Plan:
-    """A proven plan.
+    """A proven plan; of a planner that comes from elsewhere the `original`, if wanted, which is to
+    be compared and cannot be emitted.
 
     Raises UserError if it needs more than `ram` bytes, PlanError if the planner is wrong.
     """
     start = time.perf_counter()
-    plan = PLANNERS[planner].plan(graph, seconds)
+    chosen = PLANNERS[planner]
+    planned_by = chosen.original if original and chosen.original else chosen.plan
+    plan = planned_by(graph, seconds)
     plan = replace(plan, solve_seconds=time.perf_counter() - start)
     VirtualMcu(plan).prove()
     if ram is not None and plan.pool_bytes > ram:

@@ -10,6 +10,7 @@ dying inputs included, so the order is chosen for the memory model it is then pl
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..graph import Graph, Node
@@ -36,6 +37,9 @@ class Cost:
         return self.scratch + max(alive, alive + self.output - saved)
 
 
+CostOf = Callable[[Graph, Node], Cost]
+
+
 def cost_of(graph: Graph, node: Node) -> Cost:
     """The cheaper of a node's directions."""
     layer = bind(graph, node)
@@ -51,9 +55,9 @@ def cost_of(graph: Graph, node: Node) -> Cost:
 class Searcher:
     """State of the search: nodes as bits, tensors' consumers as masks."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, cost: CostOf):
         self.graph = graph
-        self.costs = [cost_of(graph, node) for node in graph.nodes]
+        self.costs = [cost(graph, node) for node in graph.nodes]
         self.sizes = {name: tensor.bytes for name, tensor in graph.tensors.items()}
         self.kept = {port.tensor for port in graph.outputs}
         producer = {name: n for n, node in enumerate(graph.nodes) for name in node.outputs}
@@ -113,11 +117,14 @@ class Searcher:
         return list(range(len(self.graph.nodes)))
 
 
-def reordered(graph: Graph) -> Graph:
-    """The graph with its nodes in the best order found; unchanged if that is the file's."""
+def reordered(graph: Graph, cost: CostOf = cost_of) -> Graph:
+    """The graph with its nodes in the best order found; unchanged if that is the file's.
+
+    `cost`: what a step needs, by default with this library's kernels and all their overlap.
+    """
     if is_chain(graph):
         return graph
-    order = Searcher(graph).run()
+    order = Searcher(graph, cost).run()
     return replace(graph, nodes=tuple(graph.nodes[number] for number in order))
 
 

@@ -10,10 +10,10 @@ another one alive at the same step.
 from __future__ import annotations
 
 from ..graph import Graph
-from ..kernels import bind
-from ..plan import Placement, Plan, pool_scratch
+from ..plan import Plan
+from .foreign import foreign_plan
 from .lifetimes import Lifetime, lifetimes
-from .scratch import first_gap, step_of
+from .whole import whole_plan
 
 ALIGN = 16
 
@@ -37,48 +37,24 @@ def greedy(sizes: list[int], lives: list[Lifetime]) -> list[int]:
     return offsets
 
 
-def plan(graph: Graph) -> Plan:
-    """Every tensor whole, in the file's order of tensors and nodes."""
+def bases_of(graph: Graph) -> tuple[dict[str, int], int]:
+    """Every tensor's offset, in the file's order of tensors and nodes, and the arena's bytes."""
     lives = lifetimes(graph)
-    names = list(lives)
-    sizes = [-(-graph.tensors[name].bytes // ALIGN) * ALIGN for name in names]
-    offsets = greedy(sizes, [lives[name] for name in names])
-    placements = {}
-    for name, offset in zip(names, offsets, strict=True):
-        tensor = graph.tensors[name]
-        placements[name] = Placement(
-            name, offset, tensor.row_bytes, tensor.shape[0], lives[name].first, lives[name].last
-        )
+    sizes = [-(-graph.tensors[name].bytes // ALIGN) * ALIGN for name in lives]
+    offsets = greedy(sizes, list(lives.values()))
     arena = max(o + s for o, s in zip(offsets, sizes, strict=True))
-    scratch, pool = place_scratch(graph, placements, arena)
-    return Plan(
-        planner="tflm",
-        graph=graph,
-        stages=tuple((step_of(graph, node, scratch),) for node in graph.nodes),
-        placements=placements,
-        pool_bytes=pool,
-        notes=(
-            f"TensorFlow Lite Micro's arena head is {arena:,} bytes of these; the rest is scratch "
-            "of vmcu's kernels.",
-        ),
-    )
+    return dict(zip(lives, offsets, strict=True)), arena
 
 
-def place_scratch(
-    graph: Graph, placements: dict[str, Placement], arena: int
-) -> tuple[dict[str, int], int]:
-    """Offsets by output for the scratch of this library's own kernels, and the pool's size.
+def original(graph: Graph) -> Plan:
+    """The arena's head as TensorFlow Lite Micro's recorder tells it. Its reference kernels need no
+    scratch."""
+    bases, arena = bases_of(graph)
+    return foreign_plan("tflm", graph, bases, arena)
 
-    Scratch takes what the arena leaves free at its step, and else goes on top of the arena.
-    """
-    offsets, pool = {}, arena
-    for step, node in enumerate(graph.nodes):
-        size = pool_scratch(bind(graph, node))
-        if size == 0:
-            continue
-        live = [p for p in placements.values() if p.first <= step <= p.last]
-        taken = [(p.base, graph.tensors[p.tensor].bytes) for p in live]
-        gap = first_gap(taken, arena, size)
-        offsets[node.outputs[0]] = arena if gap is None else gap
-        pool = max(pool, offsets[node.outputs[0]] + size)
-    return offsets, pool
+
+def plan(graph: Graph) -> Plan:
+    """The same with the scratch of this library's kernels."""
+    bases, arena = bases_of(graph)
+    note = f"TensorFlow Lite Micro's arena head is {arena:,} bytes; what is more is scratch."
+    return whole_plan("tflm", graph, bases, arena, (note,))
