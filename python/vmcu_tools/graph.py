@@ -221,6 +221,111 @@ class Attention(Op):
 
 
 @dataclass(frozen=True, eq=False)
+class Lookup(Op):
+    """Any function of one value: out = table[q + 128], table int8 (256,)."""
+
+    table: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Binary(Op):
+    """Element-wise on two operands, each repeated along the axes where its size is one.
+
+    The second operand is input 1 or, if given, `constant`, int8 (H, W, C) with the zero point
+    `constant_zero`. With da = qa - za and db = qb - zb, and before the output's zero point:
+
+    "sum", "difference", "reversed": out.apply(ta + tb), (ta - tb) or (tb - ta), where
+        ta = a.apply(da << left_shift), tb = b.apply(db << left_shift)
+    "squared": out.apply((ta - tb) ** 2)
+    "product": out.apply(da * db)
+    "minimum", "maximum": of a.apply(da) and b.apply(db); both None: of qa and qb, which share
+        the output's scale and zero point
+    "prelu": a.apply(da) where da >= 0, else out.apply(da * db)
+
+    TensorFlow Lite, kernels/internal/reference: add.h, sub.h, mul.h, prelu.h and
+    micro/kernels/squared_difference.cc.
+    """
+
+    kind: str
+    a: FixedPoint | None = None
+    b: FixedPoint | None = None
+    out: FixedPoint | None = None
+    left_shift: int = 0
+    constant: np.ndarray | None = None
+    constant_zero: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Op):
+    """Another arrangement of the same bytes: transposition, slicing, repetition, nearest
+    neighbour and the like.
+
+    out[y, x, c] is the input's byte number rows[y] + columns[x] + channels[c] in row-major order;
+    int64 (H,), (W,), (C,) of the output. Scale and zero point are kept.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    channels: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Resize(Op):
+    """Linear interpolation along H and W; scale and zero point are kept.
+
+    rows int32 (H, 3) and columns int32 (W, 3) hold for each output index two input indices and
+    the second one's weight in 1/1024, w; the first one weighs 1024 - w. The sum of the four taps
+    is divided by 2**20, ties away from zero. TensorFlow Lite, kernels/internal/reference/
+    resize_bilinear.h, ResizeBilinearInteger.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class TransposeConv2D(Op):
+    """Every input pixel adds its kernel to the output at (y * stride - pad).
+
+    weights int8 (Cout, kh, kw, Cin / groups), symmetric; bias int32 (Cout,); stride and dilation
+    (y, x); pad (top, left) is what is cut from the full result.
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+    requant: Requant
+    groups: int = 1
+    dilation: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(Op):
+    """Each pixel's channels at mean zero and variance one, times a gain, plus an offset.
+
+    With n channels, s the sum of q and t that of q * q, z = (n q - s) / sqrt(n t - s s + epsilon).
+    out = (z * gain + offset) in units of the output, plus its zero point; gain and offset int32
+    (C,) have `bits` fractional bits. epsilon is the file's in units of n * n * scale * scale.
+    """
+
+    gain: np.ndarray
+    offset: np.ndarray
+    bits: int
+    epsilon: int
+
+
+@dataclass(frozen=True, eq=False)
+class ArgMax(Op):
+    """The channel with the largest value of each pixel, or the smallest if `smallest`; the first
+    one of several, or the last one if `last`. The output's four channels are the bytes of an
+    int32, least significant first."""
+
+    smallest: bool = False
+    last: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Node:
     """One op, with the names of its activation inputs and outputs. `name` is the file's."""
 

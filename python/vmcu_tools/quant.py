@@ -70,6 +70,23 @@ def fixed_point_multiply(x: np.ndarray, multiplier: np.ndarray, shift: np.ndarra
     return rounding_shift(high_mul(wrap_int32(np.asarray(x, np.int64) << left), multiplier), right)
 
 
+def half_reciprocal(fraction: np.ndarray) -> np.ndarray:
+    """2 / (1 + x) in Q2.29 for x in [0, 1], Q0.31: gemmlowp one_over_one_plus_x_for_x_in_0_1
+    before its last step."""
+    half_denominator = (np.asarray(fraction, np.int64) + (1 << 31)) >> 1
+    # Newton-Raphson on (1 + x) / 2, three steps from 48/17 - 32/17 d.
+    estimate = 1515870810 + high_mul(half_denominator, np.int64(-1010580540))
+    for _ in range(3):
+        error = (1 << 29) - high_mul(half_denominator, estimate)
+        estimate = estimate + saturate(high_mul(estimate, error) << 2)
+    return estimate
+
+
+def saturate(x: np.ndarray) -> np.ndarray:
+    """Cut to the range of int32."""
+    return np.clip(x, INT32_MIN, INT32_MAX)
+
+
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
     """TensorFlow Lite's requantiser: one Q0.31 multiplier and one shift per output channel.

@@ -43,8 +43,8 @@ def _float_only(m: TfliteModel):
 
 def _unknown(m: TfliteModel):
     x = m.activation((1, 8))
-    y = m.op("TANH", [x], m.activation((1, 8)))
-    z = m.op("LOGISTIC", [y], m.activation((1, 8)))
+    y = m.op("SIN", [x], m.activation((1, 8)))
+    z = m.op("CUMSUM", [y], m.activation((1, 8)))
     return [x], [z]
 
 
@@ -92,9 +92,9 @@ def _two_subgraphs(m: TfliteModel):
 
 
 def _add_constant(m: TfliteModel):
-    x, y = m.activation((1, 8)), m.activation((1, 8))
-    m.op("ADD", [x, m.constant(np.ones((1, 8), np.int8), [0.1])], y, "Add")
-    return [x], [y]
+    a, b = (m.constant(np.ones((1, 8), np.int8), [0.1]) for _ in range(2))
+    y = m.op("ADD", [a, b], m.activation((1, 8)), "Add")
+    return [], [y]
 
 
 def _float_middle(m: TfliteModel):
@@ -107,7 +107,7 @@ def _float_middle(m: TfliteModel):
 # Tensor 0 is the input, 1 the weights, 2 the biases, 3 the output. What the message must contain.
 BAD_TFLITE = {
     "float only": (_float_only, "not quantised"),
-    "unknown op": (_unknown, "TANH: this operation is not supported"),
+    "unknown op": (_unknown, "SIN: this operation is not supported"),
     "dynamic": (_shape((1, 1, 1, 4), signature=(-1, -1, -1, 4)), "dynamic shape"),
     "batch": (_shape((2, 6, 6, 4)), "batch size 2"),
     "huge": (_shape((1, 60000, 60000, 4)), "bytes"),
@@ -126,7 +126,7 @@ BAD_TFLITE = {
     "stride": (_option(strideH=0), "bad kernel"),
     "fused": (_option(fusedActivationFunction=4), "fused activation 4"),
     "subgraphs": (_two_subgraphs, "2 subgraphs"),
-    "constant operand": (_add_constant, "adds a constant"),
+    "constant operand": (_add_constant, "both inputs are constant"),
     "float middle": (_float_middle, "in the middle of the model"),
 }
 
@@ -142,7 +142,7 @@ def test_bad_tflite(tmp_path, case):
 def test_all_problems_are_reported_at_once(tmp_path):
     m = TfliteModel()
     found = problems_of(m.save(tmp_path / "m.tflite", *_unknown(m)))
-    assert [(problem.op, problem.node) for problem in found] == [("TANH", "t1"), ("LOGISTIC", "t2")]
+    assert [(problem.op, problem.node) for problem in found] == [("SIN", "t1"), ("CUMSUM", "t2")]
     assert all(problem.remedy for problem in found)
 
 

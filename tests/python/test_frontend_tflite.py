@@ -20,7 +20,7 @@ def assert_equal_to_oracle(path: Path, runs: int = 2) -> Graph:
         inputs = random_inputs(judge.graph, seed)
         expected = judge.run(inputs)
         computed = reference.run(judge.graph, inputs)
-        assert set(computed) == set(expected)
+        assert set(expected) <= set(computed)
         for name, values in expected.items():
             np.testing.assert_array_equal(computed[name], values, err_msg=name)
     return judge.graph

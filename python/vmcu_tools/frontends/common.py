@@ -90,7 +90,9 @@ class GraphBuilder:
     def add_tensor(self, tensor: Tensor) -> Tensor:
         small = tensor.bytes <= MAX_TENSOR_BYTES
         require(small, f"tensor '{tensor.name}' has {tensor.bytes} bytes", "Use a smaller model.")
-        return self.tensors.setdefault(tensor.name, tensor)
+        known = self.tensors.setdefault(tensor.name, tensor)
+        require(known == tensor, f"two tensors are called '{tensor.name}'", "Rename one of them.")
+        return known
 
     def add_node(self, name: str, op: Op, inputs: list[str], output: str) -> None:
         self.nodes.append(Node(name, op, tuple(inputs), (output,)))

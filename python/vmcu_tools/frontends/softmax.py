@@ -18,15 +18,16 @@ def _q31(real: float) -> int:
     return min(round(real * 2.0**31), 2**31 - 1)
 
 
-def exp_on_negative_values(raw: np.ndarray) -> np.ndarray:
-    """exp(a) for a <= 0: `raw` is Q5.26, the result Q0.31, both in int64.
+def exp_on_negative_values(raw: np.ndarray, integer_bits: int = _INTEGER_BITS) -> np.ndarray:
+    """exp(a) for a <= 0: `raw` has up to five integer bits, the result is Q0.31, both in int64.
 
     gemmlowp, fixedpoint/fixedpoint.h, exp_on_negative_values: the value modulo a quarter goes
     through a polynomial around -1/8, the rest through a product of tabulated powers.
     """
-    quarter = 1 << (_FRACTION_BITS - 2)
+    fraction_bits = 31 - integer_bits
+    quarter = 1 << (fraction_bits - 2)
     modulo = (raw & (quarter - 1)) - quarter
-    x = (modulo << _INTEGER_BITS) + (1 << 28)
+    x = (modulo << integer_bits) + (1 << 28)
     x2 = high_mul(x, x)
     x3 = high_mul(x2, x)
     x4 = high_mul(x2, x2)
@@ -35,9 +36,9 @@ def exp_on_negative_values(raw: np.ndarray) -> np.ndarray:
     base = np.int64(_q31(math.exp(-0.125)))
     result = base + high_mul(base, poly)
     remainder = modulo - raw
-    for exponent in range(-2, _INTEGER_BITS):
+    for exponent in range(-2, integer_bits):
         factor = np.int64(_q31(math.exp(-(2.0**exponent))))
-        bit = 1 << (_FRACTION_BITS + exponent)
+        bit = 1 << (fraction_bits + exponent)
         result = np.where(remainder & bit, high_mul(result, factor), result)
     return np.where(raw == 0, np.int64(2**31 - 1), result)
 

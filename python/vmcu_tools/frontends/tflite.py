@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..graph import Graph, Port, Tensor
 from ..quant import INT8_MAX, INT8_MIN
+from . import tflite_elementwise, tflite_layers, tflite_moves
 from .common import (
     KEEP_QUANTISATION,
     GraphBuilder,
@@ -20,6 +21,10 @@ from .common import (
 )
 from .tflite_file import FileModel, FileOp, FileTensor, read
 from .tflite_ops import RULES, Importer
+
+# Importing them fills RULES.
+_RULE_MODULES = (tflite_elementwise, tflite_layers, tflite_moves)
+_SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 
 _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
 
@@ -60,8 +65,9 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
                 "this operation is not supported",
                 f"Replace it; supported are {', '.join(sorted(RULES))}.",
             )
-        require(len(op.outputs) == 1, f"{len(op.outputs)} outputs instead of one")
-        require(op.outputs[0] not in known, f"tensor '{name}' is computed twice")
+        one = len(op.outputs) == 1 or (op.op in _SEVERAL_OUTPUTS and len(op.outputs) > 1)
+        require(one, f"{len(op.outputs)} outputs instead of one")
+        require(known.isdisjoint(op.outputs), f"tensor '{name}' is computed twice")
         unsigned = any(
             model.tensors[i].type == "UINT8" for i in (*op.inputs, *op.outputs) if i >= 0
         )
@@ -151,6 +157,10 @@ class _Borders:
         for index in self.model.outputs:
             tensor = self.model.tensors[index]
             inner = self.importer.dequantised.get(index, index)
+            if index in self.importer.indices:
+                found = self.importer.indices[index].name
+                self.builder.outputs.append(Port(found, tensor.name, tensor.shape, "int32"))
+                continue
             if inner not in known:
                 self.builder.problem(f"the output '{tensor.name}' is never computed")
                 continue

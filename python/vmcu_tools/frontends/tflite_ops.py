@@ -30,7 +30,6 @@ from ..quant import FixedPoint
 from .common import (
     KEEP_QUANTISATION,
     GraphBuilder,
-    add_op,
     check_weight_scales,
     clamp_range,
     double_scale,
@@ -40,6 +39,7 @@ from .common import (
     rescale,
     same_padding,
 )
+from .movement import move
 from .softmax import tflite_table
 from .tflite_file import FileModel, FileOp, FileTensor
 
@@ -51,6 +51,9 @@ _ACTIVATIONS = {
 }
 
 
+AT_THE_END = "Let the model end with it."
+
+
 @dataclass
 class Importer:
     """What a rule works with: the file, the graph under construction, and tensor access."""
@@ -60,6 +63,8 @@ class Importer:
     activation: Callable[[int], Tensor]
     # Float graph outputs and the int8 tensors that they are dequantised from.
     dequantised: dict[int, int] = field(default_factory=dict)
+    # Graph outputs that are int32 in the file, and the tensors that hold their bytes.
+    indices: dict[int, Tensor] = field(default_factory=dict)
 
     def constant(self, op: FileOp, place: int, kinds: tuple[str, ...], what: str) -> FileTensor:
         """Input `place` of `op`, which must be a constant of one of the given types."""
@@ -77,11 +82,57 @@ class Importer:
         )
         return tensor
 
-    def emit(self, op: FileOp, kind: Op, inputs: list[Tensor], shape: Shape) -> None:
+    def emit(
+        self, op: FileOp, kind: Op, inputs: list[Tensor], shape: Shape, output: int = 0
+    ) -> None:
         """Adds the node, after checking the file's output shape against the computed one."""
-        out = self.activation(op.outputs[0])
+        out = self.activation(op.outputs[output])
         require(out.shape == shape, f"its output is {out.shape} in the file but computes {shape}")
         self.builder.add_node(out.name, kind, [t.name for t in inputs], out.name)
+
+    def emit_as(self, op: FileOp, kind: Op, inputs: list[Tensor], shape: Shape) -> None:
+        """Adds the node, whose result may have another shape of as many bytes than the file's
+        output: then a Reshape follows."""
+        out = self.activation(op.outputs[0])
+        if out.shape == shape or out.bytes != shape[0] * shape[1] * shape[2]:
+            self.emit(op, kind, inputs, shape)
+            return
+        name = f"{out.name}/{op.op.lower()}"
+        inner = self.builder.add_tensor(Tensor(name, shape, out.scale, out.zero_point))
+        self.builder.add_node(name, kind, [t.name for t in inputs], name)
+        self.emit(op, Reshape(), [inner], out.shape)
+
+    def emit_indices(self, op: FileOp, kind: Op, x: Tensor, shape: Shape) -> None:
+        """Adds a node whose result is int32, which only the caller of the model can read."""
+        index = op.outputs[0]
+        require(index in self.model.outputs, "its result is used inside the model", AT_THE_END)
+        name = self.model.tensors[index].name
+        require(self.model.tensors[index].type == "INT32", "its result is not int32", AT_THE_END)
+        out = self.builder.add_tensor(Tensor(name, shape, 1.0, 0))
+        self.builder.add_node(name, kind, [x.name], name)
+        self.indices[index] = out
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """A tensor's shape in the file."""
+        return self.model.tensors[index].shape
+
+    def is_constant(self, index: int) -> bool:
+        return self.model.tensors[index].data is not None
+
+    def integers(self, op: FileOp, place: int, what: str) -> list[int]:
+        """Input `place` of `op` as numbers."""
+        data = self.constant(op, place, ("INT32", "INT64"), what).data
+        return [int(v) for v in data.ravel()]
+
+    def arranged(self, x: Tensor, index: np.ndarray, shape: Shape, name: str) -> Tensor:
+        """`x` with its bytes in another order and under another shape, as a tensor of its own.
+        index: the source of each byte, of as many elements as `shape` has."""
+        kind = move(index.reshape(shape), x.bytes)
+        if isinstance(kind, Reshape) and x.shape == shape:
+            return x
+        result = self.builder.add_tensor(Tensor(name, shape, x.scale, x.zero_point))
+        self.builder.add_node(name, kind, [x.name], name)
+        return result
 
 
 Rule = Callable[[Importer, FileOp], None]
@@ -98,7 +149,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _range(activation: int, out: Tensor) -> dict[str, int]:
+def limits_of(activation: int, out: Tensor) -> dict[str, int]:
+    """act_min and act_max of a fused activation."""
     require(activation in _ACTIVATIONS, f"fused activation {activation} is not supported")
     low, high = clamp_range(*_ACTIVATIONS[activation], out.scale, out.zero_point)
     return {"act_min": low, "act_max": high}
@@ -114,18 +166,19 @@ def _window(options: Any, kernel: tuple[int, int], dilation: tuple[int, int], x:
     return Window(kernel, stride, dilation)
 
 
-def _windowed(window: Window, x: Tensor, channels: int) -> Shape:
+def windowed(window: Window, x: Tensor, channels: int) -> Shape:
     return window.out_size(0, x.shape[0]), window.out_size(1, x.shape[1]), channels
 
 
-def _image(importer: Importer, index: int) -> Tensor:
+def image_of(importer: Importer, index: int) -> Tensor:
+    """An activation of four dimensions in the file."""
     tensor = importer.activation(index)
     rank = len(importer.model.tensors[index].shape)
     require(rank == 4, f"its input has {rank} dimensions instead of four")
     return tensor
 
 
-def _weights(importer: Importer, op: FileOp, rank: int, axis: int) -> FileTensor:
+def weights_of(importer: Importer, op: FileOp, rank: int, axis: int) -> FileTensor:
     """Symmetric int8 weights with `rank` dimensions, per tensor or per channel along `axis`."""
     weights = importer.constant(op, 1, ("INT8",), "weights")
     shape = weights.shape
@@ -143,10 +196,11 @@ def _weights(importer: Importer, op: FileOp, rank: int, axis: int) -> FileTensor
     return weights
 
 
-def _bias(importer: Importer, op: FileOp, channels: int) -> np.ndarray:
-    if len(op.inputs) < 3 or op.inputs[2] < 0:
+def bias_of(importer: Importer, op: FileOp, channels: int, place: int = 2) -> np.ndarray:
+    """int32 (channels,) biases, zero if absent."""
+    if len(op.inputs) <= place or op.inputs[place] < 0:
         return np.zeros(channels, np.int32)
-    data = importer.constant(op, 2, ("INT32",), "biases").data
+    data = importer.constant(op, place, ("INT32",), "biases").data
     require(data.size == channels, f"it has {data.size} biases for {channels} channels")
     return data.reshape(channels)
 
@@ -154,8 +208,8 @@ def _bias(importer: Importer, op: FileOp, channels: int) -> np.ndarray:
 @rule("CONV_2D")
 def _conv(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.Conv2DOptions)
-    x, out = _image(importer, op.inputs[0]), importer.activation(op.outputs[0])
-    weights = _weights(importer, op, 4, 0)
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
+    weights = weights_of(importer, op, 4, 0)
     channels, kh, kw, depth = weights.shape
     require(x.shape[2] % depth == 0, f"{x.shape[2]} input channels for weights of depth {depth}")
     groups = x.shape[2] // depth
@@ -165,20 +219,20 @@ def _conv(importer: Importer, op: FileOp) -> None:
     scales = np.broadcast_to(weights.scales, channels)
     kind = Conv2D(
         weights=weights.data,
-        bias=_bias(importer, op, channels),
+        bias=bias_of(importer, op, channels),
         window=window,
         requant=double_scale(x.scale, scales, out.scale),
         groups=groups,
-        **_range(options.FusedActivationFunction(), out),
+        **limits_of(options.FusedActivationFunction(), out),
     )
-    importer.emit(op, kind, [x], _windowed(window, x, channels))
+    importer.emit(op, kind, [x], windowed(window, x, channels))
 
 
 @rule("DEPTHWISE_CONV_2D")
 def _depthwise(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.DepthwiseConv2DOptions)
-    x, out = _image(importer, op.inputs[0]), importer.activation(op.outputs[0])
-    weights = _weights(importer, op, 4, 3)
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
+    weights = weights_of(importer, op, 4, 3)
     one, kh, kw, channels = weights.shape
     require(one == 1, f"its weights have the shape {list(weights.shape)}")
     multiplier, rest = divmod(channels, x.shape[2])
@@ -188,13 +242,13 @@ def _depthwise(importer: Importer, op: FileOp) -> None:
     scales = np.broadcast_to(weights.scales, channels)
     kind = DepthwiseConv2D(
         weights=weights.data.reshape(kh, kw, channels),
-        bias=_bias(importer, op, channels),
+        bias=bias_of(importer, op, channels),
         window=window,
         requant=double_scale(x.scale, scales, out.scale),
         multiplier=multiplier,
-        **_range(options.FusedActivationFunction(), out),
+        **limits_of(options.FusedActivationFunction(), out),
     )
-    importer.emit(op, kind, [x], _windowed(window, x, channels))
+    importer.emit(op, kind, [x], windowed(window, x, channels))
 
 
 def _dense_scale(x: Tensor, weights: FileTensor, out: Tensor) -> FixedPoint:
@@ -212,12 +266,12 @@ def _fully_connected(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.FullyConnectedOptions)
     require(options.WeightsFormat() == 0, "its weights are in a shuffled format")
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    weights = _weights(importer, op, 2, 0)
+    weights = weights_of(importer, op, 2, 0)
     count, depth = weights.shape
     common = {
-        "bias": _bias(importer, op, count),
+        "bias": bias_of(importer, op, count),
         "requant": _dense_scale(x, weights, out),
-        **_range(options.FusedActivationFunction(), out),
+        **limits_of(options.FusedActivationFunction(), out),
     }
     if depth == x.shape[2]:
         kind = FullyConnected(weights=weights.data, **common)
@@ -230,21 +284,9 @@ def _fully_connected(importer: Importer, op: FileOp) -> None:
     importer.emit(op, kind, [x], (1, 1, count))
 
 
-@rule("ADD")
-def _add(importer: Importer, op: FileOp) -> None:
-    options = op.options(tflite.AddOptions)
-    constant = any(importer.model.tensors[i].data is not None for i in op.inputs[:2])
-    require(not constant, "it adds a constant", "Fold the constant into the layer before it.")
-    a, b = (importer.activation(i) for i in op.inputs[:2])
-    out = importer.activation(op.outputs[0])
-    require(a.shape == b.shape, f"it broadcasts {a.shape} and {b.shape}", "Use equal shapes.")
-    limits = _range(options.FusedActivationFunction(), out)
-    importer.emit(op, add_op(a.scale, b.scale, out.scale, **limits), [a, b], a.shape)
-
-
 def _pool(importer: Importer, op: FileOp) -> tuple[Tensor, Window, dict[str, int]]:
     options = op.options(tflite.Pool2DOptions)
-    x, out = _image(importer, op.inputs[0]), importer.activation(op.outputs[0])
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
     # The tolerance is TensorFlow Lite Micro's own, micro/kernels/pooling_common.cc.
     require(
         abs(x.scale - out.scale) <= 1e-6 and x.zero_point == out.zero_point,
@@ -252,47 +294,19 @@ def _pool(importer: Importer, op: FileOp) -> tuple[Tensor, Window, dict[str, int
         KEEP_QUANTISATION,
     )
     window = _window(options, (options.FilterHeight(), options.FilterWidth()), (1, 1), x)
-    return x, window, _range(options.FusedActivationFunction(), out)
+    return x, window, limits_of(options.FusedActivationFunction(), out)
 
 
 @rule("AVERAGE_POOL_2D")
 def _average_pool(importer: Importer, op: FileOp) -> None:
     x, window, limits = _pool(importer, op)
-    importer.emit(op, AveragePool2D(window, **limits), [x], _windowed(window, x, x.shape[2]))
+    importer.emit(op, AveragePool2D(window, **limits), [x], windowed(window, x, x.shape[2]))
 
 
 @rule("MAX_POOL_2D")
 def _max_pool(importer: Importer, op: FileOp) -> None:
     x, window, limits = _pool(importer, op)
-    importer.emit(op, MaxPool2D(window, **limits), [x], _windowed(window, x, x.shape[2]))
-
-
-@rule("MEAN")
-def _mean(importer: Importer, op: FileOp) -> None:
-    """A mean over H and W is a depthwise sum with the division in the requantiser.
-
-    TensorFlow Lite, kernels/internal/reference/reduce.h, QuantizedMeanOrSum: the multiplier is
-    divided by the count in integers, so the constants differ from those of in / out / count.
-    """
-    x, out = _image(importer, op.inputs[0]), importer.activation(op.outputs[0])
-    axes = importer.constant(op, 1, ("INT32",), "axes").data
-    require({int(a) % 4 for a in axes.ravel()} == {1, 2}, "only a mean over H and W is supported")
-    height, width, channels = x.shape
-    count = height * width
-    ratio = rescale(x.scale, out.scale)
-    multiplier, shift = int(ratio.multiplier[0]), int(ratio.shift[0])
-    scaling = min(count.bit_length() - 1, 31 + shift)
-    requant = FixedPoint(
-        np.full(channels, (multiplier << scaling) // count, np.int32),
-        np.full(channels, shift - scaling, np.int32),
-    )
-    kind = DepthwiseConv2D(
-        weights=np.ones((height, width, channels), np.int8),
-        bias=np.zeros(channels, np.int32),
-        window=Window((height, width)),
-        requant=requant,
-    )
-    importer.emit(op, kind, [x], (1, 1, channels))
+    importer.emit(op, MaxPool2D(window, **limits), [x], windowed(window, x, x.shape[2]))
 
 
 @rule("PAD", "PADV2")
@@ -320,18 +334,6 @@ def _reshape(importer: Importer, op: FileOp) -> None:
     importer.emit(op, Reshape(), [x], out.shape)
 
 
-@rule("TRANSPOSE")
-def _transpose(importer: Importer, op: FileOp) -> None:
-    """Supported where no byte moves: only dimensions of size one change places."""
-    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    shape = importer.model.tensors[op.inputs[0]].shape
-    order = importer.constant(op, 1, ("INT32",), "permutation").data.ravel().tolist()
-    require(sorted(order) == list(range(len(shape))), f"its permutation is {order}")
-    kept = [axis for axis in order if shape[axis] > 1]
-    require(kept == sorted(kept), "it moves data", "Remove the transposition from the model.")
-    importer.emit(op, Reshape(), [x], out.shape)
-
-
 @rule("SOFTMAX")
 def _softmax(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.SoftmaxOptions)
@@ -354,7 +356,7 @@ def _relu(importer: Importer, op: FileOp) -> None:
     kind = getattr(tflite.ActivationFunctionType, op.op)
     same = x.scale == out.scale and x.zero_point == out.zero_point
     requant = None if same else fixed_point(np.float64(ratio))
-    importer.emit(op, Requantize(requant, **_range(kind, out)), [x], x.shape)
+    importer.emit(op, Requantize(requant, **limits_of(kind, out)), [x], x.shape)
 
 
 @rule("RELU6")
@@ -366,7 +368,7 @@ def _relu6(importer: Importer, op: FileOp) -> None:
         "its input and output have different scales or zero points",
         KEEP_QUANTISATION,
     )
-    limits = _range(tflite.ActivationFunctionType.RELU6, out)
+    limits = limits_of(tflite.ActivationFunctionType.RELU6, out)
     importer.emit(op, Requantize(None, **limits), [x], x.shape)
 
 

@@ -5,31 +5,44 @@ from __future__ import annotations
 
 from ..graph import (
     Add,
+    ArgMax,
     Attention,
     AveragePool2D,
+    Binary,
     Concat,
     Conv2D,
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    LayerNorm,
+    Lookup,
     MatMul,
     MatMulChain,
     MaxPool2D,
+    Move,
     Node,
     Op,
     Pad,
     Requantize,
     Reshape,
+    Resize,
     Softmax,
+    TransposeConv2D,
 )
 from .add import AddLayer
 from .base import NEVER, Layer, ProgramLayer
+from .binary import BinaryLayer
+from .channels import ArgMaxLayer, LayerNormLayer
 from .depthwise import DepthwiseConv2DLayer
 from .elementwise import RequantizeLayer, SoftmaxLayer
+from .lookup import LookupLayer
 from .mac import Conv2DLayer, FullyConnectedLayer
+from .move import MoveLayer
 from .pool import AveragePool2DLayer, MaxPool2DLayer
 from .product import AttentionLayer, MatMulChainLayer, MatMulLayer
+from .resize import ResizeLayer
 from .shape import ConcatLayer, PadLayer, ReshapeLayer
+from .transpose_conv import TransposeConv2DLayer
 
 __all__ = ["KERNELS", "NEVER", "Layer", "ProgramLayer", "bind"]
 
@@ -48,6 +61,13 @@ KERNELS: dict[type[Op], type[Layer]] = {
     MatMul: MatMulLayer,
     MatMulChain: MatMulChainLayer,
     Attention: AttentionLayer,
+    Lookup: LookupLayer,
+    Binary: BinaryLayer,
+    Move: MoveLayer,
+    Resize: ResizeLayer,
+    TransposeConv2D: TransposeConv2DLayer,
+    LayerNorm: LayerNormLayer,
+    ArgMax: ArgMaxLayer,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..quant import INT8_MAX, INT8_MIN, high_mul, rounding_shift
+from ..quant import INT8_MAX, INT8_MIN, half_reciprocal, high_mul, rounding_shift, saturate
 
 
 def softmax_tflite(values: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -34,10 +34,4 @@ def reciprocal(x: np.ndarray, integer_bits: int) -> tuple[np.ndarray, np.ndarray
     headroom = 32 - np.array([int(v).bit_length() for v in np.ravel(x)]).reshape(x.shape)
     over_unit = integer_bits - headroom
     fraction = (x << headroom) - (1 << 31)
-    # Newton-Raphson on (1 + fraction) / 2 in Q2.29, three steps from 48/17 - 32/17 d.
-    half_denominator = (fraction + (2**31 - 1) + 1) >> 1
-    estimate = 1515870810 + high_mul(half_denominator, np.int64(-1010580540))
-    for _ in range(3):
-        error = (1 << 29) - high_mul(half_denominator, estimate)
-        estimate = estimate + np.clip(high_mul(estimate, error) << 2, -(2**31), 2**31 - 1)
-    return np.clip(estimate << 1, -(2**31), 2**31 - 1), over_unit
+    return saturate(half_reciprocal(fraction) << 1), over_unit

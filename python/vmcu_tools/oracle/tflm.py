@@ -46,13 +46,15 @@ class TflmOracle(Oracle):
         for index, (port, values) in enumerate(zip(self.graph.inputs, inputs, strict=True)):
             self._interpreter.set_input(file_values(self.graph, port, values), index)
         self._interpreter.invoke()
-        return {name: self._tensor(name) for name in self.graph.tensors}
+        return {name: self._tensor(name) for name in self.graph.tensors if name in self._index}
 
     def _tensor(self, name: str) -> np.ndarray:
         # A copy: the array is a view of the interpreter's arena.
         values = np.array(self._interpreter.GetTensor(self._index[name], 0)["tensor_data"])
         if values.dtype == np.uint8:
             values = (values.astype(np.int16) - 128).astype(np.int8)
+        if values.dtype == np.int32:
+            values = np.ascontiguousarray(values).view(np.int8)
         return values.reshape(self.graph.tensors[name].shape)
 
     def tolerance(self, node: Node) -> int:

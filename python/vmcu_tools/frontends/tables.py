@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of one value as tables of 256 entries, to the bit as each runtime computes them.
+
+Every function takes the quantisation of its input and output and returns int8 (256,), the result
+for q = -128 .. 127.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..graph import Tensor
+from ..quant import (
+    INT8_MAX,
+    INT8_MIN,
+    FixedPoint,
+    fixed_point_multiply,
+    half_reciprocal,
+    quantize_multiplier,
+    rounding_shift,
+    saturate,
+)
+from .common import KEEP_QUANTISATION, fixed_point, require
+from .softmax import exp_on_negative_values
+
+BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
+RealFunction = Callable[[np.ndarray], np.ndarray]
+
+_Q4 = 4
+_INT16_MIN, _INT16_MAX = -(2**15), 2**15 - 1
+
+
+def as_table(values: np.ndarray) -> np.ndarray:
+    return np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
+
+
+def of_real(function: RealFunction, x: Tensor, out: Tensor) -> np.ndarray:
+    """A float32 function between dequantisation and quantisation, rounded half to even: ONNX."""
+    with np.errstate(all="ignore"):
+        real = (BYTES - x.zero_point).astype(np.float32) * np.float32(x.scale)
+        y = np.asarray(function(real), np.float32) / np.float32(out.scale)
+    require(not np.isnan(y).any(), "its result is not a number for some inputs")
+    limited = np.clip(np.rint(y), -(2.0**20), 2.0**20)
+    return as_table(limited.astype(np.int64) + out.zero_point)
+
+
+def elu(x: Tensor, out: Tensor) -> np.ndarray:
+    """TensorFlow Lite, micro/kernels/elu.cc, PopulateLookupTable."""
+    inverse = np.float32(1) / np.float32(out.scale)
+    real = np.float32(x.scale) * (BYTES - x.zero_point).astype(np.float32)
+    grown = np.where(real < 0, np.exp(np.minimum(real, 0)) - np.float32(1), real)
+    scaled = (grown * inverse).astype(np.float32)
+    rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
+    return as_table(rounded.astype(np.int64) + out.zero_point)
+
+
+def _in_q4(x: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """The input in Q4.27, and where it lies beyond that, as -1, 0 or 1.
+
+    TensorFlow Lite, micro/kernels/logistic_common.cc and tanh.cc.
+    """
+    multiplier, shift = quantize_multiplier(float(np.float64(x.scale)) * (1 << (31 - _Q4)))
+    require(0 <= shift <= 31, f"its input scale is {x.scale}", KEEP_QUANTISATION)
+    radius = math.floor(((1 << _Q4) - 1) * 2.0 ** (31 - _Q4) / 2.0**shift)
+    values = BYTES - x.zero_point
+    beyond = (values >= radius).astype(np.int64) - (values <= -radius)
+    scaled = fixed_point_multiply(values, np.int64(multiplier), np.int64(shift))
+    return np.where(beyond == 0, scaled, 0), beyond
+
+
+def logistic(x: Tensor, out: Tensor) -> np.ndarray:
+    """TensorFlow Lite, kernels/internal/reference/integer_ops/logistic.h, and gemmlowp's
+    fixedpoint.h. The output has scale 1/256 and zero point -128."""
+    expected = out.scale == 1.0 / 256 and out.zero_point == INT8_MIN
+    require(expected, "its output has not scale 1/256 and zero point -128", KEEP_QUANTISATION)
+    raw, beyond = _in_q4(x)
+    above = saturate(half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4)) << 1)
+    result = np.where(raw > 0, above, (2**31 - 1) - above)
+    result = np.where(raw == 0, 1 << 30, result)
+    values = rounding_shift(result, 23) + INT8_MIN
+    return as_table(np.select([beyond < 0, beyond > 0], [INT8_MIN, INT8_MAX], values))
+
+
+def tanh(x: Tensor, out: Tensor) -> np.ndarray:
+    """TensorFlow Lite, kernels/internal/reference/integer_ops/tanh.h, and gemmlowp's
+    fixedpoint.h. The output has scale 1/128 and zero point 0."""
+    expected = out.scale == 1.0 / 128 and out.zero_point == 0
+    require(expected, "its output has not scale 1/128 and zero point 0", KEEP_QUANTISATION)
+    raw, beyond = _in_q4(x)
+    # Twice the input: the same number with one more integer bit.
+    estimate = half_reciprocal(exp_on_negative_values(-np.abs(raw), _Q4 + 1))
+    magnitude = saturate((estimate - (1 << 29)) << 2)
+    result = np.where(raw == 0, 0, np.where(raw < 0, -magnitude, magnitude))
+    values = rounding_shift(result, 24)
+    return as_table(np.select([beyond < 0, beyond > 0], [INT8_MIN, INT8_MAX], values))
+
+
+def leaky_relu(x: Tensor, out: Tensor, alpha: float) -> np.ndarray:
+    """TensorFlow Lite, kernels/internal/reference/leaky_relu.h; factors are float32 quotients."""
+    scale, target = np.float32(x.scale), np.float32(out.scale)
+    slope = fixed_point(np.float64(abs(scale * np.float32(alpha) / target)))
+    identity = fixed_point(np.float64(scale / target))
+    values = BYTES - x.zero_point
+    below = slope.apply(values) * (-1 if alpha < 0 else 1)
+    return as_table(np.where(values >= 0, identity.apply(values), below) + out.zero_point)
+
+
+def absolute(x: Tensor, out: Tensor) -> np.ndarray:
+    """TensorFlow Lite, micro/kernels/elementwise.cc, AbsEvalQuantized."""
+    values = np.abs(BYTES - x.zero_point)
+    if x.scale != out.scale:
+        values = fixed_point(np.float64(np.float32(x.scale) / np.float32(out.scale))).apply(values)
+    return as_table(values + out.zero_point)
+
+
+def _int16_factor(real: float) -> tuple[int, int]:
+    """TensorFlow Lite, kernels/internal/common.h, DownScaleInt32ToInt16Multiplier."""
+    multiplier, exponent = quantize_multiplier(real)
+    return min((multiplier + (1 << 15)) >> 16, _INT16_MAX), exponent
+
+
+def _int16_high_mul(a: np.ndarray, b: int) -> np.ndarray:
+    """gemmlowp SaturatingRoundingDoublingHighMul of int16; the division cuts towards zero."""
+    product = a * b
+    nudged = product + np.where(product >= 0, 1 << 14, 1 - (1 << 14))
+    return np.minimum(_cut_division(nudged, 15), _INT16_MAX)
+
+
+def _cut_division(x: np.ndarray, bits: int) -> np.ndarray:
+    return np.where(x < 0, -(-x >> bits), x >> bits)
+
+
+def _int16_shift(x: np.ndarray, amount: int) -> np.ndarray:
+    return np.clip(x << amount, _INT16_MIN, _INT16_MAX)
+
+
+def hard_swish(x: Tensor, out: Tensor) -> np.ndarray:
+    """TensorFlow Lite, kernels/internal/reference/hard_swish.h."""
+    hires_scale = np.float32(1 / 128) * np.float32(x.scale)
+    out_factor, out_exponent = _int16_factor(float(hires_scale / np.float32(out.scale)))
+    require(out_exponent <= 0, "its output scale is far below its input's", KEEP_QUANTISATION)
+    reluish_scale = np.float32(3) / np.float32(32768)
+    factor, exponent = _int16_factor(float(hires_scale / reluish_scale))
+    hires = (BYTES - x.zero_point) << 7
+    value = _int16_high_mul(hires, out_factor)
+    reluish = _int16_shift(hires, exponent - 1) if exponent > 0 else hires
+    reluish = _int16_high_mul(reluish, factor)
+    if exponent > 0:
+        reluish = _int16_shift(reluish, 1)
+    elif exponent < 0:
+        reluish = rounding_shift(reluish, -exponent)
+    reluish = (reluish + (1 << 15)) >> 1
+    product = _cut_division(reluish * value, 15)
+    return as_table(rounding_shift(product, -out_exponent) + out.zero_point)
+
+
+def rescaled(requant: FixedPoint | None, x: Tensor, out: Tensor) -> np.ndarray:
+    """The same value at another scale."""
+    values = BYTES if requant is None else requant.apply(BYTES - x.zero_point) + out.zero_point
+    return as_table(values)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for TensorFlow Lite operators that work element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import tflite
+
+from ..graph import Binary, Lookup, Tensor
+from . import tables
+from .common import KEEP_QUANTISATION, add_op, check_scale, fixed_point, hwc, require
+from .movement import file_index
+from .tflite_file import FileOp
+from .tflite_ops import Importer, limits_of, rule
+
+_CONSTANT = "Fold the constant into the layer before it."
+
+
+@dataclass(frozen=True, eq=False)
+class _Operand:
+    """One side of a binary operator: an activation, or int8 constants (H, W, C)."""
+
+    scale: float
+    zero_point: int
+    tensor: Tensor | None
+    constant: np.ndarray | None
+
+
+def _operand(importer: Importer, op: FileOp, place: int, rank: int) -> _Operand:
+    """Input `place`, with dimensions of one in front until it has `rank`."""
+    index = op.inputs[place]
+    file_shape = importer.shape(index)
+    shape = hwc((1,) * (rank - len(file_shape)) + file_shape)
+    if not importer.is_constant(index):
+        x = importer.activation(index)
+        name = f"{x.name}/{op.op.lower()}{op.outputs[0]}"
+        x = importer.arranged(x, file_index(x.shape), shape, name)
+        return _Operand(x.scale, x.zero_point, x, None)
+    constant = importer.constant(op, place, ("INT8",), "constants")
+    one = len(constant.scales) == len(constant.zero_points) == 1
+    require(one, "its constants have no scale, or several", KEEP_QUANTISATION)
+    check_scale(float(constant.scales[0]), "its constants")
+    zero = int(constant.zero_points[0])
+    return _Operand(float(constant.scales[0]), zero, None, constant.data.reshape(shape))
+
+
+def _operands(importer: Importer, op: FileOp) -> tuple[_Operand, _Operand, bool]:
+    """Both operands, the activation first, and whether that meant to swap them."""
+    require(len(op.inputs) == 2, f"{len(op.inputs)} inputs instead of two")
+    rank = max(len(importer.shape(i)) for i in op.inputs)
+    a, b = (_operand(importer, op, place, rank) for place in (0, 1))
+    require(a.tensor is not None or b.tensor is not None, "both inputs are constant", _CONSTANT)
+    return (a, b, False) if a.tensor is not None else (b, a, True)
+
+
+def _emit(importer: Importer, op: FileOp, first: _Operand, second: _Operand, **fields) -> None:
+    """The operator on an activation and an activation or constant; fields: those of Binary."""
+    out = importer.activation(op.outputs[0])
+    inputs = [operand.tensor for operand in (first, second) if operand.tensor is not None]
+    shapes = [
+        inputs[0].shape,
+        inputs[1].shape if second.constant is None else second.constant.shape,
+    ]
+    for axis in range(3):
+        sizes = {shape[axis] for shape in shapes} - {1}
+        fits = sizes <= {out.shape[axis]} and (sizes or out.shape[axis] == 1)
+        require(bool(fits), f"it makes {out.shape} of {shapes[0]} and {shapes[1]}")
+    zero = second.zero_point if second.tensor is None else 0
+    kind = Binary(constant=second.constant, constant_zero=zero, **fields)
+    importer.emit(op, kind, inputs, out.shape)
+
+
+@rule("ADD")
+def _add(importer: Importer, op: FileOp) -> None:
+    a, b, _ = _operands(importer, op)
+    out = importer.activation(op.outputs[0])
+    limits = limits_of(op.options(tflite.AddOptions).FusedActivationFunction(), out)
+    plain = add_op(a.scale, b.scale, out.scale, **limits)
+    if b.tensor is not None and a.tensor is not None and a.tensor.shape == b.tensor.shape:
+        importer.emit(op, plain, [a.tensor, b.tensor], a.tensor.shape)
+        return
+    factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
+    _emit(importer, op, a, b, kind="sum", **factors, **limits)
+
+
+@rule("SUB")
+def _sub(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/sub_common.cc: the constants of an addition."""
+    a, b, swapped = _operands(importer, op)
+    out = importer.activation(op.outputs[0])
+    limits = limits_of(op.options(tflite.SubOptions).FusedActivationFunction(), out)
+    plain = add_op(a.scale, b.scale, out.scale, **limits)
+    factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
+    _emit(importer, op, a, b, kind="reversed" if swapped else "difference", **factors, **limits)
+
+
+@rule("SQUARED_DIFFERENCE")
+def _squared_difference(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/squared_difference.cc."""
+    a, b, _ = _operands(importer, op)
+    out = importer.activation(op.outputs[0])
+    shift = 7
+    twice = 2.0 * max(np.float64(a.scale), np.float64(b.scale))
+    product = np.float32(1 << (2 * shift)) * np.float32(out.scale)
+    _emit(
+        importer,
+        op,
+        a,
+        b,
+        kind="squared",
+        a=fixed_point(np.float64(a.scale) / twice, 0),
+        b=fixed_point(np.float64(b.scale) / twice, 0),
+        out=fixed_point(twice * twice / np.float64(product), 0),
+        left_shift=shift,
+    )
+
+
+@rule("MUL")
+def _mul(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/mul_common.cc."""
+    a, b, swapped = _operands(importer, op)
+    out = importer.activation(op.outputs[0])
+    first, second = (b, a) if swapped else (a, b)
+    factor = np.float64(first.scale) * np.float64(second.scale) / np.float64(out.scale)
+    limits = limits_of(op.options(tflite.MulOptions).FusedActivationFunction(), out)
+    _emit(importer, op, a, b, kind="product", out=fixed_point(factor), **limits)
+
+
+@rule("MINIMUM", "MAXIMUM")
+def _extreme(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite compares q without regard to scales."""
+    a, b, _ = _operands(importer, op)
+    out = importer.activation(op.outputs[0])
+    same = {(t.scale, t.zero_point) for t in (a, b, out)}
+    require(len(same) == 1, "its inputs and output have different scales", KEEP_QUANTISATION)
+    _emit(importer, op, a, b, kind=op.op.lower())
+
+
+@rule("PRELU")
+def _prelu(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/prelu_common.cc."""
+    a, b, swapped = _operands(importer, op)
+    require(not swapped, "its slopes are no constants and its input is")
+    out = importer.activation(op.outputs[0])
+    identity = np.float64(a.scale) / np.float64(out.scale)
+    slope = np.float64(a.scale) * np.float64(b.scale) / np.float64(out.scale)
+    _emit(importer, op, a, b, kind="prelu", a=fixed_point(identity), out=fixed_point(slope))
+
+
+def _lookup(importer: Importer, op: FileOp, table: Callable[[Tensor, Tensor], np.ndarray]) -> None:
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    importer.emit(op, Lookup(table(x, out)), [x], x.shape)
+
+
+@rule("LOGISTIC")
+def _logistic(importer: Importer, op: FileOp) -> None:
+    _lookup(importer, op, tables.logistic)
+
+
+@rule("TANH")
+def _tanh(importer: Importer, op: FileOp) -> None:
+    _lookup(importer, op, tables.tanh)
+
+
+@rule("HARD_SWISH")
+def _hard_swish(importer: Importer, op: FileOp) -> None:
+    _lookup(importer, op, tables.hard_swish)
+
+
+@rule("ELU")
+def _elu(importer: Importer, op: FileOp) -> None:
+    _lookup(importer, op, tables.elu)
+
+
+@rule("ABS")
+def _abs(importer: Importer, op: FileOp) -> None:
+    _lookup(importer, op, tables.absolute)
+
+
+@rule("LEAKY_RELU")
+def _leaky_relu(importer: Importer, op: FileOp) -> None:
+    alpha = float(op.options(tflite.LeakyReluOptions).Alpha())
+    require(bool(np.isfinite(alpha)), f"its slope is {alpha}")
+    _lookup(importer, op, lambda x, out: tables.leaky_relu(x, out, alpha))

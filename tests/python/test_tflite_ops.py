@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single operators of drawn shapes and quantisations equal TensorFlow Lite Micro's, to the byte.
+
+`VMCU_CASES=2000 pytest tests/python/test_tflite_ops.py` draws 50 files of each operator.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders.networks import random_inputs
+from builders.tflite_models import TfliteModel
+from builders.tflite_ops import CASES
+from drawn import CASES as CASE_COUNT
+from vmcu_tools import oracle
+from vmcu_tools.machine import reference
+
+FILES = max(4, CASE_COUNT // 40)
+
+
+def assert_equal(path: Path, seed: int) -> int:
+    """The bytes that were compared."""
+    judge = oracle.open(path)
+    inputs = random_inputs(judge.graph, seed)
+    expected = judge.run(inputs)
+    computed = reference.run(judge.graph, inputs)
+    for port in judge.graph.outputs:
+        wanted = expected[port.tensor]
+        np.testing.assert_array_equal(computed[port.tensor], wanted, err_msg=f"seed {seed}")
+    return sum(expected[port.tensor].size for port in judge.graph.outputs)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_operator_equals_tflm(tmp_path, case):
+    for seed in range(FILES):
+        model = TfliteModel(seed)
+        inputs, outputs = CASES[case](model)
+        path = model.save(tmp_path / f"{seed}.tflite", inputs, outputs)
+        assert assert_equal(path, seed) > 0
