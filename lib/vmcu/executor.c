@@ -69,7 +69,7 @@ size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 /** Computes all rows of one layer, in its direction. */
 static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *layer)
 {
-	const uint16_t height = ctx->model->tensors[layer->output].height;
+	const struct vmcu_tensor *out = &ctx->model->tensors[layer->output];
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {
 		.pool = &ctx->pool,
@@ -78,10 +78,11 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 		.scratch = (layer->scratch == VMCU_SCRATCH_ON_STACK)
 				   ? (void *)scratch
 				   : (void *)(ctx->pool.start + layer->scratch),
+		.columns = out->width,
 	};
 
-	for (uint16_t i = 0; i < height; i++) {
-		call.y = (layer->descending != 0U) ? (uint16_t)(height - 1U - i) : i;
+	for (uint16_t i = 0; i < out->height; i++) {
+		call.y = (layer->descending != 0U) ? (uint16_t)(out->height - 1U - i) : i;
 		layer->kernel(&call);
 	}
 }

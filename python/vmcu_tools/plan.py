@@ -41,6 +41,11 @@ class Placement:
     first: int
     last: int
 
+    @property
+    def ring(self) -> int:
+        """Bytes that the rows which exist at once take."""
+        return self.stride * self.capacity
+
     def row(self, y: int, pool_bytes: int) -> int:
         return (self.base + (y % self.capacity) * self.stride) % pool_bytes
 

@@ -16,9 +16,9 @@
 static const struct vmcu_requantize_params clamp = {.act_min = 0, .act_max = 100};
 
 static const struct vmcu_tensor tensors[] = {
-	{.base = 0, .stride = 4, .height = 3, .width = 2, .channels = 2, .capacity = 3},
-	{.base = 16, .stride = 4, .height = 3, .width = 2, .channels = 2, .capacity = 3},
-	{.base = 4, .stride = 12, .height = 1, .width = 1, .channels = 12, .capacity = 1},
+	{.base = 0, .ring = 12, .height = 3, .width = 2, .channels = 2},
+	{.base = 16, .ring = 12, .height = 3, .width = 2, .channels = 2},
+	{.base = 4, .ring = 12, .height = 1, .width = 1, .channels = 12},
 };
 
 static const uint16_t layer_inputs[] = {0, 1};

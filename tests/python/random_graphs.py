@@ -405,13 +405,13 @@ def with_copies(graph: Graph) -> Graph:
 
 
 def wrapped(graph: Graph, seed: int) -> Plan:
-    """Each copy of `with_copies` around the pool's end, with gaps between its rows.
+    """Each copy of `with_copies` around the pool's end.
 
     Copies are never alive together, so they share the bytes at both ends of the pool.
     """
     rng = np.random.default_rng(seed)
     copies = {name: t for name, t in graph.tensors.items() if name.endswith("_copy")}
-    margin = max(t.bytes + 8 * t.shape[0] for t in copies.values())
+    margin = max(t.bytes for t in copies.values())
     rest = [t for name, t in graph.tensors.items() if name not in copies]
     bases, at = {}, margin
     for tensor in rest:
@@ -420,9 +420,7 @@ def wrapped(graph: Graph, seed: int) -> Plan:
     plan = plan_at(graph, {**bases, **dict.fromkeys(copies, 0)}, at, margin)
     pool_bytes = plan.pool_bytes
     for name, tensor in copies.items():
-        gap = int(rng.integers(0, 8))
-        stride = tensor.row_bytes + gap
         rows_before_end = int(rng.integers(1, tensor.shape[0] + 1))
-        base = pool_bytes - rows_before_end * stride + int(rng.integers(0, gap + 1))
-        plan.placements[name] = replace(plan.placements[name], base=base, stride=stride)
+        base = pool_bytes - rows_before_end * tensor.row_bytes
+        plan.placements[name] = replace(plan.placements[name], base=base)
     return plan

@@ -38,15 +38,15 @@ int main(void)
 	static int8_t pool[] = {{{pool}}};
 	const struct vmcu_gemm_params params = {{weights, {shift}}};
 	const struct vmcu_tensor tensors[] = {{
-		{{{base}, {k}, .height = {m}, .width = 1, .channels = {k}, .capacity = {m}}},
-		{{0, {n}, .height = {m}, .width = 1, .channels = {n}, .capacity = {m}}},
+		{{{base}, {k} * {m}, .height = {m}, .width = 1, .channels = {k}}},
+		{{0, {n} * {m}, .height = {m}, .width = 1, .channels = {n}}},
 	}};
 	const uint16_t inputs[] = {{0}};
 	const struct vmcu_layer layer = {{.params = &params, .inputs = inputs, .output = 1}};
 	const struct vmcu_pool ring = {{pool, sizeof(pool)}};
 
 	for (uint16_t y = 0; y < {m}; y++) {{
-		const struct vmcu_call call = {{&ring, tensors, &layer, .y = y}};
+		const struct vmcu_call call = {{&ring, tensors, &layer, .y = y, .columns = 1}};
 
 		vmcu_gemm(&call);
 	}}

@@ -12,8 +12,12 @@
 #ifndef VMCU_KERNELS_BAND_H_
 #define VMCU_KERNELS_BAND_H_
 
-/** Pieces of the tile of the largest window that has a kernel of its own. */
-#define VMCU_BAND_PIECES 7
+/**
+ * Pieces of the tile of the largest window that has a kernel of its own: a run for every phase of
+ * three pairs of rows, one for the last row. A ring is no smaller than what a strip looks at, so
+ * one row at most is split in a strip; that adds two.
+ */
+#define VMCU_BAND_PIECES 9
 
 /**
  * A run of words of a tile that hold more than padding, each made from input pixels a and b: first
@@ -36,7 +40,7 @@ struct vmcu_band {
 	uint32_t zeros;  /**< four times what stands for padding */
 	int32_t plane;   /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
 	int32_t width;
-	int32_t channels;
+	bool splits;     /**< rows may be split */
 	struct vmcu_piece *end;
 	struct vmcu_piece pieces[VMCU_BAND_PIECES];
 };
@@ -58,22 +62,33 @@ static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t
 	}
 }
 
+/** Words from pixels `step` apart, a's in one row and b's in another from pixel + `apart` on. */
+struct vmcu_run {
+	int32_t row_a;
+	int32_t row_b;
+	int32_t pixel;
+	int32_t apart;
+	int32_t step;
+};
+
 /**
- * A run of words from pixels `step` apart, a's in one row and b's in another from pixel + `apart`
- * on. Its padding is written now: it stays for all channels.
+ * The next words of a run, in front of its rows' splits. Its padding is written now: it stays for
+ * all channels.
  */
-static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const int8_t *row_a,
-			  const int8_t *row_b, int32_t pixel, int32_t apart, int32_t step,
-			  int32_t words)
+static void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const struct vmcu_source *in,
+			    const struct vmcu_run *run, int32_t words)
 {
+	const int32_t pixel = run->pixel, step = run->step;
 	const int32_t outside_a = vmcu_before(pixel, 0, step, words);
-	const int32_t outside_b = vmcu_before(pixel + apart, 0, step, words);
+	const int32_t outside_b = vmcu_before(pixel + run->apart, 0, step, words);
 	const int32_t end_a = vmcu_before(pixel, band->width, step, words);
-	const int32_t end_b = vmcu_before(pixel + apart, band->width, step, words);
+	const int32_t end_b = vmcu_before(pixel + run->apart, band->width, step, words);
+	const bool has_a = vmcu_source_row(in, run->row_a);
+	const bool has_b = vmcu_source_row(in, run->row_b);
 	const int8_t *zeros = (const int8_t *)&band->zeros;
 	struct vmcu_piece *piece = band->end;
 
-	if ((row_a == NULL && row_b == NULL) || outside_b == end_a) {
+	if ((!has_a && !has_b) || outside_b == end_a) {
 		vmcu_band_padding(u, band, words);
 		return;
 	}
@@ -87,15 +102,51 @@ static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const int8_t *row
 		.middle = (uint16_t)(end_b - outside_a),
 		.tail = (uint8_t)(end_a - end_b),
 	};
-	if (row_a != NULL) {
-		piece->a = row_a + (pixel + outside_a * step) * band->channels;
-		piece->pitch_a = step * band->channels;
+	if (has_a) {
+		piece->a = vmcu_pixel(in->pool, in->tensor, (uint32_t)run->row_a,
+				      (uint32_t)(pixel + outside_a * step));
+		piece->pitch_a = step * in->tensor->channels;
 	}
-	if (row_b != NULL) {
-		piece->b = row_b + (pixel + apart + outside_b * step) * band->channels;
-		piece->pitch_b = step * band->channels;
+	if (has_b) {
+		piece->b = vmcu_pixel(in->pool, in->tensor, (uint32_t)run->row_b,
+				      (uint32_t)(pixel + run->apart + outside_b * step));
+		piece->pitch_b = step * in->tensor->channels;
 	}
 	band->end++;
+}
+
+/** How many words, from `pixel` of a row on, precede the row's split. */
+static int32_t vmcu_band_unsplit(const struct vmcu_band *band, const struct vmcu_source *in,
+				 int32_t row, int32_t pixel, int32_t step, int32_t words)
+{
+	const int32_t first = (pixel < 0) ? 0 : pixel;
+	const int32_t pixels = band->width - first;
+	int32_t count;
+
+	if (pixels <= 0 || !vmcu_source_row(in, row)) {
+		return words;
+	}
+	count = vmcu_source_unsplit(in, row, first, pixels);
+	return (count == pixels) ? words : vmcu_before(pixel, first + count, step, words);
+}
+
+/** A run of words, in as many pieces as its rows. */
+static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const struct vmcu_source *in,
+			  struct vmcu_run run, int32_t words)
+{
+	while (band->splits && words > 0) {
+		const int32_t a = vmcu_band_unsplit(band, in, run.row_a, run.pixel, run.step, words);
+		const int32_t b = vmcu_band_unsplit(band, in, run.row_b, run.pixel + run.apart,
+						    run.step, a);
+
+		vmcu_band_piece(band, u, in, &run, b);
+		u += b;
+		words -= b;
+		run.pixel += b * run.step;
+	}
+	if (words > 0) {
+		vmcu_band_piece(band, u, in, &run, words);
+	}
 }
 
 /** A strip of `wide` output pixels whose first column is `pixel`. */
@@ -110,28 +161,30 @@ static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call
 	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
 	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
 	const int32_t even = phase + wide - p->steps;
-	int32_t y = call->y * p->window.stride_h - p->window.pad_top;
-	const int8_t *a, *b;
+	struct vmcu_run run = {.pixel = pixel, .step = step};
 
 	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
 	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
 	/* What is behind the strip's last column counts as padding: it may be gone already. */
 	band->width = vmcu_min(in.tensor->width, pixel + (wide - 1) * step + taps);
-	band->channels = in.tensor->channels;
+	band->splits = in.tensor->ring % ((uint32_t)in.tensor->width * in.tensor->channels) != 0U;
 	band->end = band->pieces;
+	run.row_a = call->y * p->window.stride_h - p->window.pad_top;
 	for (int32_t r = taps; r > 1; r -= 2, tile += row) {
-		a = vmcu_source_row(&in, y);
-		b = vmcu_source_row(&in, y + p->window.dilation_h);
-		vmcu_band_run(band, tile, a, b, pixel, 0, step, even);
+		run.row_b = run.row_a + p->window.dilation_h;
+		vmcu_band_run(band, tile, &in, run, even);
 		if (step > 1) {
-			vmcu_band_run(band, tile + phase, a, b, pixel + 1, 0, step,
-				      wide - 1 + (taps >> 1));
+			run.pixel = pixel + 1;
+			vmcu_band_run(band, tile + phase, &in, run, wide - 1 + (taps >> 1));
+			run.pixel = pixel;
 		}
-		y += 2 * p->window.dilation_h;
+		run.row_a = run.row_b + p->window.dilation_h;
 	}
-	a = vmcu_source_row(&in, y);
+	run.row_b = run.row_a;
+	run.apart = 1;
+	run.step = 2;
 	/* The last word's second column may be one too many; it is padding and its weight zero. */
-	vmcu_band_run(band, tile, a, a, pixel, 1, 2, (wide * step + taps + 1 - step) >> 1);
+	vmcu_band_run(band, tile, &in, run, (wide * step + taps + 1 - step) >> 1);
 }
 
 static uint32_t vmcu_stage_pixel(const struct vmcu_band *band, const int8_t *x, int32_t lanes)
@@ -209,16 +262,15 @@ static const uint8_t *vmcu_tap_row(uint32_t *acc, const struct vmcu_source *in, 
 				   int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
 				   const uint8_t *w)
 {
-	const int32_t pitch = in->tensor->channels;
-	const int8_t *line = vmcu_source_row(in, row);
 	const int8_t *v = (const int8_t *)w;
 
 	for (int32_t s = 0; s < in->window->kernel_w; s++, v += 4) {
-		const bool inside = line != NULL && pixel >= 0 && pixel < in->tensor->width;
-		const int32_t first = pixel * pitch + channel;
+		const int8_t *x = vmcu_source_pixel(in, row, pixel);
 
 		for (int32_t i = 0; i < lanes; i++) {
-			acc[i] += (uint32_t)((inside ? line[first + i * spread] : in->zero) * v[i]);
+			const int32_t tap = (x != NULL) ? x[channel + i * spread] : in->zero;
+
+			acc[i] += (uint32_t)(tap * v[i]);
 		}
 		pixel += in->window->dilation_w;
 	}

@@ -13,22 +13,37 @@
 #ifndef VMCU_KERNELS_GATHER_H_
 #define VMCU_KERNELS_GATHER_H_
 
-/** A run that reaches into the padding, tap by tap. */
+/** A run that reaches into the padding, or that the row's split cuts in two: tap by tap. */
 static void vmcu_gather_edge(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
-			     const struct vmcu_source *in, const int8_t *line, int32_t pixel,
+			     const struct vmcu_source *in, int32_t row, int32_t pixel,
 			     int32_t channel)
 {
 	const int32_t last = k + in->run;
 
 	for (; k < last; pixel++) {
-		const bool inside = line != NULL && pixel >= 0 && pixel < in->tensor->width;
-
-		const int32_t first = pixel * in->tensor->channels + channel;
+		const int8_t *x = vmcu_source_pixel(in, row, pixel);
 
 		for (int32_t c = 0; c < in->depth; c++, k++) {
-			vmcu_lane_put(t, pixels, lane, k, inside ? line[first + c] : in->zero);
+			vmcu_lane_put(t, pixels, lane, k, (x != NULL) ? x[channel + c] : in->zero);
 		}
 	}
+}
+
+/** The pixels under a run if they lie side by side in the pool, else NULL. */
+static inline const int8_t *vmcu_gather_run(const struct vmcu_source *in, int32_t row,
+					    int32_t pixel, int32_t across)
+{
+	const struct vmcu_tensor *tensor = in->tensor;
+	uint32_t place;
+
+	if (!vmcu_source_row(in, row) || pixel < 0 || pixel + across > tensor->width) {
+		return NULL;
+	}
+	place = vmcu_place(tensor, (uint32_t)row, (uint32_t)pixel);
+	if (place + (uint32_t)across * tensor->channels > tensor->ring) {
+		return NULL;
+	}
+	return vmcu_byte(in->pool, tensor, place);
 }
 
 /**
@@ -43,15 +58,15 @@ static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source
 	int32_t k = 0;
 
 	for (int32_t r = 0; r < window->kernel_h; r++, row += window->dilation_h) {
-		const int8_t *line = vmcu_source_row(in, row);
-		int32_t x = pixel;
+		int32_t at = pixel;
 
-		for (int32_t s = 0; s < window->kernel_w; s += across, x += window->dilation_w) {
-			if (line != NULL && x >= 0 && x + across <= in->tensor->width) {
-				vmcu_lane_run(t, pixels, lane, k,
-					      line + x * in->tensor->channels + channel, in->run);
+		for (int32_t s = 0; s < window->kernel_w; s += across, at += window->dilation_w) {
+			const int8_t *x = vmcu_gather_run(in, row, at, across);
+
+			if (x != NULL) {
+				vmcu_lane_run(t, pixels, lane, k, x + channel, in->run);
 			} else {
-				vmcu_gather_edge(t, pixels, lane, k, in, line, x, channel);
+				vmcu_gather_edge(t, pixels, lane, k, in, row, at, channel);
 			}
 			k += (in->run + 3) & ~3;
 		}

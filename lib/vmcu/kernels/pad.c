@@ -12,21 +12,20 @@ void vmcu_pad(const struct vmcu_call *call)
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int32_t y = (int32_t)call->y - p->top;
-	const int8_t *row = NULL;
-	int8_t *dst = vmcu_row(call->pool, out, call->y);
+	const int32_t left = (int32_t)call->x - p->left;
+	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
 
-	if (y >= 0 && y < in->height) {
-		row = vmcu_row(call->pool, in, (uint32_t)y);
-	}
-	for (int32_t out_x = 0; out_x < out->width; out_x++) {
-		const int32_t x = out_x - p->left;
-		const bool inside = row != NULL && x >= 0 && x < in->width;
+	for (int32_t x = left; x < left + call->columns; x++) {
+		const bool inside = y >= 0 && y < in->height && x >= 0 && x < in->width;
+		const int8_t *src = NULL;
 
+		if (inside) {
+			src = vmcu_pixel(call->pool, in, (uint32_t)y, (uint32_t)x);
+		}
 		for (int32_t out_c = 0; out_c < out->channels; out_c++) {
 			const int32_t c = out_c - p->before;
 
-			*dst++ = (inside && c >= 0 && c < in->channels) ? row[x * in->channels + c]
-									: p->value;
+			*dst++ = (inside && c >= 0 && c < in->channels) ? src[c] : p->value;
 		}
 	}
 }

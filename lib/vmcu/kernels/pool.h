@@ -25,20 +25,34 @@ static inline struct vmcu_source vmcu_window_source(const struct vmcu_call *call
 	};
 }
 
-/** The taps of a row that lie inside the image: how many, and in `x` the first. */
-static int32_t vmcu_row_taps(const struct vmcu_source *in, int32_t row, int32_t pixel,
-			     int32_t channel, const int8_t **x)
+/** The taps of a row that lie inside the image. */
+static inline struct vmcu_taps vmcu_row_taps(const struct vmcu_source *in, int32_t row,
+					     int32_t pixel)
 {
 	const struct vmcu_window *w = in->window;
-	const int8_t *line = vmcu_source_row(in, row);
-	struct vmcu_taps taps;
 
-	if (line == NULL) {
-		return 0;
+	if (!vmcu_source_row(in, row)) {
+		return (struct vmcu_taps){0};
 	}
-	taps = vmcu_taps(pixel, w->kernel_w, w->dilation_w, in->tensor->width);
-	*x = line + vmcu_tap(&taps, taps.begin) * in->tensor->channels + channel;
-	return taps.end - taps.begin;
+	return vmcu_taps(pixel, w->kernel_w, w->dilation_w, in->tensor->width);
+}
+
+/** Takes the next taps in front of the row's split: how many, and in `x` the first. */
+static inline int32_t vmcu_next_taps(const struct vmcu_source *in, struct vmcu_taps *taps,
+				     int32_t row, const int8_t **x)
+{
+	const uint32_t first = (uint32_t)vmcu_tap(taps, taps->begin);
+	const uint32_t place = vmcu_place(in->tensor, (uint32_t)row, first);
+	const int32_t pitch = taps->dilation * in->tensor->channels;
+	const int32_t left = (int32_t)(in->tensor->ring - place);
+	int32_t count = taps->end - taps->begin;
+
+	if ((count - 1) * pitch >= left) {
+		count = (left + pitch - 1) / pitch;
+	}
+	taps->begin += count;
+	*x = vmcu_byte(in->pool, in->tensor, place);
+	return count;
 }
 
 /** Adds a row of taps of up to four channels to sums. */
@@ -46,16 +60,21 @@ static void vmcu_sum_row(int32_t *acc, const struct vmcu_source *in, int32_t row
 			 int32_t channel, int32_t lanes)
 {
 	const int32_t pitch = in->window->dilation_w * in->tensor->channels;
-	const int8_t *x = NULL;
-	int32_t count = vmcu_row_taps(in, row, pixel, channel, &x);
+	struct vmcu_taps taps = vmcu_row_taps(in, row, pixel);
+	const int8_t *x;
 
-	if (lanes == 4) {
-		vmcu_sum_words(acc, x, pitch, count);
-		return;
-	}
-	for (; count > 0; count--, x += pitch) {
-		for (int32_t i = 0; i < lanes; i++) {
-			acc[i] += x[i];
+	while (taps.begin < taps.end) {
+		int32_t n = vmcu_next_taps(in, &taps, row, &x);
+
+		x += channel;
+		if (lanes == 4) {
+			vmcu_sum_words(acc, x, pitch, n);
+			continue;
+		}
+		for (; n > 0; n--, x += pitch) {
+			for (int32_t i = 0; i < lanes; i++) {
+				acc[i] += x[i];
+			}
 		}
 	}
 }
@@ -65,16 +84,21 @@ static void vmcu_most_row(int32_t *acc, const struct vmcu_source *in, int32_t ro
 			  int32_t channel, int32_t lanes)
 {
 	const int32_t pitch = in->window->dilation_w * in->tensor->channels;
-	const int8_t *x = NULL;
-	int32_t count = vmcu_row_taps(in, row, pixel, channel, &x);
+	struct vmcu_taps taps = vmcu_row_taps(in, row, pixel);
+	const int8_t *x;
 
-	if (lanes == 4) {
-		vmcu_most_words(acc, x, pitch, count);
-		return;
-	}
-	for (; count > 0; count--, x += pitch) {
-		for (int32_t i = 0; i < lanes; i++) {
-			acc[i] = (x[i] > acc[i]) ? x[i] : acc[i];
+	while (taps.begin < taps.end) {
+		int32_t n = vmcu_next_taps(in, &taps, row, &x);
+
+		x += channel;
+		if (lanes == 4) {
+			vmcu_most_words(acc, x, pitch, n);
+			continue;
+		}
+		for (; n > 0; n--, x += pitch) {
+			for (int32_t i = 0; i < lanes; i++) {
+				acc[i] = (x[i] > acc[i]) ? x[i] : acc[i];
+			}
 		}
 	}
 }

@@ -10,9 +10,9 @@ void vmcu_requantize(const struct vmcu_call *call)
 	const struct vmcu_requantize_params p =
 		*(const struct vmcu_requantize_params *)call->layer->params;
 	const struct vmcu_tensor *out = vmcu_call_output(call);
-	const int8_t *src = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
-	int8_t *dst = vmcu_row(call->pool, out, call->y);
-	const int32_t bytes = out->width * out->channels;
+	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
+	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
+	const int32_t bytes = call->columns * out->channels;
 
 	for (int32_t i = 0; i < bytes; i++) {
 		dst[i] = p.rescale ? vmcu_saturate(vmcu_fixed_scale(src[i] - p.input_zero,

@@ -98,10 +98,10 @@ static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src, i
 static void softmax_row(const struct vmcu_call *call, softmax_pixel_t pixel)
 {
 	const struct vmcu_tensor *out = vmcu_call_output(call);
-	const int8_t *src = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
-	int8_t *dst = vmcu_row(call->pool, out, call->y);
+	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
+	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
 
-	for (int32_t x = 0; x < out->width; x++) {
+	for (int32_t x = 0; x < call->columns; x++) {
 		pixel(call->layer->params, src, dst, out->channels);
 		src += out->channels;
 		dst += out->channels;

@@ -58,19 +58,47 @@ static inline int32_t vmcu_min(int32_t a, int32_t b)
 	return (a < b) ? a : b;
 }
 
+/** The first output pixel that the call asks for. */
+static inline int8_t *vmcu_output_start(const struct vmcu_call *call)
+{
+	return vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+}
+
+/** The same pixel of input @a index. */
+static inline const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
+{
+	return vmcu_pixel(call->pool, vmcu_call_input(call, index), call->y, call->x);
+}
+
 /** Row @a y of input @a index. */
 static inline const int8_t *vmcu_input_row(const struct vmcu_call *call, uint16_t index, int32_t y)
 {
 	return vmcu_row(call->pool, vmcu_call_input(call, index), (uint32_t)y);
 }
 
-/** Row @a y of a source, NULL in the padding. */
-static inline const int8_t *vmcu_source_row(const struct vmcu_source *in, int32_t y)
+/** True if row @a y of a source is not padding. */
+static inline bool vmcu_source_row(const struct vmcu_source *in, int32_t y)
 {
-	if (y < 0 || y >= in->tensor->height) {
+	return y >= 0 && y < in->tensor->height;
+}
+
+/** A pixel of a source, NULL in the padding. */
+static inline const int8_t *vmcu_source_pixel(const struct vmcu_source *in, int32_t y, int32_t x)
+{
+	if (!vmcu_source_row(in, y) || x < 0 || x >= in->tensor->width) {
 		return NULL;
 	}
-	return vmcu_row(in->pool, in->tensor, (uint32_t)y);
+	return vmcu_pixel(in->pool, in->tensor, (uint32_t)y, (uint32_t)x);
+}
+
+/** Of @a pixels from a pixel of a source on, those in front of the place that splits the row. */
+static inline int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x,
+					  int32_t pixels)
+{
+	const struct vmcu_tensor *t = in->tensor;
+	const uint32_t left = t->ring - vmcu_place(t, (uint32_t)y, (uint32_t)x);
+
+	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
 }
 
 /**

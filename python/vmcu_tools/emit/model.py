@@ -53,11 +53,10 @@ class LayerRow:
 class TensorRow:
     comment: str
     base: int
-    stride: int
+    ring: int
     height: int
     width: int
     channels: int
-    capacity: int
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,9 @@ def _check(plan: Plan) -> None:
     if any(len(stage) != 1 for stage in plan.stages):
         raise PlanError("a stage of several layers has no executor yet")
     for name, placement in plan.placements.items():
-        if (placement.capacity - 1) * placement.stride >= plan.pool_bytes:
+        if placement.stride != graph.tensors[name].row_bytes:
+            raise PlanError(f"there are gaps between the rows of tensor '{name}'")
+        if placement.ring > plan.pool_bytes:
             raise PlanError(f"the ring of tensor '{name}' goes around the pool more than once")
     for port in (*graph.inputs, *graph.outputs):
         _check_whole(plan, port)
@@ -125,11 +126,7 @@ def _check_whole(plan: Plan, port: Port) -> None:
     tensor = plan.graph.tensors[port.tensor]
     placement = plan.placements[port.tensor]
     start = placement.base % plan.pool_bytes
-    if (
-        placement.capacity < tensor.shape[0]
-        or (placement.stride != tensor.row_bytes and tensor.shape[0] > 1)
-        or start + tensor.bytes > plan.pool_bytes
-    ):
+    if placement.ring < tensor.bytes or start + tensor.bytes > plan.pool_bytes:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
 
 
@@ -225,11 +222,10 @@ class _Emitter:
         return TensorRow(
             comment=f"{self.index[name]} {_comment(name)}",
             base=placement.base % self.plan.pool_bytes,
-            stride=placement.stride,
+            ring=placement.ring,
             height=height,
             width=width,
             channels=channels,
-            capacity=placement.capacity,
         )
 
     def _stages(self) -> list[tuple[int, int]]:

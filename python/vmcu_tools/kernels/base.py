@@ -22,7 +22,7 @@ import numpy as np
 from ..graph import Graph, Node, Op, Tensor, Window
 from .language.access import Ticks, ticks
 from .language.evaluate import with_lets
-from .language.ir import Program
+from .language.ir import COLUMN, Program
 
 OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
@@ -115,13 +115,13 @@ class Binding:
         """The shape in which the program sees an input."""
         return (tensor.shape[0], 1, tensor.row_bytes) if self.flat else tensor.shape
 
-    def names(
-        self, ins: Sequence[Tensor], out: Tensor, descending: bool = False
-    ) -> dict[str, int]:
-        """What the program may name: parameters, shapes and its own definitions."""
+    def names(self, ins: Sequence[Tensor], out: Tensor, descending: bool = False) -> dict[str, int]:
+        """What the program may name when it computes whole rows: parameters, shapes and its own
+        definitions."""
         names = {f"p->{path}": value for path, value in self.fields.items()}
         names |= {"p": 0, "call": 0, "y": 0, "turn": int(descending)}
         _, names["out_w"], names["out_c"] = out.shape
+        names |= {COLUMN.text: 0, "columns": out.shape[1]}
         for index, tensor in enumerate(ins):
             _, names[f"in{index}_w"], names[f"in{index}_c"] = self.view(tensor)
         return with_lets(self.program, names)

@@ -23,7 +23,7 @@ static void expect_row(const struct vmcu_tensor *t, uint32_t y, uint32_t offset)
 ZTEST(vmcu_pool, test_whole_tensor)
 {
 	const struct vmcu_tensor t = {
-		.base = 8, .stride = 12, .height = 4, .width = 4, .channels = 3, .capacity = 4};
+		.base = 8, .ring = 48, .height = 4, .width = 4, .channels = 3};
 
 	expect_row(&t, 0, 8);
 	expect_row(&t, 1, 20);
@@ -33,7 +33,7 @@ ZTEST(vmcu_pool, test_whole_tensor)
 ZTEST(vmcu_pool, test_ring_of_rows)
 {
 	const struct vmcu_tensor t = {
-		.base = 10, .stride = 12, .height = 9, .width = 4, .channels = 3, .capacity = 3};
+		.base = 10, .ring = 36, .height = 9, .width = 4, .channels = 3};
 
 	for (uint32_t y = 0; y < t.height; y++) {
 		expect_row(&t, y, 10 + (y % 3) * 12);
@@ -43,7 +43,7 @@ ZTEST(vmcu_pool, test_ring_of_rows)
 ZTEST(vmcu_pool, test_wrap)
 {
 	const struct vmcu_tensor t = {
-		.base = 76, .stride = 12, .height = 4, .width = 4, .channels = 3, .capacity = 4};
+		.base = 76, .ring = 48, .height = 4, .width = 4, .channels = 3};
 
 	/* The third row would start at the pool's very end, which is its start. */
 	expect_row(&t, 0, 76);
@@ -55,7 +55,7 @@ ZTEST(vmcu_pool, test_wrap)
 ZTEST(vmcu_pool, test_ring_that_wraps)
 {
 	const struct vmcu_tensor t = {
-		.base = 80, .stride = 10, .height = 8, .width = 5, .channels = 2, .capacity = 3};
+		.base = 80, .ring = 30, .height = 8, .width = 5, .channels = 2};
 	static const uint32_t offsets[] = {80, 90, 0, 80, 90, 0, 80, 90};
 
 	for (uint32_t y = 0; y < t.height; y++) {

@@ -6,9 +6,11 @@
  * @file
  * @brief The kernels and the parameters that compiled models hand to them.
  *
- * A kernel computes one output row. Input and output may share bytes of the pool: the planner
- * knows the order in which each kernel reads and writes, and that order, documented with each
- * kernel, is part of its interface.
+ * A kernel computes columns of one output row. Those that work on "whole inputs" compute whole
+ * rows only, and no ring splits a row of theirs. For a layer without a window, no ring splits the
+ * columns of the inputs that the call names, either. Input and output may share bytes of the pool:
+ * the planner knows the order in which each kernel reads and writes, and that order, documented
+ * with each kernel, is part of its interface.
  */
 
 #ifndef VMCU_KERNELS_H_
@@ -76,7 +78,8 @@ void vmcu_pointwise(const struct vmcu_call *call);
 /**
  * @brief Fully connected layer, or a convolution with one column of output and no padding.
  *
- * For each four output channels: reads all taps, then writes the channels. No scratch.
+ * For each four output channels: reads all taps, then writes the channels. No scratch. Whole
+ * inputs.
  */
 void vmcu_dense(const struct vmcu_call *call);
 
@@ -200,7 +203,7 @@ void vmcu_pad(const struct vmcu_call *call);
 /**
  * @brief The same bytes in rows of another length. No parameters.
  *
- * For each byte, ascending: reads, then writes.
+ * For each byte, ascending: reads, then writes. Whole inputs.
  */
 void vmcu_reshape(const struct vmcu_call *call);
 
@@ -226,7 +229,7 @@ struct vmcu_concat_params {
 /**
  * @brief Inputs one after the other along an axis.
  *
- * Output bytes ascending, each read right before it is written.
+ * Output bytes ascending, each read right before it is written. Whole inputs.
  */
 void vmcu_concat(const struct vmcu_call *call);
 
@@ -292,7 +295,7 @@ struct vmcu_matmul_params {
  *
  * A matrix is one row of a tensor, each of its lines a pixel; a tensor of several rows is a batch.
  * For each line, for each four channels (one by one where fewer are left, and in the transposed
- * form): reads the line and the columns, then writes the channels. No scratch.
+ * form): reads the line and the columns, then writes the channels. No scratch. Whole inputs.
  * @{
  */
 void vmcu_matmul(const struct vmcu_call *call);
@@ -308,7 +311,7 @@ struct vmcu_matmul_chain_params {
  * @brief Product of three matrices: (M, K) by (K, N) by (N, P).
  *
  * For each line: reads it and the second matrix, keeps N bytes in scratch, then works as
- * vmcu_matmul() does on these and the third matrix.
+ * vmcu_matmul() does on these and the third matrix. Whole inputs.
  */
 void vmcu_matmul_chain(const struct vmcu_call *call);
 
@@ -323,7 +326,7 @@ struct vmcu_attention_params {
  * @brief Self-attention: softmax of queries (M, D) by keys (T, D) transposed, by values (T, N).
  *
  * For each query: reads it and all keys, keeps T bytes in scratch, then works as vmcu_matmul()
- * does on these and the values.
+ * does on these and the values. Whole inputs.
  */
 void vmcu_attention(const struct vmcu_call *call);
 

@@ -8,7 +8,7 @@
  *
  * Nothing here is written by hand for a model and nothing here is written at run time. A model is
  * a list of stages; a stage is a run of layers worked row by row; a layer is a kernel, its
- * parameters and the tensors it reads and writes; a tensor is a ring of rows in the pool.
+ * parameters and the tensors it reads and writes; a tensor is a ring in the pool.
  */
 
 #ifndef VMCU_MODEL_H_
@@ -32,17 +32,18 @@ struct vmcu_pool {
 };
 
 /**
- * A tensor: @a height rows of @a width pixels of @a channels bytes, of which @a capacity rows
- * exist at once. Row y lives at (base + (y % capacity) * stride) modulo the pool's size; the plan
- * guarantees that no row is split by the pool's end.
+ * A tensor: @a height rows of @a width pixels of @a channels bytes, of which the last @a ring bytes
+ * written exist. Byte o of it lives at (base + o % ring) modulo the pool's size.
+ *
+ * The plan guarantees that no row is split by the pool's end. A ring of whole rows splits none
+ * either; any other splits a row where it starts over, between two pixels.
  */
 struct vmcu_tensor {
 	uint32_t base;
-	uint32_t stride;
+	uint32_t ring;
 	uint16_t height;
 	uint16_t width;
 	uint16_t channels;
-	uint16_t capacity;
 };
 
 /** Bytes that the executor has on the stack for layers whose scratch is small. */
@@ -53,16 +54,18 @@ struct vmcu_tensor {
 
 struct vmcu_layer;
 
-/** One output row to compute. */
+/** What to compute of an output row: @a columns pixels from @a x on, which no ring splits. */
 struct vmcu_call {
 	const struct vmcu_pool *pool;
 	const struct vmcu_tensor *tensors; /**< the model's table */
 	const struct vmcu_layer *layer;
 	void *scratch;                     /**< the layer's scratch, word aligned */
 	uint16_t y;                        /**< the output row */
+	uint16_t x;                        /**< the first column; 0 where the layer descends */
+	uint16_t columns;                  /**< how many; all of them where the layer descends */
 };
 
-/** Computes one output row from the rows its window covers. */
+/** Computes columns of an output row from the pixels that their windows cover, and no others. */
 typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
 
 /** A layer. Indices refer to the model's tensor table. */
@@ -106,14 +109,35 @@ struct vmcu_model {
 	uint8_t output_count;
 };
 
+/** Where in its ring a pixel of tensor @a t starts, in bytes. */
+static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint32_t x)
+{
+	const uint32_t o = (y * t->width + x) * t->channels;
+
+	return (o < t->ring) ? o : o % t->ring;
+}
+
+/** Byte @a place of the ring of tensor @a t. */
+static inline int8_t *vmcu_byte(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
+				uint32_t place)
+{
+	const uint32_t at = t->base + place;
+
+	return pool->start + ((at < pool->size) ? at : at - pool->size);
+}
+
+/** A pixel of tensor @a t. */
+static inline int8_t *vmcu_pixel(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
+				 uint32_t y, uint32_t x)
+{
+	return vmcu_byte(pool, t, vmcu_place(t, y, x));
+}
+
 /** Start of row @a y of tensor @a t. */
 static inline int8_t *vmcu_row(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
 			       uint32_t y)
 {
-	uint32_t slot = (y < t->capacity) ? y : y % t->capacity;
-	uint32_t at = t->base + slot * t->stride;
-
-	return pool->start + ((at < pool->size) ? at : at - pool->size);
+	return vmcu_pixel(pool, t, y, 0);
 }
 
 /** Input @a i of the layer being run. */

@@ -10,12 +10,12 @@
 void vmcu_add(const struct vmcu_call *call)
 {
 	const struct vmcu_add_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int8_t *in0 = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
+	int8_t *out = vmcu_output_start(call);
+	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
-	const int8_t *in1 = vmcu_row(call->pool, vmcu_call_input(call, 1), call->y);
+	const int8_t *in1 = vmcu_input_start(call, 1);
 	const int32_t in1_c = vmcu_call_input(call, 1)->channels;
-	const int32_t out_w = vmcu_call_output(call)->width;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t a_multiplier = p->a.multiplier;
 	const int32_t a_half = p->a.half;
@@ -32,25 +32,25 @@ void vmcu_add(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	int32_t x0, c;
 
-	for (x0 = 0; x0 < out_w; x0++) {
+	for (x0 = 0; x0 < columns; x0++) {
 		for (c = 0; c + 4 <= out_c; c += 4) {
 			int32_t acc[4];
 
-			vmcu_add_4(acc, in0 + (x0 * sign + turn * (out_w - 1)) * in0_c + c,
-				   in1 + (x0 * sign + turn * (out_w - 1)) * in1_c + c, a_multiplier,
-				   a_half, a_offset, a_shift, b_multiplier, b_half, b_offset,
-				   b_shift);
-			vmcu_store_sum_4(acc, out + (x0 * sign + turn * (out_w - 1)) * out_c + c,
+			vmcu_add_4(acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
+				   in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
+				   a_multiplier, a_half, a_offset, a_shift, b_multiplier, b_half,
+				   b_offset, b_shift);
+			vmcu_store_sum_4(acc, out + (x0 * sign + turn * (columns - 1)) * out_c + c,
 					 multiplier, bias, shift);
 		}
 		for (; c < out_c; c++) {
 			int32_t acc[1];
 
-			vmcu_add_1(acc, in0 + (x0 * sign + turn * (out_w - 1)) * in0_c + c,
-				   in1 + (x0 * sign + turn * (out_w - 1)) * in1_c + c, a_multiplier,
-				   a_half, a_offset, a_shift, b_multiplier, b_half, b_offset,
-				   b_shift);
-			vmcu_store_sum_1(acc, out + (x0 * sign + turn * (out_w - 1)) * out_c + c,
+			vmcu_add_1(acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
+				   in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
+				   a_multiplier, a_half, a_offset, a_shift, b_multiplier, b_half,
+				   b_offset, b_shift);
+			vmcu_store_sum_1(acc, out + (x0 * sign + turn * (columns - 1)) * out_c + c,
 					 multiplier, bias, shift);
 		}
 	}
@@ -60,25 +60,25 @@ void vmcu_add(const struct vmcu_call *call)
 void vmcu_add_exact(const struct vmcu_call *call)
 {
 	const struct vmcu_add_exact_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int8_t *in0 = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
+	int8_t *out = vmcu_output_start(call);
+	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
-	const int8_t *in1 = vmcu_row(call->pool, vmcu_call_input(call, 1), call->y);
+	const int8_t *in1 = vmcu_input_start(call, 1);
 	const int32_t in1_c = vmcu_call_input(call, 1)->channels;
-	const int32_t out_w = vmcu_call_output(call)->width;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	int32_t x0, c;
 
-	for (x0 = 0; x0 < out_w; x0++) {
+	for (x0 = 0; x0 < columns; x0++) {
 		for (c = 0; c < out_c; c++) {
 			int32_t acc[1];
 
-			vmcu_sum_exact(p, acc, in0 + (x0 * sign + turn * (out_w - 1)) * in0_c + c,
-				       in1 + (x0 * sign + turn * (out_w - 1)) * in1_c + c);
+			vmcu_sum_exact(p, acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
+				       in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c);
 			vmcu_store_sum_exact(p, acc,
-					     out + (x0 * sign + turn * (out_w - 1)) * out_c + c);
+					     out + (x0 * sign + turn * (columns - 1)) * out_c + c);
 		}
 	}
 }

@@ -10,9 +10,10 @@
 void vmcu_conv(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
+	int8_t *out = vmcu_output_start(call);
 	const int32_t steps = p->steps;
-	const int32_t out_w = vmcu_call_output(call)->width;
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const struct vmcu_source in0 = vmcu_mac_source(call, p);
 	const int32_t y = call->y;
@@ -26,16 +27,16 @@ void vmcu_conv(const struct vmcu_call *call)
 	uint32_t counts;
 	int32_t x, g, i, s;
 
-	for (x = 0; x + 2 <= out_w; x += 2) {
+	for (x = 0; x + 2 <= columns; x += 2) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
-				      sign + turn * (out_w - 2)) * p->window.stride_w -
-				      p->window.pad_left, g * p->depth, 0);
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
-				      sign + turn * (out_w - 2) + 1) * p->window.stride_w -
-				      p->window.pad_left, g * p->depth, 1);
-			o = out + (x * sign + turn * (out_w - 2)) * out_c + g * per_group;
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
+				      (column + x * sign + turn * (columns - 2)) *
+				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
+				      (column + x * sign + turn * (columns - 2) + 1) *
+				      p->window.stride_w - p->window.pad_left, g * p->depth, 1);
+			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
 				for (i = vmcu_segment_fast(counts); i > 0; i--) {
@@ -64,13 +65,13 @@ void vmcu_conv(const struct vmcu_call *call)
 			} while (vmcu_segment_more(counts));
 		}
 	}
-	for (; x < out_w; x++) {
+	for (; x < columns; x++) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top, (x *
-				      sign + turn * (out_w - 1)) * p->window.stride_w -
-				      p->window.pad_left, g * p->depth, 0);
-			o = out + (x * sign + turn * (out_w - 1)) * out_c + g * per_group;
+			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top,
+				      (column + x * sign + turn * (columns - 1)) *
+				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
+			o = out + (x * sign + turn * (columns - 1)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
 				for (i = vmcu_segment_fast(counts); i > 0; i--) {

@@ -10,8 +10,9 @@
 void vmcu_depthwise_3_1(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t phase = p->steps + 2;
@@ -26,18 +27,18 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t strip, wide, c, lanes, x, h;
 
-	for (strip = 0; strip < out_w; strip += p->steps) {
-		wide = vmcu_min(p->steps, out_w - strip);
+	for (strip = 0; strip < columns; strip += p->steps) {
+		wide = vmcu_min(p->steps, columns - strip);
 		w = p->stream;
 		for (c = 0; c < out_c; c += 4) {
 			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				   strip * sign + turn * (out_w - wide) - p->window.pad_left, c,
+			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
+				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
 			for (x = 0; x + 4 <= wide; x += 4) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
@@ -54,7 +55,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 			}
 			for (; x + 2 <= wide; x += 2) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[2];
 					int32_t acc1[2];
@@ -71,7 +72,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 			}
 			for (; x < wide; x++) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[1];
 					int32_t acc1[1];
@@ -94,8 +95,9 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 void vmcu_depthwise_3_2(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t phase = p->steps + 1;
@@ -110,18 +112,18 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t strip, wide, c, lanes, x, h;
 
-	for (strip = 0; strip < out_w; strip += p->steps) {
-		wide = vmcu_min(p->steps, out_w - strip);
+	for (strip = 0; strip < columns; strip += p->steps) {
+		wide = vmcu_min(p->steps, columns - strip);
 		w = p->stream;
 		for (c = 0; c < out_c; c += 4) {
 			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				   (strip * sign + turn * (out_w - wide)) * 2 - p->window.pad_left,
+			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
+				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
 			for (x = 0; x + 4 <= wide; x += 4) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
@@ -142,7 +144,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 			}
 			for (; x + 2 <= wide; x += 2) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[2];
 					int32_t acc1[2];
@@ -163,7 +165,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 			}
 			for (; x < wide; x++) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[1];
 					int32_t acc1[1];
@@ -190,8 +192,9 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 void vmcu_depthwise_5_1(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t phase = p->steps + 4;
@@ -206,18 +209,18 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t strip, wide, c, lanes, x, h, r;
 
-	for (strip = 0; strip < out_w; strip += p->steps) {
-		wide = vmcu_min(p->steps, out_w - strip);
+	for (strip = 0; strip < columns; strip += p->steps) {
+		wide = vmcu_min(p->steps, columns - strip);
 		w = p->stream;
 		for (c = 0; c < out_c; c += 4) {
 			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				   strip * sign + turn * (out_w - wide) - p->window.pad_left, c,
+			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
+				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
 			for (x = 0; x + 4 <= wide; x += 4) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
@@ -244,7 +247,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 			}
 			for (; x + 2 <= wide; x += 2) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[2];
 					int32_t acc1[2];
@@ -271,7 +274,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 			}
 			for (; x < wide; x++) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[1];
 					int32_t acc1[1];
@@ -304,8 +307,9 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 void vmcu_depthwise_5_2(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t phase = p->steps + 2;
@@ -320,18 +324,18 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t strip, wide, c, lanes, x, h, r;
 
-	for (strip = 0; strip < out_w; strip += p->steps) {
-		wide = vmcu_min(p->steps, out_w - strip);
+	for (strip = 0; strip < columns; strip += p->steps) {
+		wide = vmcu_min(p->steps, columns - strip);
 		w = p->stream;
 		for (c = 0; c < out_c; c += 4) {
 			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				   (strip * sign + turn * (out_w - wide)) * 2 - p->window.pad_left,
+			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
+				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
 			for (x = 0; x + 4 <= wide; x += 4) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
@@ -364,7 +368,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 			}
 			for (; x + 2 <= wide; x += 2) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[2];
 					int32_t acc1[2];
@@ -397,7 +401,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 			}
 			for (; x < wide; x++) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[1];
 					int32_t acc1[1];
@@ -436,8 +440,9 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 void vmcu_depthwise_7_1(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t phase = p->steps + 6;
@@ -452,18 +457,18 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t strip, wide, c, lanes, x, h, r;
 
-	for (strip = 0; strip < out_w; strip += p->steps) {
-		wide = vmcu_min(p->steps, out_w - strip);
+	for (strip = 0; strip < columns; strip += p->steps) {
+		wide = vmcu_min(p->steps, columns - strip);
 		w = p->stream;
 		for (c = 0; c < out_c; c += 4) {
 			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				   strip * sign + turn * (out_w - wide) - p->window.pad_left, c,
+			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
+				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
 			for (x = 0; x + 4 <= wide; x += 4) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
@@ -490,7 +495,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 			}
 			for (; x + 2 <= wide; x += 2) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[2];
 					int32_t acc1[2];
@@ -517,7 +522,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 			}
 			for (; x < wide; x++) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[1];
 					int32_t acc1[1];
@@ -550,8 +555,9 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 void vmcu_depthwise_7_2(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t phase = p->steps + 3;
@@ -566,18 +572,18 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t strip, wide, c, lanes, x, h, r;
 
-	for (strip = 0; strip < out_w; strip += p->steps) {
-		wide = vmcu_min(p->steps, out_w - strip);
+	for (strip = 0; strip < columns; strip += p->steps) {
+		wide = vmcu_min(p->steps, columns - strip);
 		w = p->stream;
 		for (c = 0; c < out_c; c += 4) {
 			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				   (strip * sign + turn * (out_w - wide)) * 2 - p->window.pad_left,
+			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
+				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
 			for (x = 0; x + 4 <= wide; x += 4) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
@@ -610,7 +616,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 			}
 			for (; x + 2 <= wide; x += 2) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[2];
 					int32_t acc1[2];
@@ -643,7 +649,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 			}
 			for (; x < wide; x++) {
 				w = mark;
-				o = out + (strip * sign + turn * (out_w - wide) + x) * out_c + c;
+				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[1];
 					int32_t acc1[1];
@@ -682,8 +688,9 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 void vmcu_depthwise_any(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const struct vmcu_source in0 = vmcu_mac_source(call, p);
@@ -694,7 +701,7 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t x0, g, n, lanes, r;
 
-	for (x0 = 0; x0 < out_w; x0++) {
+	for (x0 = 0; x0 < columns; x0++) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
 			for (n = 0; n < per_group; n += 4) {
@@ -705,12 +712,12 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 				for (r = 0; r < p->window.kernel_h; r++) {
 					vmcu_dot_taps(acc, &in0, y * p->window.stride_h -
 						      p->window.pad_top + r * p->window.dilation_h,
-						      (x0 * sign + turn * (out_w - 1)) *
+						      (column + x0 * sign + turn * (columns - 1)) *
 						      p->window.stride_w - p->window.pad_left, n,
 						      lanes, 1, &w);
 				}
-				o = out + (x0 * sign + turn * (out_w - 1)) * out_c + g * per_group +
-					n;
+				o = out + (x0 * sign + turn * (columns - 1)) * out_c + g * per_group
+					+ n;
 				vmcu_store_dense_any(p, acc, &w, &o, lanes);
 			}
 		}
@@ -721,8 +728,9 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 void vmcu_depthwise_multiplied(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const struct vmcu_source in0 = vmcu_mac_source(call, p);
@@ -733,7 +741,7 @@ void vmcu_depthwise_multiplied(const struct vmcu_call *call)
 	int8_t *o;
 	int32_t x0, g, n, lanes, r;
 
-	for (x0 = 0; x0 < out_w; x0++) {
+	for (x0 = 0; x0 < columns; x0++) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
 			for (n = 0; n < per_group; n += 4) {
@@ -744,12 +752,12 @@ void vmcu_depthwise_multiplied(const struct vmcu_call *call)
 				for (r = 0; r < p->window.kernel_h; r++) {
 					vmcu_dot_taps(acc, &in0, y * p->window.stride_h -
 						      p->window.pad_top + r * p->window.dilation_h,
-						      (x0 * sign + turn * (out_w - 1)) *
+						      (column + x0 * sign + turn * (columns - 1)) *
 						      p->window.stride_w - p->window.pad_left, g,
 						      lanes, 0, &w);
 				}
-				o = out + (x0 * sign + turn * (out_w - 1)) * out_c + g * per_group +
-					n;
+				o = out + (x0 * sign + turn * (columns - 1)) * out_c + g * per_group
+					+ n;
 				vmcu_store_dense_any(p, acc, &w, &o, lanes);
 			}
 		}

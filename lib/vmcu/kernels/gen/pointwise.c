@@ -10,11 +10,11 @@
 void vmcu_pointwise(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
+	int8_t *out = vmcu_output_start(call);
 	const int32_t steps = p->steps;
-	const int32_t out_w = vmcu_call_output(call)->width;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int8_t *in0 = vmcu_row(call->pool, vmcu_call_input(call, 0), call->y);
+	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
@@ -25,10 +25,10 @@ void vmcu_pointwise(const struct vmcu_call *call)
 	uint32_t counts;
 	int32_t x, i, s;
 
-	for (x = 0; x + 2 <= out_w; x += 2) {
-		vmcu_widen_2(tile, in0 + (x * sign + turn * (out_w - 2)) * in0_c, in0_c);
+	for (x = 0; x + 2 <= columns; x += 2) {
+		vmcu_widen_2(tile, in0 + (x * sign + turn * (columns - 2)) * in0_c, in0_c);
 		w = p->stream;
-		o = out + (x * sign + turn * (out_w - 2)) * out_c;
+		o = out + (x * sign + turn * (columns - 2)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
 			for (i = vmcu_segment_fast(counts); i > 0; i--) {
@@ -56,10 +56,10 @@ void vmcu_pointwise(const struct vmcu_call *call)
 			}
 		} while (vmcu_segment_more(counts));
 	}
-	for (; x < out_w; x++) {
-		vmcu_widen_1(tile, in0 + (x * sign + turn * (out_w - 1)) * in0_c, in0_c);
+	for (; x < columns; x++) {
+		vmcu_widen_1(tile, in0 + (x * sign + turn * (columns - 1)) * in0_c, in0_c);
 		w = p->stream;
-		o = out + (x * sign + turn * (out_w - 1)) * out_c;
+		o = out + (x * sign + turn * (columns - 1)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
 			for (i = vmcu_segment_fast(counts); i > 0; i--) {

@@ -10,8 +10,9 @@
 void vmcu_average_pool(const struct vmcu_call *call)
 {
 	const struct vmcu_average_pool_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const struct vmcu_source in0 = vmcu_window_source(call, &p->window);
@@ -19,11 +20,11 @@ void vmcu_average_pool(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	int32_t x0, c, lanes, r;
 
-	for (x0 = 0; x0 < out_w; x0++) {
+	for (x0 = 0; x0 < columns; x0++) {
 		int32_t shape[2];
 
-		vmcu_window_shape(shape, p, call, y * p->window.stride_h - p->window.pad_top, (x0 *
-				  sign + turn * (out_w - 1)) * p->window.stride_w -
+		vmcu_window_shape(shape, p, call, y * p->window.stride_h - p->window.pad_top,
+				  (column + x0 * sign + turn * (columns - 1)) * p->window.stride_w -
 				  p->window.pad_left);
 		for (c = 0; c < out_c; c += 4) {
 			int32_t acc[4];
@@ -32,12 +33,13 @@ void vmcu_average_pool(const struct vmcu_call *call)
 			vmcu_start_four(acc, 0);
 			for (r = 0; r < p->window.kernel_h; r++) {
 				vmcu_sum_taps(acc, &in0, y * p->window.stride_h - p->window.pad_top
-					      + r * p->window.dilation_h, (x0 * sign + turn * (out_w
-					      - 1)) * p->window.stride_w - p->window.pad_left, c,
-					      lanes);
+					      + r * p->window.dilation_h, (column + x0 * sign + turn
+					      * (columns - 1)) * p->window.stride_w -
+					      p->window.pad_left, c, lanes);
 			}
 			vmcu_store_mean(p, acc, shape,
-					out + (x0 * sign + turn * (out_w - 1)) * out_c + c, lanes);
+					out + (x0 * sign + turn * (columns - 1)) * out_c + c,
+					lanes);
 		}
 	}
 }
@@ -46,8 +48,9 @@ void vmcu_average_pool(const struct vmcu_call *call)
 void vmcu_max_pool(const struct vmcu_call *call)
 {
 	const struct vmcu_max_pool_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
-	const int32_t out_w = vmcu_call_output(call)->width;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const struct vmcu_source in0 = vmcu_window_source(call, &p->window);
@@ -55,7 +58,7 @@ void vmcu_max_pool(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	int32_t x0, c, lanes, r;
 
-	for (x0 = 0; x0 < out_w; x0++) {
+	for (x0 = 0; x0 < columns; x0++) {
 		for (c = 0; c < out_c; c += 4) {
 			int32_t acc[4];
 
@@ -63,11 +66,13 @@ void vmcu_max_pool(const struct vmcu_call *call)
 			vmcu_start_four(acc, -128);
 			for (r = 0; r < p->window.kernel_h; r++) {
 				vmcu_most_of_taps(acc, &in0, y * p->window.stride_h -
-						  p->window.pad_top + r * p->window.dilation_h, (x0
-						  * sign + turn * (out_w - 1)) * p->window.stride_w
-						  - p->window.pad_left, c, lanes);
+						  p->window.pad_top + r * p->window.dilation_h,
+						  (column + x0 * sign + turn * (columns - 1)) *
+						  p->window.stride_w - p->window.pad_left, c,
+						  lanes);
 			}
-			vmcu_store_most(p, acc, out + (x0 * sign + turn * (out_w - 1)) * out_c + c,
+			vmcu_store_most(p, acc,
+					out + (x0 * sign + turn * (columns - 1)) * out_c + c,
 					lanes);
 		}
 	}

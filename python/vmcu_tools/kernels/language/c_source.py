@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 import textwrap
 
-from .expr import Expr, Name, c_text
+from .expr import Expr, Name, c_text, substitute
 from .instruction import Instruction, Target
 from .ir import (
+    COLUMN,
     LEFT,
     Do,
     Kept,
@@ -67,7 +68,9 @@ def argument(operand: Operand) -> str:
         case Ram():
             name = operand.line or _row(operand.tensor)
             channels = _channels(operand.tensor)
-            return c_text(Name(name) + operand.pixel * channels + operand.channel)
+            # These pointers start at the call's first column.
+            pixel = substitute(operand.pixel, {COLUMN.text: 0})
+            return c_text(Name(name) + pixel * channels + operand.channel)
     assert isinstance(operand, Expr)
     return c_text(operand)
 
@@ -129,9 +132,7 @@ def wrap(text: str, tab: str, hang: int) -> list[str]:
     room = WIDTH - 8 * len(tab)
     whole = ", ".join(part.replace(" ", "\0") for part in text.split(", "))
     for candidate in (whole, text):
-        lines = textwrap.wrap(
-            candidate, room, subsequent_indent=" " * hang, break_long_words=False
-        )
+        lines = textwrap.wrap(candidate, room, subsequent_indent=" " * hang, break_long_words=False)
         if all(len(line) <= room for line in lines):
             break
     indent = "\t" * (hang // 8) + " " * (hang % 8)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kernel program is made of, and the builder that programs are written with.
 
-A program computes one output row. Its loops are spatial (over output pixels and channels) or
-reduce (over the taps of a sum); its statements are instructions on four kinds of memory: RAM (rows
-of tensors in the pool), flash (a constant stream that is read front to back), scratch (a tile, or
-bytes that are kept), and registers. The seven intrinsics of the vMCU paper (section 6) are the
-families of instructions: RegAlloc, RAMLoad, FlashLoad, Dot, RAMStore, RAMFree, Broadcast.
+A program computes columns of one output row. Its loops are spatial (over output pixels and
+channels) or reduce (over the taps of a sum); its statements are instructions on four kinds of
+memory: RAM (rows of tensors in the pool), flash (a constant stream that is read front to back),
+scratch (a tile, or bytes that are kept), and registers. The seven intrinsics of the vMCU paper
+(section 6) are the families of instructions: RegAlloc, RAMLoad, FlashLoad, Dot, RAMStore, RAMFree,
+Broadcast.
 """
 
 from __future__ import annotations
@@ -212,6 +213,8 @@ class Strips:
 
 
 LEFT = Name("left")
+# The first column of the output row that a call asks for.
+COLUMN = Name("column")
 Stmt = Do | RegAlloc | Line | Point | RamFree | Mark | Rewind | Loop | Tiles | Segments | Strips
 
 
@@ -260,15 +263,21 @@ class Builder:
         self._lets.append(Let("const int32_t", name, c_text(value), value))
         return Name(name)
 
+    def columns(self) -> Name:
+        """How many columns of the output row the call asks for, from COLUMN on."""
+        self.let("const int32_t", COLUMN.text, "call->x")
+        return self.let("const int32_t", "columns", "call->columns")
+
     def along(self, var: Expr, width: int, extent: Expr) -> Expr:
-        """Where the tile at `var` is in the layer's direction: descending, the first is the last.
+        """The column of the tile at `var` in the layer's direction: descending, the first is the
+        last.
 
         `descending` is a field of every layer, so that a plan may run it either way.
         """
         if not any(let.name == "turn" for let in self._lets):
             self.let("const int32_t", "turn", "call->layer->descending")
             self.define("sign", Int(1) - Name("turn") * 2)
-        return var * Name("sign") + Name("turn") * (extent - width)
+        return COLUMN + (var * Name("sign") + Name("turn") * (extent - width))
 
     def do(self, instruction: Instruction, *operands: Operand | int) -> None:
         plain = tuple(as_expr(o) if isinstance(o, int) else o for o in operands)

@@ -14,14 +14,13 @@ from ..language.ir import Axis, Builder, Program, Ram
 
 def _begin(symbol: str, params: str, summary: str) -> tuple[Builder, Expr, Expr]:
     k = Builder(symbol, params, summary, inputs=2)
-    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
+    k.let("int8_t *", "out", "vmcu_output_start(call)")
     for number in range(k.inputs):
-        row = f"vmcu_row(call->pool, vmcu_call_input(call, {number}), call->y)"
-        k.let("const int8_t *", f"in{number}", row)
+        k.let("const int8_t *", f"in{number}", f"vmcu_input_start(call, {number})")
         k.let("const int32_t", f"in{number}_c", f"vmcu_call_input(call, {number})->channels")
-    width = k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
+    columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
-    return k, width, channels
+    return k, columns, channels
 
 
 def _bytes(tensor: int | str, x: Expr, c: Expr, count: int) -> Ram:
@@ -29,14 +28,14 @@ def _bytes(tensor: int | str, x: Expr, c: Expr, count: int) -> Ram:
 
 
 def add() -> Program:
-    k, width, channels = _begin(
+    k, columns, channels = _begin(
         "vmcu_add", "vmcu_add_params", "Sum of two tensors, four bytes at a time."
     )
     # Copies: the compiler must not think that stores change them.
     inputs = [k.define(f"{t}_{name}", Name(f"p->{t}.{name}")) for t in "ab" for name in TERM]
     output = [k.define(name, Name(f"p->{name}")) for name in ("multiplier", "bias", "shift")]
-    with k.spatial("x0", width) as turn:
-        x = k.along(turn, 1, width)
+    with k.spatial("x0", columns) as turn:
+        x = k.along(turn, 1, columns)
 
         @k.tiles("c", channels, WIDTHS)
         def block(c: Expr, count: int) -> None:
@@ -49,11 +48,11 @@ def add() -> Program:
 
 
 def add_exact() -> Program:
-    k, width, channels = _begin(
+    k, columns, channels = _begin(
         "vmcu_add_exact", "vmcu_add_exact_params", "Sum of two tensors, for any factors."
     )
-    with k.spatial("x0", width) as turn:
-        x = k.along(turn, 1, width)
+    with k.spatial("x0", columns) as turn:
+        x = k.along(turn, 1, columns)
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
             sources = [_bytes(number, x, c, 1) for number in (0, 1)]

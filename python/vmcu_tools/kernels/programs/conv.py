@@ -18,16 +18,14 @@ PARAMS = "vmcu_mac_params"
 
 
 def output_lets(k: Builder) -> tuple[Expr, Expr]:
-    """The output row and its width and channels."""
-    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
+    """The output, its columns to compute and its channels."""
+    k.let("int8_t *", "out", "vmcu_output_start(call)")
     k.define("steps", Name("p->steps"))
-    width = k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
-    return width, k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
+    columns = k.columns()
+    return columns, k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
 
 
-def channel_blocks(
-    k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr
-) -> None:
+def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr) -> None:
     """All output channels first .. first + channels - 1 of the tile at pixel x."""
     steps, y = Name("steps"), Name("y")
 
@@ -58,13 +56,13 @@ def pointwise() -> Program:
         PARAMS,
         "1 x 1 convolution, two pixels and two channels at a time.",
     )
-    width, channels = output_lets(k)
-    k.let("const int8_t *", "in0", "vmcu_row(call->pool, vmcu_call_input(call, 0), call->y)")
+    columns, channels = output_lets(k)
+    k.let("const int8_t *", "in0", "vmcu_input_start(call, 0)")
     depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
 
-    @k.tiles("x", width, (2, 1))
+    @k.tiles("x", columns, (2, 1))
     def tile(turn: Expr, pixels: int) -> None:
-        x = k.along(turn, pixels, width)
+        x = k.along(turn, pixels, columns)
         axes = (Axis(1, Int(pixels), Int(1)), Axis(2, depth, Int(1)))
         source = Ram(0, Name("y"), x, Int(0), axes)
         k.do(WIDEN[pixels], TILE, source, depth)
@@ -81,7 +79,7 @@ def conv() -> Program:
         PARAMS,
         "Convolution of any window and any groups, two pixels and two channels at a time.",
     )
-    width, channels = output_lets(k)
+    columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
     k.let("const int32_t", "y", "call->y")
     groups, depth = Name("p->groups"), Name("p->depth")
@@ -102,9 +100,9 @@ def conv() -> Program:
             guarded=True,
         )
 
-    @k.tiles("x", width, (2, 1))
+    @k.tiles("x", columns, (2, 1))
     def tile(turn: Expr, pixels: int) -> None:
-        x = k.along(turn, pixels, width)
+        x = k.along(turn, pixels, columns)
         k.rewind(STREAM)
         with k.spatial("g", groups) as g:
             for lane in range(pixels):

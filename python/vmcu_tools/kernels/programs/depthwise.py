@@ -36,12 +36,12 @@ def first_row() -> Expr:
 
 
 def output_lets(k: Builder) -> tuple[Expr, Expr]:
-    """The output row and its width and channels."""
-    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
-    width = k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
+    """The output, its columns to compute and its channels."""
+    k.let("int8_t *", "out", "vmcu_output_start(call)")
+    columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
     k.let("const int32_t", "y", "call->y")
-    return width, channels
+    return columns, channels
 
 
 def weight_bytes(taps: int, stride: int) -> int:
@@ -135,11 +135,11 @@ def depthwise(taps: int, stride: int) -> Program:
         f"Depthwise convolution of {taps} x {taps} taps at a stride of {stride}.",
     )
     kernel = Kernel(k, taps, stride)
-    width, channels = output_lets(k)
+    columns, channels = output_lets(k)
     tile_lets(k, taps, stride)
     k.let("struct vmcu_band", "in0", "")
-    with k.strips("strip", "wide", width, Name("p->steps")) as (turn, wide):
-        x0 = k.along(turn, wide, width)
+    with k.strips("strip", "wide", columns, Name("p->steps")) as (turn, wide):
+        x0 = k.along(turn, wide, columns)
         k.rewind(STREAM)
         with k.strips("c", "lanes", channels, GROUP) as (c, lanes):
             source = kernel.window(x0, wide, c, lanes)
@@ -162,12 +162,12 @@ def taps(multiplied: bool) -> Program:
         PARAMS,
         "Depthwise convolution of any window, four channels of a pixel at a time.",
     )
-    width, channels = output_lets(k)
+    columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
     groups = Name("p->groups")
     per_group = k.define("per_group", channels // groups)
-    with k.spatial("x0", width) as turn:
-        x = k.along(turn, 1, width)
+    with k.spatial("x0", columns) as turn:
+        x = k.along(turn, 1, columns)
         k.rewind(STREAM)
         with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, GROUP) as (n, lanes):
             acc = k.reg_alloc("acc", GROUP)

@@ -13,16 +13,16 @@ WINDOW = "p->window."
 
 def pool(name: str, summary: str) -> Program:
     k = Builder(f"vmcu_{name}_pool", f"vmcu_{name}_pool_params", summary)
-    k.let("int8_t *", "out", "vmcu_row(call->pool, vmcu_call_output(call), call->y)")
-    width = k.let("const int32_t", "out_w", "vmcu_call_output(call)->width")
+    k.let("int8_t *", "out", "vmcu_output_start(call)")
+    columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
     k.let("const int32_t", "y", "call->y")
     k.let("const struct vmcu_source", "in0", "vmcu_window_source(call, &p->window)")
     side = {axis: Name(f"{WINDOW}{axis}") for axis in ("kernel_h", "kernel_w")}
     row = Name("y") * Name(f"{WINDOW}stride_h") - Name(f"{WINDOW}pad_top")
     across = Axis(1, side["kernel_w"], Name(f"{WINDOW}dilation_w"))
-    with k.spatial("x0", width) as turn:
-        x = k.along(turn, 1, width)
+    with k.spatial("x0", columns) as turn:
+        x = k.along(turn, 1, columns)
         pixel = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
         if name == "average":
             shape = k.reg_alloc("shape", 2)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that compute some columns of a row, from tensors whose rings split their rows, give the
+bytes of the numpy meaning of whole rows. They find garbage wherever they must not look."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn import CASES
+from pool_log import machine_of
+from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from vmcu_tools import targets
+from vmcu_tools.emit import emit
+from vmcu_tools.graph import Graph, Pad, Tensor
+from vmcu_tools.kernels import Layer, ProgramLayer, bind
+from vmcu_tools.kernels.language.evaluate import run
+from vmcu_tools.machine import reference
+from vmcu_tools.targets.compiled import MODEL_NAME, CompiledTarget
+from vmcu_tools.targets.host import HostTarget
+from vmcu_tools.targets.qemu import QemuTarget
+
+SOURCES = Path(__file__).parents[1] / "c" / "ranges"
+POOL_BYTES = 8192
+INPUTS = 2
+BATCH = 40
+# Those that need whole inputs are never asked for less than whole rows.
+WHOLE = {"column", "reshape", "concat", "matmul", "matmul_chain", "attention"}
+KINDS = [kind for kind in LAYERS if kind not in WHOLE]
+
+
+@dataclass(frozen=True)
+class View:
+    """struct range_view of tests/c/ranges/ranges.h."""
+
+    base: int = 0
+    ring: int = 1
+    row: int = 0
+    rows: int = 0
+    step: int = 1
+    column: int = 0
+    columns: int = 0
+
+    @property
+    def text(self) -> str:
+        return "{" + ", ".join(str(getattr(self, f.name)) for f in fields(self)) + "}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """struct range_call of the same file."""
+
+    layer: int
+    out: View
+    inputs: tuple[View, ...]
+
+    @property
+    def text(self) -> str:
+        views = [view.text for view in self.inputs]
+        return f"\t{{{self.layer}, {self.out.text}, {{{', '.join(views)}}}}},"
+
+
+def is_whole(layer: Layer) -> bool:
+    return isinstance(layer, ProgramLayer) and layer.binding.flat
+
+
+def cuts(rng: np.random.Generator, width: int) -> list[tuple[int, int]]:
+    """A row in ranges: (first column, columns)."""
+    places = np.unique([0, width, *rng.integers(0, width + 1, 3)])
+    return [(int(a), int(b - a)) for a, b in itertools.pairwise(places)]
+
+
+def columns_read(layer: Layer, index: int, x: int, count: int) -> range:
+    """Columns of an input under `count` output columns from x on."""
+    width = layer.ins[index].shape[1]
+    window = getattr(layer, "window", None) or getattr(layer.op, "window", None)
+    if window is not None:
+        start, stop = window.first(1, x), window.first(1, x + count - 1) + window.extent(1)
+    else:
+        left = layer.op.amounts[1][0] if isinstance(layer.op, Pad) else 0
+        start, stop = x - left, x - left + count
+    return range(max(start, 0), max(min(stop, width), max(start, 0)))
+
+
+def looks_around(layer: Layer) -> bool:
+    """True for kernels with a window, which cope with a split in what they read."""
+    return getattr(layer.op, "window", None) is not None and not (
+        isinstance(layer, ProgramLayer) and layer.binding.program.symbol == "vmcu_pointwise"
+    )
+
+
+def ring_of(
+    rng: np.random.Generator, t: Tensor, rows: range, columns: range, may_split: bool
+) -> int:
+    """Bytes of a ring that holds these pixels, maybe no more."""
+    _, width, channels = t.shape
+    whole = t.shape[0] * width
+    if not rows or not columns:
+        return channels * int(rng.integers(1, whole + 1))
+    first, last = rows[0] * width + columns[0], rows[-1] * width + columns[-1]
+    while True:
+        span = last - first + 1
+        most = whole if rng.random() < 0.3 else min(whole, span + 3)
+        ring = int(rng.integers(span, most + 1))
+        # One pixel behind the other, from `first` on, as far as they must not be split.
+        if may_split or first % ring + len(columns) <= ring:
+            return ring * channels
+
+
+def views(
+    rng: np.random.Generator, wanted: Sequence[tuple[Tensor, range, range, bool]]
+) -> Iterator[View]:
+    """Rings for the pixels that a call needs of its tensors. A ring of whole rows may go around the
+    pool's end."""
+    free, end = 0, POOL_BYTES
+    for t, rows, columns, may_split in wanted:
+        ring = ring_of(rng, t, rows, columns, may_split)
+        base = free + int(rng.integers(0, 8))
+        if end == POOL_BYTES and ring % t.row_bytes == 0 and free == 0:
+            before_end = int(rng.integers(1, ring // t.row_bytes + 1)) * t.row_bytes
+            base = end = POOL_BYTES - before_end
+            free = ring - before_end
+        else:
+            free = base + ring
+        assert free <= end
+        first = rows[0] if rows else 0
+        column = columns[0] if columns else 0
+        yield View(base, ring, first, len(rows), rows.step, column, len(columns))
+
+
+def call_of(
+    rng: np.random.Generator, number: int, layer: Layer, y: int, x: int, count: int, short: int
+) -> Call:
+    wanted = []
+    for index, t in enumerate(layer.ins):
+        rows, columns = layer.input_rows(index, y), columns_read(layer, index, x, count)
+        if is_whole(layer):
+            rows, columns = range(t.shape[0]), range(t.shape[1])
+        wanted.append((t, rows, columns[: len(columns) - short], looks_around(layer)))
+    wanted.append((layer.out, range(y, y + 1), range(x, x + count), False))
+    found = list(views(rng, wanted))
+    inputs = (*found[:-1], *[View()] * (INPUTS - len(layer.ins)))
+    return Call(number, found[-1], inputs)
+
+
+def calls_of(graph: Graph, seed: int, short: int = 0) -> Iterator[Call]:
+    """All layers in random ranges of columns. `short`: columns withheld from each call."""
+    rng = np.random.default_rng(seed)
+    for number, node in enumerate(graph.nodes):
+        layer = bind(graph, node)
+        height, width, _ = layer.out.shape
+        for y in range(height):
+            for x, count in [(0, width)] if is_whole(layer) else cuts(rng, width):
+                yield call_of(rng, number, layer, y, x, count, short)
+
+
+class InRanges(CompiledTarget):
+    """Another target, which makes calls of its own."""
+
+    def sources(self) -> list[Path]:
+        return [*super().sources(), SOURCES / "ranges.c"]
+
+    def include_flags(self) -> list[str]:
+        return [*super().include_flags(), f"-I{SOURCES}"]
+
+    def link_flags(self) -> list[str]:
+        return [*super().link_flags(), "-Wl,--wrap=vmcu_invoke"]
+
+
+class HostInRanges(InRanges, HostTarget):
+    pass
+
+
+class BoardInRanges(InRanges, QemuTarget):
+    pass
+
+
+def in_ranges(name: str) -> CompiledTarget:
+    target = targets.get(name)
+    kind = BoardInRanges if isinstance(target, QemuTarget) else HostInRanges
+    return kind(**{f.name: getattr(target, f.name) for f in fields(target)})
+
+
+def expect_ranges(graph: Graph, seed: int, target: CompiledTarget, short: int = 0) -> None:
+    plan, sample = disjoint(graph), random_inputs(graph, seed)
+    table = "\n".join(call.text for call in calls_of(graph, seed, short))
+    text = f'#include "ranges.h"\n\nconst struct range_call range_calls[] = {{\n{table}\n}};\n'
+    text += "const size_t range_count = sizeof(range_calls) / sizeof(range_calls[0]);\n"
+    with tempfile.TemporaryDirectory(prefix="vmcu-") as name:
+        files = {**emit(plan, MODEL_NAME).files, "range_calls.c": text}
+        image = target.build(files, MODEL_NAME, Path(name))
+        (outputs,) = target.execute(image, plan, [sample])
+    wanted = reference.run(graph, sample)
+    for port, got in zip(graph.outputs, outputs, strict=True):
+        node = graph.producer(port.tensor)
+        np.testing.assert_array_equal(got, wanted[port.tensor], err_msg=f"{node}")
+
+
+TARGETS = {name: in_ranges(name) for name in ("host:sanitize", "qemu:m3", "qemu:m4")}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(max(1, CASES // BATCH // 4)))
+@pytest.mark.parametrize("kind", KINDS)
+def test_ranges(kind: str, seed: int, target: str) -> None:
+    expect_ranges(random_layers(kind, BATCH, 200 + seed), seed, TARGETS[target])
+
+
+@pytest.mark.parametrize("kind", ["conv2d", "depthwise_square", "max_pool", "add"])
+def test_a_column_too_few_is_noticed(kind: str) -> None:
+    """Kernels do use all that the test above lets them see."""
+    with pytest.raises(AssertionError, match="not equal"):
+        expect_ranges(random_layers(kind, BATCH, 200), 0, TARGETS["host:sanitize"], short=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_programs_in_ranges(kind: str) -> None:
+    """The same in Python, where rows are whole."""
+    graph, rng = random_layers(kind, 20, 300), np.random.default_rng(7)
+    data = reference.run(graph, random_inputs(graph, 7))
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        if not isinstance(layer, ProgramLayer) or is_whole(layer):
+            continue
+        machine = machine_of(layer, [data[name] for name in node.inputs])
+        for y in range(layer.height):
+            for column, columns in cuts(rng, layer.out.shape[1]):
+                machine.names |= {"column": column, "columns": columns}
+                run(layer.binding.program, machine, y)
+        np.testing.assert_array_equal(machine.output, data[layer.out.name])
