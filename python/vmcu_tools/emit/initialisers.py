@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .params import STRUCT_BYTES, Array, Struct, StructArray, Value
+from .params import STRUCT_BYTES
+from .values import Array, Struct, StructArray, Value
 
 # C type and values per line; the widest value of each type then stays within 100 columns.
 LAYOUT = {
     "int8": ("int8_t", 15),
+    "int16": ("int16_t", 11),
     "int32": ("int32_t", 7),
     "uint32": ("uint32_t", 7),
     "float32": ("float", 4),

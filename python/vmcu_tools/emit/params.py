@@ -2,17 +2,15 @@
 """The C side of every op: which kernel runs it and what its parameter struct holds.
 
 lib/vmcu/include/vmcu/kernels.h declares both. A function here turns one node into a `Kernel`;
-`initialisers.py` turns that into text.
+`initialisers.py` turns that into text. operators.py has those of vmcu/operators.h.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import Problem, UserError
 from ..graph import (
     Concat,
     Graph,
@@ -24,43 +22,18 @@ from ..graph import (
     Softmax,
 )
 from ..kernels import ProgramLayer, bind
-from ..quant import INT8_MAX, INT8_MIN, FixedPoint
-
-
-@dataclass(frozen=True, eq=False)
-class Array:
-    """Constants that C refers to by name; `role` becomes part of that name."""
-
-    role: str
-    values: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Struct:
-    """An initialiser. `type` may be empty for a member whose type the outer struct fixes."""
-
-    type: str
-    fields: dict[str, Value]
-
-
-@dataclass(frozen=True, eq=False)
-class StructArray:
-    """An array of structs that C refers to by name."""
-
-    role: str
-    items: tuple[Struct, ...]
-
-
-Value = int | bool | str | Array | Struct | StructArray
-
-
-@dataclass(frozen=True, eq=False)
-class Kernel:
-    """The entry point of a layer, and its parameters if it takes any."""
-
-    symbol: str
-    params: Struct | None
-
+from .operators import OPERATOR_BYTES, OPERATORS
+from .values import (
+    Array,
+    Kernel,
+    Struct,
+    StructArray,
+    Value,
+    activation,
+    factor,
+    refuse_activation,
+    zeros,
+)
 
 # sizeof of every struct that tables are made of, on a 32-bit core.
 STRUCT_BYTES = {
@@ -82,43 +55,8 @@ STRUCT_BYTES = {
     "vmcu_matmul_params": 16,
     "vmcu_matmul_chain_params": 32,
     "vmcu_attention_params": 36,
+    **OPERATOR_BYTES,
 }
-
-
-def factor(requant: FixedPoint) -> Struct:
-    """One factor for a whole tensor."""
-    return Struct(
-        "",
-        {
-            "multiplier": int(np.ravel(requant.multiplier)[0]),
-            "shift": int(np.ravel(requant.shift)[0]),
-        },
-    )
-
-
-def activation(op: Op) -> dict[str, Value]:
-    return {"act_min": op.act_min, "act_max": op.act_max}
-
-
-def zeros(graph: Graph, node: Node) -> dict[str, Value]:
-    return {
-        "input_zero": graph.tensors[node.inputs[0]].zero_point,
-        "output_zero": graph.tensors[node.outputs[0]].zero_point,
-    }
-
-
-def refuse_activation(graph: Graph, node: Node) -> None:
-    """For kernels that only move bytes."""
-    if (node.op.act_min, node.op.act_max) != (INT8_MIN, INT8_MAX):
-        raise UserError(
-            Problem(
-                "a fused activation is not supported here",
-                "make the activation a layer of its own",
-                graph.origin,
-                node.name,
-                node.kind,
-            )
-        )
 
 
 def generated(layer: ProgramLayer) -> Kernel:
@@ -190,6 +128,7 @@ PARAMS: dict[type[Op], Callable[[Graph, Node, Op], Kernel]] = {
     Concat: concat,
     Requantize: requantize,
     Softmax: softmax,
+    **OPERATORS,
 }
 
 

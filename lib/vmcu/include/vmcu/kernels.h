@@ -336,4 +336,8 @@ void vmcu_attention(const struct vmcu_call *call);
 }
 #endif
 
+#include <vmcu/operators.h>
+
+#include <vmcu/operators.h>
+
 #endif /* VMCU_KERNELS_H_ */

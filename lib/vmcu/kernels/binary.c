@@ -1,0 +1,135 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <stddef.h>
+
+#include <vmcu/operators.h>
+#include <vmcu/requant.h>
+
+/** From two centred values to one that lacks only the output's zero point. */
+typedef int32_t (*combine_t)(const struct vmcu_binary_params *p, int32_t a, int32_t b);
+
+/** An operand as a row of the output sees it: where it starts, and its steps. */
+struct operand {
+	const int8_t *at;
+	int32_t pixel;
+	int32_t channel;
+};
+
+static int32_t scaled(const struct vmcu_factor *factor, int32_t x)
+{
+	return vmcu_fixed_scale(x, factor->multiplier, factor->shift);
+}
+
+static int32_t term(const struct vmcu_binary_params *p, const struct vmcu_factor *factor, int32_t x)
+{
+	return scaled(factor, vmcu_wrapping_shift(x, p->left_shift));
+}
+
+static int32_t sum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	return scaled(&p->output, term(p, &p->a, a) + term(p, &p->b, b));
+}
+
+static int32_t difference(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	return scaled(&p->output, term(p, &p->a, a) - term(p, &p->b, b));
+}
+
+static int32_t reversed(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	return scaled(&p->output, term(p, &p->b, b) - term(p, &p->a, a));
+}
+
+static int32_t squared(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	const int32_t x = term(p, &p->a, a) - term(p, &p->b, b);
+
+	return scaled(&p->output, x * x);
+}
+
+static int32_t product(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	return scaled(&p->output, a * b);
+}
+
+/** The bytes themselves where no factor applies: both operands share the output's zero point. */
+static int32_t compared(const struct vmcu_binary_params *p, const struct vmcu_factor *factor,
+			int32_t x)
+{
+	return p->rescale ? scaled(factor, x) : x;
+}
+
+static int32_t minimum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	const int32_t x = compared(p, &p->a, a);
+	const int32_t y = compared(p, &p->b, b);
+
+	return (x < y) ? x : y;
+}
+
+static int32_t maximum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	const int32_t x = compared(p, &p->a, a);
+	const int32_t y = compared(p, &p->b, b);
+
+	return (x > y) ? x : y;
+}
+
+static int32_t prelu(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	return (a >= 0) ? scaled(&p->a, a) : scaled(&p->output, a * b);
+}
+
+static const combine_t kinds[] = {
+	[VMCU_BINARY_SUM] = sum,         [VMCU_BINARY_DIFFERENCE] = difference,
+	[VMCU_BINARY_REVERSED] = reversed, [VMCU_BINARY_SQUARED] = squared,
+	[VMCU_BINARY_PRODUCT] = product, [VMCU_BINARY_MINIMUM] = minimum,
+	[VMCU_BINARY_MAXIMUM] = maximum, [VMCU_BINARY_PRELU] = prelu,
+};
+
+static struct operand input(const struct vmcu_call *call, uint16_t index)
+{
+	const struct vmcu_tensor *t = vmcu_call_input(call, index);
+	const uint32_t y = (t->height > 1U) ? call->y : 0U;
+	const uint32_t x = (t->width > 1U) ? call->x : 0U;
+
+	return (struct operand){
+		.at = vmcu_pixel(call->pool, t, y, x),
+		.pixel = (t->width > 1U) ? t->channels : 0,
+		.channel = (t->channels > 1U) ? 1 : 0,
+	};
+}
+
+static struct operand constant(const struct vmcu_call *call, const struct vmcu_binary_params *p)
+{
+	const uint32_t y = (p->constant_height > 1U) ? call->y : 0U;
+	const uint32_t x = (p->constant_width > 1U) ? call->x : 0U;
+
+	return (struct operand){
+		.at = p->constant + (y * p->constant_width + x) * p->constant_channels,
+		.pixel = (p->constant_width > 1U) ? p->constant_channels : 0,
+		.channel = (p->constant_channels > 1U) ? 1 : 0,
+	};
+}
+
+void vmcu_binary(const struct vmcu_call *call)
+{
+	const struct vmcu_binary_params *p = call->layer->params;
+	const combine_t combine = kinds[p->kind];
+	const int32_t channels = vmcu_call_output(call)->channels;
+	const struct operand a = input(call, 0);
+	const struct operand b = (p->constant != NULL) ? constant(call, p) : input(call, 1);
+	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+
+	for (int32_t x = 0; x < call->columns; x++) {
+		for (int32_t c = 0; c < channels; c++) {
+			const int32_t first = a.at[x * a.pixel + c * a.channel] - p->a_zero;
+			const int32_t second = b.at[x * b.pixel + c * b.channel] - p->b_zero;
+
+			*dst++ = vmcu_saturate(combine(p, first, second), p->output_zero, p->act_min,
+					       p->act_max);
+		}
+	}
+}

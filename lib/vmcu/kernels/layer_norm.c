@@ -1,0 +1,90 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <vmcu/operators.h>
+#include <vmcu/requant.h>
+
+/** Fractional bits of a normalised value. */
+#define Z_BITS 16
+/** The root is taken of a number of 47 or 48 bits. */
+#define ROOT_BITS 48
+
+/** What a pixel's channels are multiplied by: @a factor / 2^(47 - k). */
+struct normal {
+	int32_t total;
+	int32_t factor;
+	int32_t k;
+};
+
+/** The integer part of the root of @a x, which has ROOT_BITS bits at most. */
+static uint32_t square_root(uint64_t x)
+{
+	uint64_t root = 0;
+
+	for (uint64_t bit = UINT64_C(1) << (ROOT_BITS - 2); bit != 0U; bit >>= 2) {
+		if (x >= root + bit) {
+			x -= root + bit;
+			root = (root >> 1) + bit;
+		} else {
+			root >>= 1;
+		}
+	}
+	return (uint32_t)root;
+}
+
+static struct normal measure(const struct vmcu_layer_norm_params *p, const int8_t *src,
+			     int32_t channels)
+{
+	int32_t total = 0;
+	int64_t squares = 0;
+	int64_t spread;
+	uint64_t x;
+	int32_t k;
+
+	for (int32_t c = 0; c < channels; c++) {
+		total += src[c];
+		squares += src[c] * src[c];
+	}
+	spread = channels * squares - (int64_t)total * total + p->epsilon;
+	x = (spread > 0) ? (uint64_t)spread : 1U;
+	k = (ROOT_BITS - (64 - __builtin_clzll(x))) >> 1;
+	x = (k >= 0) ? x << (2 * k) : x >> (-2 * k);
+	return (struct normal){
+		.total = total,
+		.factor = (int32_t)((UINT64_C(1) << 47) / square_root(x)),
+		.k = k,
+	};
+}
+
+/** x / 2^bits to nearest, ties upwards; @a bits is at least 1. */
+static int64_t rounded(int64_t x, int32_t bits)
+{
+	return (x + ((int64_t)1 << (bits - 1))) >> bits;
+}
+
+void vmcu_layer_norm(const struct vmcu_call *call)
+{
+	const struct vmcu_layer_norm_params *p = call->layer->params;
+	const int32_t channels = vmcu_call_output(call)->channels;
+	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
+	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+
+	for (int32_t x = 0; x < call->columns; x++) {
+		const struct normal n = measure(p, src, channels);
+
+		for (int32_t c = 0; c < channels; c++) {
+			const int64_t centred = (int64_t)(channels * src[c] - n.total) * n.factor;
+			const int64_t z = rounded(centred, 47 - Z_BITS - n.k);
+			const int64_t acc = z * p->gain[c] + (int64_t)p->offset[c] * (1 << Z_BITS);
+			const int64_t value = rounded(acc, Z_BITS + p->bits);
+			const int64_t limit = 1 << 20;
+			const int64_t cut = (value > limit) ? limit : value;
+
+			dst[c] = vmcu_saturate((int32_t)((cut < -limit) ? -limit : cut),
+					       p->output_zero, p->act_min, p->act_max);
+		}
+		src += channels;
+		dst += channels;
+	}
+}

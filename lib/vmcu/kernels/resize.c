@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <vmcu/operators.h>
+
+#define WEIGHT_BITS 10
+#define UNIT        (1 << WEIGHT_BITS)
+
+/** Entries of a table for each output index. */
+enum {
+	FIRST,
+	SECOND,
+	WEIGHT,
+	ENTRIES,
+};
+
+/** x / UNIT^2 to nearest, ties away from zero. */
+static int8_t rounded(int32_t x)
+{
+	const int32_t half = 1 << (2 * WEIGHT_BITS - 1);
+
+	return (int8_t)((x + ((x > 0) ? half : -half)) / (UNIT * UNIT));
+}
+
+void vmcu_resize(const struct vmcu_call *call)
+{
+	const struct vmcu_resize_params *p = call->layer->params;
+	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
+	const int16_t *row = &p->rows[ENTRIES * call->y];
+	const int8_t *top = vmcu_row(call->pool, in, (uint32_t)row[FIRST]);
+	const int8_t *bottom = vmcu_row(call->pool, in, (uint32_t)row[SECOND]);
+	const int32_t channels = in->channels;
+	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+
+	for (int32_t x = call->x; x < call->x + call->columns; x++) {
+		const int16_t *column = &p->columns[ENTRIES * x];
+		const int32_t weight = column[WEIGHT];
+		const int32_t left = column[FIRST] * channels;
+		const int32_t right = column[SECOND] * channels;
+
+		for (int32_t c = 0; c < channels; c++) {
+			const int32_t upper =
+				top[left + c] * (UNIT - weight) + top[right + c] * weight;
+			const int32_t lower =
+				bottom[left + c] * (UNIT - weight) + bottom[right + c] * weight;
+
+			*dst++ = rounded(upper * (UNIT - row[WEIGHT]) + lower * row[WEIGHT]);
+		}
+	}
+}
