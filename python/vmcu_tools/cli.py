@@ -145,6 +145,12 @@ def parser() -> argparse.ArgumentParser:
         help="once per model output, in order (default: print them)",
     )
     add_bench(commands, planner)
+    run.add_argument(
+        "--input-layout",
+        choices=("file", "nhwc"),
+        default="file",
+        help="axes of the input: as in the model file, or channels last (default file)",
+    )
     add_size(commands)
     add_place(commands)
     return top

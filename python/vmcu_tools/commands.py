@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
             )
         )
     sample = [
-        read_input(path, graph, port) for path, port in zip(args.input, graph.inputs, strict=True)
+        read_input(path, graph, port, args.input_layout)
+        for path, port in zip(args.input, graph.inputs, strict=True)
     ]
     outputs = targets.get(args.on).run(plan, [sample])[0]
     for number, (port, data) in enumerate(zip(graph.outputs, outputs, strict=True)):
@@ -90,8 +91,11 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
-    """An .npy file as int8 (H, W, C): int8 as it is, real values quantised to nearest even."""
+def read_input(path: Path, graph: Graph, port: Port, layout: str = "file") -> np.ndarray:
+    """An .npy file as int8 (H, W, C): int8 as it is, real values quantised to nearest even.
+
+    layout: "nhwc" for data whose channels come last whatever the model file says, else "file".
+    """
     try:
         data = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -108,8 +112,8 @@ def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
                 str(path),
             )
         )
-    if port.layout == "nchw":
-        data = data.reshape(port.file_shape)[0].transpose(1, 2, 0)
+    if port.layout == "nchw" and layout != "nhwc":
+        data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
     data = data.reshape(tensor.shape)
     if data.dtype == np.int8:
         return data
@@ -121,6 +125,8 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     """An output as the file presents it: its axes, and real values where it ends in float."""
     tensor = graph.tensors[port.tensor]
     values = data.reshape(tensor.shape)
+    if port.dtype == data.dtype == np.uint8:
+        return (data.astype(np.int16) - 128).astype(np.int8)
     if port.dtype == "float32":
         values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
     if port.layout == "nchw":
@@ -129,6 +135,10 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
 
 
 def bench(args: argparse.Namespace) -> int:
+    if port.dtype in ("int32", "int64"):
+        return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
+    if port.dtype == "uint8":
+        values = (values.astype(np.int16) + 128).astype(np.uint8)
     if args.model is None:
         results = kernel_bench.bench_kernels(args.on, args.planner)
         costs.print_kernels(results, console())

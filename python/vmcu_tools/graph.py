@@ -193,7 +193,7 @@ class MatMul(Op):
     """For every y the product of two matrices, input 0 (H, M, K) by input 1 (H, K, N), or
     (H, N, K) if `transposed`: requant.apply(sum of (qa - za)(qb - zb)) + zo, one factor."""
 
-    requant: FixedPoint
+    requant: Requant
     transposed: bool = False
 
 
@@ -341,8 +341,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Port:
-    """How the file presents a graph input or output: shape, element type ("int8", "float32"),
-    and the order of the file's axes ("nhwc", "nchw") where it has four."""
+    """How the file presents a graph input or output: shape, element type, and the order of its
+    axes: "nchw" where channels come first among (1, C, ...), else "nhwc".
+
+    Types are "int8", "uint8", "float32", and "int32" or "int64" for the result of ArgMax, whose
+    tensor holds the bytes of an int32 either way.
+    """
 
     tensor: str
     name: str

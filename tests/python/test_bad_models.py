@@ -177,7 +177,7 @@ def _onnx_float_weights(m: OnnxModel):
 
 def _onnx_moving_weights(m: OnnxModel):
     x = m.qdq("x", m.stated())
-    return (4, 4), [m.qdq(m.node("MatMul", [x, x]), m.stated())]
+    return (1, 4, 1, 1), [m.qdq(m.node("Conv", [x, x]), m.stated())]
 
 
 def _onnx_wide_weights(m: OnnxModel):
@@ -195,14 +195,9 @@ def _onnx_int16(m: OnnxModel):
 
 def _onnx_constant_add(m: OnnxModel):
     given = [m.constant(a) for a in (np.ones(4, np.int8), np.float32(0.1), np.int8(0))]
-    y = m.node("Add", [m.qdq("x", m.stated()), m.node("DequantizeLinear", given)])
+    constant = m.node("DequantizeLinear", given)
+    y = m.node("Add", [constant, constant])
     return (1, 4), [m.qdq(y, m.stated())]
-
-
-def _onnx_transposed(m: OnnxModel):
-    first = m.stated()
-    y = m.node("Reshape", [m.qdq("x", first), m.constant(np.array([1, -1]))])
-    return (1, 3, 4, 5), [m.qdq(y, first)]
 
 
 def _onnx_int8_relu(m: OnnxModel):
@@ -220,22 +215,21 @@ BAD_ONNX = {
     "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),
     "float only": (_onnx_float, "float model"),
-    "unknown op": (_onnx_op("Tanh"), "Tanh: this operation is not supported"),
+    "unknown op": (_onnx_op("Hardmax"), "Hardmax: this operation is not supported"),
     "dynamic": (_onnx_op("Relu", (1, 3, "H", "W")), "dynamic shape"),
     "batch": (_onnx_op("GlobalMaxPool", (2, 3, 4, 4)), "batch size 2"),
-    "five dimensions": (_onnx_op("Relu", (2, 3, 4, 4, 4)), "more than four dimensions"),
+    "five dimensions": (_onnx_op("GlobalMaxPool", (1, 3, 4, 4, 4)), "not (1, C, H, W)"),
     "zero scale": (_onnx_op("Relu", stated=(0.0,)), "scale of an activation is 0.0"),
     "nan scale": (_onnx_op("Relu", stated=(np.nan,)), "scale of an activation is nan"),
     "int16": (_onnx_int16, "int16, not int8"),
-    "softmax axis": (_onnx_op("Softmax", (1, 3, 4, 5), axis=3), "along the channels"),
+    "softmax axis": (_onnx_op("Softmax", (1, 3, 4, 5), axis=7), "axis 7 of 4 dimensions"),
     "pool kernel": (_onnx_op("MaxPool", (1, 3, 4, 4), kernel_shape=[0, 2]), "bad kernel"),
     "pool size": (_onnx_op("MaxPool", (1, 3, 4, 4), kernel_shape=[9, 9]), "output is empty"),
     "float tail": (_onnx_float_tail, "output is a float that is not quantised"),
     "float weights": (_onnx_float_weights, "weights are float"),
     "moving weights": (_onnx_moving_weights, "weights are not constant"),
     "wide weights": (_onnx_wide_weights, "do not fit int8"),
-    "constant operand": (_onnx_constant_add, "adds a constant"),
-    "transposed output": (_onnx_transposed, "transposed at run time"),
+    "constant operand": (_onnx_constant_add, "constant where an activation is needed"),
 }
 
 

@@ -15,7 +15,7 @@ from ..graph import Add, Graph, Node, Op, Port, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint
 
 # Larger than the memory of any microcontroller; beyond it a shape is taken for a defect.
-MAX_TENSOR_BYTES = 1 << 28
+MAX_TENSOR_BYTES = 1 << 24
 
 # What reading a damaged file raises, whatever library reads it.
 PARSE_ERRORS = (

@@ -7,39 +7,68 @@ pending until the latter tells the scale of their result; then they become one i
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from pathlib import Path
 
 import numpy as np
 
 from ..graph import Graph, Port
-from . import onnx_fold, onnx_ops, onnx_qoperator, onnx_quantize, onnx_views
+from . import (
+    onnx_elementwise,
+    onnx_fold,
+    onnx_layers,
+    onnx_moves,
+    onnx_ops,
+    onnx_qoperator,
+    onnx_quantize,
+    onnx_views,
+)
 from .common import (
     KEEP_QUANTISATION,
+    MAX_TENSOR_BYTES,
     GraphBuilder,
     PassedOverError,
     UnsupportedError,
     parsing,
     require,
 )
+from .movement import file_index
 from .onnx_context import QUANTISE_ALL, RULES, Context, quantisation
 from .onnx_file import FileModel, FileNode, FileValue, read
-from .onnx_values import Activation, Constant, Failed, FloatInput, Pending, Real, Value
+from .onnx_values import (
+    Activation,
+    Constant,
+    Curve,
+    Failed,
+    FloatInput,
+    Indices,
+    Pending,
+    Real,
+    Value,
+    arrangement,
+    channels_last,
+    laid_out,
+    tensor_shape,
+)
 
 # Importing them fills RULES.
-_RULE_MODULES = (onnx_ops, onnx_qoperator, onnx_quantize, onnx_views)
+_RULE_MODULES = (onnx_ops, onnx_elementwise, onnx_moves, onnx_layers, onnx_qoperator)
+_MORE_RULE_MODULES = (onnx_quantize, onnx_views)
 
 _FLOAT_MODEL = (
     "Quantise it first, for example with onnxruntime.quantization.quantize_static, or give "
     "calibration data with --calibration."
 )
-_REORDER = "End the model before the flattening or transposition."
 _TO_NCHW = [0, 3, 1, 2]
+_SPATIAL = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool")
+_SPATIAL += ("GlobalMaxPool", "BatchNormalization")
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity")
 # Operators that hand on their input's scale: an int8 input's own is that of the first consumer
 # behind them.
 _KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
-_KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat")
+_KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice", "Split", "Gather", "Expand")
+_KEEPS_SCALE += ("Tile", "DepthToSpace", "SpaceToDepth", "Resize", "ReduceMax", "ArgMax", "ArgMin")
 
 
 def load(path: Path) -> Graph:
@@ -89,7 +118,7 @@ def _node(context: Context, node: FileNode) -> None:
             raise PassedOverError
         results = [onnx_fold.fold(context, node, args)]
         if results[0] is None:
-            results = [_apply(context, node, args)]
+            results = _apply(context, node, args)
     except UnsupportedError as error:
         context.builder.problem(error.reason, error.remedy, node.name, node.op)
         results = []
@@ -106,7 +135,8 @@ def _argument(context: Context, name: str) -> Value | None:
     return context.values[name]
 
 
-def _apply(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+    """The node's outputs."""
     found = RULES.get(node.op)
     if found is None:
         known = ", ".join(sorted(name for name in RULES if "." not in name))
@@ -121,11 +151,17 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> Value:
         "it works on int8 values without regard to their scale",
         "Put DequantizeLinear before and QuantizeLinear behind it.",
     )
-    result = found(context, node, args)
-    if direct and isinstance(result, Pending):
-        require(result.keeps is not None, "its inputs have different scales", KEEP_QUANTISATION)
-        return context.quantise(result, *result.keeps, result.name, result.dtype)
-    return result
+    results = found(context, node, args)
+    results = results if isinstance(results, list) else [results]
+    return [_kept(context, result) if direct else result for result in results]
+
+
+def _kept(context: Context, result: Value) -> Value:
+    """The result of an operator between int8 tensors, at its input's scale."""
+    if not isinstance(result, Pending):
+        return result
+    require(result.keeps is not None, "its inputs have different scales", KEEP_QUANTISATION)
+    return context.quantise(result, *result.keeps, result.name, result.dtype)
 
 
 def _input(context: Context, value: FileValue) -> Value:
@@ -133,26 +169,36 @@ def _input(context: Context, value: FileValue) -> Value:
     try:
         require(value.shape is not None, "the input has no shape", "Fix all sizes.")
         require(min(value.shape, default=1) > 0, "the input has a dynamic shape", "Fix all sizes.")
-        shape, order, layout = value.shape, None, "nhwc"
+        shape, order, layout, memory = value.shape, None, "nhwc", None
+        small = math.prod(shape) <= MAX_TENSOR_BYTES
+        require(small, f"the input has {math.prod(shape)} elements", "Use a smaller model.")
+        consumers = _consumers(context.model, value.name, _QDQ)
         if len(shape) == 4:
-            consumers = _consumers(context.model, value.name, _QDQ)
             if consumers and all(n.ints("perm", []) == _TO_NCHW for n in consumers):
-                order = np.arange(int(np.prod(shape, dtype=np.int64)))
+                order = np.arange(math.prod(shape))
             else:
                 layout = "nchw"
+        elif len(shape) == 3 and shape[0] == 1 and any(_is_spatial(n) for n in consumers):
+            layout = "nchw"
+            order, memory = arrangement(shape, channels_last(shape))
         if value.dtype == "float32":
-            return FloatInput(value.name, shape, shape, order, layout)
+            return FloatInput(value.name, shape, shape, order, layout, memory)
         require(value.dtype in ("int8", "uint8"), f"the input is {value.dtype}, not int8 or float")
         scale, zero_point = _input_scale(context.model, value.name)
         zero_point = np.zeros(1, value.dtype) if zero_point is None else zero_point
         quant = quantisation(scale, zero_point)
         require(quant[2] == value.dtype, f"the input is {value.dtype} but used as {quant[2]}")
-        result = context.define(value.name, shape, order, *quant)
+        result = context.define(value.name, shape, order, *quant, memory)
     except UnsupportedError as error:
         context.builder.problem(error.reason, error.remedy, value.name)
         return Failed()
     context.builder.inputs.append(Port(value.name, value.name, shape, value.dtype, layout))
     return result
+
+
+def _is_spatial(node: FileNode) -> bool:
+    """Whether an operator takes (1, C, L)."""
+    return node.op in _SPATIAL
 
 
 def _consumers(model: FileModel, name: str, through: tuple[str, ...]) -> list[FileNode]:
@@ -186,21 +232,35 @@ def _states_scale(node: FileNode) -> bool:
     return node.op != "QuantizeLinear" and ("Linear" in node.op or ".Q" in node.op)
 
 
+def _is_channels_last(x: Activation) -> bool:
+    """Whether the bytes of an image, or of what was one, lie as such."""
+    laid = channels_last(x.shape)
+    same = x.tensor.shape == laid.shape and np.array_equal(laid_out(x), laid)
+    return same and (len(x.shape) == 4 or not np.array_equal(laid.ravel(), np.arange(laid.size)))
+
+
 def _output(context: Context, value: FileValue) -> None:
     try:
         found = context.values.get(value.name)
         require(found is not None, "the output is never computed")
         if isinstance(found, Failed):
             return
-        float_result = isinstance(found, Pending) and found.keeps is None
+        if isinstance(found, Indices):
+            port = Port(found.tensor.name, value.name, found.shape, "int64")
+            context.builder.outputs.append(port)
+            return
+        float_result = isinstance(found, Curve) or (
+            isinstance(found, Pending) and found.keeps is None
+        )
         require(not float_result, "the output is a float that is not quantised", QUANTISE_ALL)
         x = context.activation(found)
         layout = "nhwc"
-        if len(x.shape) == 4 and x.order is None:
+        if len(x.shape) in (3, 4) and x.shape[0] == 1 and _is_channels_last(x):
             layout = "nchw"
-        elif x.order is not None:
-            plain = np.array_equal(x.order, np.arange(len(x.order)))
-            require(plain, "the output would have to be transposed at run time", _REORDER)
+        else:
+            plain = file_index(x.shape).reshape(tensor_shape(x.shape, np.zeros(0)))
+            tensor = context.arranged(x, plain)
+            x = Activation(tensor, x.shape, plain.ravel(), x.dtype)
         dtype = "float32" if isinstance(found, (Real, Pending)) else x.dtype
         context.builder.outputs.append(Port(x.tensor.name, value.name, x.shape, dtype, layout))
     except UnsupportedError as error:

@@ -8,22 +8,31 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..graph import Port, Requantize, Reshape, Tensor
+from ..graph import Lookup, Port, Requantize, Reshape, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN
-from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, require, rescale
+from . import tables
+from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, hwc, require, rescale
+from .movement import file_index, move
 from .onnx_file import FileModel, FileNode
 from .onnx_values import (
     Activation,
     Constant,
+    Curve,
     FileShape,
     FloatInput,
+    Indices,
     Order,
     Pending,
     QuantConstant,
     Real,
     Value,
+    arrangement,
+    channels_last,
+    matrices,
+    places,
     reshape_order,
     tensor_shape,
+    usual_order,
 )
 
 QUANTISE_ALL = "Quantise this node too, so that QuantizeLinear follows it."
@@ -40,12 +49,20 @@ class Context:
     views: dict[str, Activation] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     _quantised: dict[tuple[str, float, int], Activation] = field(default_factory=dict)
+    _arranged: dict[tuple[str, tuple[int, ...], bytes], Tensor] = field(default_factory=dict)
 
     def define(
-        self, name: str, shape: FileShape, order: Order, scale: float, zero: int, dtype: str
+        self,
+        name: str,
+        shape: FileShape,
+        order: Order,
+        scale: float,
+        zero: int,
+        dtype: str,
+        memory: Shape | None = None,
     ) -> Activation:
         """A new tensor under a name of the file."""
-        tensor = Tensor(name, tensor_shape(shape, order), scale, zero)
+        tensor = Tensor(name, memory or tensor_shape(shape, order), scale, zero)
         activation = Activation(self.builder.add_tensor(tensor), shape, order, dtype)
         self.views[name] = activation
         return activation
@@ -64,6 +81,10 @@ class Context:
             )
             self.hidden.add(value.name)
             return self.quantise(value, *value.keeps, value.name, value.dtype)
+        if isinstance(value, Curve):
+            reason = "it reads a float result that is not quantised"
+            require(False, reason, "Put QuantizeLinear and DequantizeLinear before this node.")
+        require(not isinstance(value, Indices), "it reads integers", "Let the model end there.")
         if isinstance(value, FloatInput):
             require(False, f"it reads the float input '{value.name}'", KEEP_QUANTISATION)
         require(False, "it has a constant where an activation is needed", "Fold the constant.")
@@ -80,6 +101,8 @@ class Context:
             return self._quantise_input(value, scale, zero_point, name, dtype)
         if isinstance(value, Real):
             value = clamp(value.activation, name, name)
+        if isinstance(value, Curve):
+            value = tabulated(value, name)
         require(isinstance(value, Pending), "it quantises a value that is no activation")
         key = (value.name, scale, zero_point)
         if key not in self._quantised:
@@ -94,7 +117,8 @@ class Context:
         if (bounded and not value.clamps) or (value.copies and value.keeps != (scale, zero_point)):
             inner = self._unbounded(value, scale, zero_point)
             value = clamp(inner, name, name, value.low, value.high)
-        out = self.define(name, value.shape, value.order, scale, zero_point, dtype)
+        quant = scale, zero_point, dtype
+        out = self.define(name, value.shape, value.order, *quant, value.memory)
         op = value.make(out.tensor, act_min, act_max)
         self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
         return out
@@ -118,16 +142,76 @@ class Context:
             same = same and first.shape == value.shape
             require(same, f"the input '{value.name}' is quantised twice, in different ways")
             return first
-        out = self.define(name, value.shape, value.order, scale, zero_point, dtype)
+        quant = scale, zero_point, dtype
+        out = self.define(name, value.shape, value.order, *quant, value.memory)
         port = Port(out.tensor.name, value.name, value.source, "float32", value.layout)
         self.builder.inputs.append(port)
         return out
+
+    def arranged(self, x: Activation, laid: np.ndarray) -> Tensor:
+        """`x` with the file's elements in the order `laid`, (H, W, C) of row-major indices."""
+        index = places(x).ravel()[laid]
+        kind = move(index, x.tensor.bytes)
+        if isinstance(kind, Reshape) and x.tensor.shape == index.shape:
+            return x.tensor
+        key = (x.tensor.name, index.shape, index.tobytes())
+        if key not in self._arranged:
+            name = f"{x.tensor.name}/{sum(k[0] == x.tensor.name for k in self._arranged)}"
+            shape = index.shape[0], index.shape[1], index.shape[2]
+            out = self.builder.add_tensor(Tensor(name, shape, x.tensor.scale, x.tensor.zero_point))
+            self.builder.add_node(name, kind, [x.tensor.name], name)
+            self._arranged[key] = out
+        return self._arranged[key]
+
+    def image(self, value: Value | None) -> Activation:
+        """A (1, C, H, W) or (1, C, L) activation, its bytes channels last. L becomes H."""
+        require(value is not None, "its input is absent")
+        x = self.activation(value)
+        known = len(x.shape) in (3, 4)
+        require(known, f"its input has the shape {list(x.shape)}, not (1, C, H, W) or (1, C, L)")
+        require(x.shape[0] == 1, f"batch size {x.shape[0]} in {list(x.shape)}", "Use batch size 1.")
+        laid = channels_last(x.shape)
+        tensor = self.arranged(x, laid)
+        return Activation(tensor, x.shape, arrangement(x.shape, laid)[0], x.dtype)
+
+    def usual(self, value: Value) -> Activation:
+        """An activation in the usual order, under the shape that goes with it."""
+        x = self.activation(value)
+        memory = tensor_shape(x.shape, None)
+        laid = usual_order(x.shape).reshape(memory)
+        return Activation(self.arranged(x, laid), x.shape, None, x.dtype)
+
+    def moved(self, node: FileNode, x: Activation, index: np.ndarray, output: int = 0) -> Pending:
+        """`x` after an operator that only rearranges: `index` holds, in the shape of the result
+        in the file, the row-major place of each element in x."""
+        require(index.size > 0, "its output is empty")
+        shape = tuple(int(d) for d in index.shape)
+        spatial = len(shape) == len(x.shape) == 4 and x.order is None
+        laid = channels_last(shape) if spatial and shape[0] == 1 else None
+        if laid is None:
+            laid = file_index(shape).reshape(matrices(shape) if len(shape) > 3 else hwc(shape))
+        order, memory = arrangement(shape, laid)
+        source = places(x).ravel()[index.ravel()[laid]]
+        kind = move(source, x.tensor.bytes)
+        return Pending(
+            node.outputs[output],
+            node.name,
+            shape,
+            order,
+            (x.tensor,),
+            lambda out, low, high: replace(kind, act_min=low, act_max=high),
+            x.dtype,
+            (x.tensor.scale, x.tensor.zero_point),
+            copies=True,
+            clamps=False,
+            memory=memory,
+        )
 
     def view(self, value: Value, node: FileNode, to: FileShape, order: Order) -> Value:
         """`value` under another file shape, its bytes where they are."""
         name = node.outputs[0]
         if isinstance(value, FloatInput):
-            return replace(value, shape=to, order=order)
+            return replace(value, shape=to, order=order, memory=None)
         x = self.activation(value)
         return Pending(
             name,
@@ -190,8 +274,29 @@ def clamp(
         return Requantize(requant, act_min=act_min, act_max=act_max)
 
     return Pending(
-        name, node, x.shape, x.order, (x.tensor,), make, x.dtype, keeps, low=low, high=high
+        name,
+        node,
+        x.shape,
+        x.order,
+        (x.tensor,),
+        make,
+        x.dtype,
+        keeps,
+        low=low,
+        high=high,
+        memory=x.tensor.shape,
     )
+
+
+def tabulated(curve: Curve, node: str) -> Pending:
+    """A pending Lookup."""
+    x = curve.activation
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Lookup:
+        return Lookup(np.clip(tables.quantised(curve.real, out), act_min, act_max).astype(np.int8))
+
+    inputs = (x.tensor,)
+    return Pending(node, node, x.shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
 
 
 def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple[int, int]:

@@ -8,12 +8,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import FullyConnected, Op, Tensor
+from ..graph import FullyConnected, MatMul, Op, Tensor
 from ..quant import INT32_MAX, INT32_MIN, FloatScale
 from .common import require
+from .movement import file_index
 from .onnx_context import Context, rule
 from .onnx_file import FileNode
-from .onnx_values import Activation, Constant, Pending, QuantConstant, Value
+from .onnx_values import (
+    Activation,
+    Constant,
+    Pending,
+    QuantConstant,
+    Real,
+    Value,
+    arrangement,
+    explicit,
+    laid_out,
+    matrices,
+)
 
 _BIAS_TOLERANCE = 1e-2
 
@@ -97,8 +109,40 @@ def _mat_mul(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         "its left operand is constant",
         "Transpose the product, so that the constant is on the right.",
     )
+    right = args[1] if len(args) > 1 else None
+    if isinstance(right, (Real, Activation, Pending)):
+        return _product(context, node, context.activation(args[0]), context.activation(right))
+    if isinstance(right, QuantConstant) and right.ints.ndim > 2:
+        single = right.ints.size == math.prod(right.ints.shape[-2:]) and right.scale.size == 1
+        require(single, "its weights differ from batch to batch")
+        args = [args[0], replace(right, ints=right.ints.reshape(right.ints.shape[-2:]))]
     weights, scales = constant_weights(args[:2], 1, 1)
     return _dense(context, node, args[:2], weights.T, scales)
+
+
+def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
+    """Products of the matrices that the last two axes are."""
+    require(min(len(a.shape), len(b.shape)) >= 2, f"it multiplies {a.shape} and {b.shape}")
+    lines, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    batch = math.prod(a.shape[:-2])
+    fits = b.shape[-2] == depth and math.prod(b.shape[:-2]) == batch
+    require(fits, f"it multiplies {list(a.shape)} and {list(b.shape)}", "Use equal batches.")
+    left = context.arranged(a, file_index(a.shape).reshape(batch, lines, depth))
+    plain = file_index(b.shape).reshape(batch, depth, columns)
+    turned = plain.transpose(0, 2, 1)
+    at_hand = np.array_equal(laid_out(b).ravel(), plain.ravel())
+    right = context.arranged(b, plain if at_hand else turned)
+    lead = max(a.shape[:-2], b.shape[:-2], key=len)
+    shape = (*lead, lines, columns)
+    order, memory = arrangement(shape, file_index(shape).reshape(batch, lines, columns))
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        requant = float_scale(a, np.array([b.tensor.scale], np.float32), out, 1)
+        return MatMul(requant, not at_hand, act_min=act_min, act_max=act_max)
+
+    inputs = left, right
+    name = node.outputs[0]
+    return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
 
 
 def _dense(
@@ -114,24 +158,32 @@ def _dense(
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
     count, depth = weights.shape
-    require(
-        len(x.shape) in (1, 2, 3) and x.shape[-1] == depth,
-        f"its input is {list(x.shape)} and its weights are {depth} x {count}",
-    )
-    if x.order is not None:
-        rows = math.prod(x.shape[:-1])
-        require(rows == 1, "the rows of its input do not lie in order in memory", "Use one row.")
-        weights = weights[:, x.order]
+    fits = bool(x.shape) and x.shape[-1] == depth
+    require(fits, f"its input is {list(x.shape)} and its weights are {depth} x {count}")
+    if math.prod(x.shape[:-1]) == 1 and x.tensor.shape[2] == depth:
+        # One row, whose elements may lie in another order: that of a flattened image.
+        weights = weights[:, explicit(x.shape, x.order)]
+        laid = file_index((*x.shape[:-1], count)).reshape(1, 1, count)
+    else:
+        rows = matrices(x.shape)
+        lined = file_index(x.shape).reshape(rows)
+        if np.array_equal(laid_out(x).ravel(), lined.ravel()) and x.tensor.shape[2] == depth:
+            rows = x.tensor.shape
+        x = Activation(context.arranged(x, lined.reshape(rows)), x.shape, lined.ravel(), x.dtype)
+        laid = file_index((*x.shape[:-1], count)).reshape(*rows[:2], count)
     weights = np.ascontiguousarray(weights)
     biases = bias_of(args, 2, x, scales, count)
     shape = (*x.shape[:-1], count)
+    order, memory = arrangement(shape, laid)
     pending = _dense_pending(node, x, weights, scales, biases, shape)
+    pending = replace(pending, order=order, memory=memory)
     if len(args) > 2 and args[2] is not None:
         return pending
 
     def rebias(real: np.ndarray, name: str) -> Pending:
         biases = quantise_bias(real, np.float32(x.tensor.scale) * scales, count)
-        return replace(_dense_pending(node, x, weights, scales, biases, shape), name=name)
+        again = _dense_pending(node, x, weights, scales, biases, shape)
+        return replace(again, name=name, order=order, memory=memory)
 
     return replace(pending, rebias=rebias)
 

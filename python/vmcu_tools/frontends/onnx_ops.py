@@ -8,6 +8,7 @@ table in onnx_qoperator.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,49 +26,48 @@ from ..graph import (
     Window,
 )
 from ..quant import INT8_MAX, INT8_MIN
-from .common import KEEP_QUANTISATION, add_op, fixed_point, require, rescale, same_padding
-from .onnx_context import Context, clamp, rule
-from .onnx_dense import bias_of, constant_weights, float_scale
+from .common import KEEP_QUANTISATION, fixed_point, require, rescale, same_padding
+from .movement import file_index
+from .onnx_context import Context, rule
+from .onnx_dense import bias_of, constant_weights, float_scale, quantise_bias
 from .onnx_file import FileNode
+from .onnx_moves import axis_of
 from .onnx_values import (
     Activation,
-    Constant,
-    FloatInput,
     Order,
     Pending,
-    QuantConstant,
     Value,
+    arrangement,
+    channels_last,
     explicit,
-    same_order,
+    laid_out,
+    matrices,
     simplify,
     tensor_axis,
 )
 from .softmax import onnx_table
 
-_SEPARATE = "Remove the transposition or reshaping before it."
 # sum * 256 has to stay within 32 bits.
-_MAX_POOL_TAPS = 1 << 15
+MAX_POOL_TAPS = 1 << 15
 _MIN_SOFTMAX_SCALE = 2.0**-16
-
-
-def _image(context: Context, value: Value | None) -> Activation:
-    """A (1, C, H, W) activation whose bytes lie channels last."""
-    require(value is not None, "its input is absent")
-    x = context.activation(value)
-    require(len(x.shape) == 4, f"its input has the shape {list(x.shape)}, not (1, C, H, W)")
-    require(x.order is None, "its input's elements lie in another order in memory", _SEPARATE)
-    return x
+MAX_MIRRORED = 1024
 
 
 def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
-    """The window of a convolution or pooling node; `auto_pad` and `ceil_mode` become padding."""
-    stride, dilation = node.ints("strides", [1, 1]), node.ints("dilations", [1, 1])
-    pads = node.ints("pads", [0, 0, 0, 0])
-    require(len(kernel) == len(stride) == len(dilation) == 2 and len(pads) == 4, "it is not 2-D")
+    """The window of a convolution or pooling node; `auto_pad` and `ceil_mode` become padding. One
+    spatial axis becomes H, and W has the size one."""
+    axes = len(x.shape) - 2
+    stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
+    pads = node.ints("pads", [0] * (2 * axes))
+    same = len(kernel) == len(stride) == len(dilation) == axes and len(pads) == 2 * axes
+    require(same, f"its window does not have {axes} axes as its input has")
     positive = min(*kernel, *stride, *dilation) >= 1 and min(pads) >= 0
     require(positive, f"bad {kernel=}, {stride=}, {dilation=} or {pads=}")
     auto = node.attributes.get("auto_pad", b"NOTSET").decode()
-    sizes = x.shape[2:]
+    sizes = [*x.shape[2:], *[1] * (2 - axes)]
+    if axes == 1:
+        pads = [pads[0], 0, pads[1], 0]
+        kernel, stride, dilation = ([*values, 1] for values in (kernel, stride, dilation))
     if auto == "VALID":
         pads = [0, 0, 0, 0]
     elif auto != "NOTSET":
@@ -85,7 +85,7 @@ def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
 
 def _round_up(
     pads: list[int],
-    sizes: tuple[int, ...],
+    sizes: list[int],
     kernel: list[int],
     stride: list[int],
     dilation: list[int],
@@ -101,15 +101,25 @@ def _round_up(
 
 
 def _windowed(window: Window, x: Activation, channels: int) -> tuple[int, ...]:
-    return 1, channels, *(window.out_size(axis, x.shape[axis + 2]) for axis in range(2))
+    """The output's shape in the file."""
+    sizes = x.shape[2:]
+    return 1, channels, *(window.out_size(axis, size) for axis, size in enumerate(sizes))
+
+
+def _whole(x: Activation) -> Window:
+    """The window that covers all of an image or a line."""
+    return Window((x.shape[2], x.shape[3] if len(x.shape) == 4 else 1))
 
 
 @rule("Conv")
 def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    x = _image(context, args[0])
+    x = context.image(args[0])
     weights, scales = constant_weights(args, 1, 0)
-    require(weights.ndim == 4, f"its weights have {weights.ndim} dimensions")
+    fits = weights.ndim == len(x.shape)
+    require(fits, f"its weights have {weights.ndim} dimensions, its input {len(x.shape)}")
     count, depth, *kernel = weights.shape
+    if weights.ndim == 3:
+        weights = weights[..., None]
     groups = int(node.attributes.get("group", 1))
     channels = x.shape[1]
     fits = groups >= 1 and depth * groups == channels and count % groups == 0
@@ -117,6 +127,20 @@ def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(node.ints("kernel_shape", kernel) == kernel, "its kernel_shape is not its weights'")
     window = _window(node, x, kernel)
     bias = bias_of(args, 2, x, scales, count)
+    return _convolution(node, x, weights, np.broadcast_to(scales, count), bias, window, groups)
+
+
+def _convolution(
+    node: FileNode,
+    x: Activation,
+    weights: np.ndarray,
+    scales: np.ndarray,
+    bias: np.ndarray,
+    window: Window,
+    groups: int,
+) -> Pending:
+    """weights int8 (Cout, Cin / groups, kh, kw), scales float32 (Cout,), bias int32 (Cout,)."""
+    count, depth = weights.shape[:2]
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         common = {"bias": bias, "window": window, "act_min": act_min, "act_max": act_max}
@@ -127,40 +151,65 @@ def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
         kernel_first = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
         return Conv2D(weights=kernel_first, groups=groups, **common)
 
-    shape = _windowed(window, x, count)
-    return Pending(node.outputs[0], node.name, shape, None, (x.tensor,), make, x.dtype)
+    def affine(gain: np.ndarray, offset: np.ndarray, name: str) -> Pending:
+        require(gain.size == count and bool(gain.all()), "a channel's factor is zero")
+        product = np.float32(x.tensor.scale) * scales
+        scaled = (scales * gain).astype(np.float32)
+        real = bias * product.astype(np.float64) * gain + offset
+        wanted = quantise_bias(real, np.float32(x.tensor.scale) * scaled, count)
+        inner = replace(node, outputs=(name,))
+        return _convolution(inner, x, weights, scaled, wanted, window, groups)
+
+    return replace(_spatial(node, x, _windowed(window, x, count), make), affine=affine)
+
+
+def _spatial(
+    node: FileNode,
+    x: Activation,
+    shape: tuple[int, ...],
+    make: Callable[[Tensor, int, int], Op],
+    keeps: tuple[float, int] | None = None,
+) -> Pending:
+    """A result (1, C, ...) whose bytes lie channels last."""
+    order, memory = arrangement(shape, channels_last(shape))
+    return Pending(
+        node.outputs[0],
+        node.name,
+        shape,
+        order,
+        (x.tensor,),
+        make,
+        x.dtype,
+        keeps,
+        copies=keeps is not None,
+        memory=memory,
+    )
 
 
 @rule("MaxPool")
 def _max_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    x = _image(context, args[0])
+    x = context.image(args[0])
     require(len(node.outputs) == 1 or not node.outputs[1], "it has an index output")
     return _keeping_pool(node, x, _window(node, x, node.ints("kernel_shape", [])))
 
 
 @rule("GlobalMaxPool")
 def _global_max_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    x = _image(context, args[0])
-    return _keeping_pool(node, x, Window(x.shape[2:]))
+    x = context.image(args[0])
+    return _keeping_pool(node, x, _whole(x))
 
 
 def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
-    return Pending(
-        node.outputs[0],
-        node.name,
-        _windowed(window, x, x.shape[1]),
-        None,
-        (x.tensor,),
-        lambda out, low, high: MaxPool2D(window, act_min=low, act_max=high),
-        x.dtype,
-        (x.tensor.scale, x.tensor.zero_point),
-        copies=True,
-    )
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        return MaxPool2D(window, act_min=act_min, act_max=act_max)
+
+    keeps = x.tensor.scale, x.tensor.zero_point
+    return _spatial(node, x, _windowed(window, x, x.shape[1]), make, keeps)
 
 
 @rule("AveragePool")
 def _average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    x = _image(context, args[0])
+    x = context.image(args[0])
     window = _window(node, x, node.ints("kernel_shape", []))
     padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
     ceiling = bool(node.attributes.get("ceil_mode"))
@@ -171,84 +220,22 @@ def _average_pool(context: Context, node: FileNode, args: list[Value | None]) ->
 
 @rule("GlobalAveragePool")
 def _global_average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    x = _image(context, args[0])
-    return _mean(node, x, Window(x.shape[2:]), (1, x.shape[1], 1, 1))
-
-
-@rule("ReduceMean")
-def _reduce_mean(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    x = _image(context, args[0])
-    axes = context.constant(args, 1, "axes")
-    axes = node.ints("axes", []) if axes is None else [int(a) for a in axes.ravel()]
-    require({a % 4 for a in axes} == {2, 3}, "only a mean over H and W is supported")
-    kept = bool(node.attributes.get("keepdims", 1))
-    shape = (1, x.shape[1], 1, 1) if kept else (1, x.shape[1])
-    return _mean(node, x, Window(x.shape[2:]), shape)
+    x = context.image(args[0])
+    return _mean(node, x, _whole(x), (1, x.shape[1], *[1] * (len(x.shape) - 2)))
 
 
 def _mean(
     node: FileNode, x: Activation, window: Window, shape: tuple[int, ...], padded: bool = False
 ) -> Pending:
     taps = math.prod(window.kernel)
-    require(taps <= _MAX_POOL_TAPS, f"it averages {taps} elements, {_MAX_POOL_TAPS} at most")
+    require(taps <= MAX_POOL_TAPS, f"it averages {taps} elements, {MAX_POOL_TAPS} at most")
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         factor = np.float64(x.tensor.scale) / np.float64(out.scale) / 256
         requant = fixed_point(factor)
         return AveragePool2D(window, requant, padded, act_min=act_min, act_max=act_max)
 
-    return Pending(node.outputs[0], node.name, shape, None, (x.tensor,), make, x.dtype)
-
-
-@rule("Add")
-def _add(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    for value, other in (args[:2], args[1::-1]):
-        if isinstance(value, Pending) and value.rebias and isinstance(other, Constant):
-            return value.rebias(other.array, node.outputs[0])
-    constant = any(isinstance(arg, (Constant, QuantConstant)) for arg in args)
-    require(
-        not constant,
-        "it adds a constant",
-        "Run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it "
-        "merges additions into the layer before.",
-    )
-    a, b = (context.activation(arg) for arg in args)
-    broadcast = f"it broadcasts {list(a.shape)} and {list(b.shape)}"
-    require(a.shape == b.shape, broadcast, "Use equal shapes.")
-    require(same_order(a.order, b.order), "its inputs' elements lie in different orders", _SEPARATE)
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        return add_op(a.tensor.scale, b.tensor.scale, out.scale, act_min, act_max)
-
-    inputs = (a.tensor, b.tensor)
-    return Pending(node.outputs[0], node.name, a.shape, a.order, inputs, make, a.dtype)
-
-
-@rule("Relu")
-def _relu(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    return _clamped(context, node, args[0], 0.0, np.inf)
-
-
-@rule("Clip")
-def _clip(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    low, high = context.constant(args, 1, "minimum"), context.constant(args, 2, "maximum")
-    low = node.attributes.get("min", -np.inf) if low is None else float(low.ravel()[0])
-    high = node.attributes.get("max", np.inf) if high is None else float(high.ravel()[0])
-    require(not isinstance(args[0], Activation), "it clips int8 values", KEEP_QUANTISATION)
-    return _clamped(context, node, args[0], low, high)
-
-
-def _clamped(
-    context: Context, node: FileNode, value: Value | None, low: float, high: float
-) -> Pending:
-    name = node.outputs[0]
-    require(value is not None, "its input is absent")
-    require(not isinstance(value, FloatInput), "it reads a float input", KEEP_QUANTISATION)
-    if not isinstance(value, Pending):
-        return clamp(context.activation(value), name, node.name, low, high)
-    # The new bounds are themselves held within the old ones: Relu after Clip(-2, -1) yields 0.
-    bounds = np.clip([value.low, value.high], low, high)
-    return replace(value, name=name, low=float(bounds[0]), high=float(bounds[1]), rebias=None)
+    return _spatial(node, x, shape, make)
 
 
 @rule("Concat")
@@ -256,9 +243,7 @@ def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value
     inputs = [context.activation(arg) for arg in args]
     first = inputs[0]
     rank = len(first.shape)
-    axis = int(node.attributes["axis"])
-    axis = axis + rank if axis < 0 else axis
-    require(0 <= axis < rank, f"axis {axis} of {rank} dimensions")
+    axis = axis_of(int(node.attributes["axis"]), rank)
     for x in inputs:
         others = len(x.shape) == rank and all(
             x.shape[i] == first.shape[i] for i in range(rank) if i != axis
@@ -266,8 +251,9 @@ def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value
         require(others, f"it joins {list(first.shape)} and {list(x.shape)} along axis {axis}")
     shape = list(first.shape)
     shape[axis] = sum(x.shape[axis] for x in inputs)
-    order = _joined_order(inputs, tuple(shape), axis)
-    place = tensor_axis(axis, rank) if order is None else 2
+    inputs, order, place = _joined(context, inputs, tuple(shape), axis)
+    memory = list(inputs[0].tensor.shape)
+    memory[place] = sum(x.tensor.shape[place] for x in inputs)
     keeps = {(x.tensor.scale, x.tensor.zero_point) for x in inputs}
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
@@ -289,19 +275,26 @@ def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value
         first.dtype,
         keeps.pop() if len(keeps) == 1 else None,
         clamps=False,
+        memory=(memory[0], memory[1], memory[2]),
     )
 
 
-def _joined_order(inputs: list[Activation], shape: tuple[int, ...], axis: int) -> Order:
-    """The order of a concatenation. Vectors may come from flattened images, each in its order."""
-    if all(x.order is None for x in inputs):
-        return None
+def _joined(
+    context: Context, inputs: list[Activation], shape: tuple[int, ...], axis: int
+) -> tuple[list[Activation], Order, int]:
+    """The inputs as a concatenation wants them, its order, and its axis in (H, W, C). Vectors may
+    come from flattened images, each in its order; all others are brought into one."""
     vectors = axis == len(shape) - 1 and math.prod(shape) == shape[-1]
     flat = vectors and all(math.prod(x.tensor.shape) == x.tensor.shape[2] for x in inputs)
-    require(flat, "its inputs' elements lie in another order in memory", _SEPARATE)
-    starts = np.cumsum([0, *(x.shape[axis] for x in inputs[:-1])])
-    parts = [explicit(x.shape, x.order) + start for x, start in zip(inputs, starts, strict=True)]
-    return simplify(shape, np.concatenate(parts))
+    if flat and any(x.order is not None for x in inputs):
+        starts = np.cumsum([0, *(x.shape[axis] for x in inputs[:-1])])
+        pairs = zip(inputs, starts, strict=True)
+        parts = [explicit(x.shape, x.order) + start for x, start in pairs]
+        return inputs, simplify(shape, np.concatenate(parts)), 2
+    if len(shape) == 3 and axis > 0 and inputs[0].order is not None:
+        place = {1: 2, 2: 0}[axis]
+        return [context.image(x) for x in inputs], channels_last(shape).ravel(), place
+    return [context.usual(x) for x in inputs], None, tensor_axis(axis, len(shape))
 
 
 @rule("Softmax")
@@ -310,13 +303,19 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     x = context.activation(args[0])
     opset = int(node.attributes.get("opset", context.model.opset))
     rank = len(x.shape)
-    axis = int(node.attributes.get("axis", 1 if opset < 13 else -1)) % max(rank, 1)
-    # Before opset 13 all axes from `axis` on count as one.
-    spread = math.prod(x.shape[axis:]) if opset < 13 else x.shape[axis]
-    channels = x.tensor.shape[2]
-    whole = spread == math.prod(x.shape) == channels
-    along = x.order is None and tensor_axis(axis, rank) == 2 and spread == channels
-    require(whole or along, f"it does not work along the channels: axis {axis}", _SEPARATE)
+    axis = axis_of(int(node.attributes.get("axis", 1 if opset < 13 else -1)), rank)
+    if opset < 13 and math.prod(x.shape[axis:]) != x.shape[axis]:
+        # Before opset 13 all axes from `axis` on count as one.
+        laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
+    elif x.tensor.shape[2] == math.prod(x.shape) or (
+        x.order is None and tensor_axis(axis, rank) == 2
+    ):
+        laid = laid_out(x)
+    else:
+        turned = np.moveaxis(file_index(x.shape), axis, -1)
+        laid = turned.reshape(matrices(turned.shape))
+    source = context.arranged(x, laid)
+    order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
@@ -327,39 +326,61 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         table = onnx_table(x.tensor.scale)
         return Softmax(table, "onnx", 1 / gain, act_min=act_min, act_max=act_max)
 
-    return Pending(node.outputs[0], node.name, x.shape, x.order, (x.tensor,), make, x.dtype)
+    name = node.outputs[0]
+    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, memory=memory)
 
 
 @rule("Pad")
 def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
-    require(x.order is None, "its input's elements lie in another order in memory", _SEPARATE)
-    require(node.attributes.get("mode", b"constant") == b"constant", "its mode is not constant")
     rank = len(x.shape)
     pads = context.constant(args, 1, "amounts")
     pads = node.ints("pads", []) if pads is None else [int(p) for p in pads.ravel()]
     axes = context.constant(args, 3, "axes")
     axes = list(range(rank)) if axes is None else [int(a) % rank for a in axes.ravel()]
     require(len(pads) == 2 * len(axes) and min(pads) >= 0, f"its amounts are {pads}")
+    pairs = list(zip(pads[: len(axes)], pads[len(axes) :], strict=True))
+    mode = node.attributes.get("mode", b"constant").decode()
+    if mode != "constant":
+        return _mirrored(context, node, x, mode, dict(zip(axes, pairs, strict=True)))
+    x = context.image(x) if rank == 3 and x.order is not None else context.usual(x)
     amounts, shape = [(0, 0)] * 3, list(x.shape)
-    for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
+    for axis, (before, after) in zip(axes, pairs, strict=True):
         if before or after:
-            amounts[tensor_axis(axis, rank)] = (before, after)
+            place = tensor_axis(axis, rank) if x.order is None else {1: 2, 2: 0}.get(axis, -1)
+            require(place >= 0, "it pads the batch", "Use batch size 1.")
+            amounts[place] = (before, after)
             shape[axis] += before + after
+    order = None if x.order is None else channels_last(tuple(shape)).ravel()
+    memory = tuple(
+        size + before + after for size, (before, after) in zip(x.tensor.shape, amounts, strict=True)
+    )
     value = _pad_value(context, node, args, x)
     return Pending(
         node.outputs[0],
         node.name,
         tuple(shape),
-        None,
+        order,
         (x.tensor,),
         lambda out, low, high: Pad(tuple(amounts), value, act_min=low, act_max=high),
         x.dtype,
         (x.tensor.scale, x.tensor.zero_point),
         copies=True,
         clamps=False,
+        memory=(memory[0], memory[1], memory[2]),
     )
+
+
+def _mirrored(
+    context: Context, node: FileNode, x: Activation, mode: str, pairs: dict[int, tuple[int, int]]
+) -> Pending:
+    modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+    require(mode in modes, f"its mode is {mode}")
+    amounts = [pairs.get(axis, (0, 0)) for axis in range(len(x.shape))]
+    small = all(max(pair) <= MAX_MIRRORED for pair in amounts)
+    require(small, f"it pads by {amounts}")
+    return context.moved(node, x, np.pad(file_index(x.shape), amounts, modes[mode]))
 
 
 def _pad_value(context: Context, node: FileNode, args: list[Value | None], x: Activation) -> int:

@@ -8,6 +8,7 @@ either agrees with that order, permutes its own constants accordingly, or report
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ import numpy as np
 from ..graph import Op, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 from .common import hwc, hwc_axis, require
+from .movement import file_index
 
 FileShape = tuple[int, ...]
 # order[i] is the row-major index, in the file's shape, of the element at place i in memory. None
@@ -86,6 +88,22 @@ class Real:
 
 
 @dataclass(frozen=True, eq=False)
+class Curve:
+    """A float function of one activation's value: real float32 (256,) for q = -128 .. 127."""
+
+    activation: Activation
+    real: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Indices:
+    """Integers that only the model's caller can read; the tensor holds the bytes of an int32."""
+
+    tensor: Tensor
+    shape: FileShape
+
+
+@dataclass(frozen=True, eq=False)
 class FloatInput:
     """A float graph input on its way to QuantizeLinear. `source` is its shape in the file."""
 
@@ -94,15 +112,18 @@ class FloatInput:
     shape: FileShape
     order: Order
     layout: str
+    memory: Shape | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Pending:
     """A float result that becomes a node once its output's scale is known.
 
-    make(out, act_min, act_max) is the op; `clamps` tells whether it can bound its output. `keeps`
-    is the (scale, zero point) that the result may keep, and must keep if the op `copies` bytes.
-    low and high are the fused activation. `rebias` adds a real bias, where one can still be added.
+    make(out, act_min, act_max) is the op; `clamps` tells whether it can bound its output. `memory`
+    is (H, W, C) where `order` alone does not tell. `keeps` is the (scale, zero point) that the
+    result may keep, and must keep if the op `copies` bytes. low and high are the fused activation.
+    `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
+    gains and adds real offsets.
     """
 
     name: str
@@ -118,6 +139,8 @@ class Pending:
     low: float = -np.inf
     high: float = np.inf
     rebias: Callable[[np.ndarray, str], Pending] | None = None
+    affine: Callable[[np.ndarray, np.ndarray, str], Pending] | None = None
+    memory: Shape | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +148,8 @@ class Failed:
     """The output of a node that could not be imported; its consumers are passed over."""
 
 
-Value = Constant | QuantConstant | Activation | Real | FloatInput | Pending | Failed
+Value = Constant | QuantConstant | Activation | Real | Curve | Indices | FloatInput | Pending
+Value = Value | Failed
 
 
 def usual_order(shape: FileShape) -> np.ndarray:
@@ -158,18 +182,49 @@ def transpose_order(shape: FileShape, order: Order, perm: list[int]) -> tuple[Fi
     return to, simplify(to, new_of_old[explicit(shape, order)])
 
 
-def same_order(a: Order, b: Order) -> bool:
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a, b)
+def laid_out(x: Activation) -> np.ndarray:
+    """The file's element at each place in memory: int64 (H, W, C) of row-major indices."""
+    return explicit(x.shape, x.order).reshape(x.tensor.shape)
+
+
+def places(x: Activation) -> np.ndarray:
+    """Where each element of the file lies in memory: int64 of the file's shape."""
+    order = explicit(x.shape, x.order)
+    result = np.empty(len(order), np.int64)
+    result[order] = np.arange(len(order))
+    return result.reshape(x.shape)
+
+
+def matrices(shape: FileShape) -> Shape:
+    """(H, W, C) of a value whose last two axes are matrices and whose others count them; a matrix
+    alone has a pixel to a row, as everywhere."""
+    if len(shape) < 3:
+        return hwc(shape)
+    return math.prod(shape[:-2]), shape[-2], shape[-1]
+
+
+def channels_last(shape: FileShape) -> np.ndarray:
+    """(1, C, ...) with the channels last, as laid_out() has it: one spatial axis becomes H."""
+    index = np.moveaxis(file_index(shape)[0], 0, -1)
+    return index.reshape(index.shape[0], -1, index.shape[-1])
+
+
+def arrangement(shape: FileShape, laid: np.ndarray) -> tuple[Order, Shape]:
+    """Order and (H, W, C) of a value of which laid_out() is `laid`."""
+    memory = laid.shape[0], laid.shape[1], laid.shape[2]
+    usual = memory == tensor_shape(shape, None)
+    return (simplify(shape, laid.ravel()) if usual else laid.ravel()), memory
 
 
 def tensor_shape(shape: FileShape, order: Order) -> Shape:
-    """(H, W, C) of a value: how its bytes lie in memory."""
+    """(H, W, C) of a value in some order, unless it says otherwise."""
     if len(shape) == 4 and order is None:
         require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
         require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "Use batch size 1.")
         return shape[2], shape[3], shape[1]
+    if len(shape) > 4 or (len(shape) > 2 and shape[0] != 1):
+        require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
+        return matrices(shape)
     return hwc(shape)
 
 

@@ -8,7 +8,6 @@ for q = -128 .. 127.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from ..graph import Tensor
 from ..quant import (
     INT8_MAX,
     INT8_MIN,
-    FixedPoint,
     fixed_point_multiply,
     half_reciprocal,
     quantize_multiplier,
@@ -27,7 +25,6 @@ from .common import KEEP_QUANTISATION, fixed_point, require
 from .softmax import exp_on_negative_values
 
 BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
-RealFunction = Callable[[np.ndarray], np.ndarray]
 
 _Q4 = 4
 _INT16_MIN, _INT16_MAX = -(2**15), 2**15 - 1
@@ -37,13 +34,17 @@ def as_table(values: np.ndarray) -> np.ndarray:
     return np.clip(values, INT8_MIN, INT8_MAX).astype(np.int8)
 
 
-def of_real(function: RealFunction, x: Tensor, out: Tensor) -> np.ndarray:
-    """A float32 function between dequantisation and quantisation, rounded half to even: ONNX."""
+def real_values(x: Tensor) -> np.ndarray:
+    """float32 (256,): what each byte stands for."""
+    return (BYTES - x.zero_point).astype(np.float32) * np.float32(x.scale)
+
+
+def quantised(real: np.ndarray, out: Tensor) -> np.ndarray:
+    """Real values in the scale of a tensor, rounded half to even as QuantizeLinear does."""
+    require(not np.isnan(real).any(), "its result is not a number for some inputs")
     with np.errstate(all="ignore"):
-        real = (BYTES - x.zero_point).astype(np.float32) * np.float32(x.scale)
-        y = np.asarray(function(real), np.float32) / np.float32(out.scale)
-    require(not np.isnan(y).any(), "its result is not a number for some inputs")
-    limited = np.clip(np.rint(y), -(2.0**20), 2.0**20)
+        q = np.asarray(real, np.float32) / np.float32(out.scale)
+    limited = np.clip(np.rint(q), -(2.0**20), 2.0**20)
     return as_table(limited.astype(np.int64) + out.zero_point)
 
 
@@ -155,9 +156,3 @@ def hard_swish(x: Tensor, out: Tensor) -> np.ndarray:
     reluish = (reluish + (1 << 15)) >> 1
     product = _cut_division(reluish * value, 15)
     return as_table(rounding_shift(product, -out_exponent) + out.zero_point)
-
-
-def rescaled(requant: FixedPoint | None, x: Tensor, out: Tensor) -> np.ndarray:
-    """The same value at another scale."""
-    values = BYTES if requant is None else requant.apply(BYTES - x.zero_point) + out.zero_point
-    return as_table(values)

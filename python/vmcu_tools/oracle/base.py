@@ -45,7 +45,7 @@ def file_values(graph: Graph, port: Port, values: np.ndarray) -> np.ndarray:
     """int8 (H, W, C) values of an input as the file wants them: its type, shape and axis order."""
     tensor = graph.tensors[port.tensor]
     data = np.asarray(values, np.int8).reshape(tensor.shape)
-    if port.layout == "nchw" and len(port.file_shape) == 4:
+    if port.layout == "nchw":
         data = data.transpose(2, 0, 1)
     data = data.reshape(port.file_shape)
     if port.dtype == "uint8":

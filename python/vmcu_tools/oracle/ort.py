@@ -15,12 +15,12 @@ import onnx
 from ..errors import Problem, UserError
 from ..frontends.onnx import load_with_views
 from ..frontends.onnx_values import Activation, explicit
-from ..graph import MaxPool2D, Node, Pad, Reshape
+from ..graph import ArgMax, MaxPool2D, Move, Node, Pad, Reshape
 from .base import Oracle, file_values, required
 
 # The integer kernels: their results are exact, unlike those of float ones on dequantised values.
 _INTEGER = ("QLinearConv", "QLinearMatMul", "QGemm")
-_COPIES = (MaxPool2D, Pad, Reshape)
+_COPIES = (ArgMax, MaxPool2D, Move, Pad, Reshape)
 
 
 class OrtOracle(Oracle):

@@ -27,6 +27,7 @@ class OnnxModel:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
         self.scales: dict[str, float] = {}
+        self.weight_scale: np.ndarray = np.zeros(0)  # of the weights drawn last
 
     def constant(self, array) -> str:
         name = f"k{len(self.initializers)}"
@@ -73,6 +74,7 @@ class OnnxModel:
         zeros = np.full(count, zero, dtype)
         if axis is None:
             scales, zeros = scales[0], zeros[0]
+        self.weight_scale = scales
         inputs = [self.constant(a) for a in (ints, scales, zeros)]
         names = [self.node("DequantizeLinear", inputs, axis=axis or 0)]
         product = np.float32(x_scale) * scales
@@ -109,7 +111,7 @@ def conv(channels, count, kernel, group=1, axis=0, bias="int32", then=(), **attr
 
     def build(m: OnnxModel, x: str, scale: float):
         shape = (count, channels // group, *kernel)
-        depth = channels // group * kernel[0] * kernel[1]
+        depth = channels // group * int(np.prod(kernel))
         names, out_scale = m.weights(shape, axis, scale, depth, bias, **more)
         y = m.node("Conv", [x, *names], group=group, **attributes)
         for op, *constants in then:

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for operators that work element by element.
+
+Whatever is computed in float from one activation alone, however many operators it takes, becomes
+one table; only operators on two activations become more than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ..graph import Binary, DepthwiseConv2D, Op, Tensor, Window
+from ..quant import INT8_MAX, INT8_MIN, FloatScale
+from . import tables
+from .common import KEEP_QUANTISATION, UnsupportedError, add_op, fixed_point, require
+from .movement import file_index
+from .onnx_context import Context, clamp, rule
+from .onnx_file import FileNode
+from .onnx_values import (
+    Activation,
+    Constant,
+    Curve,
+    FloatInput,
+    Pending,
+    QuantConstant,
+    Real,
+    Value,
+    arrangement,
+    channels_last,
+    laid_out,
+)
+
+_FOLD = (
+    "Run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
+    "constants into the layer before."
+)
+Unary = Callable[[np.ndarray], np.ndarray]
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.array([math.erf(float(v)) for v in x.ravel()], np.float32).reshape(x.shape)
+
+
+def _gelu(node: FileNode, x: np.ndarray) -> np.ndarray:
+    if node.attributes.get("approximate", b"none") == b"tanh":
+        inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x**3)
+        return x * np.float32(0.5) * (1 + np.tanh(inner))
+    return x * np.float32(0.5) * (1 + _erf(x / np.float32(math.sqrt(2))))
+
+
+def _number(node: FileNode, name: str, default: float) -> np.float32:
+    return np.float32(node.attributes.get(name, default))
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
+    return np.clip(np.float32(alpha) * x + np.float32(beta), 0, 1)
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x, np.float32(0))
+
+
+def _exponential(x: np.ndarray, alpha: np.float32) -> np.ndarray:
+    return np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
+
+
+# By operator: its float function. numpy computes it in float32 as ONNX Runtime does.
+_UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
+    "Abs": lambda node, x: np.abs(x),
+    "Ceil": lambda node, x: np.ceil(x),
+    "Celu": lambda node, x: np.where(
+        x < 0, _number(node, "alpha", 1) * np.expm1(x / _number(node, "alpha", 1)), x
+    ),
+    "Cos": lambda node, x: np.cos(x),
+    "Elu": lambda node, x: _exponential(x, _number(node, "alpha", 1)),
+    "Erf": lambda node, x: _erf(x),
+    "Exp": lambda node, x: np.exp(x),
+    "Floor": lambda node, x: np.floor(x),
+    "Gelu": _gelu,
+    "HardSigmoid": lambda node, x: _hard_sigmoid(
+        x, _number(node, "alpha", 0.2), _number(node, "beta", 0.5)
+    ),
+    "HardSwish": lambda node, x: x * _hard_sigmoid(x, 1 / 6, 0.5),
+    "LeakyRelu": lambda node, x: np.where(x >= 0, x, _number(node, "alpha", 0.01) * x),
+    "Log": lambda node, x: np.log(x),
+    "Mish": lambda node, x: x * np.tanh(_softplus(x)),
+    "Neg": lambda node, x: -x,
+    "Reciprocal": lambda node, x: 1 / x,
+    "Round": lambda node, x: np.rint(x),
+    "Selu": lambda node, x: (
+        _number(node, "gamma", 1.05070102214813)
+        * _exponential(x, _number(node, "alpha", 1.67326319217681))
+    ),
+    "Sigmoid": lambda node, x: _sigmoid(x),
+    "Sign": lambda node, x: np.sign(x),
+    "Sin": lambda node, x: np.sin(x),
+    "Softplus": lambda node, x: _softplus(x),
+    "Softsign": lambda node, x: x / (1 + np.abs(x)),
+    "Sqrt": lambda node, x: np.sqrt(x),
+    "Tanh": lambda node, x: np.tanh(x),
+    "ThresholdedRelu": lambda node, x: np.where(x > _number(node, "alpha", 1), x, 0),
+    "com.microsoft.Gelu": lambda node, x: _gelu(node, x),
+    "com.microsoft.QuickGelu": lambda node, x: x * _sigmoid(_number(node, "alpha", 1.702) * x),
+}
+
+
+def curve(context: Context, value: Value | None) -> Curve:
+    """A float value as a function of one activation."""
+    require(value is not None, "its input is absent")
+    if isinstance(value, Curve):
+        return value
+    x = context.activation(value)
+    return Curve(x, tables.real_values(x.tensor))
+
+
+def _is_curve(value: Value | None) -> bool:
+    return isinstance(value, (Real, Curve))
+
+
+def _real32(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values, np.float32)
+
+
+@rule(*_UNARY)
+def _unary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x = curve(context, args[0])
+    with np.errstate(all="ignore"):
+        return Curve(x.activation, _real32(_UNARY[node.op](node, x.real)))
+
+
+@rule("Relu")
+def _relu(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    return _clamped(context, node, args[0], 0.0, np.inf)
+
+
+@rule("Clip")
+def _clip(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    low, high = context.constant(args, 1, "minimum"), context.constant(args, 2, "maximum")
+    low = node.attributes.get("min", -np.inf) if low is None else float(low.ravel()[0])
+    high = node.attributes.get("max", np.inf) if high is None else float(high.ravel()[0])
+    require(not isinstance(args[0], Activation), "it clips int8 values", KEEP_QUANTISATION)
+    return _clamped(context, node, args[0], low, high)
+
+
+def _clamped(
+    context: Context, node: FileNode, value: Value | None, low: float, high: float
+) -> Value:
+    name = node.outputs[0]
+    require(value is not None, "its input is absent")
+    require(not isinstance(value, FloatInput), "it reads a float input", KEEP_QUANTISATION)
+    if isinstance(value, Curve):
+        return Curve(value.activation, _real32(np.clip(value.real, low, high)))
+    if not isinstance(value, Pending):
+        return clamp(context.activation(value), name, node.name, low, high)
+    # The new bounds are themselves held within the old ones: Relu after Clip(-2, -1) yields 0.
+    bounds = np.clip([value.low, value.high], low, high)
+    return replace(
+        value, name=name, low=float(bounds[0]), high=float(bounds[1]), rebias=None, affine=None
+    )
+
+
+_FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Pow": np.power,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "PRelu": lambda x, slope: np.where(x >= 0, x, x * slope),
+}
+
+
+def _constant_of(value: Value | None) -> np.ndarray | None:
+    """float32 values of a constant, None for anything else."""
+    if isinstance(value, QuantConstant):
+        return value.real()
+    return value.array.astype(np.float32) if isinstance(value, Constant) else None
+
+
+@rule(*_FLOAT)
+def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(len(args) == 2, f"{len(args)} inputs instead of two", "Chain it two by two.")
+    constants = [_constant_of(arg) for arg in args]
+    for value, constant in ((args[0], constants[1]), (args[1], constants[0])):
+        biased = node.op == "Add" and isinstance(value, Pending) and value.rebias
+        if biased and constant is not None and constant.size in (1, value.shape[-1]):
+            return value.rebias(constant, node.outputs[0])
+    found = _one_curve(context, node, args, constants)
+    if found is not None:
+        return found
+    if constants[0] is None and constants[1] is None:
+        a, b = context.activation(args[0]), context.activation(args[1])
+        return _pair(context, node, a, b)
+    swapped = constants[0] is not None
+    x = context.activation(args[1] if swapped else args[0])
+    constant = args[0] if swapped else args[1]
+    per_channel = _per_channel(node, x, constants[0] if swapped else constants[1], swapped)
+    if per_channel is not None:
+        return per_channel
+    return _with_constant(node, x, _as_int8(constant), swapped)
+
+
+def _one_curve(
+    context: Context,
+    node: FileNode,
+    args: list[Value | None],
+    constants: list[np.ndarray | None],
+) -> Curve | None:
+    """The result where it depends on one activation and scalars only."""
+    sides = []
+    for arg, constant in zip(args, constants, strict=True):
+        if constant is not None and constant.size == 1:
+            sides.append(_real32(constant).ravel()[0])
+        elif _is_curve(arg):
+            sides.append(curve(context, arg))
+    curves = [side for side in sides if isinstance(side, Curve)]
+    if len(sides) < 2 or not curves or len({id(c.activation.tensor) for c in curves}) > 1:
+        return None
+    if len(curves) == 2 and curves[0].activation.shape != curves[1].activation.shape:
+        return None
+    values = [side.real if isinstance(side, Curve) else side for side in sides]
+    with np.errstate(all="ignore"):
+        return Curve(curves[0].activation, _real32(_FLOAT[node.op](*values)))
+
+
+def _broadcast(
+    a: tuple[int, ...], b: tuple[int, ...]
+) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """The result's shape in the file, and for each of its elements the row-major place in a, b."""
+    try:
+        shape = np.broadcast_shapes(a, b)
+    except ValueError as error:
+        raise UnsupportedError(f"it broadcasts {list(a)} and {list(b)}") from error
+    return shape, *(np.broadcast_to(file_index(side), shape) for side in (a, b))
+
+
+def _laid(shape: tuple[int, ...], guide: Activation) -> np.ndarray:
+    """How a result of a shape lies in memory: as the operand that has that shape, if one has."""
+    if guide.shape == shape:
+        return laid_out(guide)
+    usual = channels_last(shape) if len(shape) == 4 and shape[0] == 1 else file_index(shape)
+    return usual if usual.ndim == 3 else usual.reshape(shape[0], -1, shape[-1])
+
+
+def _narrowed(index: np.ndarray) -> np.ndarray:
+    """Axes along which nothing changes cut to one element."""
+    for axis in range(3):
+        first = index.take([0], axis)
+        if np.array_equal(np.broadcast_to(first, index.shape), index):
+            index = first
+    return index
+
+
+def _operand(context: Context, x: Activation, index: np.ndarray, laid: np.ndarray) -> Tensor:
+    """An operand as the result's layout wants it, repeated axes left out."""
+    return context.arranged(x, _narrowed(index.ravel()[laid]))
+
+
+def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
+    shape, index_a, index_b = _broadcast(a.shape, b.shape)
+    laid = _laid(shape, a if a.shape == shape else b)
+    first, second = _operand(context, a, index_a, laid), _operand(context, b, index_b, laid)
+    order, memory = arrangement(shape, laid)
+    same = first.shape == second.shape == memory
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "Add" and same:
+            return add_op(first.scale, second.scale, out.scale, act_min, act_max)
+        zero = second.zero_point
+        return _binary_op(node.op, first, second.scale, zero, out, act_min=act_min, act_max=act_max)
+
+    inputs = (first, second)
+    name = node.outputs[0]
+    return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
+
+
+def _binary_op(
+    op: str, x: Tensor, scale: float, zero: int, out: Tensor, swapped: bool = False, **fields
+) -> Binary:
+    """The operator between x and an operand of the given scale, which comes first if `swapped`."""
+    if op in ("Add", "Sub"):
+        plain = add_op(x.scale, scale, out.scale, INT8_MIN, INT8_MAX)
+        kind = "sum" if op == "Add" else "reversed" if swapped else "difference"
+        factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
+        return Binary(kind, **factors, **fields)
+    product = np.float64(x.scale) * np.float64(scale) / np.float64(out.scale)
+    if op == "Mul":
+        return Binary("product", out=fixed_point(product), **fields)
+    ratios = (np.float64(side) / np.float64(out.scale) for side in (x.scale, scale))
+    a, b = (fixed_point(ratio) for ratio in ratios)
+    if op == "PRelu":
+        require(not swapped, "its slopes are no constants and its input is")
+        return Binary("prelu", a=a, out=fixed_point(product), **fields)
+    require(op in ("Min", "Max"), f"{op} of two activations is not supported")
+    kind = "minimum" if op == "Min" else "maximum"
+    same = {(x.scale, x.zero_point), (scale, zero)} == {(out.scale, out.zero_point)}
+    return Binary(kind, **({} if same else {"a": a, "b": b}), **fields)
+
+
+def _as_int8(value: Value) -> QuantConstant:
+    """A constant operand with one int8 scale; a float one is quantised here."""
+    if isinstance(value, QuantConstant):
+        one = value.scale.size == value.zero_point.size == 1
+        narrow = value.ints.dtype in (np.int8, np.uint8)
+        require(one and narrow, "its constant operand is not int8 with one scale", _FOLD)
+        if value.ints.dtype == np.int8:
+            return value
+        ints = (value.ints.astype(np.int16) - 128).astype(np.int8)
+        return replace(value, ints=ints, zero_point=value.zero_point.astype(np.int16) - 128)
+    assert isinstance(value, Constant)
+    real = value.array.astype(np.float32)
+    reach = float(np.abs(real).max()) if real.size else 0.0
+    require(bool(np.isfinite(reach)), "its constant operand is not a number")
+    scale = np.array([reach / 127 if reach > 0 else 1.0], np.float32)
+    ints = np.clip(np.rint(real / scale), INT8_MIN, INT8_MAX).astype(np.int8)
+    return QuantConstant(ints, scale, np.zeros(1, np.int64), 0)
+
+
+def _with_constant(
+    node: FileNode, x: Activation, constant: QuantConstant, swapped: bool
+) -> Pending:
+    shape, _, constant_index = _broadcast(x.shape, constant.ints.shape)
+    require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}")
+    laid = laid_out(x)
+    values = constant.ints.ravel()[_narrowed(constant_index.ravel()[laid])]
+    scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
+    require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        fields = {"act_min": act_min, "act_max": act_max}
+        fields |= {"constant": values, "constant_zero": zero}
+        return _binary_op(node.op, x.tensor, scale, zero, out, swapped, **fields)
+
+    name = node.outputs[0]
+    inputs = (x.tensor,)
+    return Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
+
+
+# The weight of a channel's value where a layer of one tap scales it, and the least factor: their
+# product and bias keep the error of the bias below a hundredth of a step.
+_TAP = 64
+_LEAST_FACTOR = 2.0**-16
+
+
+def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
+    """x * gain + offset, one of each for every channel in memory: a depthwise layer of one tap.
+    gain, offset: float64 (C,)."""
+    require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "it has no finite factors")
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        factors = np.abs(gain) * x.tensor.scale / out.scale / _TAP
+        steps = offset / out.scale
+        factors = np.maximum(factors, np.abs(steps) * 2.0**-30)
+        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * _TAP)
+        factors = np.maximum(factors, _LEAST_FACTOR)
+        return DepthwiseConv2D(
+            weights.astype(np.int8).reshape(1, 1, -1),
+            np.rint(steps / factors).astype(np.int32),
+            Window(),
+            FloatScale(factors.astype(np.float32)),
+            act_min=act_min,
+            act_max=act_max,
+        )
+
+    return Pending(
+        node.outputs[0],
+        node.name,
+        x.shape,
+        x.order,
+        (x.tensor,),
+        make,
+        x.dtype,
+        memory=x.tensor.shape,
+    )
+
+
+def _per_channel(
+    node: FileNode, x: Activation, constant: np.ndarray, swapped: bool
+) -> Pending | None:
+    """A sum or product with float constants that differ along the channels in memory only."""
+    if node.op not in ("Add", "Sub", "Mul", "Div"):
+        return None
+    shape, _, index = _broadcast(x.shape, constant.shape)
+    if shape != x.shape:
+        return None
+    narrowed = _narrowed(index.ravel()[laid_out(x)])
+    if narrowed.shape[:2] != (1, 1):
+        return None
+    values = np.broadcast_to(constant.ravel()[narrowed[0, 0]], x.tensor.shape[2]).astype(np.float64)
+    ones, zeros = np.ones_like(values), np.zeros_like(values)
+    if node.op == "Add":
+        return scaled_channels(node, x, ones, values)
+    if node.op == "Sub":
+        sign = -1 if swapped else 1
+        return scaled_channels(node, x, ones * sign, values * -sign)
+    if node.op == "Mul":
+        return scaled_channels(node, x, values, zeros)
+    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
+    return scaled_channels(node, x, 1 / values, zeros)

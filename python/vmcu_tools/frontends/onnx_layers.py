@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for operators that reduce, resize, normalise or search."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..graph import (
+    ArgMax,
+    AveragePool2D,
+    Conv2D,
+    LayerNorm,
+    MaxPool2D,
+    Op,
+    Resize,
+    Shape,
+    Tensor,
+    TransposeConv2D,
+    Window,
+)
+from ..quant import FloatScale
+from .common import KEEP_QUANTISATION, fixed_point, require
+from .movement import file_index
+from .onnx_context import Context, rule
+from .onnx_dense import bias_of, constant_weights, float_scale
+from .onnx_elementwise import scaled_channels
+from .onnx_file import FileNode
+from .onnx_moves import axis_of, nearest, resize_places, resize_sizes
+from .onnx_ops import MAX_POOL_TAPS
+from .onnx_values import (
+    Activation,
+    Indices,
+    Order,
+    Pending,
+    Value,
+    arrangement,
+    channels_last,
+    laid_out,
+    matrices,
+)
+
+
+def _reduced_axes(
+    context: Context, node: FileNode, args: list[Value | None], rank: int
+) -> list[int]:
+    axes = context.constant(args, 1, "axes")
+    given = node.ints("axes", []) if axes is None else [int(a) for a in axes.ravel()]
+    if not given:
+        require(not node.attributes.get("noop_with_empty_axes"), "it reduces nothing")
+        given = list(range(rank))
+    return sorted({axis_of(a, rank) for a in given})
+
+
+Axes = tuple[bool, bool, bool]
+
+
+def _lines(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
+    """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. An
+    image is such a tensor already; of all else the reduced elements become the columns."""
+    if len(x.shape) == 4 and x.order is None:
+        return x.tensor, (2 in axes, 3 in axes, 1 in axes)
+    others = [a for a in range(len(x.shape)) if a not in axes]
+    turned = file_index(x.shape).transpose([*others, *axes])
+    count = math.prod(x.shape[a] for a in axes)
+    return context.arranged(x, turned.reshape(-1, count, 1)), (False, True, False)
+
+
+def _reduced(
+    node: FileNode, x: Activation, tensor: Tensor, axes: list[int], over: Axes
+) -> tuple[tuple[int, ...], Order, Shape]:
+    """Shape in the file, order and (H, W, C) of the reduced value."""
+    full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
+    height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
+    image = tensor is x.tensor
+    laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
+    if not node.attributes.get("keepdims", 1):
+        full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
+    return full, *arrangement(full, laid)
+
+
+@rule("ReduceMean", "ReduceSum")
+def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axes = _reduced_axes(context, node, args, len(x.shape))
+    tensor, over = _lines(context, x, axes)
+    shape, order, memory = _reduced(node, x, tensor, axes, over)
+    window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
+    taps = math.prod(window.kernel)
+    require(taps <= MAX_POOL_TAPS, f"it reduces {taps} elements, {MAX_POOL_TAPS} at most")
+    count = taps * (tensor.shape[2] if over[2] else 1)
+    share = 1 if node.op == "ReduceSum" else count
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        ratio = np.float64(tensor.scale) / np.float64(out.scale)
+        if over[2]:
+            ones = np.ones((1, *window.kernel, tensor.shape[2]), np.int8)
+            factor = FloatScale(np.array([ratio / share], np.float32))
+            zero = np.zeros(1, np.int32)
+            return Conv2D(ones, zero, window, factor, act_min=act_min, act_max=act_max)
+        requant = fixed_point(ratio * (taps / share) / 256)
+        return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
+
+    name = node.outputs[0]
+    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, memory=memory)
+
+
+@rule("ReduceMax")
+def _reduce_max(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axes = _reduced_axes(context, node, args, len(x.shape))
+    tensor, over = _lines(context, x, axes)
+    require(not over[2], "it takes the maximum over what are channels in memory")
+    shape, order, memory = _reduced(node, x, tensor, axes, over)
+    window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
+    return Pending(
+        node.outputs[0],
+        node.name,
+        shape,
+        order,
+        (tensor,),
+        lambda out, low, high: MaxPool2D(window, act_min=low, act_max=high),
+        x.dtype,
+        (tensor.scale, tensor.zero_point),
+        copies=True,
+        memory=memory,
+    )
+
+
+@rule("ArgMax", "ArgMin")
+def _arg_max(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axis = axis_of(int(node.attributes.get("axis", 0)), len(x.shape))
+    lines = np.moveaxis(file_index(x.shape), axis, -1)
+    tensor = context.arranged(x, lines.reshape(-1, 1, x.shape[axis]))
+    name, count = node.outputs[0], lines.size // x.shape[axis]
+    out = context.builder.add_tensor(Tensor(name, (count, 1, 4), 1.0, 0))
+    last = bool(node.attributes.get("select_last_index"))
+    op = ArgMax(smallest=node.op == "ArgMin", last=last)
+    context.builder.add_node(node.name, op, [tensor.name], name)
+    shape = list(x.shape)
+    shape[axis : axis + 1] = [1] if node.attributes.get("keepdims", 1) else []
+    return Indices(out, tuple(shape))
+
+
+@rule("Resize", "Upsample")
+def _resize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    target, scales = resize_sizes(context, node, args, x)
+    mode = node.attributes.get("mode", b"nearest").decode()
+    if mode == "nearest":
+        index = file_index(x.shape)
+        for axis, (size, scale) in enumerate(zip(target, scales, strict=True)):
+            if size != x.shape[axis]:
+                index = index.take(nearest(node, x.shape[axis], size, scale), axis)
+        return context.moved(node, x, index)
+    require(mode == "linear", f"its mode is {mode}", "Use nearest or linear.")
+    same = target[:2] == list(x.shape[:2]) and len(target) in (3, 4)
+    require(same, f"it resizes {list(x.shape)} to {target} linearly")
+    x = context.image(x)
+    axes = range(2, len(target))
+    taps = [_taps(node, x.shape[a], target[a], scales[a]) for a in axes]
+    taps += [np.array([[0, 0, 0]], np.int32)] * (2 - len(taps))
+    shape = tuple(target)
+    order, memory = arrangement(shape, channels_last(shape))
+    return Pending(
+        node.outputs[0],
+        node.name,
+        shape,
+        order,
+        (x.tensor,),
+        lambda out, low, high: Resize(taps[0], taps[1], act_min=low, act_max=high),
+        x.dtype,
+        (x.tensor.scale, x.tensor.zero_point),
+        copies=True,
+        clamps=False,
+        memory=memory,
+    )
+
+
+def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
+    """int32 (target, 3), see graph.Resize."""
+    at = np.clip(resize_places(node, size, target, scale), 0, size - 1).astype(np.float64)
+    lower = np.floor(at).astype(np.int64)
+    upper = np.minimum(lower + 1, size - 1)
+    weight = np.rint((at - lower) * 1024).astype(np.int64)
+    return np.stack([lower, upper, weight], axis=1).astype(np.int32)
+
+
+@rule("ConvTranspose")
+def _conv_transpose(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x = context.image(args[0])
+    weights, scales = constant_weights(args, 1, 1)
+    axes = len(x.shape) - 2
+    require(weights.ndim == len(x.shape), f"its weights have {weights.ndim} dimensions")
+    groups = int(node.attributes.get("group", 1))
+    depth_all, per_group, *kernel = weights.shape
+    fits = groups >= 1 and depth_all == x.shape[1] and depth_all % groups == 0
+    require(fits, f"{x.shape[1]} channels, {groups} groups, weights {list(weights.shape)}")
+    require(groups == 1 or scales.size == 1, "its weights' scales are per channel of a group")
+    stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
+    extra, pads = node.ints("output_padding", [0] * axes), node.ints("pads", [0] * 2 * axes)
+    same = len(stride) == len(dilation) == len(extra) == axes and len(pads) == 2 * axes
+    require(same and min(*stride, *dilation) >= 1 and min(*pads, *extra) >= 0, "a bad window")
+    require("output_shape" not in node.attributes, "it has an output_shape", "Use pads.")
+    require(node.attributes.get("auto_pad", b"NOTSET") == b"NOTSET", "it has auto_pad", "Use pads.")
+    sizes = [
+        (x.shape[2 + a] - 1) * stride[a]
+        + (kernel[a] - 1) * dilation[a]
+        + 1
+        + extra[a]
+        - pads[a]
+        - pads[a + axes]
+        for a in range(axes)
+    ]
+    require(min(sizes) >= 1, f"its output is {sizes}")
+    count, depth = per_group * groups, depth_all // groups
+    # (group, channel in, channel out, kernel) to (channel out, kernel, channel in).
+    parts = weights.reshape(groups, depth, per_group, *kernel, *[1] * (2 - axes))
+    kernels = np.ascontiguousarray(
+        parts.transpose(0, 2, 3, 4, 1).reshape(count, *kernel, *[1] * (2 - axes), depth)
+    )
+    bias = bias_of(args, 2, x, np.broadcast_to(scales, count), count)
+    pair = tuple(stride + [1] * (2 - axes)), tuple(pads[:axes] + [0] * (2 - axes))
+    spread = tuple(dilation + [1] * (2 - axes))
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        requant = float_scale(x, scales, out, count)
+        limits = {"act_min": act_min, "act_max": act_max}
+        return TransposeConv2D(kernels, bias, *pair, requant, groups, spread, **limits)
+
+    shape = 1, count, *sizes
+    order, memory = arrangement(shape, channels_last(shape))
+    name = node.outputs[0]
+    return Pending(name, node.name, shape, order, (x.tensor,), make, x.dtype, memory=memory)
+
+
+@rule("BatchNormalization")
+def _batch_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(not node.attributes.get("training_mode"), "it is in training mode")
+    names = ("scale", "offset", "mean", "variance")
+    given = [context.constant(args, place, name) for place, name in enumerate(names, 1)]
+    require(all(array is not None for array in given), "a parameter is absent")
+    gain, offset, mean, variance = (array.astype(np.float64).ravel() for array in given)
+    epsilon = float(node.attributes.get("epsilon", 1e-5))
+    with np.errstate(all="ignore"):
+        gain = gain / np.sqrt(variance + epsilon)
+    value = args[0]
+    require(value is not None, "its input is absent")
+    if isinstance(value, Pending) and value.affine is not None:
+        return value.affine(gain, offset - mean * gain, node.outputs[0])
+    activation = context.activation(value)
+    flat = len(activation.shape) == 2
+    x = context.usual(activation) if flat else context.image(activation)
+    require(x.tensor.shape[2] == gain.size, f"{gain.size} factors for {list(x.shape)}")
+    return scaled_channels(node, x, gain, offset - mean * gain)
+
+
+@rule("LayerNormalization")
+def _layer_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    rank = len(x.shape)
+    axis = axis_of(int(node.attributes.get("axis", -1)), rank)
+    require(len(node.outputs) == 1 or not any(node.outputs[1:]), "it has further outputs")
+    count = math.prod(x.shape[axis:])
+    rows = file_index(x.shape).reshape(matrices(x.shape) if axis == rank - 1 else (-1, 1, count))
+    laid = laid_out(x) if _is_line(laid_out(x), count) else rows
+    tensor = context.arranged(x, laid)
+    gain, offset = context.constant(args, 1, "scale"), context.constant(args, 2, "offset")
+    require(gain is not None, "its scale is absent")
+    gain = np.broadcast_to(gain.astype(np.float64), x.shape[axis:]).ravel()
+    offset = np.zeros(count) if offset is None else offset.astype(np.float64)
+    offset = np.broadcast_to(offset, x.shape[axis:]).ravel()
+    finite = bool(np.isfinite(gain).all() and np.isfinite(offset).all())
+    epsilon = float(node.attributes.get("epsilon", 1e-5))
+    require(finite and math.isfinite(epsilon) and epsilon >= 0, "it has no finite factors")
+    order, memory = arrangement(x.shape, laid)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        reach = max(float(np.abs(gain).max()), float(np.abs(offset).max()), 1e-30) / out.scale
+        bits = min(16, 29 - math.ceil(math.log2(reach)))
+        require(bits >= 1, "its factors are far above its output's scale", KEEP_QUANTISATION)
+        unit = 2.0**bits / out.scale
+        spread = min(round(epsilon * count * count / tensor.scale**2), 1 << 60)
+        numbers = (np.rint(values * unit).astype(np.int32) for values in (gain, offset))
+        return LayerNorm(*numbers, bits, spread, act_min=act_min, act_max=act_max)
+
+    name = node.outputs[0]
+    return Pending(name, node.name, x.shape, order, (tensor,), make, x.dtype, memory=memory)
+
+
+def _is_line(laid: np.ndarray, count: int) -> bool:
+    """Whether each pixel holds `count` neighbours of the file."""
+    steps = np.diff(laid, axis=2)
+    return laid.shape[2] == count and bool(
+        (steps == 1).all() and (laid[:, :, 0] % count == 0).all()
+    )

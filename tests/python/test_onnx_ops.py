@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators between big layers equal ONNX Runtime's: products to the byte, the rest within
+one step, each given the runtime's own input values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from builders.networks import random_inputs
+from builders.onnx_models import OnnxModel, single
+from builders.onnx_ops import CASES
+from vmcu_tools import oracle
+
+OPSET = 17
+FLOAT = onnx.TensorProto.FLOAT
+
+
+def assert_close(path: Path, runs: int = 2) -> None:
+    judge = oracle.open(path)
+    for seed in range(runs):
+        inputs = random_inputs(judge.graph, seed)
+        expected = judge.run(inputs)
+        differences = oracle.node_differences(judge.graph, expected)
+        last = judge.graph.outputs[0].tensor
+        compared = {found.node.outputs[0] for found in differences}
+        assert compared, "nothing was compared"
+        producer = judge.graph.producer(last)
+        assert last in compared or set(producer.inputs) & compared
+        for found in differences:
+            assert found.largest <= judge.tolerance(found.node), found
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("case", CASES)
+def test_operator_equals_onnxruntime(tmp_path, case, dtype):
+    for seed in range(2):
+        path = tmp_path / f"{seed}.onnx"
+        onnx.save(single(OnnxModel(seed, dtype, OPSET), *CASES[case]), path)
+        assert_close(path)
