@@ -100,6 +100,14 @@ class Builder:
             return FixedPoint.of(real)
         return FloatScale(real.astype(np.float32))
 
+    def matrix_product(self, depth: int) -> Requant:
+        """As product(), of either runtime."""
+        fixed = self.product(depth)
+        if self.rng.random() < 0.5:
+            return fixed
+        real = fixed.multiplier.astype(np.float64) * 2.0 ** (fixed.shift.astype(np.float64) - 31)
+        return FloatScale(real.astype(np.float32))
+
     def product(self, depth: int) -> FixedPoint:
         """One factor for sums of `depth` products of activations, of either sign."""
         sign = -1 if self.rng.random() < 0.1 else 1

@@ -182,7 +182,7 @@ def matmul(b: Builder) -> Tensor:
     batch, m, k, n = (b.pick(1, 1, 3), b.pick(1, 2, 5), b.pick(1, 3, 4, 9), b.pick(1, 2, 4, 7))
     transposed = b.rng.random() < 0.5
     inputs = [b.input((batch, m, k)), b.input((batch, n, k) if transposed else (batch, k, n))]
-    op = MatMul(b.product(k), transposed, **b.limits())
+    op = MatMul(b.matrix_product(k), transposed, **b.limits())
     return b.node(op, inputs, (batch, m, n))
 
 

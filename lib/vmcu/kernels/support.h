@@ -70,6 +70,20 @@ static inline const int8_t *vmcu_input_start(const struct vmcu_call *call, uint1
 	return vmcu_pixel(call->pool, vmcu_call_input(call, index), call->y, call->x);
 }
 
+/** A sum of products at the scale of the output. */
+static inline int32_t vmcu_product_scale(const struct vmcu_product *q, int32_t acc)
+{
+	if (q->is_float != 0U) {
+		const union {
+			int32_t bits;
+			float value;
+		} factor = {q->multiplier};
+
+		return vmcu_float_scale(acc, factor.value);
+	}
+	return vmcu_fixed_scale(acc, q->multiplier, q->shift);
+}
+
 /** Row @a y of input @a index. */
 static inline const int8_t *vmcu_input_row(const struct vmcu_call *call, uint16_t index, int32_t y)
 {

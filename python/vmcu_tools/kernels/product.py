@@ -9,12 +9,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Attention, MatMul, MatMulChain
-from ..quant import INT8_MAX, INT8_MIN, FixedPoint, requantize, wrap_int32
+from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, requantize, wrap_int32
 from .base import Binding, OpT, ProgramLayer
 from .programs import PROGRAMS
 from .softmax import softmax_tflite
 
 WEIGHTS_ZERO = INT8_MIN
+
+
+def scale_fields(requant: Requant) -> dict[str, int]:
+    """The one factor of a product; of a float32 the bits."""
+    if isinstance(requant, FloatScale):
+        bits = np.ravel(requant.scale.astype(np.float32)).view(np.int32)[0]
+        return {"multiplier": int(bits), "shift": 0, "is_float": 1}
+    multiplier, shift = np.ravel(requant.multiplier)[0], np.ravel(requant.shift)[0]
+    return {"multiplier": int(multiplier), "shift": int(shift), "is_float": 0}
 
 
 class ProductLayer(ProgramLayer[OpT]):
@@ -30,18 +39,17 @@ class ProductLayer(ProgramLayer[OpT]):
         pairs = zip(self.ins, data, strict=True)
         return [values[y0:y1].astype(np.int64) - tensor.zero_point for tensor, values in pairs]
 
-    def finish(self, acc: np.ndarray, requant: FixedPoint) -> np.ndarray:
+    def finish(self, acc: np.ndarray, requant: Requant) -> np.ndarray:
         """Accumulators to the output's int8."""
         zero = self.out.zero_point
         return requantize(wrap_int32(acc), requant, zero, self.op.act_min, self.op.act_max)
 
     def product(
-        self, name: str, requant: FixedPoint, zeros: tuple[int, int], output: int | None = None
+        self, name: str, requant: Requant, zeros: tuple[int, int], output: int | None = None
     ) -> dict[str, int]:
         """struct vmcu_product; `output`: the zero point of a kept line, None for the output."""
         values = {
-            "multiplier": int(np.ravel(requant.multiplier)[0]),
-            "shift": int(np.ravel(requant.shift)[0]),
+            **scale_fields(requant),
             "x_zero": zeros[0],
             "y_zero": zeros[1],
             "output_zero": self.out.zero_point if output is None else output,

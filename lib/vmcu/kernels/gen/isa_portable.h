@@ -1430,13 +1430,13 @@ VMCU_INLINE void vmcu_dot_columns_4(int32_t *acc, const int8_t *x, const int8_t 
 /* Requantises and stores four channels. */
 VMCU_INLINE void vmcu_store_product_4(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
 {
-	out[0] = vmcu_saturate(vmcu_fixed_scale(acc[0], q->multiplier, q->shift), q->output_zero,
+	out[0] = vmcu_saturate(vmcu_product_scale(q, acc[0]), q->output_zero,
 			       q->act_min, q->act_max);
-	out[1] = vmcu_saturate(vmcu_fixed_scale(acc[1], q->multiplier, q->shift), q->output_zero,
+	out[1] = vmcu_saturate(vmcu_product_scale(q, acc[1]), q->output_zero,
 			       q->act_min, q->act_max);
-	out[2] = vmcu_saturate(vmcu_fixed_scale(acc[2], q->multiplier, q->shift), q->output_zero,
+	out[2] = vmcu_saturate(vmcu_product_scale(q, acc[2]), q->output_zero,
 			       q->act_min, q->act_max);
-	out[3] = vmcu_saturate(vmcu_fixed_scale(acc[3], q->multiplier, q->shift), q->output_zero,
+	out[3] = vmcu_saturate(vmcu_product_scale(q, acc[3]), q->output_zero,
 			       q->act_min, q->act_max);
 }
 
@@ -1457,7 +1457,7 @@ VMCU_INLINE void vmcu_dot_columns_1(int32_t *acc, const int8_t *x, const int8_t 
 /* Requantises and stores one channel. */
 VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
 {
-	out[0] = vmcu_saturate(vmcu_fixed_scale(acc[0], q->multiplier, q->shift), q->output_zero,
+	out[0] = vmcu_saturate(vmcu_product_scale(q, acc[0]), q->output_zero,
 			       q->act_min, q->act_max);
 }
 

@@ -44,7 +44,7 @@ def dot_columns(width: int) -> str:
 def store(width: int) -> str:
     lines = []
     for n in range(width):
-        scaled = f"vmcu_fixed_scale(acc[{n}], q->multiplier, q->shift)"
+        scaled = f"vmcu_product_scale(q, acc[{n}])"
         lines.append(f"out[{n}] = vmcu_saturate({scaled}, q->output_zero,")
         lines.append("\t\t       q->act_min, q->act_max);")
     return "\n".join(lines)

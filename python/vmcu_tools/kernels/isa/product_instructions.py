@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...quant import FixedPoint, requantize, wrap_int32
+from ...quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
 from ..language.evaluate import Machine
 from ..language.instruction import Instruction, instruction
 from ..language.ir import Kept, Ram
@@ -80,7 +80,9 @@ def _define(width: int) -> None:
     )(dot_columns)
 
     def store(m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Place) -> None:
-        requant = FixedPoint(np.array([q["multiplier"]]), np.array([q["shift"]]))
+        requant: Requant = FixedPoint(np.array([q["multiplier"]]), np.array([q["shift"]]))
+        if q["is_float"]:
+            requant = FloatScale(np.array([q["multiplier"]], np.int32).view(np.float32))
         limits = q["output_zero"], q["act_min"], q["act_max"]
         m.store(out, requantize(wrap_int32(acc), requant, *limits))
 
