@@ -6,6 +6,8 @@
 
 #include <vmcu/vmcu.h>
 
+#include "stage.h"
+
 int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
 {
 	if (ctx == NULL || model == NULL || pool == NULL || (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
@@ -18,6 +20,7 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 	ctx->pool.start = pool;
 	/* The circle is the plan's: surplus bytes would move every row behind the wrap. */
 	ctx->pool.size = model->pool_bytes;
+	ctx->rows = 0U;
 	return 0;
 }
 
@@ -46,12 +49,19 @@ int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = input_tensor(ctx, index);
 
-	return (t == NULL) ? NULL : vmcu_row(&ctx->pool, t, 0);
+	return (t == NULL || ctx->model->streamed) ? NULL : vmcu_row(&ctx->pool, t, 0);
 }
 
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index)
 {
 	return tensor_bytes(input_tensor(ctx, index));
+}
+
+size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index)
+{
+	const struct vmcu_tensor *t = input_tensor(ctx, index);
+
+	return (t == NULL) ? 0U : (size_t)t->width * t->channels;
 }
 
 const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index)
@@ -66,33 +76,30 @@ size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 	return tensor_bytes(output_tensor(ctx, index));
 }
 
-/** Computes all rows of one layer, in its direction. */
+/** Computes all rows of a layer on its own, in its direction. */
 static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *layer)
 {
-	const struct vmcu_tensor *out = &ctx->model->tensors[layer->output];
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
-	struct vmcu_call call = {
-		.pool = &ctx->pool,
-		.tensors = ctx->model->tensors,
-		.layer = layer,
-		.scratch = (layer->scratch == VMCU_SCRATCH_ON_STACK)
-				   ? (void *)scratch
-				   : (void *)(ctx->pool.start + layer->scratch),
-		.columns = out->width,
-	};
+	struct vmcu_call call = vmcu_call_of(ctx, layer, scratch);
 
-	for (uint16_t i = 0; i < out->height; i++) {
-		call.y = (layer->descending != 0U) ? (uint16_t)(out->height - 1U - i) : i;
+	for (uint16_t i = 0; i < layer->rows; i++) {
+		call.y = (layer->descending != 0U) ? (uint16_t)(layer->rows - 1U - i) : i;
 		layer->kernel(&call);
 	}
 }
 
-static void run_stage(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
+/** Computes stages from @a number on to the end. */
+static void run_stages(const struct vmcu_context *ctx, uint16_t number)
 {
-	const struct vmcu_layer *layer = &ctx->model->layers[stage->first];
+	for (; number < ctx->model->stage_count; number++) {
+		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
-	for (uint16_t i = 0; i < stage->count; i++, layer++) {
-		run_layer(ctx, layer);
+		if (stage->feeds == NULL) {
+			run_layer(ctx, &ctx->model->layers[stage->first]);
+		} else {
+			vmcu_stage_start(ctx, stage);
+			(void)vmcu_stage_run(ctx, stage);
+		}
 	}
 }
 
@@ -101,8 +108,55 @@ int vmcu_invoke(struct vmcu_context *ctx)
 	if (ctx == NULL || ctx->model == NULL) {
 		return -EINVAL;
 	}
-	for (uint16_t i = 0; i < ctx->model->stage_count; i++) {
-		run_stage(ctx, &ctx->model->stages[i]);
+	if (ctx->model->streamed) {
+		return -ENOTSUP;
 	}
+	run_stages(ctx, 0U);
+	return 0;
+}
+
+/** Copies a row to its place. */
+static void keep_row(struct vmcu_context *ctx, const int8_t *row)
+{
+	int8_t *to = vmcu_row(&ctx->pool, input_tensor(ctx, 0U), ctx->rows);
+
+	__builtin_memcpy(to, row, vmcu_row_size(ctx, 0U));
+	ctx->rows++;
+}
+
+/** Keeps a row and runs the first stage as far as it goes; true if it is done. */
+static bool stream_row(struct vmcu_context *ctx, const int8_t *row)
+{
+	const struct vmcu_stage *stage = &ctx->model->stages[0];
+
+	if (ctx->rows == 0U) {
+		vmcu_stage_start(ctx, stage);
+		(void)vmcu_stage_run(ctx, stage);
+	}
+	keep_row(ctx, row);
+	return vmcu_stage_run(ctx, stage);
+}
+
+int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
+{
+	if (ctx == NULL || ctx->model == NULL || row == NULL) {
+		return -EINVAL;
+	}
+	if (ctx->model->input_count != 1U) {
+		return -ENOTSUP;
+	}
+	if (ctx->model->streamed) {
+		if (!stream_row(ctx, row)) {
+			return 1;
+		}
+		run_stages(ctx, 1U);
+	} else {
+		keep_row(ctx, row);
+		if (ctx->rows < input_tensor(ctx, 0U)->height) {
+			return 1;
+		}
+		run_stages(ctx, 0U);
+	}
+	ctx->rows = 0U;
 	return 0;
 }

@@ -86,6 +86,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help=f"what solvers may take where branches need one (default {SOLVER_SECONDS:g})",
     )
+    planner.add_argument(
+        "--stream-input",
+        action="store_true",
+        help="the model takes its input row by row (vmcu_push_row), which never exists whole",
+    )
     model = argparse.ArgumentParser(add_help=False, parents=[planner])
     model.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")
     target = argparse.ArgumentParser(add_help=False)
@@ -103,7 +108,11 @@ def parser() -> argparse.ArgumentParser:
     build.add_argument("-o", "--output", type=Path, metavar="DIR", help="write NAME.c, NAME.h here")
     build.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
     build.add_argument(
-        "--ram", type=byte_count, metavar="SIZE", help="fail if the pool is larger, e.g. 64K"
+        "--ram",
+        type=byte_count,
+        metavar="SIZE",
+        help="the fastest plan in so many bytes, e.g. 64K; fail if there is none (default: the "
+        "smallest pool)",
     )
     build.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     build.add_argument(
@@ -137,6 +146,12 @@ def parser() -> argparse.ArgumentParser:
         help="int8, or real values to quantise; once per model input, in order",
     )
     run.add_argument(
+        "--input-layout",
+        choices=("file", "nhwc"),
+        default="file",
+        help="axes of the input: as in the model file, or channels last (default file)",
+    )
+    run.add_argument(
         "--output",
         type=Path,
         action="append",
@@ -145,12 +160,6 @@ def parser() -> argparse.ArgumentParser:
         help="once per model output, in order (default: print them)",
     )
     add_bench(commands, planner)
-    run.add_argument(
-        "--input-layout",
-        choices=("file", "nhwc"),
-        default="file",
-        help="axes of the input: as in the model file, or channels last (default file)",
-    )
     add_size(commands)
     add_place(commands)
     return top

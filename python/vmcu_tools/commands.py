@@ -21,6 +21,7 @@ from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
 from .graph import Graph, Port
+from .plan import Plan
 from .planner import placement as placing
 from .planner.placement import files
 from .report import costs, html, model, placements, text
@@ -34,9 +35,16 @@ def name_of(path: Path) -> str:
     return name if name[:1].isalpha() else f"model_{name}"
 
 
+def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
+    """The plan that a command's model and planner options ask for."""
+    return compile_model(
+        args.model, args.planner, ram, args.solver_seconds, stream_input=args.stream_input
+    )
+
+
 def build(args: argparse.Namespace) -> int:
     name = args.name or name_of(args.model)
-    plan = compile_model(args.model, args.planner, args.ram, args.solver_seconds)
+    plan = compiled(args, args.ram)
     emitted = emit(plan, name)
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
     text.print_report(report, Console())
@@ -59,14 +67,14 @@ def compare_planners(args: argparse.Namespace) -> int:
 
 
 def verify_model(args: argparse.Namespace) -> int:
-    plan = compile_model(args.model, args.planner, seconds=args.solver_seconds)
+    plan = compiled(args)
     outcome = verify.verify(plan, args.on, args.samples, args.structured, args.seed)
     text.print_verification(outcome, Console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 
 
 def run(args: argparse.Namespace) -> int:
-    plan = compile_model(args.model, args.planner, seconds=args.solver_seconds)
+    plan = compiled(args)
     graph = plan.graph
     if len(args.input) != len(graph.inputs):
         raise UserError(
@@ -117,6 +125,8 @@ def read_input(path: Path, graph: Graph, port: Port, layout: str = "file") -> np
     data = data.reshape(tensor.shape)
     if data.dtype == np.int8:
         return data
+    if port.dtype == data.dtype == np.uint8:
+        return (data.astype(np.int16) - 128).astype(np.int8)
     scaled = np.rint(data.astype(np.float32) / np.float32(tensor.scale)) + tensor.zero_point
     return np.clip(scaled, -128, 127).astype(np.int8)
 
@@ -125,8 +135,10 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     """An output as the file presents it: its axes, and real values where it ends in float."""
     tensor = graph.tensors[port.tensor]
     values = data.reshape(tensor.shape)
-    if port.dtype == data.dtype == np.uint8:
-        return (data.astype(np.int16) - 128).astype(np.int8)
+    if port.dtype in ("int32", "int64"):
+        return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
+    if port.dtype == "uint8":
+        values = (values.astype(np.int16) + 128).astype(np.uint8)
     if port.dtype == "float32":
         values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
     if port.layout == "nchw":
@@ -135,17 +147,13 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
 
 
 def bench(args: argparse.Namespace) -> int:
-    if port.dtype in ("int32", "int64"):
-        return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
-    if port.dtype == "uint8":
-        values = (values.astype(np.int16) + 128).astype(np.uint8)
     if args.model is None:
         results = kernel_bench.bench_kernels(args.on, args.planner)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}
     else:
         model_bench.board(args.on)
-        plan = compile_model(args.model, args.planner, seconds=args.solver_seconds)
+        plan = compiled(args)
         report = model_bench.bench(plan, name_of(args.model), args.on)
         costs.print_bench(report, console())
         figures = asdict(report)

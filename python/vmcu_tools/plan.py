@@ -6,11 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .graph import Graph, Node
-from .kernels import Layer
+from .kernels import Layer, bind
 
 # The executor's own buffer for scratch; what does not fit into it lives in the pool.
 STACK_SCRATCH = 256
 SCRATCH_ALIGN = 4
+# What the executor notes down about a layer of a stage of several: struct vmcu_progress.
+PROGRESS_BYTES = 6
 
 
 def on_stack(layer: Layer) -> bool:
@@ -27,48 +29,52 @@ def pool_scratch(layer: Layer) -> int:
 
 @dataclass(frozen=True)
 class Placement:
-    """A tensor's ring of rows in the pool, in bytes.
+    """A tensor's ring in the pool, in bytes.
 
-    Row y lives at (base + (y % capacity) * stride) modulo the pool's size and is never split by
-    the pool's end. Bytes live from step `first` (which writes them; -1 for a graph input) to step
-    `last` (which reads them; the number of steps for a graph output), both included.
+    Byte o of the tensor, counted through its rows and pixels, lives at base + o % ring modulo the
+    pool's size; a whole tensor is a ring as large as itself. The pool's end never splits a row,
+    the ring's end never a pixel; a ring whose end splits rows does not reach around the pool.
+    Bytes live from step `first` (which writes them; -1 for a graph input) to step `last` (which
+    reads them; the number of steps for a graph output), both included.
     """
 
     tensor: str
     base: int
-    stride: int
-    capacity: int
+    ring: int
     first: int
     last: int
 
-    @property
-    def ring(self) -> int:
-        """Bytes that the rows which exist at once take."""
-        return self.stride * self.capacity
-
-    def row(self, y: int, pool_bytes: int) -> int:
-        return (self.base + (y % self.capacity) * self.stride) % pool_bytes
+    def at(self, offset: int, pool_bytes: int) -> int:
+        """Where byte `offset` of the tensor lives."""
+        return (self.base + offset % self.ring) % pool_bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """One layer of the execution order, with its scratch in the pool (offset and size, bytes).
     `descending`: it works from the last row and pixel to the first. `foreign`: the layer as another
-    library's kernel runs it; such a step can be replayed, not emitted."""
+    library's kernel runs it; such a step can be replayed, not emitted. `columns`: in a stage of
+    several layers, how many columns of a row a call computes."""
 
     node: Node
     scratch: int = 0
     scratch_bytes: int = 0
     descending: bool = False
     foreign: Layer | None = None
+    columns: int = 0
+
+    def bind(self, graph: Graph) -> Layer:
+        """The step's layer."""
+        return self.foreign or bind(graph, self.node, self.descending)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The outcome of planning, before or after its proof.
 
-    `stages` holds the steps in execution order, grouped into runs that are worked row by row.
-    `macs_extra` counts recomputed multiply-accumulates.
+    `stages` holds the steps in execution order, grouped into runs that are worked on demand, see
+    schedule.py; `progress` is where in the pool a stage of several layers notes how far each has
+    come, PROGRESS_BYTES a layer. `macs_extra` counts recomputed multiply-accumulates.
     """
 
     planner: str
@@ -79,6 +85,7 @@ class Plan:
     solve_seconds: float = 0.0
     macs_extra: int = 0
     input_streamed: bool = False
+    progress: tuple[int, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property

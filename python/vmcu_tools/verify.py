@@ -82,7 +82,8 @@ class Tally:
         for node in graph.nodes:
             name = node.outputs[0]
             if name in got and name in expected:
-                off = np.abs(got[name].astype(np.int16) - expected[name])
+                # The virtual MCU masks what no layer ever needed and was not computed.
+                off = np.ma.filled(np.abs(got[name].astype(np.int16) - expected[name]), 0)
                 differing, largest = int(np.count_nonzero(off)), int(off.max())
                 self.add(Check(name, node.name, node.kind, off.size, differing, largest, 0))
 

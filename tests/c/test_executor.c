@@ -28,8 +28,17 @@ static const struct vmcu_layer layers[] = {
 	 .params = &clamp,
 	 .inputs = &layer_inputs[0],
 	 .input_count = 1,
-	 .output = 1},
-	{.kernel = vmcu_reshape, .inputs = &layer_inputs[1], .input_count = 1, .output = 2},
+	 .output = 1,
+	 .rows = 3,
+	 .columns = 2,
+	 .kept = true},
+	{.kernel = vmcu_reshape,
+	 .inputs = &layer_inputs[1],
+	 .input_count = 1,
+	 .output = 2,
+	 .rows = 1,
+	 .columns = 1,
+	 .kept = true},
 };
 
 static const struct vmcu_stage stages[] = {{.first = 0, .count = 1}, {.first = 1, .count = 1}};

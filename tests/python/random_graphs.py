@@ -251,7 +251,7 @@ def disjoint(graph: Graph) -> Plan:
 def plan_at(graph: Graph, bases: dict[str, int], scratch: int, above: int = 0) -> Plan:
     """Every tensor whole, at the given address; scratch from `scratch` on, then `above` bytes."""
     placements = {
-        name: Placement(name, bases[name], t.row_bytes, t.shape[0], -1, len(graph.nodes))
+        name: Placement(name, bases[name], t.bytes, -1, len(graph.nodes))
         for name, t in graph.tensors.items()
     }
     top = -(-scratch // SCRATCH_ALIGN) * SCRATCH_ALIGN

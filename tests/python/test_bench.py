@@ -75,7 +75,7 @@ int main(void)
 
 @pytest.fixture(scope="module")
 def small() -> BenchReport:
-    return bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0), None), "small", "qemu:m4")
+    return bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
 
 
 def count_assembly(name: str, folder: Path, rounds: int) -> Counts:
@@ -126,7 +126,7 @@ def test_totals_are_the_sum_of_layers_and_executor() -> None:
 
 
 def test_two_runs_are_equal(small: BenchReport) -> None:
-    again = bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0), None), "small", "qemu:m4")
+    again = bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
     assert again == small
 
 
@@ -144,7 +144,7 @@ def test_energy_is_the_sum_of_its_assumptions(small: BenchReport) -> None:
 
 
 def test_wrong_outputs_are_no_benchmark() -> None:
-    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0), None)
+    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0))
     sample = make_samples(plan.graph, 1, 0, 0)[0]
     right = reference.run(plan.graph, sample)["out"]
     check_outputs(plan, sample, [right], "here")

@@ -165,9 +165,10 @@ def is_corrupt(plan: Plan) -> bool:
     for port in graph.outputs:
         reads[port.tensor][:] = np.iinfo(np.int64).max
     splits = any(
-        (p.base + y * p.stride) % plan.pool_bytes + p.stride > plan.pool_bytes
+        (p.base + row) % plan.pool_bytes + stride > plan.pool_bytes
         for p in plan.placements.values()
-        for y in range(p.capacity)
+        for stride in [plan.graph.tensors[p.tensor].row_bytes]
+        for row in range(0, p.ring, stride)
     )
     if splits or any(not 0 <= p.base < plan.pool_bytes for p in plan.placements.values()):
         return True
@@ -221,7 +222,7 @@ def test_the_proof_rejects_exactly_the_corrupt() -> None:
     rng = np.random.default_rng(0)
     corrupt = sound = 0
     for seed in range(8):
-        plan = make_plan("vmcu", Network(seed).graph())
+        plan = make_plan("model", Network(seed).graph())
         assert not is_corrupt(plan)
         for mutant in mutants(plan, rng):
             try:
@@ -241,9 +242,10 @@ def test_the_proof_rejects_lost_rows() -> None:
     for seed in range(8):
         plan = make_plan("tflm", Network(seed).graph())
         for name, placement in plan.placements.items():
-            if placement.capacity < 2 or name in {p.tensor for p in plan.graph.inputs}:
+            stride = plan.graph.tensors[name].row_bytes
+            if placement.ring == stride or name in {p.tensor for p in plan.graph.inputs}:
                 continue
-            ring = replace(placement, capacity=placement.capacity - 1)
+            ring = replace(placement, ring=placement.ring - stride)
             with pytest.raises(PlanError):
                 VirtualMcu(replace(plan, placements={**plan.placements, name: ring})).prove()
             rejected += 1

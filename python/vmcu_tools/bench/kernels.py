@@ -81,7 +81,7 @@ def bench_kernels(
     board(target)
     results = []
     for number, case in enumerate(bar(cases, f"kernels on {target}")):
-        plan = make_plan(planner, case_graph(case, seed=number), None)
+        plan = make_plan(planner, case_graph(case, seed=number))
         result = bench(plan, case.name, target)
         results.append(KernelBench(case.name, case.peer.get(target), case.goal.get(target), result))
     return results

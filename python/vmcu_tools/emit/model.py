@@ -18,11 +18,13 @@ from ..errors import PlanError, Problem, UserError
 from ..graph import Port
 from ..kernels import Layer, bind
 from ..plan import Plan, Step, on_stack, pool_scratch
+from ..schedule import READY, STREAMED, kept_outputs, stage_at
 from .initialisers import Constants
 from .params import STRUCT_BYTES, kernel_of
 
 UINT16_MAX = 2**16 - 1
 UINT8_MAX = 2**8 - 1
+PRODUCERS = {READY: "VMCU_READY", STREAMED: "VMCU_STREAMED"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,30 @@ class LayerRow:
     descending: int
     output: int
     scratch: str
+    rows: int
+    columns: int
+    kept: str
+
+
+@dataclass(frozen=True)
+class FeedRow:
+    """One entry of the table of feeds."""
+
+    producer: str
+    stride_h: int
+    stride_w: int
+    after_h: int
+    after_w: int
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One entry of the stage table; `feeds` is the place of its first one, None without."""
+
+    feeds: int | None
+    progress: int
+    first: int
+    count: int
 
 
 @dataclass(frozen=True)
@@ -110,14 +136,14 @@ def _check(plan: Plan) -> None:
         raise UserError(Problem(f"more than {UINT8_MAX} inputs or outputs", file=graph.origin))
     if max(len(plan.placements), len(plan.steps)) > UINT16_MAX:
         raise UserError(Problem(f"more than {UINT16_MAX} tensors or layers", file=graph.origin))
-    if any(len(stage) != 1 for stage in plan.stages):
-        raise PlanError("a stage of several layers has no executor yet")
+    for number, steps in enumerate(plan.stages):
+        if len(steps) > 1 and (number >= len(plan.progress) or any(s.descending for s in steps)):
+            raise PlanError(f"stage {number} descends, or has no place for its progress")
     for name, placement in plan.placements.items():
-        if placement.stride != graph.tensors[name].row_bytes:
-            raise PlanError(f"there are gaps between the rows of tensor '{name}'")
         if placement.ring > plan.pool_bytes:
             raise PlanError(f"the ring of tensor '{name}' goes around the pool more than once")
-    for port in (*graph.inputs, *graph.outputs):
+    inputs = () if plan.input_streamed else graph.inputs
+    for port in (*inputs, *graph.outputs):
         _check_whole(plan, port)
 
 
@@ -143,6 +169,10 @@ def _string(text: str) -> str:
     )
 
 
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
 def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
@@ -164,9 +194,15 @@ class _Emitter:
         self.constants = Constants(name)
         self.index = {tensor: number for number, tensor in enumerate(plan.placements)}
         self.inputs: list[int] = []
+        self.feeds: list[FeedRow] = []
 
     def run(self) -> Emitted:
-        layers = [self._layer(number, step) for number, step in enumerate(self.plan.steps)]
+        layers, stages = [], []
+        for number, steps in enumerate(self.plan.stages):
+            stages.append(self._stage(number, len(layers), steps))
+            kept = kept_outputs(self.graph, [step.node for step in steps])
+            for step, keep in zip(steps, kept, strict=True):
+                layers.append(self._layer(len(layers), step, keep))
         values = {
             "name": self.name,
             "upper": self.name.upper(),
@@ -177,7 +213,9 @@ class _Emitter:
             "tensors": [self._tensor(tensor) for tensor in self.index],
             "layer_inputs": self._layer_inputs(),
             "layers": layers,
-            "stages": self._stages(),
+            "stages": stages,
+            "feeds": self.feeds,
+            "streamed": _bool(self.plan.input_streamed),
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
         }
@@ -188,8 +226,8 @@ class _Emitter:
         }
         return Emitted(files, self.constants.weights_bytes, self._tables_bytes())
 
-    def _layer(self, number: int, step: Step) -> LayerRow:
-        node = step.node
+    def _layer(self, number: int, step: Step, kept: bool) -> LayerRow:
+        node, layer = step.node, bind(self.graph, step.node)
         kernel = kernel_of(self.graph, node)
         params = "NULL"
         if kernel.params is not None:
@@ -207,7 +245,10 @@ class _Emitter:
             input_count=len(node.inputs),
             descending=int(step.descending),
             output=self.index[node.outputs[0]],
-            scratch=_scratch(bind(self.graph, node), step),
+            scratch=_scratch(layer, step),
+            rows=layer.height,
+            columns=step.columns or layer.out.shape[1],
+            kept=_bool(kept),
         )
 
     def _layer_inputs(self) -> list[str]:
@@ -228,10 +269,17 @@ class _Emitter:
             channels=channels,
         )
 
-    def _stages(self) -> list[tuple[int, int]]:
-        """First layer and number of layers of each stage."""
-        starts = np.cumsum([0, *(len(stage) for stage in self.plan.stages)]).tolist()
-        return [(start, len(stage)) for start, stage in zip(starts, self.plan.stages, strict=False)]
+    def _stage(self, number: int, first: int, steps: tuple[Step, ...]) -> StageRow:
+        """A stage, after its feeds have been noted down."""
+        stage = stage_at(self.plan, number)
+        if stage is None:
+            return StageRow(None, 0, first, len(steps))
+        start = len(self.feeds)
+        for feeds in stage.feeds:
+            for feed in feeds:
+                producer = PRODUCERS.get(feed.producer, str(feed.producer))
+                self.feeds.append(FeedRow(producer, *feed.stride, *feed.after))
+        return StageRow(start, self.plan.progress[number], first, len(steps))
 
     def _io(self, label: str, port: Port) -> IoRow:
         tensor = self.graph.tensors[port.tensor]
@@ -259,6 +307,7 @@ class _Emitter:
             + STRUCT_BYTES["vmcu_layer"] * len(self.plan.steps)
             + STRUCT_BYTES["vmcu_stage"] * len(self.plan.stages)
             + STRUCT_BYTES["vmcu_io"] * len(ports)
+            + STRUCT_BYTES["vmcu_feed"] * len(self.feeds)
             + 2 * len(self.inputs)
             + sum(len(name.encode("utf-8")) + 1 for name in names)
         )

@@ -37,10 +37,11 @@ from .values import (
 
 # sizeof of every struct that tables are made of, on a 32-bit core.
 STRUCT_BYTES = {
-    "vmcu_model": 36,
+    "vmcu_model": 40,
     "vmcu_tensor": 16,
-    "vmcu_layer": 20,
-    "vmcu_stage": 4,
+    "vmcu_layer": 28,
+    "vmcu_stage": 12,
+    "vmcu_feed": 16,
     "vmcu_io": 12,
     "vmcu_mac_params": 36,
     "vmcu_add_params": 44,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graph import Add
 from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, FixedPoint
-from .base import Binding, ProgramLayer
+from .base import Binding, ProgramLayer, Reach
 from .isa.pool_instructions import ADD_SHIFT, TERM, add_term
 from .pack import FAST_ACCUMULATOR, FAST_SHIFTS
 from .programs import PROGRAMS
@@ -24,12 +24,19 @@ def factor_of(requant: FixedPoint) -> tuple[int, int]:
 
 
 class AddLayer(ProgramLayer[Add]):
+    @property
+    def by_columns(self) -> bool:
+        return True
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         total = sum(self.term(index, values[y0:y1]) for index, values in enumerate(data))
         return self.clamp(self.op.out.apply(total) + self.out.zero_point)
 
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted()
 
     def term(self, index: int, values: np.ndarray) -> np.ndarray:
         """What an input contributes to the sum."""

@@ -28,6 +28,37 @@ OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
 
 
+@dataclass(frozen=True)
+class Reach:
+    """The part of an input that output pixel (y, x) reads, by axis (rows, columns): from
+    stride * at - before to stride * at + after, both included and cut to the image."""
+
+    stride: tuple[int, int]
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    @staticmethod
+    def everything(tensor: Tensor) -> Reach:
+        height, width, _ = tensor.shape
+        return Reach((0, 0), (0, 0), (height - 1, width - 1))
+
+    @staticmethod
+    def shifted(rows: int = 0, columns: int = 0) -> Reach:
+        """One pixel, `rows` above and `columns` left of the output's."""
+        return Reach((1, 1), (rows, columns), (-rows, -columns))
+
+    @staticmethod
+    def window(window: Window) -> Reach:
+        pads = window.pad[:2]
+        after = (window.extent(0) - 1 - pads[0], window.extent(1) - 1 - pads[1])
+        return Reach(window.stride, pads, after)
+
+    def span(self, axis: int, first: int, last: int, size: int) -> range:
+        """What outputs `first` to `last`, both included, read of an axis of `size`."""
+        start = max(first * self.stride[axis] - self.before[axis], 0)
+        return range(start, max(min(last * self.stride[axis] + self.after[axis], size - 1), -1) + 1)
+
+
 class Layer(ABC, Generic[OpT]):
     """One node of a graph, bound to its tensors: meaning, cost and order of access.
 
@@ -56,6 +87,10 @@ class Layer(ABC, Generic[OpT]):
     def input_rows(self, index: int, y: int) -> range:
         """The rows of input `index` that output row y reads, cut to the image; step may be > 1."""
 
+    def reach(self, index: int) -> Reach:
+        """Where an output pixel looks at input `index`."""
+        return Reach.everything(self.ins[index])
+
     @abstractmethod
     def last_reads(self, index: int) -> np.ndarray:
         """Tick of the last read of each byte of input `index`, int64 (H, W, C); NEVER if unread."""
@@ -67,6 +102,12 @@ class Layer(ABC, Generic[OpT]):
     def clamp(self, values: np.ndarray) -> np.ndarray:
         """Bounded by the fused activation, as int8."""
         return np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
+
+    @property
+    def by_columns(self) -> bool:
+        """True if a call may compute some columns of a row, from input rows that their ring
+        splits; see struct vmcu_call."""
+        return False
 
     @property
     def ticks_per_row(self) -> int:

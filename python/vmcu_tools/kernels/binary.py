@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..graph import Binary, Shape
-from .base import Layer
+from .base import Layer, Reach
 
 Term = Callable[[np.ndarray], np.ndarray]
 
@@ -66,6 +66,14 @@ class BinaryLayer(Layer[Binary]):
 
     def _repeated(self, index: int, axis: int) -> bool:
         return self.ins[index].shape[axis] < self.out.shape[axis]
+
+    def reach(self, index: int) -> Reach:
+        strides = tuple(0 if self._repeated(index, axis) else 1 for axis in (0, 1))
+        return Reach((strides[0], strides[1]), (0, 0), (0, 0))
+
+    @property
+    def by_columns(self) -> bool:
+        return True
 
     def last_reads(self, index: int) -> np.ndarray:
         ticks = self.writes()

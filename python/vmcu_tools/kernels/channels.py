@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import ArgMax, LayerNorm
-from .base import Layer
+from .base import Layer, Reach
 from .elementwise import ElementwiseLayer
 
 # z has 16 fractional bits. The root is taken of a number of 47 or 48 bits, so it has 24.
@@ -61,8 +61,15 @@ class ArgMaxLayer(Layer[ArgMax]):
             found = values.argmax(axis=2)
         return np.ascontiguousarray(found.astype("<i4")).view(np.int8).reshape(*found.shape, 4)
 
+    @property
+    def by_columns(self) -> bool:
+        return True
+
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted()
 
     def last_reads(self, index: int) -> np.ndarray:
         return np.broadcast_to(self.writes()[:, :, :1], self.ins[0].shape)

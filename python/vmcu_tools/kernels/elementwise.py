@@ -12,15 +12,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Requantize, Softmax
-from .base import Layer, OpT
+from .base import Layer, OpT, Reach
 from .softmax import softmax_onnx, softmax_tflite
 
 
 class ElementwiseLayer(Layer[OpT]):
     """Output byte i depends on input byte i of every input alone, or on its pixel."""
 
+    @property
+    def by_columns(self) -> bool:
+        return True
+
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted()
 
     def last_reads(self, index: int) -> np.ndarray:
         return np.arange(self.ins[index].bytes, dtype=np.int64).reshape(self.ins[index].shape)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..graph import Conv2D, FullyConnected, Window
 from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
-from .base import Binding, Layer, OpT, ProgramLayer, gather, window_rows
+from .base import Binding, Layer, OpT, ProgramLayer, Reach, gather, window_rows
 from .isa.instructions import LANES, STEP, padded
 from .pack import MacWeights, blocks
 from .programs import PROGRAMS
@@ -46,6 +46,11 @@ class MacLayer(Layer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
 
     @property
+    def by_columns(self) -> bool:
+        # The dense kernel, which takes whole rows, serves outputs of one column only.
+        return self.out.shape[1] > 1
+
+    @property
     def window(self) -> Window:
         return self.op.window
 
@@ -62,6 +67,9 @@ class MacLayer(Layer[OpT]):
 
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.window(self.window)
 
     def ranges(self) -> dict[str, int]:
         """Zero points, bounds and requantiser, as every parameter struct with weights has them."""

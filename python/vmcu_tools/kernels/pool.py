@@ -10,14 +10,21 @@ import numpy as np
 
 from ..graph import AveragePool2D, MaxPool2D
 from ..quant import INT8_MIN, divide_away
-from .base import Binding, OpT, ProgramLayer, gather, window_rows
+from .base import Binding, OpT, ProgramLayer, Reach, gather, window_rows
 from .mac import window_fields
 from .programs import PROGRAMS
 
 
 class PoolLayer(ProgramLayer[OpT]):
+    @property
+    def by_columns(self) -> bool:
+        return True
+
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.op.window, self.ins[0].shape[0], y)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.window(self.op.window)
 
     def bind_pool(self, name: str, fields: dict[str, int]) -> Binding:
         bounds = {"act_min": self.op.act_min, "act_max": self.op.act_max}

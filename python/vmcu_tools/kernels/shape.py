@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Concat, Pad, Reshape
-from .base import Layer
+from .base import Layer, Reach
 
 
 class PadLayer(Layer[Pad]):
@@ -30,6 +30,9 @@ class PadLayer(Layer[Pad]):
     def input_rows(self, index: int, y: int) -> range:
         row = y - self.op.amounts[0][0]
         return range(row, row + 1) if 0 <= row < self.ins[0].shape[0] else range(0)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted(self.op.amounts[0][0], self.op.amounts[1][0])
 
     def last_reads(self, index: int) -> np.ndarray:
         return self.writes()[self._inner()]
@@ -64,6 +67,11 @@ class ConcatLayer(Layer[Concat]):
     def input_rows(self, index: int, y: int) -> range:
         row = y - self._start(index) if self.op.axis == 0 else y
         return range(row, row + 1) if 0 <= row < self.ins[index].shape[0] else range(0)
+
+    def reach(self, index: int) -> Reach:
+        start = [0, 0, 0]
+        start[self.op.axis] = self._start(index)
+        return Reach.shifted(*start[:2])
 
     def last_reads(self, index: int) -> np.ndarray:
         start = self._start(index)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual MCU: replays a plan row by row on a pool whose every byte knows whom it belongs to.
+"""The virtual MCU: replays a plan call by call on a pool whose bytes know whom they belong to.
 
-Time is counted in events, one per computed row, and ticks within an event. A byte's expiry is the
+Time is counted in events, one per call of a kernel, and ticks within one. A byte's expiry is the
 time of its last read over the whole inference, known ahead from the layers' order of access. The
 replay then checks two things that together prove the plan: no write lands on a byte before its
-expiry, and every byte that a row is about to read is still the one its producer wrote. Bytes past
+expiry, and every byte that a call is about to read is still the one its producer wrote. Bytes past
 their expiry are overwritten with POISON, so that a kernel which reads more than it admits shows in
 the results.
 """
@@ -18,8 +18,9 @@ import numpy as np
 
 from ..errors import PlanError
 from ..graph import Tensor
-from ..kernels import Layer, bind
-from ..plan import SCRATCH_ALIGN, Plan, Step, pool_scratch
+from ..kernels import Layer
+from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
+from ..schedule import STREAMED, Call, Stage, stage_at
 
 POISON = np.int8(-91)
 TICKS = 1 << 32
@@ -27,42 +28,65 @@ FOREVER = np.iinfo(np.int64).max
 BEFORE = -1
 NOBODY = -1
 SCRATCH = -2
+# Stands for the layer in calls of a stage of one layer, which has no schedule.
+WHOLE = -3
+Called = tuple[Step | None, Layer | None, Call]
 
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """Row `y` of a step's layer; `number` counts events from the start of the inference."""
+    """One call of a step's layer: columns [x, x + columns) of row `y`. `number` counts calls from
+    the start of the inference. Without a layer: the caller delivers row y of the streamed input.
+
+    whole: the call is one of a layer on its own, whose order of access is known tick by tick;
+    otherwise all of a call's reads are taken to come after all of its writes.
+    """
 
     number: int
-    step: Step
-    layer: Layer
+    stage: int
+    step: Step | None
+    layer: Layer | None
     y: int
+    x: int
+    columns: int
+    whole: bool
+    first: bool
+    last: bool
 
     @property
     def start(self) -> int:
         return self.number * TICKS
 
-    @property
-    def turn(self) -> int:
-        return self.layer.turn(self.y)
-
-    @property
-    def first_of_step(self) -> bool:
-        return self.turn == 0
-
-    @property
-    def last_of_step(self) -> bool:
-        return self.turn == self.layer.height - 1
-
 
 def events(plan: Plan) -> Iterator[Event]:
-    """The rows of an inference in execution order."""
+    """The calls of an inference in execution order. first, last: of a stage's memory."""
     number = 0
-    for step in plan.steps:
-        layer = step.foreign or bind(plan.graph, step.node, step.descending)
-        for turn in range(layer.height):
-            yield Event(number, step, layer, layer.turn(turn))
+    for index in range(len(plan.stages)):
+        stage = stage_at(plan, index)
+        calls = list(
+            _layer_calls(plan, index) if stage is None else _stage_calls(plan, index, stage)
+        )
+        for place, (step, layer, call) in enumerate(calls):
+            first, last = place == 0, place == len(calls) - 1
+            where = (call.y, call.x, call.columns)
+            yield Event(number, index, step, layer, *where, call.layer == WHOLE, first, last)
             number += 1
+
+
+def _layer_calls(plan: Plan, number: int) -> Iterator[Called]:
+    step = plan.stages[number][0]
+    layer = step.bind(plan.graph)
+    for turn in range(layer.height):
+        yield step, layer, Call(WHOLE, layer.turn(turn), 0, layer.out.shape[1])
+
+
+def _stage_calls(plan: Plan, number: int, stage: Stage) -> Iterator[Called]:
+    steps = plan.stages[number]
+    for call in stage.calls():
+        if call.layer == STREAMED:
+            yield None, None, call
+        else:
+            yield steps[call.layer], stage.layers[call.layer], call
 
 
 class VirtualMcu:
@@ -74,8 +98,18 @@ class VirtualMcu:
         self.ids = {name: number for number, name in enumerate(self.tensors)}
         self.names = list(self.tensors)
         self.events = list(events(plan))
+        self.writes_of: dict[int, np.ndarray] = {}
         self.expiry_of = self._expiries()
-        self.writes_of = {id(e.layer): e.layer.writes() for e in self.events if e.first_of_step}
+        self._check_rings()
+
+    def _check_rings(self) -> None:
+        for name, placement in self.plan.placements.items():
+            tensor, ring = self.tensors[name], placement.ring
+            if ring % tensor.shape[2] or ring < 1 or ring > self.plan.pool_bytes:
+                raise PlanError(f"the ring of tensor '{name}' is no number of pixels in the pool")
+            around = placement.base % self.plan.pool_bytes + ring > self.plan.pool_bytes
+            if around and ring % tensor.row_bytes:
+                raise PlanError(f"the ring of tensor '{name}' splits rows and reaches around")
 
     def _expiries(self) -> dict[str, np.ndarray]:
         """Time of the last read of every byte of every tensor, int64 (H, W, C)."""
@@ -83,24 +117,44 @@ class VirtualMcu:
             name: np.full(tensor.shape, BEFORE, np.int64) for name, tensor in self.tensors.items()
         }
         for event in self.events:
-            if not event.first_of_step:
-                continue
             layer = event.layer
+            if layer is None:
+                continue
             for index, tensor in enumerate(layer.ins):
-                ticks = layer.last_reads(index)
-                row, tick = np.divmod(ticks, layer.ticks_per_row)
-                times = np.where(ticks < 0, BEFORE, (event.number + row) * TICKS + tick)
-                np.maximum(expiry[tensor.name], times, out=expiry[tensor.name])
+                if not event.whole:
+                    for y, start, stop in self._reads(event, layer, index):
+                        expiry[tensor.name][y, start:stop] = event.start + TICKS - 1
+                elif event.first:
+                    ticks = layer.last_reads(index)
+                    row, tick = np.divmod(ticks, layer.ticks_per_row)
+                    times = np.where(ticks < 0, BEFORE, (event.number + row) * TICKS + tick)
+                    np.maximum(expiry[tensor.name], times, out=expiry[tensor.name])
+            if event.whole and event.first:
+                self.writes_of[id(layer)] = layer.writes()
         for port in self.plan.graph.outputs:
             expiry[port.tensor][...] = FOREVER
         return expiry
+
+    @staticmethod
+    def _reads(event: Event, layer: Layer, index: int) -> Iterator[tuple[int, int, int]]:
+        """Rows of an input with the columns that a call reads of them: y, start, stop."""
+        tensor = layer.ins[index]
+        if event.whole:
+            columns = range(tensor.shape[1])
+        else:
+            last = event.x + event.columns - 1
+            columns = layer.reach(index).span(1, event.x, last, tensor.shape[1])
+        if columns:
+            for y in layer.input_rows(index, event.y):
+                yield y, columns.start, columns.stop
 
     def prove(self) -> None:
         """Replays addresses only."""
         self._replay(None)
 
     def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        """Replays with values: int8 (H, W, C) of every tensor, as its producer computed it."""
+        """Replays with values: int8 (H, W, C) of every tensor, as its producer computed it, masked
+        where nothing ever needs it and it was not computed."""
         return self._replay(inputs)
 
     def _replay(self, inputs: Sequence[np.ndarray] | None) -> dict[str, np.ndarray]:
@@ -114,78 +168,118 @@ class VirtualMcu:
         for number, port in enumerate(self.plan.graph.inputs):
             tensor = self.tensors[port.tensor]
             data = None if inputs is None else np.asarray(inputs[number]).reshape(tensor.shape)
-            for y in range(tensor.shape[0]):
-                self._write(tensor, y, BEFORE, None if data is None else data[y], "the input")
             if data is not None:
                 produced[tensor.name] = data.astype(np.int8)
+            if not self.plan.input_streamed:
+                for y in range(tensor.shape[0]):
+                    row = None if data is None else data[y]
+                    self._write(tensor, y, (0, tensor.shape[1]), BEFORE, row, "the input")
+        if inputs is not None:
+            for node in self.plan.graph.nodes:
+                for name in node.outputs:
+                    produced[name] = np.ma.masked_all(self.tensors[name].shape, np.int8)
         for event in self.events:
-            self._compute(event, seen, produced if inputs is not None else None)
-        return produced
+            if event.layer is None:
+                self._deliver(event, produced if inputs is not None else None)
+            else:
+                self._compute(event, event.layer, seen, produced if inputs is not None else None)
+        self._check_outputs()
+        return {
+            name: values if np.ma.is_masked(values) else np.asarray(values)
+            for name, values in produced.items()
+        }
+
+    def _deliver(self, event: Event, produced: dict[str, np.ndarray] | None) -> None:
+        tensor = self.tensors[self.plan.graph.inputs[0].tensor]
+        if event.first:
+            self._hold_memory(event)
+        row = None if produced is None else produced[tensor.name][event.y]
+        self._write(tensor, event.y, (0, tensor.shape[1]), event.start, row, "the streamed input")
 
     def _compute(
         self,
         event: Event,
+        layer: Layer,
         seen: dict[str, np.ndarray],
         produced: dict[str, np.ndarray] | None,
     ) -> None:
-        layer = event.layer
-        if event.first_of_step:
-            self._hold_scratch(event)
+        assert event.step is not None
+        if event.first:
+            self._hold_memory(event)
         for index, tensor in enumerate(layer.ins):
-            for y in layer.input_rows(index, event.y):
-                self._check_row(event, tensor, y)
-                seen[tensor.name][y] = self._row(tensor, y)[1].reshape(tensor.shape[1:])
+            for y, start, stop in self._reads(event, layer, index):
+                values = self._check_row(event, tensor, y, start, stop)
+                seen[tensor.name][y, start:stop] = values.reshape(stop - start, tensor.shape[2])
+        part = (event.x, event.x + event.columns)
         row = None
         if produced is not None:
             data = [seen[tensor.name] for tensor in layer.ins]
-            row = layer.rows(data, event.y, event.y + 1)[0]
-            if event.first_of_step:
-                produced[layer.out.name] = np.zeros(layer.out.shape, np.int8)
-            produced[layer.out.name][event.y] = row
-        ticks = self.writes_of[id(layer)][event.y] - event.turn * layer.ticks_per_row
-        times = ticks + event.start
-        self._write(layer.out, event.y, times, row, f"step '{event.step.node.name}'")
+            row = layer.rows(data, event.y, event.y + 1)[0][slice(*part)]
+            produced[layer.out.name][event.y, slice(*part)] = row
+        times: np.ndarray | int = event.start
+        if event.whole:
+            ticks = self.writes_of[id(layer)][event.y]
+            times = ticks - layer.turn(event.y) * layer.ticks_per_row + event.start
+        self._write(layer.out, event.y, part, times, row, f"step '{event.step.node.name}'")
         for index, tensor in enumerate(layer.ins):
-            for y in layer.input_rows(index, event.y):
-                self._poison(tensor, y, event.start + TICKS)
-        if event.last_of_step:
-            self._drop_scratch(event)
+            for y, start, stop in self._reads(event, layer, index):
+                self._poison(tensor, y, start, stop, event.start + TICKS)
+        if event.last:
+            self._drop_memory(event)
 
-    def _row(self, tensor: Tensor, y: int) -> tuple[slice, np.ndarray]:
-        start = self.plan.placements[tensor.name].row(y, self.plan.pool_bytes)
-        where = slice(start, start + tensor.row_bytes)
-        if where.stop > self.plan.pool_bytes:
+    def _where(self, tensor: Tensor, y: int, start: int, stop: int) -> slice | np.ndarray:
+        """The bytes of columns [start, stop) of a row."""
+        placement, size = self.plan.placements[tensor.name], self.plan.pool_bytes
+        channels = tensor.shape[2]
+        first = (y * tensor.shape[1] + start) * channels
+        count = (stop - start) * channels
+        if first % placement.ring + count <= placement.ring:
+            at = placement.at(first, size)
+            if at + count > size:
+                raise PlanError(
+                    f"row {y} of tensor '{tensor.name}' at byte {at} is split by the pool's end "
+                    f"({size} bytes)"
+                )
+            return slice(at, at + count)
+        return (placement.base + np.arange(first, first + count) % placement.ring) % size
+
+    def _check_row(self, event: Event, tensor: Tensor, y: int, start: int, stop: int) -> np.ndarray:
+        """The values of the columns that a call is about to read."""
+        where = self._where(tensor, y, start, stop)
+        assert event.step is not None and event.layer is not None
+        if isinstance(where, np.ndarray) and not event.layer.by_columns:
             raise PlanError(
-                f"row {y} of tensor '{tensor.name}' at byte {start} is split by the pool's end "
-                f"({self.plan.pool_bytes} bytes)"
+                f"step '{event.step.node.name}' needs row {y} of '{tensor.name}' in one piece"
             )
-        return where, self.value[where]
-
-    def _check_row(self, event: Event, tensor: Tensor, y: int) -> None:
-        where, _ = self._row(tensor, y)
-        wanted = self.expiry_of[tensor.name][y].ravel() >= event.start
-        expected = np.arange(tensor.row_bytes) + y * tensor.row_bytes
+        wanted = self.expiry_of[tensor.name][y, start:stop].ravel() >= event.start
+        first = y * tensor.row_bytes + start * tensor.shape[2]
+        expected = np.arange(first, first + wanted.size)
         lost = wanted & (
             (self.owner[where] != self.ids[tensor.name]) | (self.index[where] != expected)
         )
         if lost.any():
             at = int(np.argmax(lost))
+            place = int(np.arange(self.plan.pool_bytes)[where][at])
             raise PlanError(
-                f"step '{event.step.node.name}', row {event.y}: byte {at} of row {y} of tensor "
-                f"'{tensor.name}' (pool byte {where.start + at}) is gone; "
-                f"{self._holder(where.start + at)}"
+                f"step '{event.step.node.name}', row {event.y}: byte {int(expected[at])} of tensor "
+                f"'{tensor.name}', of its row {y} (pool byte {place}), is gone; "
+                f"{self._holder(place)}"
             )
+        return self.value[where]
 
     def _write(
         self,
         tensor: Tensor,
         y: int,
+        part: tuple[int, int],
         times: np.ndarray | int,
         values: np.ndarray | None,
         who: str,
     ) -> None:
-        where, _ = self._row(tensor, y)
-        flat = np.broadcast_to(np.ravel(times), tensor.row_bytes)
+        where = self._where(tensor, y, *part)
+        if not isinstance(where, slice):
+            raise PlanError(f"{who}, row {y}: the ring of '{tensor.name}' splits what is written")
+        flat = np.broadcast_to(np.ravel(times), where.stop - where.start)
         clobbered = self.expiry[where] > flat
         if clobbered.any():
             at = int(np.argmax(clobbered))
@@ -193,11 +287,23 @@ class VirtualMcu:
                 f"{who}, row {y}: writing byte {at} of tensor '{tensor.name}' (pool byte "
                 f"{where.start + at}) destroys a live byte; {self._holder(where.start + at)}"
             )
+        first = y * tensor.row_bytes + part[0] * tensor.shape[2]
         self.owner[where] = self.ids[tensor.name]
-        self.index[where] = np.arange(tensor.row_bytes) + y * tensor.row_bytes
-        self.expiry[where] = self.expiry_of[tensor.name][y].ravel()
+        self.index[where] = np.arange(first, first + flat.size)
+        self.expiry[where] = self.expiry_of[tensor.name][y, slice(*part)].ravel()
         if values is not None:
             self.value[where] = values.ravel()
+
+    def _check_outputs(self) -> None:
+        """Graph outputs are there, whole, when the inference is over."""
+        for port in self.plan.graph.outputs:
+            tensor = self.tensors[port.tensor]
+            for y in range(tensor.shape[0]):
+                where = self._where(tensor, y, 0, tensor.shape[1])
+                expected = np.arange(tensor.row_bytes) + y * tensor.row_bytes
+                mine = self.owner[where] == self.ids[tensor.name]
+                if not (mine & (self.index[where] == expected)).all():
+                    raise PlanError(f"row {y} of output '{tensor.name}' is gone at the end")
 
     def _holder(self, at: int) -> str:
         owner = int(self.owner[at])
@@ -209,26 +315,38 @@ class VirtualMcu:
         y, rest = divmod(int(self.index[at]), tensor.row_bytes)
         return f"it holds byte {rest} of row {y} of tensor '{tensor.name}'"
 
-    def _poison(self, tensor: Tensor, y: int, now: int) -> None:
-        where, values = self._row(tensor, y)
+    def _poison(self, tensor: Tensor, y: int, start: int, stop: int, now: int) -> None:
+        where = self._where(tensor, y, start, stop)
         dead = (self.owner[where] == self.ids[tensor.name]) & (self.expiry[where] < now)
-        values[dead] = POISON
-        self.owner[where][dead] = NOBODY
+        at = np.arange(self.plan.pool_bytes)[where][dead]
+        self.value[at] = POISON
+        self.owner[at] = NOBODY
 
-    def _hold_scratch(self, event: Event) -> None:
-        step = event.step
-        if step.scratch_bytes < pool_scratch(event.layer) or step.scratch % SCRATCH_ALIGN:
-            raise PlanError(f"step '{step.node.name}': its scratch is too small or misaligned")
-        where = slice(step.scratch, step.scratch + step.scratch_bytes)
-        if where.stop > self.plan.pool_bytes:
-            raise PlanError(f"step '{step.node.name}': scratch ends beyond the pool")
-        if (self.expiry[where] >= event.start).any():
-            raise PlanError(f"step '{step.node.name}': scratch lies on live bytes")
-        self.owner[where] = SCRATCH
-        self.expiry[where] = FOREVER
-        self.value[where] = POISON
+    def _memory(self, event: Event) -> list[slice]:
+        """What a stage keeps in the pool besides tensors: its progress, its kernels' scratch."""
+        steps = self.plan.stages[event.stage]
+        spans = [(step.scratch, step.scratch_bytes) for step in steps]
+        if not event.whole:
+            spans.append((self.plan.progress[event.stage], PROGRESS_BYTES * len(steps)))
+        return [slice(at, at + size) for at, size in dict.fromkeys(spans) if size]
 
-    def _drop_scratch(self, event: Event) -> None:
-        where = slice(event.step.scratch, event.step.scratch + event.step.scratch_bytes)
-        self.owner[where] = NOBODY
-        self.expiry[where] = BEFORE
+    def _hold_memory(self, event: Event) -> None:
+        steps = self.plan.stages[event.stage]
+        who = f"step '{steps[0].node.name}'"
+        for step in steps:
+            needed = pool_scratch(step.bind(self.plan.graph))
+            if step.scratch_bytes < needed or step.scratch % SCRATCH_ALIGN:
+                raise PlanError(f"step '{step.node.name}': its scratch is too small or misaligned")
+        for where in self._memory(event):
+            if where.start < 0 or where.stop > self.plan.pool_bytes:
+                raise PlanError(f"{who}: scratch ends beyond the pool")
+            if (self.expiry[where] >= event.start).any():
+                raise PlanError(f"{who}: scratch lies on live bytes")
+            self.owner[where] = SCRATCH
+            self.expiry[where] = FOREVER
+            self.value[where] = POISON
+
+    def _drop_memory(self, event: Event) -> None:
+        for where in self._memory(event):
+            self.owner[where] = NOBODY
+            self.expiry[where] = BEFORE

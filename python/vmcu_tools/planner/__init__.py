@@ -11,27 +11,41 @@ from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan import Plan
-from . import hmcos, joint, single, swing, tflm, tinyengine
+from . import fusion, hmcos, joint, single, tflm, tinyengine
+from .options import SOLVER_SECONDS, Options
 
 
 @dataclass(frozen=True)
 class Planner:
-    """`plan`: from a graph and the seconds that a solver may take. `as_written`: plans the graph
+    """`plan`: from a graph and what is asked for. `streams`: can do without a whole input.
+    `as_written`: plans the graph
     as the file has it, Pad and Reshape nodes included. `original`: for a planner that comes from
     elsewhere, the plan as it is there, for that tool's kernels and in that tool's count."""
 
     name: str
-    plan: Callable[[Graph, float], Plan]
+    plan: Callable[[Graph, Options], Plan]
     as_written: bool
     summary: str
-    original: Callable[[Graph, float], Plan] | None = None
+    original: Callable[[Graph, Options], Plan] | None = None
+    streams: bool = False
 
 
 PLANNERS = {
     planner.name: planner
     for planner in (
-        Planner("vmcu", swing.plan, False, "order, directions and overlap for the smallest pool"),
-        Planner("model", joint.plan, False, "the same as one integer program, after MODeL"),
+        Planner(
+            "vmcu",
+            fusion.plan,
+            False,
+            "stages, order, directions and overlap for the smallest pool",
+            streams=True,
+        ),
+        Planner(
+            "model",
+            lambda g, o: joint.plan(g, o.seconds),
+            False,
+            "order and overlap without stages, as one integer program after MODeL",
+        ),
         Planner("single", lambda g, _: single.plan(g), False, "overlap in the file's order"),
         Planner(
             "tflm",
@@ -47,32 +61,41 @@ PLANNERS = {
             "TinyEngine's first fit, depthwise in place",
             lambda g, _: tinyengine.original(g),
         ),
-        Planner("hmcos", hmcos.plan, False, "HMCOS's order, whole tensors", hmcos.original),
+        Planner(
+            "hmcos",
+            lambda g, o: hmcos.plan(g, o.seconds),
+            False,
+            "HMCOS's order, whole tensors",
+            lambda g, o: hmcos.original(g, o.seconds),
+        ),
     )
 }
 DEFAULT = "vmcu"
-# What solvers may take, in seconds on a desktop computer.
-SOLVER_SECONDS = 10.0
+DEFAULTS = Options()
+
+__all__ = ["DEFAULT", "PLANNERS", "SOLVER_SECONDS", "Options", "Planner", "make_plan"]
 
 
 def make_plan(
     planner: str,
     graph: Graph,
-    ram: int | None = None,
-    seconds: float = SOLVER_SECONDS,
+    options: Options = DEFAULTS,
     original: bool = False,
 ) -> Plan:
     """A proven plan; of a planner that comes from elsewhere the `original`, if wanted, which is to
     be compared and cannot be emitted.
 
-    Raises UserError if it needs more than `ram` bytes, PlanError if the planner is wrong.
+    Raises UserError if it needs more than the bytes allowed, PlanError if the planner is wrong.
     """
     start = time.perf_counter()
     chosen = PLANNERS[planner]
+    if options.stream_input:
+        _check_stream(chosen, graph)
     planned_by = chosen.original if original and chosen.original else chosen.plan
-    plan = planned_by(graph, seconds)
+    plan = planned_by(graph, options)
     plan = replace(plan, solve_seconds=time.perf_counter() - start)
     VirtualMcu(plan).prove()
+    ram = options.ram
     if ram is not None and plan.pool_bytes > ram:
         raise UserError(
             Problem(
@@ -83,3 +106,23 @@ def make_plan(
             )
         )
     return plan
+
+
+def _check_stream(planner: Planner, graph: Graph) -> None:
+    if not planner.streams:
+        able = ", ".join(name for name, one in PLANNERS.items() if one.streams)
+        raise UserError(
+            Problem(
+                f"planner '{planner.name}' keeps inputs whole, so they cannot be streamed",
+                f"leave out --stream-input or use --planner {able}",
+                graph.origin,
+            )
+        )
+    if len(graph.inputs) != 1:
+        raise UserError(
+            Problem(
+                f"{len(graph.inputs)} inputs, only a single one can be streamed",
+                "leave out --stream-input",
+                graph.origin,
+            )
+        )

@@ -104,9 +104,7 @@ def foreign_plan(
         layer = kernel_of(node)(flat, bind(graph, node))
         steps.append(Step(node, *scratch, foreign=layer))
     placements = {
-        name: Placement(
-            name, base, flat.tensors[name].bytes, 1, lives[name].first, lives[name].last
-        )
+        name: Placement(name, base, flat.tensors[name].bytes, lives[name].first, lives[name].last)
         for name, base in bases.items()
     }
     return Plan(planner, flat, tuple((step,) for step in steps), placements, pool_bytes)

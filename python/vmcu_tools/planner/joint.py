@@ -22,7 +22,8 @@ from ..plan import Plan, pool_scratch
 from . import swing
 from .offsets import solver
 from .overlap import Clearance, clearance
-from .walk import Search, plan_of, tasks_of
+from .tasks import tasks_of
+from .walk import Search, plan_of
 
 Variable = pulp.LpVariable | int
 
@@ -288,7 +289,7 @@ def plan(graph: Graph, seconds: float) -> Plan:
     ordered = replace(graph, nodes=tuple(graph.nodes[n] for n in program.order()))
     search = Search(tasks_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
     for task in search.tasks:
-        name = task.tensor.name
+        name = task.name
         search.bases[name] = round(pulp.value(program.base[name]))
         source = problem.edges[name].source
         search.descending[name] = source >= 0 and round(pulp.value(program.turned[source])) == 1

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from ..graph import Graph
 from ..plan import Plan
-from .walk import Search, plan_of, sizes_from, tasks_of
+from .tasks import tasks_of
+from .walk import Search, plan_of, sizes_from
 
 
 def plan(graph: Graph) -> Plan:

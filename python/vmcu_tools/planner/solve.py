@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 
 from ..plan import SCRATCH_ALIGN
 from .overlap import Clearance
-from .walk import Task
+from .tasks import Task
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,23 @@ class Model:
         self.model = cp_model.CpModel()
         self.pool = self.model.new_int_var(least, most, "pool")
         self.most = most
-        self.bases = {
-            task.tensor.name: self.block(task.tensor.name, task.tensor.bytes) for task in tasks
-        }
+        self.bases = {task.name: self.block(task.name, task.size, task.align) for task in tasks}
         self.turned: dict[str, cp_model.IntVar] = {}
         self.scratch: dict[str, cp_model.IntVar] = {}
         for task in tasks:
             self.add(task)
         self.model.minimize(self.pool)
 
-    def block(self, name: str, size: int) -> cp_model.IntVar:
+    def block(self, name: str, size: int, align: int = 1) -> cp_model.IntVar:
         base = self.model.new_int_var(0, self.most - size, name)
         self.model.add(base + size <= self.pool)
+        if align > 1:
+            units = self.model.new_int_var(0, (self.most - size) // align, "")
+            self.model.add(base == units * align)
         return base
 
     def add(self, task: Task) -> None:
-        name = task.tensor.name
+        name = task.name
         turned = self.turned[name] = self.model.new_bool_var(f"{name} descends")
         directions = {way.descending: way for way in task.ways}
         for descending, literal in ((False, turned.negated()), (True, turned)):
@@ -81,13 +82,11 @@ class Model:
         self.model.add(live - out <= clearance.above).only_enforce_if(under.negated(), *conditions)
 
     def add_scratch(self, task: Task) -> None:
-        name = task.tensor.name
-        units = self.model.new_int_var(0, (self.most - task.scratch) // SCRATCH_ALIGN, "")
-        offset = self.block(f"scratch of {name}", task.scratch)
-        self.model.add(offset == units * SCRATCH_ALIGN)
+        name = task.name
+        offset = self.block(f"scratch of {name}", task.scratch, SCRATCH_ALIGN)
         self.scratch[name] = offset
         others = [(live.name, live.size) for live in task.ways[0].live]
-        for other, size in [*others, (name, task.tensor.bytes)]:
+        for other, size in [*others, (name, task.size)]:
             apart = Clearance.apart(size, task.scratch)
             self.clear(self.bases[other], offset, apart, None)
 
@@ -113,4 +112,4 @@ class Model:
 
 def most_of(tasks: Sequence[Task]) -> int:
     """A pool in which everything fits side by side."""
-    return sum(task.tensor.bytes + task.scratch + SCRATCH_ALIGN for task in tasks)
+    return sum(task.size + task.scratch + SCRATCH_ALIGN for task in tasks)

@@ -13,57 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..graph import Graph, Tensor
-from ..kernels import Layer, bind
-from ..plan import Placement, Plan, Step, pool_scratch
+from ..graph import Graph
+from ..plan import Placement, Plan, Step
+from .layout import Group, Layout, progress_bytes
 from .lifetimes import lifetimes
-from .overlap import Clearance, clearance
 from .scratch import first_gap
+from .tasks import Live, Task, Way, stage_memory
 
 # Dead ends of the depth-first search before a pool size is given up.
 MAX_BACKTRACKS = 300
 # Pool sizes are tried one by one up to here above the bound, then in growing steps.
 FINE_SIZES = 256
-
-
-@dataclass(frozen=True)
-class Live:
-    """A tensor that is alive while a step writes its output."""
-
-    name: str
-    size: int
-    clearance: Clearance
-
-
-@dataclass(frozen=True)
-class Way:
-    """One direction in which a step may run, and what it then has to keep clear of."""
-
-    descending: bool
-    live: tuple[Live, ...]
-
-
-@dataclass(frozen=True)
-class Task:
-    """One output to place: `whole` if callers address it as one array, so that it may not wrap.
-    `scratch`: bytes that the step needs besides, in one piece and not wrapped."""
-
-    tensor: Tensor
-    ways: tuple[Way, ...]
-    whole: bool
-    scratch: int = 0
-
-    def bound(self) -> int:
-        """Bytes without which this step cannot run."""
-        return min(self._bound(way) for way in self.ways)
-
-    def _bound(self, way: Way) -> int:
-        size = self.tensor.bytes
-        alive = sum(live.size for live in way.live)
-        shared = sum(
-            live.size + size - live.clearance.footprint(live.size, size) for live in way.live
-        )
-        return self.scratch + max(alive, alive + size - shared)
 
 
 @dataclass
@@ -83,7 +43,7 @@ class Search:
         if index == len(self.tasks):
             return True
         task = self.tasks[index]
-        name = task.tensor.name
+        name = task.name
         tried: set[tuple[int, bool]] = set()
         for way in task.ways:
             for base in self._candidates(task, way):
@@ -103,7 +63,7 @@ class Search:
     def _candidates(self, task: Task, way: Way) -> Iterator[int]:
         """Bases worth trying, overlaps first; where one would reach around the pool's end, the
         nearest with a row's edge there."""
-        size, stride = task.tensor.bytes, task.tensor.row_bytes
+        size, stride = task.size, task.stride
         wanted = []
         for live in way.live:
             base = self.bases[live.name]
@@ -112,7 +72,9 @@ class Search:
         wanted += [self.bases[live.name] + live.size for live in way.live]
         for base in [*wanted, self.pool - size, 0]:
             inside = 0 <= base <= self.pool - size
-            if inside:
+            if inside and base % task.align:
+                yield from (base - base % task.align, base + -base % task.align)
+            elif inside:
                 yield base
             elif self.wraps and not task.whole:
                 base %= self.pool
@@ -122,11 +84,11 @@ class Search:
                     yield self.pool - -(-(self.pool - base) // stride) * stride
 
     def _fits(self, task: Task, way: Way, base: int) -> bool:
-        size = task.tensor.bytes
-        if base < 0 or size > self.pool:
+        size = task.size
+        if base < 0 or size > self.pool or base % task.align:
             return False
         around = base + size > self.pool
-        if around and (task.whole or (self.pool - base) % task.tensor.row_bytes):
+        if around and (task.whole or (self.pool - base) % task.stride):
             return False
         if not all(self._clear(base, live) for live in way.live):
             return False
@@ -140,57 +102,12 @@ class Search:
 
     def _place_scratch(self, task: Task, way: Way, base: int) -> bool:
         """Finds the lowest gap for the step's scratch between everything that is alive."""
-        taken = [(base, task.tensor.bytes)]
+        taken = [(base, task.size)]
         taken += [(self.bases[live.name], live.size) for live in way.live]
         gap = first_gap(taken, self.pool, task.scratch)
         if gap is not None:
-            self.scratch[task.tensor.name] = gap
+            self.scratch[task.name] = gap
         return gap is not None
-
-
-def tasks_of(graph: Graph, both_ways: bool) -> list[Task]:
-    """The tensors to place, in the order in which they come to life."""
-    lives = lifetimes(graph)
-    ports = {port.tensor for port in (*graph.inputs, *graph.outputs)}
-    tasks: list[Task] = []
-    placed: list[str] = []
-    for port in graph.inputs:
-        tensor = graph.tensors[port.tensor]
-        live = tuple(_apart(graph.tensors[name], tensor) for name in placed)
-        tasks.append(Task(tensor, (Way(False, live),), True))
-        placed.append(port.tensor)
-    for step, node in enumerate(graph.nodes):
-        layer = bind(graph, node)
-        layers = [layer]
-        if both_ways and layer.can_descend:
-            layers.append(bind(graph, node, descending=True))
-        alive = [graph.tensors[name] for name in placed if lives[name].last >= step]
-        dying = {name for name in node.inputs if lives[name].last == step}
-        ways = tuple(Way(one.descending, _live(one, alive, dying)) for one in layers)
-        name = layer.out.name
-        tasks.append(Task(layer.out, ways, name in ports, pool_scratch(layer)))
-        placed.append(name)
-    return tasks
-
-
-def _apart(tensor: Tensor, out: Tensor) -> Live:
-    return Live(tensor.name, tensor.bytes, Clearance.apart(tensor.bytes, out.bytes))
-
-
-def _live(layer: Layer, alive: Sequence[Tensor], dying: set[str]) -> tuple[Live, ...]:
-    """What the layer's output has to keep clear of, and by how much."""
-    found = []
-    for tensor in alive:
-        live = _apart(tensor, layer.out)
-        if tensor.name in dying:
-            names = [one.name for one in layer.ins]
-            clearances = [clearance(layer, i) for i, n in enumerate(names) if n == tensor.name]
-            worst = Clearance(
-                max(c.below for c in clearances), min(c.above for c in clearances)
-            )
-            live = Live(tensor.name, tensor.bytes, worst)
-        found.append(live)
-    return tuple(found)
 
 
 def sizes_from(bound: int) -> Iterator[int]:
@@ -202,33 +119,48 @@ def sizes_from(bound: int) -> Iterator[int]:
         size *= 1.002
 
 
-def plan_of(planner: str, graph: Graph, search: Search, bound: int) -> Plan:
+def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> Plan:
     """The plan that a finished search found."""
+    layout = graph if isinstance(graph, Layout) else Layout.singles(graph)
+    graph = layout.graph
     lives = lifetimes(graph)
     placements = {}
     for task in search.tasks:
-        tensor, life = task.tensor, lives[task.tensor.name]
-        placements[tensor.name] = Placement(
-            tensor.name,
-            search.bases[tensor.name],
-            tensor.row_bytes,
-            tensor.shape[0],
-            life.first,
-            life.last,
-        )
-    by_name = {task.tensor.name: task for task in search.tasks}
-    steps = []
-    for node in graph.nodes:
-        name = node.outputs[0]
-        scratch = by_name[name].scratch
-        where = search.scratch[name] if scratch else 0
-        steps.append(Step(node, where, scratch, search.descending[name]))
+        if task.name in lives:
+            life, base = lives[task.name], search.bases[task.name]
+            placements[task.name] = Placement(task.name, base, task.size, life.first, life.last)
+    by_name = {task.name: task for task in search.tasks}
+    stages, progress = [], []
+    for number, group in enumerate(layout.groups):
+        if group.trace is None:
+            name = group.layers[0].out.name
+            scratch = by_name[name].scratch
+            where = search.scratch[name] if scratch else 0
+            step = Step(group.layers[0].node, where, scratch, search.descending[name])
+            stages.append((step,))
+            progress.append(0)
+        else:
+            base = search.bases[stage_memory(number)]
+            stages.append(_steps(group, base))
+            progress.append(base)
     gap = search.pool - bound
     return Plan(
         planner=planner,
         graph=graph,
-        stages=tuple((step,) for step in steps),
+        stages=tuple(stages),
         placements=placements,
         pool_bytes=search.pool,
+        input_streamed=layout.streamed,
+        progress=tuple(progress),
         notes=(f"The bound for this order is {bound:,} bytes, the gap {gap:,}.",),
+    )
+
+
+def _steps(group: Group, base: int) -> tuple[Step, ...]:
+    """The steps of a stage of several layers, whose memory is at `base`."""
+    assert group.trace is not None
+    note = progress_bytes(len(group.layers))
+    return tuple(
+        Step(layer.node, base + note, group.scratch - note, columns=columns)
+        for layer, columns in zip(group.layers, group.trace.stage.columns, strict=True)
     )

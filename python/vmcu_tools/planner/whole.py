@@ -25,9 +25,7 @@ def whole_plan(
     placements = {}
     for name, base in bases.items():
         tensor, life = graph.tensors[name], lives[name]
-        placements[name] = Placement(
-            name, base, tensor.row_bytes, tensor.shape[0], life.first, life.last
-        )
+        placements[name] = Placement(name, base, tensor.bytes, life.first, life.last)
     scratch, pool = place_scratch(graph, placements, arena)
     return Plan(
         planner,

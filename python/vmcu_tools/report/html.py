@@ -29,8 +29,7 @@ def boxes(plan: Plan) -> list[Box]:
     columns = len(plan.steps) + 2
     result = []
     for number, placement in enumerate(plan.placements.values()):
-        row_bytes = plan.graph.tensors[placement.tensor].row_bytes
-        for start, stop in spans(placement, row_bytes, plan.pool_bytes):
+        for start, stop in spans(placement, plan.pool_bytes):
             result.append(
                 Box(
                     x=(placement.first + 1) / columns * WIDTH,
@@ -45,10 +44,9 @@ def boxes(plan: Plan) -> list[Box]:
     return result
 
 
-def spans(placement: Placement, row_bytes: int, pool: int) -> list[tuple[int, int]]:
+def spans(placement: Placement, pool: int) -> list[tuple[int, int]]:
     """The one or two address ranges (start, stop) that a tensor's rows cover."""
-    size = (placement.capacity - 1) * placement.stride + row_bytes
-    start = placement.base % pool
+    start, size = placement.base % pool, placement.ring
     if start + size <= pool:
         return [(start, start + size)]
     return [(start, pool), (0, start + size - pool)]

@@ -23,13 +23,14 @@ class StepReport:
 
 @dataclass(frozen=True)
 class TensorReport:
-    """`first` and `last`: the steps that write and last read it; -1 and the number of steps stand
+    """`capacity_rows`: how much of it exists at once, a fraction where its ring splits rows.
+    `first` and `last`: the steps that write and last read it; -1 and the number of steps stand
     for the caller."""
 
     name: str
     bytes: int
     base: int
-    capacity_rows: int
+    capacity_rows: float
     first: int
     last: int
 
@@ -52,19 +53,19 @@ class ModelReport:
     notes: tuple[str, ...] = ()
 
 
-def occupied(placement: Placement, row_bytes: int, pool: int) -> np.ndarray:
+def occupied(placement: Placement, pool: int) -> np.ndarray:
     """Which bytes of the pool a tensor's ring covers, bool (pool,)."""
     covered = np.zeros(pool, bool)
-    for slot in range(placement.capacity):
-        start = placement.row(slot, pool)
-        covered[start : start + row_bytes] = True
+    start = placement.base % pool
+    covered[start : start + placement.ring] = True
+    covered[: max(start + placement.ring - pool, 0)] = True
     return covered
 
 
 def step_bytes(plan: Plan) -> list[int]:
     """Bytes of the pool that hold something needed, for every step."""
     covers = {
-        tensor: occupied(placement, plan.graph.tensors[tensor].row_bytes, plan.pool_bytes)
+        tensor: occupied(placement, plan.pool_bytes)
         for tensor, placement in plan.placements.items()
     }
     found = []
@@ -86,7 +87,14 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         for step, used in zip(plan.steps, step_bytes(plan), strict=True)
     ]
     tensors = tuple(
-        TensorReport(p.tensor, graph.tensors[p.tensor].bytes, p.base, p.capacity, p.first, p.last)
+        TensorReport(
+            p.tensor,
+            graph.tensors[p.tensor].bytes,
+            p.base,
+            round(p.ring / graph.tensors[p.tensor].row_bytes, 3),
+            p.first,
+            p.last,
+        )
         for p in plan.placements.values()
     )
     return ModelReport(

@@ -8,8 +8,9 @@ whatever the number of samples.
 
 from __future__ import annotations
 
-import atexit
 import functools
+import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -96,7 +97,7 @@ class CompiledTarget(ABC):
         return image
 
     def archive(self) -> Path:
-        """The runtime, compiled once per process; a link takes from it what a model refers to."""
+        """The runtime, compiled once; a link takes from it what a model refers to."""
         return _archive(self)
 
     def gcc(self, arguments: Sequence[str], folder: Path) -> None:
@@ -166,12 +167,26 @@ class CompiledTarget(ABC):
 
 @functools.cache
 def _archive(target: CompiledTarget) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="vmcu-runtime-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    """Shared by all processes that compile the same sources with the same flags."""
     runtime = paths.runtime()
     sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")])
-    target.gcc(["-c", *map(str, sources)], folder)
-    archive = folder / "libvmcu.a"
-    objects = [str(folder / f"{source.stem}.o") for source in sources]
-    subprocess.run([target.toolchain.tool("ar"), "rcs", str(archive), *objects], check=True)
+    headers = sorted(runtime.rglob("*.h"))
+    digest = hashlib.sha256()
+    for part in (target.toolchain.prefix, *COMMON_FLAGS, *target.flags):
+        digest.update(part.encode() + b"\0")
+    for file in (*sources, *headers):
+        digest.update(str(file).encode() + b"\0" + file.read_bytes())
+    store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{os.getuid()}"
+    store.mkdir(mode=0o700, exist_ok=True)
+    archive = store / f"{digest.hexdigest()[:32]}.a"
+    if archive.exists():
+        return archive
+    with tempfile.TemporaryDirectory(dir=store) as name:
+        folder = Path(name)
+        target.gcc(["-c", *map(str, sources)], folder)
+        objects = [str(folder / f"{source.stem}.o") for source in sources]
+        made = folder / archive.name
+        subprocess.run([target.toolchain.tool("ar"), "rcs", str(made), *objects], check=True)
+        # In one step, so that nobody links half an archive.
+        made.replace(archive)
     return archive

@@ -7,13 +7,14 @@
  * @brief What `vmcu build` emits for a model: const tables that the executor walks.
  *
  * Nothing here is written by hand for a model and nothing here is written at run time. A model is
- * a list of stages; a stage is a run of layers worked row by row; a layer is a kernel, its
+ * a list of stages; a stage is a run of layers worked depth first; a layer is a kernel, its
  * parameters and the tensors it reads and writes; a tensor is a ring in the pool.
  */
 
 #ifndef VMCU_MODEL_H_
 #define VMCU_MODEL_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -77,10 +78,43 @@ struct vmcu_layer {
 	uint8_t descending;     /**< 1: from the last row and pixel to the first */
 	uint16_t output;
 	uint32_t scratch;       /**< byte offset in the pool, or VMCU_SCRATCH_ON_STACK */
+	uint16_t rows;          /**< of calls, usually the output's */
+	uint16_t columns;       /**< of a call */
+	bool kept;              /**< all of its output is needed after its stage */
 };
 
-/** A run of consecutive layers worked row by row. */
+/** Stands for a producer where an input is whole before the stage starts. */
+#define VMCU_READY UINT16_MAX
+
+/** Stands for a producer where the caller delivers an input row by row. */
+#define VMCU_STREAMED (UINT16_MAX - 1U)
+
+/**
+ * An input of a layer in a stage of several. Output pixel (y, x) needs its rows up to
+ * y * stride_h + after_h and their columns up to x * stride_w + after_w, where the image has them.
+ */
+struct vmcu_feed {
+	uint16_t producer; /**< a layer, counted from the stage's first; VMCU_READY, VMCU_STREAMED */
+	uint16_t stride_h;
+	uint16_t stride_w;
+	int32_t after_h;
+	int32_t after_w;
+};
+
+/** How far a layer has come: its next call. In the pool, for stages of several layers. */
+struct vmcu_progress {
+	uint16_t y;
+	uint16_t x;
+	uint16_t wanted_by; /**< who needs that call */
+};
+
+/**
+ * A run of consecutive layers. One on its own is computed row by row. Of several the last is
+ * computed, and of the others, one call at a time, what that needs and is missing.
+ */
 struct vmcu_stage {
+	const struct vmcu_feed *feeds; /**< by input of its layers; NULL for one on its own */
+	uint32_t progress;             /**< byte offset in the pool */
 	uint16_t first;
 	uint16_t count;
 };
@@ -107,6 +141,7 @@ struct vmcu_model {
 	uint16_t stage_count;
 	uint8_t input_count;
 	uint8_t output_count;
+	bool streamed; /**< the only input is delivered row by row */
 };
 
 /** Where in its ring a pixel of tensor @a t starts, in bytes. */

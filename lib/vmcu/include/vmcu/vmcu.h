@@ -34,6 +34,9 @@ extern "C" {
  */
 #define VMCU_MODEL_POOL_BYTES(name) vmcu_pool_bytes_of_##name
 
+/** Bytes of a row of the first input of the model called @a name, an integer constant. */
+#define VMCU_MODEL_ROW_BYTES(name) vmcu_row_bytes_of_##name
+
 /**
  * A model together with the pool it runs in. The caller owns it; two contexts share nothing but
  * const tables, so they may be used from two threads at once.
@@ -41,6 +44,7 @@ extern "C" {
 struct vmcu_context {
 	const struct vmcu_model *model;
 	struct vmcu_pool pool;
+	uint16_t rows; /**< of the input, delivered by vmcu_push_row() since it began */
 };
 
 /**
@@ -62,7 +66,7 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
  *
  * int8, rows of pixels of channels (NHWC), vmcu_input_size() bytes. vmcu_invoke() overwrites them.
  *
- * @return NULL if there is no such input.
+ * @return NULL if there is no such input, or if the model was built with --stream-input.
  */
 int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
 
@@ -73,9 +77,30 @@ size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
  * @brief Runs the model once.
  *
  * @retval 0       The outputs are ready.
- * @retval -EINVAL @a ctx is NULL or was not set up.
+ * @retval -EINVAL  @a ctx is NULL or was not set up.
+ * @retval -ENOTSUP The model was built with --stream-input: use vmcu_push_row().
  */
 int vmcu_invoke(struct vmcu_context *ctx);
+
+/**
+ * @brief Delivers the next row of the only input, and computes what that makes possible.
+ *
+ * A model built with --stream-input keeps only the few rows it still needs. Any other model with
+ * one input takes rows as well: it keeps them all and runs when the last has come. A row is copied
+ * before the call returns. vmcu_init() starts over.
+ *
+ * @param ctx Context that vmcu_init() has set up.
+ * @param row The row's pixels of channels, int8: vmcu_row_size() bytes.
+ *
+ * @retval 1        Another row is wanted.
+ * @retval 0        The outputs are ready; the next row is the first of the next input.
+ * @retval -EINVAL  A pointer is NULL or @a ctx was not set up.
+ * @retval -ENOTSUP The model has several inputs.
+ */
+int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
+
+/** @brief Bytes of a row of input @a index, 0 if there is none. */
+size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index);
 
 /**
  * @brief Where output @a index is after vmcu_invoke(), until inputs are written again.

@@ -39,7 +39,10 @@
 #define MODEL_OF_(name)     name##_model
 #define MODEL_OF(name)      MODEL_OF_(name)
 
+#define ROW_BYTES_OF(name)  VMCU_MODEL_ROW_BYTES(name)
+
 #define POOL_BYTES ((size_t)POOL_BYTES_OF(IMAGE_NAME))
+#define ROW_BYTES  ((size_t)ROW_BYTES_OF(IMAGE_NAME))
 
 enum exit_code {
 	EXIT_DONE,
@@ -75,6 +78,23 @@ static bool guards_intact(void)
 	return true;
 }
 
+/** Delivers a sample row by row and so runs the model; 1 when the file holds no further one. */
+static int push_sample(struct vmcu_context *ctx, int file)
+{
+	static int8_t row[ROW_BYTES];
+	int wanted = 1;
+
+	for (size_t at = 0; at < vmcu_input_size(ctx, 0); at += sizeof(row)) {
+		if (io_read(file, row, sizeof(row)) != sizeof(row)) {
+			return 1;
+		}
+		if (wanted == 1) {
+			wanted = vmcu_push_row(ctx, row);
+		}
+	}
+	return wanted;
+}
+
 /** Fills the inputs from the file; false when it holds no further complete sample. */
 static bool read_sample(const struct vmcu_context *ctx, int file)
 {
@@ -100,16 +120,35 @@ static bool write_outputs(const struct vmcu_context *ctx, int file)
 	return true;
 }
 
+/** One sample through the model: 0 done, 1 no further one, else negative. */
+static int run_sample(struct vmcu_context *ctx, int from)
+{
+	int err;
+
+	if (ctx->model->streamed) {
+		lock_guards();
+		return push_sample(ctx, from);
+	}
+	if (!read_sample(ctx, from)) {
+		return 1;
+	}
+	lock_guards();
+	err = vmcu_invoke(ctx);
+	return err;
+}
+
 static enum exit_code run_samples(struct vmcu_context *ctx, int from, int to)
 {
 	for (;;) {
+		int err;
+
 		memset(pool, GARBAGE, POOL_BYTES);
-		if (!read_sample(ctx, from)) {
+		err = run_sample(ctx, from);
+		if (err > 0) {
 			return EXIT_DONE;
 		}
-		lock_guards();
-		if (vmcu_invoke(ctx) != 0) {
-			io_print("vmcu_invoke failed\n");
+		if (err < 0) {
+			io_print("the model failed\n");
 			return EXIT_INVOKE;
 		}
 		if (!guards_intact()) {

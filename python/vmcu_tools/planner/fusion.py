@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which layers run together: cuts of the execution order into stages.
+
+A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
+What a stage needs is traced call by call: tensors from outside shrink as they are read, outputs
+grow, rings of lines or tiles stand between. First the smallest peak over all cuts, then, among the
+cuts that stay within it, the one with the fewest calls: single layers before stages, rows before
+tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..errors import Problem, UserError
+from ..graph import Graph
+from ..kernels import Layer, bind
+from ..plan import Plan, pool_scratch
+from ..schedule import Tile, kept_outputs, stage_of, tile_width
+from .layout import Cut, Layout, progress_bytes
+from .options import Options
+from .order import reordered
+from .swing import place
+from .tasks import tasks_of
+from .trace import TooLargeError, Tracer
+
+# Tiles that are tried, the cheap before the dear.
+TILES: tuple[Tile, ...] = (None, (8, 8), (4, 4), (4, 2), (2, 2))
+# The most layers of a stage.
+LONGEST = 64
+# Calls of a stage's layers cost this much more than calls of a layer on its own.
+FUSED_CALL = 2
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Option:
+    """A stage that could be, what it needs (bytes) and costs (calls)."""
+
+    cut: Cut
+    peak: int
+    cost: int
+
+
+class Cutter:
+    """The search over cuts of one graph in its order of nodes."""
+
+    def __init__(self, graph: Graph, streamed: bool):
+        self.graph, self.streamed = graph, streamed
+        self.count = len(graph.nodes)
+        self.layers: list[Layer] = [bind(graph, node) for node in graph.nodes]
+        self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
+        self.first = {port.tensor: -1 for port in graph.inputs}
+        self.last = dict.fromkeys(graph.tensors, -1)
+        for number, node in enumerate(graph.nodes):
+            self.first[node.outputs[0]] = number
+            for name in node.inputs:
+                self.last[name] = number
+        for port in graph.outputs:
+            self.last[port.tensor] = self.count
+        bounds = [task.bound() for task in tasks_of(graph, both_ways=True)]
+        self.single = bounds[len(graph.inputs) :]
+
+    def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
+        """The smallest peak over all ways to cut; `known`: one that is reached."""
+        best = [0] + [known] * self.count
+        for stop in range(1, self.count + 1):
+            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                if best[first] >= best[stop]:
+                    continue
+                for option in self.options(first, stop, best[stop] - 1, tiles):
+                    best[stop] = min(best[stop], max(best[first], option.peak))
+                    if option.peak <= best[first]:
+                        break
+        return best[self.count]
+
+    def options(
+        self, first: int, stop: int, limit: int, tiles: Sequence[Tile] = TILES
+    ) -> Iterator[Option]:
+        """The stages of nodes [first, stop) that need at most `limit` bytes, the cheap before the
+        dear."""
+        if self.source is not None and first == 0 and stop <= self.last[self.source.name]:
+            return
+        streams = self.source is not None and first == 0
+        if stop - first == 1 and not streams:
+            if self.single[first] <= limit:
+                yield Option(Cut(first, stop), self.single[first], self.layers[first].height)
+            return
+        seen = set()
+        for tile in tiles:
+            columns = tuple(tile_width(layer, tile) for layer in self.layers[first:stop])
+            if columns in seen:
+                continue
+            seen.add(columns)
+            cut = Cut(first, stop, tile)
+            try:
+                peak, calls = self.trace(cut, columns, limit)
+            except TooLargeError:
+                continue
+            if peak <= limit:
+                yield Option(cut, peak, calls * FUSED_CALL)
+
+    def trace(self, cut: Cut, columns: tuple[int, ...], limit: int) -> tuple[int, int]:
+        """Peak and calls of a stage; raises TooLargeError where the peak is above `limit`."""
+        layers = self.layers[cut.first : cut.stop]
+        nodes = self.graph.nodes[cut.first : cut.stop]
+        source = self.source if cut.first == 0 else None
+        stage = stage_of(layers, kept_outputs(self.graph, nodes), columns, source)
+        tracer = Tracer(stage)
+        touched = {tensor.name for tensor in tracer.tensors}
+        besides = progress_bytes(len(layers)) + max(pool_scratch(layer) for layer in layers)
+        for name, first in self.first.items():
+            streamed = self.source is not None and name == self.source.name
+            if first < cut.first and self.last[name] >= cut.first and name not in touched:
+                besides += 0 if streamed else self.graph.tensors[name].bytes
+        trace = tracer.run(limit - besides)
+        dying = frozenset(name for name in touched if self.last[name] < cut.stop)
+        return besides + trace.peak(dying), trace.calls
+
+    def fewest_calls(self, limit: int) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least."""
+        best: list[tuple[int, tuple[Cut, ...]] | None] = [None] * (self.count + 1)
+        best[0] = (0, ())
+        for first in range(self.count):
+            here = best[first]
+            if here is None:
+                continue
+            for option in self.stages_from(first, limit):
+                stop, cost = option.cut.stop, here[0] + option.cost
+                there = best[stop]
+                if there is None or cost < there[0]:
+                    best[stop] = (cost, (*here[1], option.cut))
+        found = best[self.count]
+        assert found is not None, "the peak was reached by some cut"
+        return found[1]
+
+    def stages_from(self, first: int, limit: int) -> Iterator[Option]:
+        """Stages that begin at a node and are worth having: one that is followed by a layer which
+        fits by itself gains nothing by taking that layer in."""
+        for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
+            option = next(self.options(first, stop, limit), None)
+            if option is None:
+                continue
+            yield option
+            if stop < self.count and self.single[stop] <= limit:
+                return
+
+
+def plan(graph: Graph, options: Options) -> Plan:
+    """The default planner: stages, order and placement for the smallest pool, or, where there is
+    a limit, for the fewest calls within it.
+
+    Raises UserError if the input cannot be streamed.
+    """
+    graph = reordered(graph)
+    if not graph.nodes:
+        return place("vmcu", Layout(graph, ()), options.seconds)
+    cutter = Cutter(graph, options.stream_input)
+    least = cutter.least_peak(TILES, cutter.least_peak(TILES[:1], NEVER))
+    if least == NEVER:
+        raise UserError(
+            Problem(
+                "its input cannot be streamed: too many layers need it",
+                "leave out --stream-input",
+                graph.origin,
+            )
+        )
+    plan = placed(cutter, least, options)
+    if options.ram is not None and options.ram > plan.pool_bytes:
+        fast = placed(cutter, options.ram, options)
+        plan = fast if fast.pool_bytes <= options.ram else plan
+    return plan
+
+
+def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
+    """The cheapest cuts within a limit, placed."""
+    layout = Layout(cutter.graph, cutter.fewest_calls(limit), options.stream_input)
+    return place("vmcu", layout, options.seconds)

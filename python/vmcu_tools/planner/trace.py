@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stage's schedule does to memory: when pixels come to life and when they die."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Tensor
+from ..schedule import STREAMED, Call, Feed, Stage, grain
+
+# (call, pixels): from this call on so many pixels, in raster order, have been made, or are dead.
+Steps = Sequence[tuple[int, int]]
+
+
+class TooLargeError(Exception):
+    """A stage needs more bytes than the search allows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What became of a stage's tensors.
+
+    tensors: the layers' outputs by layer, then the streamed input if there is one, then what comes
+    whole from outside; own: how many of them are not from outside; calls: how many there were;
+    rings: pixels of each one's ring; made, freed: by tensor, see Steps.
+    """
+
+    stage: Stage
+    tensors: tuple[Tensor, ...]
+    own: int
+    calls: int
+    rings: tuple[int, ...]
+    made: tuple[Steps, ...]
+    freed: tuple[Steps, ...]
+
+    @functools.cached_property
+    def lives(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """By tensor: the calls in which each pixel of its ring is first written and last read;
+        -1 for what was there before, or is not read."""
+        return tuple(self._life(number) for number in range(len(self.tensors)))
+
+    def _life(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        ring = self.rings[number]
+        births = np.full(ring, -1, np.int64)
+        deaths = np.full(ring, -1, np.int64)
+        if number < self.own:
+            written = _times(self.made[number])
+            births[: written.size] = written[:ring]
+            deaths = np.maximum(deaths, _latest(written, ring))
+        return births, np.maximum(deaths, _latest(_times(self.freed[number]), ring))
+
+    def peak(self, dying: frozenset[str]) -> int:
+        """The most bytes that the stage's tensors take at any call; those from outside that are
+        `dying` shrink as they are read, outputs grow."""
+        level = np.zeros(self.calls + 1, np.int64)
+        kept = self.stage.kept
+        for number, (tensor, (births, deaths)) in enumerate(
+            zip(self.tensors, self.lives, strict=True)
+        ):
+            stays = kept[number] if number < len(kept) else tensor.name not in dying
+            if number >= self.own and stays:
+                level += tensor.bytes
+                continue
+            used = births >= 0 if number < self.own else deaths >= 0
+            np.add.at(level, np.maximum(births[used], 0), tensor.shape[2])
+            if not stays:
+                np.subtract.at(level[1:], deaths[used], tensor.shape[2])
+        return int(np.cumsum(level[:-1]).max())
+
+
+def _times(steps: Steps) -> np.ndarray:
+    """The call of each pixel."""
+    if not steps:
+        return np.zeros(0, np.int64)
+    calls, pixels = np.array(steps, np.int64).T
+    return np.repeat(calls, np.diff(pixels, prepend=0))
+
+
+def _latest(times: np.ndarray, ring: int) -> np.ndarray:
+    """For each place in a ring the last time of the pixels that use it."""
+    padded = np.full(-(-max(times.size, 1) // ring) * ring, -1, np.int64)
+    padded[: times.size] = times
+    return padded.reshape(-1, ring).max(axis=0)
+
+
+class Tracer:
+    """Runs a stage's schedule once."""
+
+    def __init__(self, stage: Stage):
+        self.stage = stage
+        outside: dict[str, Tensor] = {}
+        makers = {layer.out.name for layer in stage.layers}
+        if stage.source is not None:
+            makers.add(stage.source.name)
+        for layer in stage.layers:
+            for tensor in layer.ins:
+                if tensor.name not in makers:
+                    outside[tensor.name] = tensor
+        source = (stage.source,) if stage.source is not None else ()
+        own = (*(layer.out for layer in stage.layers), *source)
+        self.own = len(own)
+        self.tensors = (*own, *outside.values())
+        self.pixels = [t.shape[0] * t.shape[1] for t in self.tensors]
+        self.made = [0] * self.own + self.pixels[self.own :]
+        self.freed = [0] * len(self.tensors)
+        self.kept = [*stage.kept, *([False] * (len(self.tensors) - len(stage.kept)))]
+        # By tensor the cells that hold the oldest pixel which a reader still needs, and by layer
+        # its feeds with their tensors and cells.
+        self.readers: list[list[list[int]]] = [[] for _ in self.tensors]
+        self.reads: list[list[tuple[int, Feed, list[int]]]] = []
+        numbers = {tensor.name: number for number, tensor in enumerate(self.tensors)}
+        for layer, feeds in zip(stage.layers, stage.feeds, strict=True):
+            reads = []
+            for tensor, feed in zip(layer.ins, feeds, strict=True):
+                number, cell = numbers[tensor.name], [0]
+                self.readers[number].append(cell)
+                if not self.kept[number]:
+                    reads.append((number, feed, cell))
+            self.reads.append(reads)
+
+    def run(self, limit: int | None = None) -> Trace:
+        """Raises TooLargeError as soon as the pixels still needed take more than `limit` bytes."""
+        stage, sizes = self.stage, [tensor.shape[2] for tensor in self.tensors]
+        live = sum(made * size for made, size in zip(self.made, sizes, strict=True))
+        spans = [0] * len(self.tensors)
+        made: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
+        freed: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
+        last_call = [-1] * len(stage.layers)
+        time = -1
+        for time, call in enumerate(stage.calls()):
+            number = len(stage.layers) if call.layer == STREAMED else call.layer
+            before, pixels = self.made[number], self._made(call)
+            self.made[number] = pixels
+            made[number].append((time, pixels))
+            live += (pixels - before) * sizes[number]
+            if limit is not None and live > limit:
+                raise TooLargeError
+            spans[number] = max(spans[number], pixels - self.freed[number])
+            if call.layer == STREAMED:
+                continue
+            last_call[call.layer] = time
+            for tensor, oldest in self._free(call):
+                live -= (oldest - self.freed[tensor]) * sizes[tensor]
+                self.freed[tensor] = oldest
+                freed[tensor].append((time, oldest))
+        # What later calls would read that nobody wants: it is dead after the last that came.
+        last_read: dict[int, int] = {}
+        for number, reads in enumerate(self.reads):
+            for tensor, _, _ in reads:
+                last_read[tensor] = max(last_read.get(tensor, -1), last_call[number])
+        for tensor, call_number in last_read.items():
+            if self.freed[tensor] < self.made[tensor]:
+                freed[tensor].append((call_number, self.made[tensor]))
+        return Trace(
+            stage,
+            self.tensors,
+            self.own,
+            time + 1,
+            self._rings(spans),
+            tuple(made),
+            tuple(freed),
+        )
+
+    def _made(self, call: Call) -> int:
+        if call.layer == STREAMED:
+            return (call.y + 1) * call.columns
+        out = self.stage.layers[call.layer].out
+        return call.y * out.shape[1] + call.x + call.columns
+
+    def _free(self, call: Call) -> list[tuple[int, int]]:
+        """What a call was the last to need."""
+        layer = self.stage.layers[call.layer]
+        y, x = call.y, call.x + call.columns
+        if x == layer.out.shape[1]:
+            y, x = y + 1, 0
+        found = []
+        for number, feed, cell in self.reads[call.layer]:
+            cell[0] = feed.oldest(y, x) if y < layer.height else self.pixels[number]
+            oldest = self.made[number]
+            for other in self.readers[number]:
+                if other[0] < oldest:
+                    oldest = other[0]
+            if oldest > self.freed[number]:
+                found.append((number, oldest))
+        return found
+
+    def _rings(self, spans: list[int]) -> tuple[int, ...]:
+        rings = []
+        for number, pixels in enumerate(self.pixels):
+            if number >= self.own or self.kept[number]:
+                rings.append(pixels)
+                continue
+            piece = self._grain(number)
+            rings.append(min(-(-max(spans[number], 1) // piece) * piece, pixels))
+        return tuple(rings)
+
+    def _grain(self, number: int) -> int:
+        """Pixels between which a ring may end."""
+        if number == len(self.stage.layers):
+            return self.tensors[number].shape[1]
+        return grain(self.stage, number)

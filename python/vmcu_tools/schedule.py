@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which a stage's layers are called: depth first, on demand.
+
+A stage of several layers is worked from its end: the last layer's next columns are wanted, and
+whoever is missing for them is called first, one call at a time (vMCU paper, section 5.2, for any
+chain of layers). lib/vmcu/executor.c follows the same rule at run time; here it yields the calls
+ahead of time, for the planner and for the virtual MCU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .graph import DepthwiseConv2D, Graph, Node, Tensor
+from .kernels import Layer
+from .plan import Plan
+
+# Who makes an input, where it is no layer of the stage.
+READY = -1
+STREAMED = -2
+# Columns of a call of a depthwise layer, which works in strips, and of other layers; None: rows.
+Tile = tuple[int, int] | None
+# Less than any number of pixels, whatever is added to it.
+NOTHING = -(1 << 40)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """An input of a layer: who makes it (a layer of the stage, READY or STREAMED), its height and
+    width, and how an output pixel looks at it, see Reach."""
+
+    producer: int
+    height: int
+    width: int
+    stride: tuple[int, int]
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    def needed(self, heights: int, lasts: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Pixels of the input, in raster order, that must exist for columns up to `last` of
+        output row y: the sum of a term for each row and one for each last column."""
+        rows = []
+        for y in range(heights):
+            row = min(y * self.stride[0] + self.after[0], self.height - 1)
+            rows.append(row * self.width if row >= 0 else NOTHING)
+        ends = (min(x * self.stride[1] + self.after[1], self.width - 1) + 1 for x in lasts)
+        return rows, [max(end, 0) for end in ends]
+
+    def oldest(self, y: int, x: int) -> int:
+        """The first pixel, in raster order, that output pixels from (y, x) on may read."""
+        row = max(y * self.stride[0] - self.before[0], 0)
+        column = min(max(x * self.stride[1] - self.before[1], 0), self.width)
+        below = max((y + 1) * self.stride[0] - self.before[0], 0)
+        return min(row * self.width + column, below * self.width)
+
+
+class Call(NamedTuple):
+    """Columns [x, x + columns) of row y of a layer's output; layer STREAMED: the caller delivers
+    row y of the stage's streamed input."""
+
+    layer: int
+    y: int
+    x: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage's layers as the schedule sees them.
+
+    tensors: the stage's own, by layer, each the output of one; feeds: by layer; columns: by layer,
+    how many a call computes; kept: layers whose whole output is needed after the stage; source:
+    the streamed input, if any.
+    """
+
+    layers: tuple[Layer, ...]
+    feeds: tuple[tuple[Feed, ...], ...]
+    columns: tuple[int, ...]
+    kept: tuple[bool, ...]
+    source: Tensor | None = None
+
+    def calls(self) -> Iterator[Call]:
+        return _Run(self).calls()
+
+
+def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
+    """By node of a stage: does its output outlive the stage? One that nothing reads does."""
+    inside = {id(node) for node in nodes}
+    ports = {port.tensor for port in graph.outputs}
+    found = []
+    for node in nodes:
+        readers = graph.consumers(node.outputs[0])
+        outside = any(id(reader) not in inside for reader in readers)
+        found.append(outside or not readers or node.outputs[0] in ports)
+    return found
+
+
+def stage_of(
+    layers: Sequence[Layer],
+    kept: Sequence[bool],
+    columns: Sequence[int],
+    source: Tensor | None = None,
+) -> Stage:
+    """The stage of consecutive layers, of which a call computes so many columns."""
+    makers = {layer.out.name: number for number, layer in enumerate(layers)}
+    feeds = tuple(
+        tuple(_feed(layer, index, makers, source) for index in range(len(layer.ins)))
+        for layer in layers
+    )
+    return Stage(tuple(layers), feeds, tuple(columns), tuple(kept), source)
+
+
+def stage_at(plan: Plan, number: int) -> Stage | None:
+    """A plan's stage with its schedule; None for a layer on its own."""
+    steps = plan.stages[number]
+    source = None
+    if plan.input_streamed and number == 0:
+        source = plan.graph.tensors[plan.graph.inputs[0].tensor]
+    if len(steps) == 1 and source is None:
+        return None
+    layers = [step.bind(plan.graph) for step in steps]
+    kept = kept_outputs(plan.graph, [step.node for step in steps])
+    return stage_of(layers, kept, [step.columns for step in steps], source)
+
+
+def _feed(layer: Layer, index: int, makers: dict[str, int], source: Tensor | None) -> Feed:
+    tensor, reach = layer.ins[index], layer.reach(index)
+    producer = makers.get(tensor.name, READY)
+    if source is not None and tensor.name == source.name:
+        producer = STREAMED
+    height, width, _ = tensor.shape
+    return Feed(producer, height, width, reach.stride, reach.before, reach.after)
+
+
+def tile_width(layer: Layer, tile: Tile) -> int:
+    """Columns of one call: the most that divide the row and are not above the tile's."""
+    width = layer.out.shape[1]
+    if tile is None or not layer.by_columns:
+        return width
+    most = min(tile[0] if isinstance(layer.op, DepthwiseConv2D) else tile[1], width)
+    return next(count for count in range(most, 0, -1) if width % count == 0)
+
+
+class _Run:
+    """One pass through a stage: by layer the next call's row and place in the row."""
+
+    def __init__(self, stage: Stage):
+        self.stage = stage
+        count = len(stage.layers)
+        self.y, self.place, self.made = [0] * count, [0] * count, [0] * count
+        self.heights = [layer.height for layer in stage.layers]
+        self.widths = [layer.out.shape[1] for layer in stage.layers]
+        self.rows = 0
+        lasts = [range(n - 1, w, n) for n, w in zip(stage.columns, self.widths, strict=True)]
+        self.wants = [
+            [
+                (feed.producer, *feed.needed(self.heights[layer], lasts[layer]))
+                for feed in feeds
+                if feed.producer != READY
+            ]
+            for layer, feeds in enumerate(stage.feeds)
+        ]
+
+    def calls(self) -> Iterator[Call]:
+        for goal in reversed(range(len(self.stage.layers))):
+            if self.stage.kept[goal]:
+                yield from self.pull(goal)
+
+    def pull(self, goal: int) -> Iterator[Call]:
+        """All of a layer's output, and before it whatever that needs."""
+        y, place, made, columns = self.y, self.place, self.made, self.stage.columns
+        path = [goal]
+        while y[goal] < self.heights[goal]:
+            layer = path[-1]
+            missing = self.missing(layer)
+            if missing == STREAMED:
+                assert self.stage.source is not None
+                yield Call(STREAMED, self.rows, 0, self.stage.source.shape[1])
+                self.rows += 1
+            elif missing != READY:
+                path.append(missing)
+            else:
+                step = columns[layer]
+                x = place[layer] * step
+                yield Call(layer, y[layer], x, step)
+                made[layer] += step
+                place[layer] += 1
+                if x + step == self.widths[layer]:
+                    place[layer] = 0
+                    y[layer] += 1
+                if len(path) > 1:
+                    path.pop()
+
+    def missing(self, layer: int) -> int:
+        """Who has to be called before a layer's next call; READY if nobody."""
+        row, place = self.y[layer], self.place[layer]
+        for producer, rows, columns in self.wants[layer]:
+            needed = rows[row] + columns[place]
+            if producer == STREAMED:
+                assert self.stage.source is not None
+                if self.rows * self.stage.source.shape[1] < needed:
+                    return STREAMED
+            elif self.made[producer] < needed:
+                return producer
+        return READY
+
+
+def grain(stage: Stage, layer: int) -> int:
+    """Pixels that a layer's output is written and read in, so that its ring may split it only
+    between them."""
+    out = stage.layers[layer].out
+    pieces = [stage.columns[layer]]
+    for number, feeds in enumerate(stage.feeds):
+        for feed in feeds:
+            if feed.producer != layer:
+                continue
+            if not stage.layers[number].by_columns:
+                pieces.append(out.shape[1])
+            elif feed.stride == (1, 1) and feed.before == feed.after == (0, 0):
+                pieces.append(stage.columns[number])
+    return math.lcm(*pieces)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages of several layers: their schedules, rings, plans and bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_builder import Builder
+from random_graphs import convolution, depthwise_of, random_inputs
+from vmcu_tools.errors import PlanError, UserError
+from vmcu_tools.graph import (
+    Add,
+    AveragePool2D,
+    Concat,
+    FullyConnected,
+    Graph,
+    MaxPool2D,
+    Requantize,
+    Tensor,
+    Window,
+)
+from vmcu_tools.kernels import bind
+from vmcu_tools.machine import reference
+from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.plan import Plan
+from vmcu_tools.planner import Options, make_plan, swing
+from vmcu_tools.planner.fusion import TILES, Cutter
+from vmcu_tools.planner.layout import Cut, Layout
+from vmcu_tools.planner.tasks import stage_floor
+from vmcu_tools.schedule import Tile
+from vmcu_tools.targets import get
+
+HOST = "host:sanitize"
+
+
+class Network(Builder):
+    """A random chain of windows and point by point layers, with residual sums and
+    concatenations."""
+
+    def __init__(self, seed: int, layers: int = 7):
+        super().__init__(np.random.default_rng(seed))
+        height, width = int(self.rng.integers(6, 15)), self.pick(4, 6, 8, 9, 12, 16)
+        self.x = self.input((height, width, self.pick(1, 3, 4)))
+        self.past: list[Tensor] = [self.x]
+        for _ in range(layers):
+            self.x = self.grow()
+            self.past.append(self.x)
+        if self.rng.random() < 0.5:
+            window = Window(self.x.shape[:2])
+            self.x = self.node(AveragePool2D(window), [self.x], (1, 1, self.x.shape[2]))
+            op = FullyConnected(
+                self.weights(5, self.x.shape[2]), self.bias(5), self.requant(5, self.x.shape[2])
+            )
+            self.x = self.node(op, [self.x], (1, 1, 5))
+        self.made = self.graph([self.x.name])
+
+    def grow(self) -> Tensor:
+        x = self.x
+        twins = [t for t in self.past[-4:-1] if t.shape == x.shape]
+        beside = [t for t in self.past[-4:-1] if t.shape[:2] == x.shape[:2]]
+        kind = self.pick(0, 1, 2, 3, 4, 4, 5, 6)
+        if kind == 0:
+            window, out_h, out_w = self.window(x.shape)
+            return convolution(self, x, window, out_h, out_w, self.pick(2, 5, 8))
+        if kind == 1:
+            return convolution(self, x, Window(), *x.shape[:2], self.pick(3, 8, 12))
+        if kind == 2:
+            window, out_h, out_w = self.window(x.shape)
+            return depthwise_of(self, x, window, out_h, out_w, 1)
+        if kind == 3 and min(x.shape[:2]) >= 3:
+            stride = self.pick(1, 2)
+            window = Window((3, 3), (stride, stride), pad=(1, 1, 1, 1))
+            size = window.out_size(0, x.shape[0]), window.out_size(1, x.shape[1])
+            return depthwise_of(self, x, window, *size, 1)
+        if kind == 4 and twins:
+            factors = self.factor(0.1, 1.0), self.factor(0.1, 1.0), self.factor(2**-21, 2**-17)
+            return self.node(Add(*factors, 20), [twins[0], x], x.shape)
+        if kind == 5 and beside:
+            shape = (*x.shape[:2], x.shape[2] + beside[0].shape[2])
+            return self.node(Concat(2, (None, None)), [x, beside[0]], shape)
+        if kind == 6:
+            window, out_h, out_w = self.window(x.shape)
+            return self.node(MaxPool2D(window), [x], (out_h, out_w, x.shape[2]))
+        return self.node(Requantize(self.factor(0.2, 5.0)), [x], x.shape)
+
+
+def whole_network(graph: Graph, tile: Tile, streamed: bool) -> Plan:
+    """All layers in one stage."""
+    layout = Layout(graph, (Cut(0, len(graph.nodes), tile),), streamed)
+    return swing.place("vmcu", layout, 5.0)
+
+
+def expect_meaning(plan: Plan, target: str) -> None:
+    inputs = random_inputs(plan.graph, 1)
+    meaning = reference.run(plan.graph, inputs)
+    for outputs in get(target).run(plan, [inputs, inputs]):
+        for port, values in zip(plan.graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(values, meaning[port.tensor])
+
+
+def expect_every_tensor(plan: Plan) -> None:
+    inputs = random_inputs(plan.graph, 1)
+    meaning = reference.run(plan.graph, inputs)
+    for name, values in VirtualMcu(plan).run(inputs).items():
+        assert np.ma.filled(values == meaning[name], True).all(), name
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_one_stage_on_the_virtual_mcu(seed: int, streamed: bool) -> None:
+    graph = Network(seed).made
+    for tile in TILES:
+        expect_every_tensor(whole_network(graph, tile, streamed))
+
+
+@pytest.mark.parametrize("target", [HOST, "qemu:m4"])
+@pytest.mark.parametrize("seed", range(5))
+def test_one_stage_in_c(seed: int, target: str) -> None:
+    graph = Network(100 + seed).made
+    for number, tile in enumerate((None, (8, 8), (4, 2))):
+        expect_meaning(whole_network(graph, tile, (seed + number) % 2 == 1), target)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_plans(seed: int, streamed: bool) -> None:
+    """The default planner's own choice of stages, never larger than without any."""
+    graph = Network(200 + seed).made
+    plan = make_plan("vmcu", graph, Options(stream_input=streamed))
+    expect_every_tensor(plan)
+    expect_meaning(plan, HOST)
+    if not streamed:
+        assert plan.pool_bytes <= make_plan("model", graph).pool_bytes
+
+
+def shrunk(plan: Plan) -> list[Plan]:
+    """Every ring of tiles or rows with one pixel, or one piece, less."""
+    found = []
+    ports = {port.tensor for port in (*plan.graph.inputs, *plan.graph.outputs)}
+    for name, placement in plan.placements.items():
+        tensor = plan.graph.tensors[name]
+        if name in ports or placement.ring == tensor.bytes:
+            continue
+        for less in (tensor.shape[2], tensor.row_bytes):
+            if less < placement.ring:
+                ring = replace(placement, ring=placement.ring - less)
+                found.append(replace(plan, placements={**plan.placements, name: ring}))
+    return found
+
+
+def moved(plan: Plan, rng: np.random.Generator) -> list[Plan]:
+    """Tensors, progress and scratch somewhere else; calls of other widths."""
+    found = []
+    for name, placement in plan.placements.items():
+        for shift in (-1, 1, *rng.integers(-40, 41, 2)):
+            other = replace(placement, base=max(placement.base + int(shift), 0))
+            found.append(replace(plan, placements={**plan.placements, name: other}))
+    for number, steps in enumerate(plan.stages):
+        if len(steps) > 1:
+            progress = list(plan.progress)
+            progress[number] = int(rng.integers(0, plan.pool_bytes // 4)) * 4
+            found.append(replace(plan, progress=tuple(progress)))
+            found.append(replace(plan, pool_bytes=plan.pool_bytes - 1))
+    return found
+
+
+def test_corrupt_plans_never_pass() -> None:
+    """What the proof lets through computes the right bytes in C; it rejects nearly all mutants."""
+    rng = np.random.default_rng(0)
+    rejected = passed = 0
+    for seed in range(8):
+        graph = Network(300 + seed).made
+        plan = whole_network(graph, TILES[seed % len(TILES)], seed % 2 == 1)
+        for mutant in shrunk(plan) + moved(plan, rng):
+            try:
+                VirtualMcu(mutant).prove()
+            except PlanError:
+                rejected += 1
+                continue
+            passed += 1
+            if passed % 4 == 0:
+                expect_meaning(mutant, "host")
+    assert rejected >= 200 and passed >= 8
+
+
+def test_rings_are_tight() -> None:
+    """Rings of whole rows: one row less loses a row that is still read, except where what would
+    read it is itself not wanted."""
+    rejected = passed = 0
+    for seed in range(12):
+        plan = whole_network(Network(400 + seed).made, None, False)
+        for mutant in shrunk(plan):
+            try:
+                VirtualMcu(mutant).prove()
+                passed += 1
+            except PlanError:
+                rejected += 1
+    assert rejected >= 20 and passed <= rejected // 10
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_search_finds_the_best_cut(seed: int) -> None:
+    """All ways to cut a short chain, one by one."""
+    graph = Network(500 + seed, layers=5).made
+    cutter = Cutter(graph, False)
+    count = len(graph.nodes)
+    peaks = []
+    for mask in range(1 << (count - 1)):
+        stops = [n + 1 for n in range(count - 1) if mask >> n & 1] + [count]
+        firsts = [0, *stops[:-1]]
+        worst = 0
+        for first, stop in zip(firsts, stops, strict=True):
+            options = list(cutter.options(first, stop, 1 << 40))
+            worst = max(worst, min(option.peak for option in options))
+        peaks.append(worst)
+    least = cutter.least_peak(TILES, 1 << 40)
+    assert least == min(peaks)
+    layout = Layout(graph, cutter.fewest_calls(least))
+    floors = [
+        stage_floor(layout, number)
+        for number, group in enumerate(layout.groups)
+        if group.trace is not None
+    ]
+    assert max(floors, default=0) <= least
+
+
+def test_more_ram_is_used_for_fewer_calls() -> None:
+    graph = Network(3).made
+    small = make_plan("vmcu", graph)
+    large = make_plan("vmcu", graph, Options(ram=100_000))
+    assert all(len(stage) == 1 for stage in large.stages)
+    assert large.pool_bytes >= small.pool_bytes
+    with pytest.raises(UserError, match="does not fit"):
+        make_plan("vmcu", graph, Options(ram=small.pool_bytes - 1))
+
+
+def test_only_single_inputs_are_streamed() -> None:
+    builder = Builder(np.random.default_rng(0))
+    x, y = builder.input((4, 4, 2)), builder.input((4, 4, 2))
+    out = builder.node(Concat(2, (None, None)), [x, y], (4, 4, 4))
+    with pytest.raises(UserError, match="2 inputs"):
+        make_plan("vmcu", builder.graph([out.name]), Options(stream_input=True))
+    with pytest.raises(UserError, match="keeps inputs whole"):
+        make_plan("single", Network(0).made, Options(stream_input=True))
+
+
+def test_reach_covers_what_is_read() -> None:
+    """No row that a layer names lies outside its reach."""
+    for seed in range(30):
+        graph = Network(600 + seed).made
+        for node in graph.nodes:
+            layer = bind(graph, node)
+            for index, tensor in enumerate(layer.ins):
+                for y in range(layer.height):
+                    rows = layer.input_rows(index, y)
+                    span = layer.reach(index).span(0, y, y, tensor.shape[0])
+                    assert set(rows) <= set(span), (node.kind, y)
