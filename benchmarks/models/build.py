@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import sequences
 import vision
 from vmcu_tools.calibration import Samples, quantize
 
@@ -25,6 +26,13 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mobilenetv1-0.25-96": lambda: vision.mobilenet_v1(0.25, 96),
     "mobilenetv2-0.35-96": lambda: vision.mobilenet_v2(0.35, 96),
     "mobilenetv2-0.35-144": lambda: vision.mobilenet_v2(0.35, 144),
+    "resnet8": lambda: vision.resnet(1),
+    "resnet20": lambda: vision.resnet(3),
+    "mcunet-80": vision.mcunet,
+    "unet-48": vision.unet,
+    "ds-cnn": sequences.ds_cnn,
+    "heartbeat": sequences.heartbeat,
+    "transformer": sequences.transformer,
 }
 
 

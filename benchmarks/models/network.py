@@ -111,6 +111,52 @@ class Network:
         y = self.node("GlobalAveragePool", [x], (1, channels, *ones))
         return self.node("Flatten", [y], (1, channels), axis=1)
 
+    def upsample(self, x: str, channels: int) -> str:
+        """Twice the size by a transposed convolution of 2 x 2."""
+        depth = self.channels(x)
+        weights = self.random(depth, channels, 2, 2, deviation=math.sqrt(1 / depth))
+        sizes = [2 * size for size in self.shapes[x][2:]]
+        inputs = [x, weights, self.random(channels, deviation=0.1)]
+        return self.node("ConvTranspose", inputs, (1, channels, *sizes), strides=[2, 2])
+
+    def sigmoid(self, x: str) -> str:
+        return self.node("Sigmoid", [x], self.shapes[x])
+
+    def gelu(self, x: str) -> str:
+        """By the error function, in the five operators that PyTorch exports."""
+        shape = self.shapes[x]
+        inner = self.node("Erf", [self.node("Div", [x, self.scalar(2**0.5)], shape)], shape)
+        inner = self.node("Add", [inner, self.scalar(1.0)], shape)
+        product = self.node("Mul", [x, inner], shape)
+        return self.node("Mul", [product, self.scalar(0.5)], shape)
+
+    def scalar(self, value: float) -> str:
+        return self.constant(np.float32(value))
+
+    def add_constant(self, x: str, shape: Sequence[int]) -> str:
+        """Plus constants, such as an encoding of positions."""
+        return self.node("Add", [x, self.random(*shape, deviation=0.3)], self.shapes[x])
+
+    def layer_norm(self, x: str) -> str:
+        width = self.shapes[x][-1]
+        gain = self.constant(self.rng.uniform(0.5, 1.5, width).astype(np.float32))
+        inputs = [x, gain, self.random(width, deviation=0.1)]
+        return self.node("LayerNormalization", inputs, self.shapes[x], axis=-1)
+
+    def rows(self, x: str, count: int) -> str:
+        """A dense layer on the last axis, with a bias."""
+        depth = self.shapes[x][-1]
+        weights = self.random(depth, count, deviation=math.sqrt(1 / depth))
+        shape = (*self.shapes[x][:-1], count)
+        y = self.node("MatMul", [x, weights], shape)
+        return self.node("Add", [y, self.random(count, deviation=0.1)], shape)
+
+    def reshape(self, x: str, shape: Sequence[int]) -> str:
+        return self.node("Reshape", [x, self.constant(np.array(shape, np.int64))], shape)
+
+    def flatten(self, x: str) -> str:
+        return self.node("Flatten", [x], (1, math.prod(self.shapes[x])), axis=1)
+
     def dense(self, x: str, count: int, activation: str = "") -> str:
         depth = self.channels(x)
         gain = math.sqrt((2.0 if activation else 1.0) / depth)
