@@ -146,6 +146,23 @@ def test_all_problems_are_reported_at_once(tmp_path):
     assert all(problem.remedy for problem in found)
 
 
+def test_all_problems_of_onnx_are_reported_at_once(tmp_path):
+    m = OnnxModel()
+    x = m.qdq("x", m.stated())
+    y = m.qdq(m.node("Hardmax", [x]), m.stated())
+    z = m.node("LSTM", [y, y, y])
+    found = problems_of(onnx_file(tmp_path / "m.onnx", m, (1, 4), [m.qdq(z, m.stated())]))
+    assert [problem.op for problem in found] == ["Hardmax", "LSTM"]
+    assert all(problem.remedy and problem.node for problem in found)
+
+
+def test_similar_operator_is_suggested(tmp_path):
+    m = OnnxModel()
+    y = m.node("Sigmoids", [m.qdq("x", m.stated())])
+    found = problems_of(onnx_file(tmp_path / "m.onnx", m, (1, 4), [m.qdq(y, m.stated())]))
+    assert "Sigmoid" in found[0].remedy
+
+
 def onnx_file(path, m: OnnxModel, x_shape, outputs, kind=FLOAT):
     onnx.save(m.proto({"x": (kind, x_shape)}, dict.fromkeys(outputs, (FLOAT, None))), path)
     return path

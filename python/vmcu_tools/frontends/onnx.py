@@ -7,6 +7,7 @@ pending until the latter tells the scale of their result; then they become one i
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import deque
 from pathlib import Path
@@ -63,6 +64,17 @@ _FLOAT_MODEL = (
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool")
 _SPATIAL += ("GlobalMaxPool", "BatchNormalization")
+_STATIC = "Quantise the model statically, with calibration data."
+_NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
+_NO_CONTROL = "Export the model without control flow, for one fixed input shape."
+# What cannot be had, and why.
+_UNSUPPORTED = {
+    "ConvInteger": ("its result is int32 without a scale", _STATIC),
+    "MatMulInteger": ("its result is int32 without a scale", _STATIC),
+    "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
+    **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
+}
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity")
 # Operators that hand on their input's scale: an int8 input's own is that of the first consumer
 # behind them.
@@ -87,7 +99,7 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
-    if not any("Quantize" in node.op or ".Q" in f".{node.op}" for node in model.nodes):
+    if not any(_is_quantised(node) for node in model.nodes):
         context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
@@ -99,6 +111,10 @@ def _import(model: FileModel, file: str) -> Context:
         _output(context, value)
     _sort_inputs(context)
     return context
+
+
+def _is_quantised(node: FileNode) -> bool:
+    return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
 
 
 def _sort_inputs(context: Context) -> None:
@@ -113,6 +129,9 @@ def _sort_inputs(context: Context) -> None:
 
 def _node(context: Context, node: FileNode) -> None:
     try:
+        if node.op not in RULES and not onnx_fold.folds(node):
+            # Also where its inputs have failed already: all problems are told at once.
+            raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
         args = [_argument(context, name) for name in node.inputs]
         if any(isinstance(arg, Failed) for arg in args):
             raise PassedOverError
@@ -139,10 +158,7 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
     """The node's outputs."""
     found = RULES.get(node.op)
     if found is None:
-        known = ", ".join(sorted(name for name in RULES if "." not in name))
-        raise UnsupportedError(
-            "this operation is not supported", f"Replace it; supported are {known}."
-        )
+        raise UnsupportedError("its inputs are not constant", "Freeze the model.")
     require(len(node.outputs) > 0, "it has no output")
     # Between int8 tensors, without float in between, an operator keeps the scale.
     direct = any(isinstance(arg, Activation) for arg in args)
@@ -154,6 +170,13 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
     results = found(context, node, args)
     results = results if isinstance(results, list) else [results]
     return [_kept(context, result) if direct else result for result in results]
+
+
+def _unknown(op: str) -> tuple[str, str]:
+    close = difflib.get_close_matches(op, RULES, 3)
+    similar = f"; the most similar names are {', '.join(close)}" if close else ""
+    remedy = f"Replace it; `vmcu ops` lists what is supported{similar}."
+    return "this operation is not supported", remedy
 
 
 def _kept(context: Context, result: Value) -> Value:

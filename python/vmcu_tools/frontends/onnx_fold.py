@@ -18,6 +18,11 @@ _FOLDED += ("Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze
 _MAX_FILLED = 1 << 20
 
 
+def folds(node: FileNode) -> bool:
+    """Whether the operator is one that may turn out constant."""
+    return node.op == "Shape" or node.op in _FOLDED
+
+
 def fold(context: Context, node: FileNode, args: list[Value | None]) -> Value | None:
     """The node's value if it is a constant, else None."""
     if node.op == "Shape":

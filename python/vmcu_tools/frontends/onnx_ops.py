@@ -36,6 +36,7 @@ from .onnx_values import (
     Activation,
     Order,
     Pending,
+    QuantConstant,
     Value,
     arrangement,
     channels_last,
@@ -113,7 +114,7 @@ def _whole(x: Activation) -> Window:
 
 @rule("Conv")
 def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    x = context.image(args[0])
+    x, args = _narrow_weights(context, node, context.image(args[0]), args)
     weights, scales = constant_weights(args, 1, 0)
     fits = weights.ndim == len(x.shape)
     require(fits, f"its weights have {weights.ndim} dimensions, its input {len(x.shape)}")
@@ -128,6 +129,36 @@ def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     window = _window(node, x, kernel)
     bias = bias_of(args, 2, x, scales, count)
     return _convolution(node, x, weights, np.broadcast_to(scales, count), bias, window, groups)
+
+
+def _narrow_weights(
+    context: Context, node: FileNode, x: Activation, args: list[Value | None]
+) -> tuple[Activation, list[Value | None]]:
+    """Weights that leave int8 once their zero point is taken out, as a sum of several that do not,
+    each with a copy of the input's channels of its own."""
+    weights = args[1] if len(args) > 1 else None
+    if not isinstance(weights, QuantConstant) or weights.ints.dtype.itemsize > 1:
+        return x, args
+    rest = weights.centred()
+    if rest.size == 0 or (rest.min() >= INT8_MIN and rest.max() <= INT8_MAX):
+        return x, args
+    groups = int(node.attributes.get("group", 1))
+    require(groups == 1, "its weights do not fit int8 and it has groups", KEEP_QUANTISATION)
+    parts = []
+    while rest.any():
+        parts.append(np.clip(rest, INT8_MIN, INT8_MAX))
+        rest = rest - parts[-1]
+    height, width, channels = x.tensor.shape
+    name = f"{node.outputs[0]}/copies"
+    copies = replace(x.tensor, name=name, shape=(height, width, channels * len(parts)))
+    op = Concat(2, (None,) * len(parts))
+    context.builder.add_tensor(copies)
+    context.builder.add_node(name, op, [x.tensor.name] * len(parts), name)
+    shape = (1, channels * len(parts), *x.shape[2:])
+    order, _ = arrangement(shape, channels_last(shape))
+    ints = np.concatenate(parts, axis=1).astype(np.int8)
+    narrow = replace(weights, ints=ints, zero_point=np.zeros(1, np.int64))
+    return Activation(copies, shape, order, x.dtype), [args[0], narrow, *args[2:]]
 
 
 def _convolution(

@@ -43,14 +43,17 @@ class QuantConstant:
 
     def real(self) -> np.ndarray:
         """float32 values."""
-        shape = self._spread()
-        shifted = self.ints.astype(np.int64) - self.zero_point.astype(np.int64).reshape(shape)
-        return shifted.astype(np.float32) * self.scale.astype(np.float32).reshape(shape)
+        scale = self.scale.astype(np.float32).reshape(self._spread())
+        return self.centred().astype(np.float32) * scale
+
+    def centred(self) -> np.ndarray:
+        """int64 values with the zero point taken out."""
+        zero = self.zero_point.astype(np.int64).reshape(self._spread())
+        return self.ints.astype(np.int64) - zero
 
     def symmetric(self) -> np.ndarray:
-        """int8 values with the zero point taken out. Raises UnsupportedError if they do not fit."""
-        zero = self.zero_point.astype(np.int64).reshape(self._spread())
-        shifted = self.ints.astype(np.int64) - zero
+        """centred() as int8. Raises UnsupportedError if they do not fit."""
+        shifted = self.centred()
         fits = bool((shifted >= INT8_MIN).all() and (shifted <= INT8_MAX).all())
         require(
             fits,

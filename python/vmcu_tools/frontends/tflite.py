@@ -63,7 +63,7 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
         if rule is None:
             raise UnsupportedError(
                 "this operation is not supported",
-                f"Replace it; supported are {', '.join(sorted(RULES))}.",
+                "Replace it; `vmcu ops` lists what is supported.",
             )
         one = len(op.outputs) == 1 or (op.op in _SEVERAL_OUTPUTS and len(op.outputs) > 1)
         require(one, f"{len(op.outputs)} outputs instead of one")
