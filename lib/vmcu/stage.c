@@ -85,7 +85,7 @@ static void call(const struct work *w, uint16_t number)
 	c.x = at->x;
 	layer->kernel(&c);
 	at->x = (uint16_t)(at->x + layer->columns);
-	if (at->x == w->ctx->model->tensors[layer->output].width) {
+	if (at->x == layer->width) {
 		at->x = 0U;
 		at->y++;
 	}

@@ -17,7 +17,7 @@ PROGRESS_BYTES = 6
 
 def on_stack(layer: Layer) -> bool:
     """True if the layer's scratch takes no bytes of the pool."""
-    return layer.scratch_bytes <= STACK_SCRATCH
+    return layer.scratch_bytes <= STACK_SCRATCH and not layer.sums
 
 
 def pool_scratch(layer: Layer) -> int:
@@ -54,18 +54,22 @@ class Step:
     """One layer of the execution order, with its scratch in the pool (offset and size, bytes).
     `descending`: it works from the last row and pixel to the first. `foreign`: the layer as another
     library's kernel runs it; such a step can be replayed, not emitted. `columns`: in a stage of
-    several layers, how many columns of a row a call computes."""
+    several layers, how many columns of a row a call computes; `summing`: it adds up its input as
+    it comes."""
 
     node: Node
     scratch: int = 0
     scratch_bytes: int = 0
     descending: bool = False
     foreign: Layer | None = None
-    columns: int = 0
+    columns: int | None = None
+    summing: bool = False
 
     def bind(self, graph: Graph) -> Layer:
         """The step's layer."""
-        return self.foreign or bind(graph, self.node, self.descending)
+        if self.foreign is not None:
+            return self.foreign
+        return bind(graph, self.node, self.descending, self.columns, self.summing)
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,9 +71,8 @@ class Call(NamedTuple):
 class Stage:
     """A stage's layers as the schedule sees them.
 
-    tensors: the stage's own, by layer, each the output of one; feeds: by layer; columns: by layer,
-    how many a call computes; kept: layers whose whole output is needed after the stage; source:
-    the streamed input, if any.
+    feeds: by layer; columns: by layer, how many a call computes; kept: layers whose whole output
+    is needed after the stage; source: the streamed input, if any. A layer that sums comes last.
     """
 
     layers: tuple[Layer, ...]
@@ -99,18 +98,16 @@ def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
 
 
 def stage_of(
-    layers: Sequence[Layer],
-    kept: Sequence[bool],
-    columns: Sequence[int],
-    source: Tensor | None = None,
+    layers: Sequence[Layer], kept: Sequence[bool], source: Tensor | None = None
 ) -> Stage:
-    """The stage of consecutive layers, of which a call computes so many columns."""
+    """The stage of consecutive layers."""
     makers = {layer.out.name: number for number, layer in enumerate(layers)}
     feeds = tuple(
         tuple(_feed(layer, index, makers, source) for index in range(len(layer.ins)))
         for layer in layers
     )
-    return Stage(tuple(layers), feeds, tuple(columns), tuple(kept), source)
+    columns = tuple(layer.columns for layer in layers)
+    return Stage(tuple(layers), feeds, columns, tuple(kept), source)
 
 
 def stage_at(plan: Plan, number: int) -> Stage | None:
@@ -122,8 +119,7 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     if len(steps) == 1 and source is None:
         return None
     layers = [step.bind(plan.graph) for step in steps]
-    kept = kept_outputs(plan.graph, [step.node for step in steps])
-    return stage_of(layers, kept, [step.columns for step in steps], source)
+    return stage_of(layers, kept_outputs(plan.graph, [step.node for step in steps]), source)
 
 
 def _feed(layer: Layer, index: int, makers: dict[str, int], source: Tensor | None) -> Feed:
@@ -137,11 +133,12 @@ def _feed(layer: Layer, index: int, makers: dict[str, int], source: Tensor | Non
 
 def tile_width(layer: Layer, tile: Tile) -> int:
     """Columns of one call: the most that divide the row and are not above the tile's."""
-    width = layer.out.shape[1]
+    width = layer.width
     if tile is None or not layer.by_columns:
         return width
     most = min(tile[0] if isinstance(layer.op, DepthwiseConv2D) else tile[1], width)
-    return next(count for count in range(most, 0, -1) if width % count == 0)
+    # Single columns would cost more than they save.
+    return next((count for count in range(most, 1, -1) if width % count == 0), width)
 
 
 class _Run:
@@ -152,7 +149,7 @@ class _Run:
         count = len(stage.layers)
         self.y, self.place, self.made = [0] * count, [0] * count, [0] * count
         self.heights = [layer.height for layer in stage.layers]
-        self.widths = [layer.out.shape[1] for layer in stage.layers]
+        self.widths = [layer.width for layer in stage.layers]
         self.rows = 0
         lasts = [range(n - 1, w, n) for n, w in zip(stage.columns, self.widths, strict=True)]
         self.wants = [

@@ -30,6 +30,7 @@ static const struct vmcu_layer layers[] = {
 	 .input_count = 1,
 	 .output = 1,
 	 .rows = 3,
+	 .width = 2,
 	 .columns = 2,
 	 .kept = true},
 	{.kernel = vmcu_reshape,
@@ -37,6 +38,7 @@ static const struct vmcu_layer layers[] = {
 	 .input_count = 1,
 	 .output = 2,
 	 .rows = 1,
+	 .width = 1,
 	 .columns = 1,
 	 .kept = true},
 };

@@ -13,6 +13,7 @@
 #ifndef VMCU_KERNELS_POOL_H_
 #define VMCU_KERNELS_POOL_H_
 
+#include "mean.h"
 #include "window.h"
 
 static inline struct vmcu_source vmcu_window_source(const struct vmcu_call *call,
@@ -101,27 +102,6 @@ static void vmcu_most_row(int32_t *acc, const struct vmcu_source *in, int32_t ro
 			}
 		}
 	}
-}
-
-/** x / count to nearest, ties away from zero. */
-static inline int32_t vmcu_rounded_quotient(int32_t x, int32_t count)
-{
-	return ((x < 0) ? x - count / 2 : x + count / 2) / count;
-}
-
-/** The int8 output of a window whose taps sum up to @a sum. */
-static inline int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum,
-			       int32_t count)
-{
-	int32_t mean;
-
-	if (!p->rescale) {
-		return vmcu_saturate(vmcu_rounded_quotient(sum, count), 0, p->act_min, p->act_max);
-	}
-	/* sum * 256 / count in two parts: the product alone would overflow for large windows. */
-	mean = sum / count * 256 + vmcu_rounded_quotient(sum % count * 256, count);
-	return vmcu_saturate(vmcu_fixed_scale(mean, p->factor.multiplier, p->factor.shift),
-			     p->output_zero, p->act_min, p->act_max);
 }
 
 #endif /* VMCU_KERNELS_POOL_H_ */

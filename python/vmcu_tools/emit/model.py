@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import PlanError, Problem, UserError
 from ..graph import Port
-from ..kernels import Layer, bind
+from ..kernels import Layer
 from ..plan import Plan, Step, on_stack, pool_scratch
 from ..schedule import READY, STREAMED, kept_outputs, stage_at
 from .initialisers import Constants
@@ -51,6 +51,7 @@ class LayerRow:
     scratch: str
     rows: int
     columns: int
+    width: int
     kept: str
 
 
@@ -227,8 +228,8 @@ class _Emitter:
         return Emitted(files, self.constants.weights_bytes, self._tables_bytes())
 
     def _layer(self, number: int, step: Step, kept: bool) -> LayerRow:
-        node, layer = step.node, bind(self.graph, step.node)
-        kernel = kernel_of(self.graph, node)
+        node, layer = step.node, step.bind(self.graph)
+        kernel = kernel_of(self.graph, layer)
         params = "NULL"
         if kernel.params is not None:
             short = kernel.params.type.removeprefix("vmcu_").removesuffix("_params")
@@ -247,7 +248,8 @@ class _Emitter:
             output=self.index[node.outputs[0]],
             scratch=_scratch(layer, step),
             rows=layer.height,
-            columns=step.columns or layer.out.shape[1],
+            columns=layer.columns,
+            width=layer.width,
             kept=_bool(kept),
         )
 

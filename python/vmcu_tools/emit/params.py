@@ -21,7 +21,7 @@ from ..graph import (
     Reshape,
     Softmax,
 )
-from ..kernels import ProgramLayer, bind
+from ..kernels import Layer, ProgramLayer
 from .operators import OPERATOR_BYTES, OPERATORS
 from .values import (
     Array,
@@ -74,7 +74,7 @@ def generated(layer: ProgramLayer) -> Kernel:
             struct.fields[inner] = value
         else:
             fields[path] = value
-    return Kernel(binding.program.symbol, Struct(binding.program.params, fields))
+    return Kernel(layer.symbol, Struct(binding.program.params, fields))
 
 
 def pad(graph: Graph, node: Node, op: Pad) -> Kernel:
@@ -133,9 +133,9 @@ PARAMS: dict[type[Op], Callable[[Graph, Node, Op], Kernel]] = {
 }
 
 
-def kernel_of(graph: Graph, node: Node) -> Kernel:
-    """The kernel that runs a node, with its parameters."""
-    layer = bind(graph, node)
+def kernel_of(graph: Graph, layer: Layer) -> Kernel:
+    """The kernel that runs a layer, with its parameters."""
+    node = layer.node
     if isinstance(layer, ProgramLayer):
         return generated(layer)
     return PARAMS[type(node.op)](graph, node, node.op)

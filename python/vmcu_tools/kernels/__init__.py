@@ -38,13 +38,13 @@ from .elementwise import RequantizeLayer, SoftmaxLayer
 from .lookup import LookupLayer
 from .mac import Conv2DLayer, FullyConnectedLayer
 from .move import MoveLayer
-from .pool import AveragePool2DLayer, MaxPool2DLayer
+from .pool import AveragePool2DLayer, AveragePool2DSumLayer, MaxPool2DLayer
 from .product import AttentionLayer, MatMulChainLayer, MatMulLayer
 from .resize import ResizeLayer
 from .shape import ConcatLayer, PadLayer, ReshapeLayer
 from .transpose_conv import TransposeConv2DLayer
 
-__all__ = ["KERNELS", "NEVER", "Layer", "ProgramLayer", "bind"]
+__all__ = ["KERNELS", "NEVER", "Layer", "ProgramLayer", "bind", "can_sum"]
 
 KERNELS: dict[type[Op], type[Layer]] = {
     Conv2D: Conv2DLayer,
@@ -71,6 +71,20 @@ KERNELS: dict[type[Op], type[Layer]] = {
 }
 
 
-def bind(graph: Graph, node: Node, descending: bool = False) -> Layer:
-    """The layer of a node, with the tensors it reads and writes, in a direction."""
-    return KERNELS[type(node.op)](graph, node, descending)
+def can_sum(graph: Graph, node: Node) -> bool:
+    """True if a node's layer can add its input up as it comes."""
+    return AveragePool2DSumLayer.serves(graph, node)
+
+
+def bind(
+    graph: Graph,
+    node: Node,
+    descending: bool = False,
+    columns: int | None = None,
+    summing: bool = False,
+) -> Layer:
+    """The layer of a node, with the tensors it reads and writes, in a direction. columns: of a
+    call, all of a row by default. summing: as it adds its input up, see can_sum()."""
+    if summing:
+        return AveragePool2DSumLayer(graph, node, columns=columns)
+    return KERNELS[type(node.op)](graph, node, descending, columns)

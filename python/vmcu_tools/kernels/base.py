@@ -63,18 +63,23 @@ class Layer(ABC, Generic[OpT]):
     """One node of a graph, bound to its tensors: meaning, cost and order of access.
 
     A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
-    last row and pixel to the first.
+    last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
     """
 
     can_descend = False
+    # True if a layer sums up whatever it reads, call by call, and writes after the last.
+    sums = False
 
-    def __init__(self, graph: Graph, node: Node, descending: bool = False):
+    def __init__(
+        self, graph: Graph, node: Node, descending: bool = False, columns: int | None = None
+    ):
         assert self.can_descend or not descending, f"{type(self).__name__} cannot descend"
         self.node = node
         self.descending = descending
         self.op: OpT = node.op
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
         self.out: Tensor = graph.tensors[node.outputs[0]]
+        self.columns = self.width if columns is None else columns
 
     @abstractmethod
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
@@ -120,8 +125,13 @@ class Layer(ABC, Generic[OpT]):
 
     @property
     def height(self) -> int:
-        """Rows of output, each computed by one call."""
+        """Rows of calls: the output's; the input's if the layer sums it up."""
         return self.out.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Columns of a row of calls."""
+        return self.out.shape[1]
 
     def turn(self, y: int) -> int:
         """The how manieth row of the layer row y is; the other way round the same."""
@@ -177,6 +187,11 @@ class ProgramLayer(Layer[OpT]):
     @abstractmethod
     def binding(self) -> Binding:
         """The kernel and its parameters."""
+
+    @property
+    def symbol(self) -> str:
+        """The kernel's name in C."""
+        return self.binding.program.symbol
 
     @property
     def ticks(self) -> Ticks:

@@ -139,7 +139,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
             parts += [factor_stream(self._weights, channel)]
         # Channels are computed in fours; nothing of those that do not exist is stored.
         parts += [self._missing(taps, stride)] * (-channels % GROUP)
-        wide = strip_width(taps, stride, self.out.shape[1])
+        wide = strip_width(taps, stride, self.columns)
         program = PROGRAMS[f"vmcu_depthwise_{taps}_{stride}"]
         fields = self._fields(1, channels, wide)
         return Binding(program, fields, b"".join(parts), tile_bytes(taps, stride, wide))

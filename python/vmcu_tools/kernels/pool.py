@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ..graph import AveragePool2D, MaxPool2D
+from ..graph import AveragePool2D, Graph, MaxPool2D, Node, Window
 from ..quant import INT8_MIN, divide_away
 from .base import Binding, OpT, ProgramLayer, Reach, gather, window_rows
 from .mac import window_fields
@@ -60,6 +61,42 @@ class AveragePool2DLayer(PoolLayer[AveragePool2D]):
             fields["factor.multiplier"] = int(np.ravel(requant.multiplier)[0])
             fields["factor.shift"] = int(np.ravel(requant.shift)[0])
         return self.bind_pool("average", fields)
+
+
+class AveragePool2DSumLayer(AveragePool2DLayer):
+    """A mean over the whole image, which is added up pixel by pixel as it comes: call (y, x) reads
+    input columns from x on of row y. Its sums, an int32 for each channel, last from the first call
+    to the last, which writes the output."""
+
+    can_descend = False
+    sums = True
+    symbol = "vmcu_average_pool_sum"
+
+    @staticmethod
+    def serves(graph: Graph, node: Node) -> bool:
+        """True if a node is such a mean."""
+        height, width, _ = graph.tensors[node.inputs[0]].shape
+        whole = Window((height, width))
+        op = node.op
+        return isinstance(op, AveragePool2D) and replace(op.window, stride=(1, 1)) == whole
+
+    @property
+    def height(self) -> int:
+        return self.ins[0].shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.ins[0].shape[1]
+
+    @property
+    def scratch_bytes(self) -> int:
+        return 4 * self.out.shape[2]
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted()
 
 
 class MaxPool2DLayer(PoolLayer[MaxPool2D]):

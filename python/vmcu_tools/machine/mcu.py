@@ -210,22 +210,37 @@ class VirtualMcu:
             for y, start, stop in self._reads(event, layer, index):
                 values = self._check_row(event, tensor, y, start, stop)
                 seen[tensor.name][y, start:stop] = values.reshape(stop - start, tensor.shape[2])
-        part = (event.x, event.x + event.columns)
-        row = None
-        if produced is not None:
-            data = [seen[tensor.name] for tensor in layer.ins]
-            row = layer.rows(data, event.y, event.y + 1)[0][slice(*part)]
-            produced[layer.out.name][event.y, slice(*part)] = row
-        times: np.ndarray | int = event.start
-        if event.whole:
-            ticks = self.writes_of[id(layer)][event.y]
-            times = ticks - layer.turn(event.y) * layer.ticks_per_row + event.start
-        self._write(layer.out, event.y, part, times, row, f"step '{event.step.node.name}'")
+        if not layer.sums:
+            self._output(event, layer, event.y, (event.x, event.x + event.columns), seen, produced)
+        elif event.y == layer.height - 1 and event.x + event.columns == layer.width:
+            self._output(event, layer, 0, (0, layer.out.shape[1]), seen, produced)
         for index, tensor in enumerate(layer.ins):
             for y, start, stop in self._reads(event, layer, index):
                 self._poison(tensor, y, start, stop, event.start + TICKS)
         if event.last:
             self._drop_memory(event)
+
+    def _output(
+        self,
+        event: Event,
+        layer: Layer,
+        y: int,
+        part: tuple[int, int],
+        seen: dict[str, np.ndarray],
+        produced: dict[str, np.ndarray] | None,
+    ) -> None:
+        """Writes columns of output row y."""
+        assert event.step is not None
+        row = None
+        if produced is not None:
+            data = [seen[tensor.name] for tensor in layer.ins]
+            row = layer.rows(data, y, y + 1)[0][slice(*part)]
+            produced[layer.out.name][y, slice(*part)] = row
+        times: np.ndarray | int = event.start
+        if event.whole:
+            ticks = self.writes_of[id(layer)][y]
+            times = ticks - layer.turn(y) * layer.ticks_per_row + event.start
+        self._write(layer.out, y, part, times, row, f"step '{event.step.node.name}'")
 
     def _where(self, tensor: Tensor, y: int, start: int, stop: int) -> slice | np.ndarray:
         """The bytes of columns [start, stop) of a row."""
@@ -334,10 +349,17 @@ class VirtualMcu:
         steps = self.plan.stages[event.stage]
         who = f"step '{steps[0].node.name}'"
         for step in steps:
-            needed = pool_scratch(step.bind(self.plan.graph))
-            if step.scratch_bytes < needed or step.scratch % SCRATCH_ALIGN:
+            layer = step.bind(self.plan.graph)
+            if step.scratch_bytes < pool_scratch(layer) or step.scratch % SCRATCH_ALIGN:
                 raise PlanError(f"step '{step.node.name}': its scratch is too small or misaligned")
-        for where in self._memory(event):
+            others = (s for s in steps if s is not step and s.scratch_bytes)
+            if layer.sums and any(s.scratch == step.scratch for s in others):
+                raise PlanError(f"step '{step.node.name}': its sums are another step's scratch")
+        memory = self._memory(event)
+        places = sorted((where.start, where.stop) for where in memory)
+        if any(stop > start for (_, stop), (start, _) in zip(places, places[1:], strict=False)):
+            raise PlanError(f"{who}: its progress and scratch overlap")
+        for where in memory:
             if where.start < 0 or where.stop > self.plan.pool_bytes:
                 raise PlanError(f"{who}: scratch ends beyond the pool")
             if (self.expiry[where] >= event.start).any():

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from ..errors import Problem, UserError
 from ..graph import Graph
-from ..kernels import Layer, bind
-from ..plan import Plan, pool_scratch
-from ..schedule import Tile, kept_outputs, stage_of, tile_width
-from .layout import Cut, Layout, progress_bytes
+from ..kernels import Layer
+from ..plan import Plan
+from ..schedule import Tile, kept_outputs, stage_of
+from .layout import Binder, Cut, Layout, Memory
 from .options import Options
 from .order import reordered
 from .swing import place
@@ -49,7 +49,7 @@ class Cutter:
     def __init__(self, graph: Graph, streamed: bool):
         self.graph, self.streamed = graph, streamed
         self.count = len(graph.nodes)
-        self.layers: list[Layer] = [bind(graph, node) for node in graph.nodes]
+        self.binder = Binder(graph)
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.first = {port.tensor: -1 for port in graph.inputs}
         self.last = dict.fromkeys(graph.tensors, -1)
@@ -85,31 +85,29 @@ class Cutter:
         streams = self.source is not None and first == 0
         if stop - first == 1 and not streams:
             if self.single[first] <= limit:
-                yield Option(Cut(first, stop), self.single[first], self.layers[first].height)
+                yield Option(Cut(first, stop), self.single[first], self.binder.layer(first).height)
             return
-        seen = set()
+        seen: set[tuple[Layer, ...]] = set()
         for tile in tiles:
-            columns = tuple(tile_width(layer, tile) for layer in self.layers[first:stop])
-            if columns in seen:
-                continue
-            seen.add(columns)
             cut = Cut(first, stop, tile)
+            layers = self.binder.stage(cut)
+            if layers in seen:
+                continue
+            seen.add(layers)
             try:
-                peak, calls = self.trace(cut, columns, limit)
+                peak, calls = self.trace(cut, layers, limit)
             except TooLargeError:
                 continue
             if peak <= limit:
                 yield Option(cut, peak, calls * FUSED_CALL)
 
-    def trace(self, cut: Cut, columns: tuple[int, ...], limit: int) -> tuple[int, int]:
+    def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> tuple[int, int]:
         """Peak and calls of a stage; raises TooLargeError where the peak is above `limit`."""
-        layers = self.layers[cut.first : cut.stop]
         nodes = self.graph.nodes[cut.first : cut.stop]
         source = self.source if cut.first == 0 else None
-        stage = stage_of(layers, kept_outputs(self.graph, nodes), columns, source)
-        tracer = Tracer(stage)
+        tracer = Tracer(stage_of(layers, kept_outputs(self.graph, nodes), source))
         touched = {tensor.name for tensor in tracer.tensors}
-        besides = progress_bytes(len(layers)) + max(pool_scratch(layer) for layer in layers)
+        besides = Memory.of(layers).bytes
         for name, first in self.first.items():
             streamed = self.source is not None and name == self.source.name
             if first < cut.first and self.last[name] >= cut.first and name not in touched:
@@ -175,5 +173,6 @@ def plan(graph: Graph, options: Options) -> Plan:
 
 def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     """The cheapest cuts within a limit, placed."""
-    layout = Layout(cutter.graph, cutter.fewest_calls(limit), options.stream_input)
+    cuts = cutter.fewest_calls(limit)
+    layout = Layout(cutter.graph, cuts, options.stream_input, cutter.binder)
     return place("vmcu", layout, options.seconds)

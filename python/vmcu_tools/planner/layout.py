@@ -8,13 +8,13 @@ order of access inside a call is known better than that; overlap.clearance() is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..graph import Graph, Tensor
-from ..kernels import Layer, bind
+from ..kernels import Layer, bind, can_sum
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from ..schedule import Tile, kept_outputs, stage_of, tile_width
 from .overlap import Clearance
@@ -74,16 +74,31 @@ class Group:
     def calls(self) -> int:
         return self.layers[0].height if self.trace is None else self.trace.calls
 
+
+@dataclass(frozen=True)
+class Memory:
+    """What a stage of several layers keeps in the pool besides tensors, in bytes: first how far
+    each layer has come, then scratch that they share, then the sums of those that sum."""
+
+    progress: int
+    shared: int
+    sums: int
+
+    @staticmethod
+    def of(layers: Sequence[Layer]) -> Memory:
+        notes = -(-len(layers) * PROGRESS_BYTES // SCRATCH_ALIGN) * SCRATCH_ALIGN
+        shared = max((pool_scratch(layer) for layer in layers if not layer.sums), default=0)
+        return Memory(notes, shared, sum(pool_scratch(layer) for layer in layers if layer.sums))
+
     @property
-    def scratch(self) -> int:
-        """Bytes of the pool for the kernels' scratch, and for how far each layer has come."""
-        most = max(pool_scratch(layer) for layer in self.layers)
-        return most if self.trace is None else most + progress_bytes(len(self.layers))
+    def bytes(self) -> int:
+        return self.progress + self.shared + self.sums
 
-
-def progress_bytes(layers: int) -> int:
-    """What the executor notes down while it works on a stage of several layers."""
-    return -(-layers * PROGRESS_BYTES // SCRATCH_ALIGN) * SCRATCH_ALIGN
+    def scratch(self, layer: Layer) -> tuple[int, int]:
+        """Offset and bytes of a layer's scratch."""
+        if layer.sums:
+            return self.progress + self.shared, self.sums
+        return self.progress, self.shared
 
 
 @dataclass(frozen=True)
@@ -95,11 +110,46 @@ class Cut:
     tile: Tile = None
 
 
+class Binder:
+    """The layers of a graph as stages use them, each bound once."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.bound: dict[tuple[int, int | None, bool], Layer] = {}
+
+    def layer(self, number: int, tile: Tile = None, summing: bool = False) -> Layer:
+        """Node `number` in tiles."""
+        layer = self._bind(number, None, summing)
+        columns = tile_width(layer, tile)
+        return layer if columns == layer.width else self._bind(number, columns, summing)
+
+    def _bind(self, number: int, columns: int | None, summing: bool) -> Layer:
+        key = (number, columns, summing)
+        if key not in self.bound:
+            node = self.graph.nodes[number]
+            self.bound[key] = bind(self.graph, node, columns=columns, summing=summing)
+        return self.bound[key]
+
+    def stage(self, cut: Cut) -> tuple[Layer, ...]:
+        """A stage's layers; the last sums if it can, so that its input need not be whole."""
+        last = cut.stop - 1
+        sums = can_sum(self.graph, self.graph.nodes[last])
+        first = (self.layer(number, cut.tile) for number in range(cut.first, last))
+        return (*first, self.layer(last, cut.tile, sums))
+
+
 class Layout:
     """A graph in stages. `streamed`: its only input comes row by row, in the first stage."""
 
-    def __init__(self, graph: Graph, cuts: tuple[Cut, ...], streamed: bool = False):
+    def __init__(
+        self,
+        graph: Graph,
+        cuts: tuple[Cut, ...],
+        streamed: bool = False,
+        binder: Binder | None = None,
+    ):
         self.graph = graph
+        self.binder = binder or Binder(graph)
         self.cuts = cuts
         self.streamed = streamed
         self.kept = {port.tensor for port in graph.outputs}
@@ -139,14 +189,13 @@ class Layout:
     def _groups(self) -> Iterator[Group]:
         start = 0
         for number, cut in enumerate(self.cuts):
-            nodes = self.graph.nodes[cut.first : cut.stop]
-            layers = tuple(bind(self.graph, node) for node in nodes)
+            layers: tuple[Layer, ...] = (self.binder.layer(cut.first),)
             trace = None
             source = self.source if number == 0 else None
-            if len(layers) > 1 or source is not None:
-                columns = [tile_width(layer, cut.tile) for layer in layers]
-                kept = kept_outputs(self.graph, nodes)
-                trace = Tracer(stage_of(layers, kept, columns, source)).run()
+            if cut.stop - cut.first > 1 or source is not None:
+                layers = self.binder.stage(cut)
+                kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
+                trace = Tracer(stage_of(layers, kept, source)).run()
             group = Group(layers, trace, start)
             start += group.calls
             yield group

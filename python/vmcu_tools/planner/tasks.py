@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import Graph, Tensor
 from ..kernels import Layer, bind
 from ..plan import SCRATCH_ALIGN, pool_scratch
-from .layout import Group, Layout, Profile, apart
+from .layout import Group, Layout, Memory, Profile, apart
 from .overlap import Clearance, clearance
 
 
@@ -160,7 +160,7 @@ class _Builder:
             live = tuple(self._clear_of(profile, name) for name in alive)
             self._add(tensor, (Way(False, live),), floor=floor)
             alive.append(tensor.name)
-        size = group.scratch
+        size = Memory.of(group.layers).bytes
         memory = memory_profile(group)
         live = tuple(self._clear_of(memory, name) for name in alive)
         name = stage_memory(number)
@@ -175,7 +175,7 @@ class _Builder:
 def memory_profile(group: Group) -> Profile:
     """A stage's own memory: it lives as long as the stage runs."""
     birth, death = np.array([group.start]), np.array([group.start + group.calls - 1])
-    return Profile(birth, death, group.scratch)
+    return Profile(birth, death, Memory.of(group.layers).bytes)
 
 
 def stage_floor(layout: Layout, number: int) -> int:
@@ -189,7 +189,7 @@ def stage_floor(layout: Layout, number: int) -> int:
         alive = gone > born
         np.add.at(level, born[alive], profile.size)
         np.subtract.at(level, gone[alive], profile.size)
-    return group.scratch + int(np.cumsum(level)[:-1].max())
+    return Memory.of(group.layers).bytes + int(np.cumsum(level)[:-1].max())
 
 
 def _profiles(layout: Layout) -> Iterator[Profile]:

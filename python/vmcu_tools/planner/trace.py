@@ -168,14 +168,17 @@ class Tracer:
     def _made(self, call: Call) -> int:
         if call.layer == STREAMED:
             return (call.y + 1) * call.columns
-        out = self.stage.layers[call.layer].out
-        return call.y * out.shape[1] + call.x + call.columns
+        layer = self.stage.layers[call.layer]
+        pixels = call.y * layer.width + call.x + call.columns
+        if layer.sums:
+            return self.pixels[call.layer] if pixels == layer.height * layer.width else 0
+        return pixels
 
     def _free(self, call: Call) -> list[tuple[int, int]]:
         """What a call was the last to need."""
         layer = self.stage.layers[call.layer]
         y, x = call.y, call.x + call.columns
-        if x == layer.out.shape[1]:
+        if x == layer.width:
             y, x = y + 1, 0
         found = []
         for number, feed, cell in self.reads[call.layer]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ..graph import Graph
 from ..plan import Placement, Plan, Step
-from .layout import Group, Layout, progress_bytes
+from .layout import Group, Layout, Memory
 from .lifetimes import lifetimes
 from .scratch import first_gap
 from .tasks import Live, Task, Way, stage_memory
@@ -158,9 +158,10 @@ def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> 
 
 def _steps(group: Group, base: int) -> tuple[Step, ...]:
     """The steps of a stage of several layers, whose memory is at `base`."""
-    assert group.trace is not None
-    note = progress_bytes(len(group.layers))
-    return tuple(
-        Step(layer.node, base + note, group.scratch - note, columns=columns)
-        for layer, columns in zip(group.layers, group.trace.stage.columns, strict=True)
-    )
+    memory = Memory.of(group.layers)
+    steps = []
+    for layer in group.layers:
+        offset, size = memory.scratch(layer)
+        where = base + offset
+        steps.append(Step(layer.node, where, size, columns=layer.columns, summing=layer.sums))
+    return tuple(steps)

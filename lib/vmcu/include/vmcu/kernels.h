@@ -176,6 +176,14 @@ struct vmcu_average_pool_params {
  */
 void vmcu_average_pool(const struct vmcu_call *call);
 
+/**
+ * @brief Mean over the whole image, as it comes: adds @a columns pixels of input row @a y from @a x
+ * on to the sums in scratch, int32 by channel, and with the last of them writes the output.
+ *
+ * Takes struct vmcu_average_pool_params.
+ */
+void vmcu_average_pool_sum(const struct vmcu_call *call);
+
 struct vmcu_max_pool_params {
 	struct vmcu_window window;
 	int8_t act_min;

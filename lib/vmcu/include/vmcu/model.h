@@ -79,6 +79,7 @@ struct vmcu_layer {
 	uint16_t output;
 	uint32_t scratch;       /**< byte offset in the pool, or VMCU_SCRATCH_ON_STACK */
 	uint16_t rows;          /**< of calls, usually the output's */
+	uint16_t width;         /**< columns of a row of calls, usually the output's */
 	uint16_t columns;       /**< of a call */
 	bool kept;              /**< all of its output is needed after its stage */
 };

@@ -1,0 +1,34 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include "mean.h"
+
+void vmcu_average_pool_sum(const struct vmcu_call *call)
+{
+	const struct vmcu_average_pool_params *p = call->layer->params;
+	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
+	const int8_t *x = vmcu_pixel(call->pool, in, call->y, call->x);
+	int32_t *sums = call->scratch;
+	int8_t *out;
+
+	if (call->y == 0U && call->x == 0U) {
+		for (uint16_t c = 0; c < in->channels; c++) {
+			sums[c] = 0;
+		}
+	}
+	for (uint16_t i = 0; i < call->columns; i++) {
+		for (uint16_t c = 0; c < in->channels; c++) {
+			sums[c] += *x++;
+		}
+	}
+	if (call->y + 1U < in->height || call->x + call->columns < in->width) {
+		return;
+	}
+	out = vmcu_row(call->pool, vmcu_call_output(call), 0);
+	for (uint16_t c = 0; c < in->channels; c++) {
+		const int32_t count = in->height * in->width;
+		/* What is added up for padding elsewhere: nothing here. */
+		out[c] = vmcu_mean(p, p->rescale ? sums[c] - p->input_zero * count : sums[c], count);
+	}
+}
