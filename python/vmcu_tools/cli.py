@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from . import __version__
+from .cli_models import add_inspect, add_ops, add_quantize, calibration_options
 from .errors import Problem, UserError
 from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS
 
@@ -93,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
     )
     model = argparse.ArgumentParser(add_help=False, parents=[planner])
     model.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")
+    calibration_options(model, needed=False)
     target = argparse.ArgumentParser(add_help=False)
     target.add_argument(
         "--on",
@@ -162,6 +164,9 @@ def parser() -> argparse.ArgumentParser:
     add_bench(commands, planner)
     add_size(commands)
     add_place(commands)
+    add_inspect(commands)
+    add_ops(commands)
+    add_quantize(commands)
     return top
 
 

@@ -17,6 +17,7 @@ from . import compare, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .cli import EXIT_DONE, EXIT_PROBLEM
+from .commands_models import MODEL_COMMANDS, quantised
 from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
@@ -38,7 +39,7 @@ def name_of(path: Path) -> str:
 def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
     """The plan that a command's model and planner options ask for."""
     return compile_model(
-        args.model, args.planner, ram, args.solver_seconds, stream_input=args.stream_input
+        quantised(args), args.planner, ram, args.solver_seconds, stream_input=args.stream_input
     )
 
 
@@ -200,4 +201,5 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "bench": bench,
     "size": image_size,
     "place": place,
+    **MODEL_COMMANDS,
 }

@@ -26,6 +26,22 @@ def load(path: str | Path) -> Graph:
     return onnx.load(path)
 
 
+def file_nodes(path: Path) -> list[tuple[str, str]]:
+    """Name and operator of each node of a file, in order, supported or not.
+
+    Raises UserError for a file that cannot be read at all.
+    """
+    if format_of(path) == "tflite":
+        from . import tflite_file
+
+        model = tflite_file.read(path)
+        names = [tensor.name for tensor in model.tensors]
+        return [(names[op.outputs[0]] if op.outputs else "", op.op) for op in model.ops]
+    from . import onnx_file
+
+    return [(node.name, node.op) for node in onnx_file.read(path).nodes]
+
+
 def format_of(path: Path) -> str:
     """ "tflite" or "onnx", by content, then by suffix. Raises UserError if it is no model file."""
     if not path.is_file():

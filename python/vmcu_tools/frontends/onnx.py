@@ -58,8 +58,8 @@ _RULE_MODULES = (onnx_ops, onnx_elementwise, onnx_moves, onnx_layers, onnx_qoper
 _MORE_RULE_MODULES = (onnx_quantize, onnx_views)
 
 _FLOAT_MODEL = (
-    "Quantise it first, for example with onnxruntime.quantization.quantize_static, or give "
-    "calibration data with --calibration."
+    "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
+    "`vmcu quantize`."
 )
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool")
@@ -81,6 +81,7 @@ _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity")
 _KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 _KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice", "Split", "Gather", "Expand")
 _KEEPS_SCALE += ("Tile", "DepthToSpace", "SpaceToDepth", "Resize", "ReduceMax", "ArgMax", "ArgMin")
+_KEEPS_SCALE += ("Clip",)
 
 
 def load(path: Path) -> Graph:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Binary, DepthwiseConv2D, Op, Tensor, Window
+from ..graph import Binary, DepthwiseConv2D, Op, Requantize, Tensor, Window
 from ..quant import INT8_MAX, INT8_MIN, FloatScale
 from . import tables
 from .common import KEEP_QUANTISATION, UnsupportedError, add_op, fixed_point, require
@@ -146,8 +146,20 @@ def _clip(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     low, high = context.constant(args, 1, "minimum"), context.constant(args, 2, "maximum")
     low = node.attributes.get("min", -np.inf) if low is None else float(low.ravel()[0])
     high = node.attributes.get("max", np.inf) if high is None else float(high.ravel()[0])
-    require(not isinstance(args[0], Activation), "it clips int8 values", KEEP_QUANTISATION)
+    if isinstance(args[0], Activation):
+        return _clipped_bytes(node, args[0], low, high)
     return _clamped(context, node, args[0], low, high)
+
+
+def _clipped_bytes(node: FileNode, x: Activation, low: float, high: float) -> Pending:
+    """What exporters of fake quantisation write between Q and DQ for a narrower range."""
+    shift = 128 if x.dtype == "uint8" else 0
+    least, most = (int(np.clip(bound - shift, INT8_MIN, INT8_MAX)) for bound in (low, high))
+    require(least <= most, f"it clips to [{low}, {high}]")
+    name = node.outputs[0]
+    pending = clamp(x, name, node.name)
+    op = Requantize(None, act_min=least, act_max=most)
+    return replace(pending, make=lambda out, act_min, act_max: op)
 
 
 def _clamped(

@@ -13,14 +13,14 @@ from .onnx_file import FileNode
 from .onnx_values import Activation, Constant, FloatInput, Pending, QuantConstant, Real, Value
 
 # Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
-_FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
-_FOLDED += ("Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
+FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
+FOLDED += ("Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
 _MAX_FILLED = 1 << 20
 
 
 def folds(node: FileNode) -> bool:
     """Whether the operator is one that may turn out constant."""
-    return node.op == "Shape" or node.op in _FOLDED
+    return node.op == "Shape" or node.op in FOLDED
 
 
 def fold(context: Context, node: FileNode, args: list[Value | None]) -> Value | None:
@@ -28,7 +28,7 @@ def fold(context: Context, node: FileNode, args: list[Value | None]) -> Value | 
     if node.op == "Shape":
         return _shape(node, args)
     constant = all(arg is None or isinstance(arg, Constant) for arg in args)
-    if node.op not in _FOLDED or not constant or node.proto is None:
+    if node.op not in FOLDED or not constant or node.proto is None:
         return None
     arrays = {
         name: arg.array

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the commands that look at model files or make them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+Subparsers = argparse._SubParsersAction  # argparse gives it no public name
+
+METHODS = ("minmax", "entropy", "percentile")
+
+
+def calibration_options(parser: argparse.ArgumentParser, needed: bool) -> None:
+    parser.add_argument(
+        "--calibration",
+        type=Path,
+        required=needed,
+        metavar="FILE.npz",
+        help="quantise a float .onnx model on these samples: an array (N, ...) for each input",
+    )
+    parser.add_argument(
+        "--calibration-method",
+        choices=METHODS,
+        default="minmax",
+        help="how ranges are chosen from the samples (default minmax)",
+    )
+    parser.add_argument(
+        "--per-tensor",
+        action="store_true",
+        help="one scale for all weights of a layer (default: one per output channel)",
+    )
+
+
+def add_inspect(commands: Subparsers) -> None:
+    inspect = commands.add_parser(
+        "inspect", help="what is in a model: operators, shapes, quantisation, MACs, what is missing"
+    )
+    inspect.add_argument("model", type=Path, metavar="MODEL", help=".tflite or .onnx")
+    inspect.add_argument("--json", type=Path, metavar="FILE", help="write the same as JSON")
+
+
+def add_ops(commands: Subparsers) -> None:
+    ops = commands.add_parser("ops", help="the operators that models may have, by format")
+    ops.add_argument("--json", type=Path, metavar="FILE", help="write them as JSON")
+    ops.add_argument("--markdown", action="store_true", help="print doc/ops.md")
+
+
+def add_quantize(commands: Subparsers) -> None:
+    quantize = commands.add_parser(
+        "quantize",
+        help="write the int8 form of a float .onnx model, and how well each layer survived",
+    )
+    quantize.add_argument("model", type=Path, metavar="MODEL", help="float .onnx model")
+    quantize.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="the file to write"
+    )
+    calibration_options(quantize, needed=True)
+    quantize.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    quantize.add_argument(
+        "--layers",
+        type=int,
+        default=12,
+        metavar="N",
+        help="layers to print, the worst first (default 12)",
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that look at model files or make them."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import json
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from . import calibration, frontends, inspection
+from .errors import Problem, UserError
+from .report import models
+
+
+def quantised(args: argparse.Namespace) -> Path:
+    """The model that a command shall work on: with calibration data, an int8 file made from it
+    that lives as long as the program."""
+    if getattr(args, "calibration", None) is None:
+        return args.model
+    frontends.format_of(args.model)
+    folder = Path(tempfile.mkdtemp(prefix="vmcu-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = folder / args.model.name
+    samples = calibration.read_samples(args.model, args.calibration)
+    method, per_channel = args.calibration_method, not args.per_tensor
+    calibration.quantize(args.model, target, samples, method, per_channel)
+    return target
+
+
+def quantize(args: argparse.Namespace) -> int:
+    if frontends.format_of(args.model) != "onnx":
+        reason = "only .onnx models can be quantised here"
+        remedy = "Convert a .tflite model again, with full-integer int8 quantisation."
+        raise UserError(Problem(reason, remedy, str(args.model)))
+    samples = calibration.read_samples(args.model, args.calibration)
+    report = calibration.quantize_and_judge(
+        args.model, args.output, samples, args.calibration_method, not args.per_tensor
+    )
+    models.print_quantization(report, args.layers, console())
+    _write(asdict(report), args.json)
+    return 0
+
+
+def inspect(args: argparse.Namespace) -> int:
+    found = inspection.inspect(args.model)
+    models.print_inspection(found, console())
+    _write(asdict(found), args.json)
+    if found.problems:
+        raise UserError(*found.problems)
+    return 0
+
+
+def ops(args: argparse.Namespace) -> int:
+    found = inspection.coverage()
+    if args.markdown:
+        print(inspection.markdown(found), end="")
+    else:
+        models.print_coverage(found, console())
+    _write([asdict(entry) for entry in found], args.json)
+    return 0
+
+
+def console() -> Console:
+    """The terminal; files and pipes get lines that hold a table of many columns."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=160)
+
+
+def _write(figures: object, path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+MODEL_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "inspect": inspect,
+    "ops": ops,
+    "quantize": quantize,
+}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in a model file, whether it is supported or not, and what can be in one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import frontends
+from .errors import Problem, UserError
+from .graph import Graph
+from .kernels import bind
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node: of the int8 graph where the model is supported, else of the file, and then without
+    figures. shape is (H, W, C); macs and weight_bytes are those of the whole layer."""
+
+    name: str
+    op: str
+    shape: tuple[int, ...]
+    scale: float | None
+    zero_point: int | None
+    macs: int
+    weight_bytes: int
+    problem: str
+
+
+@dataclass(frozen=True)
+class PortRow:
+    """A graph input or output as the file has it, and its quantisation."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    layout: str
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    model: str
+    supported: bool
+    inputs: tuple[PortRow, ...]
+    outputs: tuple[PortRow, ...]
+    nodes: tuple[NodeRow, ...]
+    macs: int
+    weight_bytes: int
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The operators of a file format that have an import rule, by name, and those that are
+    computed while reading where their inputs are constant."""
+
+    format: str
+    supported: tuple[str, ...]
+    folded: tuple[str, ...]
+
+
+def inspect(path: Path) -> Inspection:
+    """Raises UserError for a file that is no model at all."""
+    try:
+        graph = frontends.load(path)
+    except UserError as error:
+        return _unsupported(path, error)
+    nodes = tuple(_row(graph, index) for index in range(len(graph.nodes)))
+    return Inspection(
+        str(path),
+        True,
+        _ports(graph, graph.inputs),
+        _ports(graph, graph.outputs),
+        nodes,
+        sum(node.macs for node in nodes),
+        sum(node.weight_bytes for node in nodes),
+        (),
+    )
+
+
+def _row(graph: Graph, index: int) -> NodeRow:
+    node = graph.nodes[index]
+    layer, out = bind(graph, node), graph.tensors[node.outputs[0]]
+    figures = layer.macs, layer.weight_bytes
+    return NodeRow(node.name, node.kind, out.shape, out.scale, out.zero_point, *figures, "")
+
+
+def _ports(graph: Graph, ports) -> tuple[PortRow, ...]:  # type: ignore[no-untyped-def]
+    rows = []
+    for port in ports:
+        tensor = graph.tensors[port.tensor]
+        quantisation = tensor.scale, tensor.zero_point
+        rows.append(PortRow(port.name, port.dtype, port.file_shape, port.layout, *quantisation))
+    return tuple(rows)
+
+
+def _unsupported(path: Path, error: UserError) -> Inspection:
+    """The nodes of the file, each with its problem."""
+    by_node = {problem.node: problem.reason for problem in error.problems if problem.node}
+    nodes = tuple(
+        NodeRow(name, op, (), None, None, 0, 0, by_node.get(name, ""))
+        for name, op in frontends.file_nodes(path)
+    )
+    return Inspection(str(path), False, (), (), nodes, 0, 0, error.problems)
+
+
+def coverage() -> tuple[Coverage, ...]:
+    from .frontends import onnx, onnx_fold, tflite
+
+    folded = tuple(sorted(set(onnx_fold.FOLDED) - set(onnx.RULES)))
+    return (
+        Coverage(".onnx", tuple(sorted(onnx.RULES, key=_key)), folded),
+        Coverage(".tflite", tuple(sorted(tflite.RULES)), ()),
+    )
+
+
+def _key(name: str) -> tuple[bool, str]:
+    """ONNX's own operators before those of other domains."""
+    return "." in name, name
+
+
+HEADER = """<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Operators
+
+Written by `vmcu ops --markdown` from the importers' rules; a test holds this file against them.
+Weights have to be constant and everything has to be int8, see `vmcu quantize` for float models.
+What an operator may not do is said when a model is read, with the node's name and a remedy.
+"""
+
+
+def markdown(found: tuple[Coverage, ...]) -> str:
+    lines = [HEADER]
+    for entry in found:
+        lines.append(f"## {entry.format}\n")
+        lines.append(f"{len(entry.supported)} operators:\n")
+        lines += [f"- {name}" for name in entry.supported]
+        if entry.folded:
+            lines.append("\nComputed while reading, where all inputs are constant:\n")
+            lines += [f"- {name}" for name in entry.folded]
+        lines.append("")
+    return "\n".join(lines)

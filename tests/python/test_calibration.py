@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float models through calibration: the file, the report, and what is wrong with the data."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from builders.onnx_models import OnnxModel, float_network
+from vmcu_tools import calibration, frontends, oracle
+from vmcu_tools.cli import main
+from vmcu_tools.errors import UserError
+
+SHAPE = (3, 16, 16)
+FLOAT = onnx.TensorProto.FLOAT
+
+
+@pytest.fixture
+def model(tmp_path):
+    return float_network(tmp_path / "float.onnx")
+
+
+def save(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def drawn(count: int = 6) -> np.ndarray:
+    return np.random.default_rng(5).normal(size=(count, *SHAPE)).astype(np.float32)
+
+
+@pytest.mark.parametrize("method", calibration.METHODS)
+def test_quantise(tmp_path, capsys, model, method):
+    data, target = save(tmp_path / "data.npz", x=drawn()), tmp_path / "int8.onnx"
+    figures = tmp_path / "report.json"
+    words = ["quantize", str(model), "--calibration", str(data), "-o", str(target)]
+    assert main([*words, "--calibration-method", method, "--json", str(figures)]) == 0
+    assert "samples" in capsys.readouterr().out
+    report = json.loads(figures.read_text())
+    ratios = [layer["signal_to_noise"] for layer in report["layers"]]
+    assert ratios == sorted(ratios) and ratios[0] > 10 and report["top1"] >= 0.5
+    kinds = {node.kind for node in frontends.load(target).nodes}
+    assert {"Conv2D", "DepthwiseConv2D", "Add"} <= kinds
+
+
+def test_the_report_finds_the_layer_that_suffers(tmp_path):
+    """Weights a thousand times larger than the others, for an input that is hardly there, leave
+    the others without bits; not so with a scale for each output channel."""
+    m = OnnxModel()
+    weights = m.rng.normal(size=(4, 3, 3, 3)).astype(np.float32)
+    weights[0] = [[[1000]], [[0]], [[0]]]
+    y = m.node("Conv", ["x", m.constant(weights)])
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, *SHAPE))}, {y: (FLOAT, None)}), path)
+    samples = [{"x": x[None] * np.float32([[[[1e-3]], [[1]], [[1]]]])} for x in drawn()]
+    coarse, fine = (
+        calibration.quantize_and_judge(path, tmp_path / "q.onnx", samples, per_channel=each)
+        for each in (False, True)
+    )
+    assert coarse.layers[0].signal_to_noise < 3 < 7 < fine.layers[0].signal_to_noise
+
+
+@pytest.mark.parametrize("command", [["build"], ["verify", "-n", "1", "--structured", "0"]])
+def test_calibration_in_front_of_a_command(tmp_path, capsys, model, command):
+    data = save(tmp_path / "data.npz", x=drawn())
+    assert main([*command, str(model), "--calibration", str(data)]) == 0
+    assert main([*command, str(model)]) == 1
+    assert "--calibration" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y": drawn(), "z": drawn()}, "no samples for the input 'x'"),
+        ({"x": drawn()[:, :2]}, "the input (1, 3, 16, 16)"),
+        ({"x": drawn() * np.nan}, "no numbers"),
+        ({"x": drawn()[:0]}, "of shape (0, 3, 16, 16)"),
+        ({"x": np.array(["a"])}, "samples of 'x' are <U1"),
+    ],
+)
+def test_bad_data(tmp_path, model, arrays, message):
+    with pytest.raises(UserError) as caught:
+        calibration.read_samples(model, save(tmp_path / "data.npz", **arrays))
+    assert message in str(caught.value)
+    assert all(problem.remedy for problem in caught.value.problems)
+
+
+def test_close_match_of_an_input(tmp_path, model):
+    data = save(tmp_path / "data.npz", xx=drawn(), other=drawn())
+    with pytest.raises(UserError, match="Rename 'xx'"):
+        calibration.read_samples(model, data)
+
+
+def test_files_that_are_none(tmp_path, capsys, model):
+    data = save(tmp_path / "data.npz", x=drawn())
+    (tmp_path / "text.npz").write_text("no archive")
+    words = ["-o", str(tmp_path / "q.onnx"), "--calibration"]
+    assert main(["quantize", str(model), *words, str(tmp_path / "absent.npz")]) == 1
+    assert main(["quantize", str(model), *words, str(tmp_path / "text.npz")]) == 1
+    assert main(["quantize", str(tmp_path / "flat.onnx"), *words, str(data)]) == 1
+    assert "float.onnx" in capsys.readouterr().err
+    assert not (tmp_path / "q.onnx").exists()
+
+
+def test_quantised_already(tmp_path, model):
+    samples = [{"x": x[None]} for x in drawn(2)]
+    calibration.quantize(model, tmp_path / "q.onnx", samples)
+    with pytest.raises(UserError, match="quantised already"):
+        calibration.quantize(tmp_path / "q.onnx", tmp_path / "r.onnx", samples)
+
+
+def test_operators_that_onnxruntime_leaves_in_float(tmp_path):
+    """A model that ends with one, and one between two activations."""
+    m = OnnxModel(opset=17)
+    w = m.constant(m.rng.normal(size=(3, 3, 3, 3)).astype(np.float32))
+    y = m.node("Conv", ["x", w], pads=[1, 1, 1, 1])
+    y = m.node("Tanh", [m.node("Sub", [y, "x"])])
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, *SHAPE))}, {y: (FLOAT, (1, *SHAPE))}), path)
+    calibration.quantize(path, tmp_path / "q.onnx", [{"x": x[None]} for x in drawn(2)])
+    graph = oracle.open(tmp_path / "q.onnx").graph
+    assert {node.kind for node in graph.nodes} == {"Conv2D", "Binary", "Lookup"}
+
+
+def test_fake_quantisation_with_a_narrow_range(tmp_path):
+    """Exporters put a Clip between QuantizeLinear and DequantizeLinear."""
+    m = OnnxModel()
+    first = m.stated()
+    q = m.node("QuantizeLinear", ["x", *first])
+    q = m.node("Clip", [q, m.constant(np.int8(-127)), m.constant(np.int8(100))])
+    y = m.qdq(
+        m.node("MaxPool", [m.node("DequantizeLinear", [q, *first])], kernel_shape=[2, 2]), first
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, *SHAPE))}, {y: (FLOAT, None)}), path)
+    judge = oracle.open(path)
+    values = np.random.default_rng(0).integers(-128, 128, (16, 16, 3)).astype(np.int8)
+    for found in oracle.node_differences(judge.graph, judge.run([values])):
+        assert found.largest == 0

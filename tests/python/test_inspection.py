@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu inspect` and `vmcu ops` say what is in a file and what may be in one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+from builders.onnx_models import CASES, OnnxModel, single
+from builders.tflite_models import TfliteModel, conv
+from vmcu_tools import inspection
+from vmcu_tools.cli import main
+from vmcu_tools.frontends import onnx as onnx_frontend
+from vmcu_tools.frontends import tflite as tflite_frontend
+
+OPS = Path(__file__).resolve().parents[2] / "doc" / "ops.md"
+
+
+def test_supported_model(tmp_path, capsys):
+    m = TfliteModel()
+    path = m.save(tmp_path / "m.tflite", *conv((6, 6), 4, 8, (3, 3))(m))
+    assert main(["inspect", str(path), "--json", str(tmp_path / "m.json")]) == 0
+    assert "supported; 1 nodes, 10,368 MACs" in capsys.readouterr().out
+    found = json.loads((tmp_path / "m.json").read_text())
+    (node,) = found["nodes"]
+    assert (node["op"], node["shape"], node["macs"]) == ("Conv2D", [6, 6, 8], 6 * 6 * 8 * 9 * 4)
+    assert found["inputs"][0]["shape"] == [1, 6, 6, 4]
+
+
+def test_unsupported_model(tmp_path, capsys):
+    m = OnnxModel()
+    y = m.node("Hardmax", [m.qdq("x", m.stated())])
+    kind = onnx.TensorProto.FLOAT
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (kind, (1, 4))}, {m.qdq(y, m.stated()): (kind, None)}), path)
+    assert main(["inspect", str(path), "--json", str(tmp_path / "m.json")]) == 1
+    captured = capsys.readouterr()
+    assert "Hardmax: this operation is not supported" in captured.err
+    rows = {n["op"]: n["problem"] for n in json.loads((tmp_path / "m.json").read_text())["nodes"]}
+    assert rows["Hardmax"] and not rows["QuantizeLinear"]
+
+
+def test_missing_file(tmp_path, capsys):
+    onnx.save(single(OnnxModel(), *CASES["relu"]), tmp_path / "model.onnx")
+    assert main(["inspect", str(tmp_path / "modle.onnx")]) == 1
+    assert f"Did you mean {tmp_path / 'model.onnx'}?" in capsys.readouterr().err
+
+
+def test_ops_are_those_of_the_registries(tmp_path, capsys):
+    assert main(["ops", "--json", str(tmp_path / "ops.json")]) == 0
+    found = {entry["format"]: entry for entry in json.loads((tmp_path / "ops.json").read_text())}
+    assert set(found[".onnx"]["supported"]) == set(onnx_frontend.RULES)
+    assert set(found[".tflite"]["supported"]) == set(tflite_frontend.RULES)
+    assert "RESIZE_BILINEAR" in capsys.readouterr().out
+
+
+def test_doc_is_current():
+    assert OPS.read_text() == inspection.markdown(inspection.coverage())
