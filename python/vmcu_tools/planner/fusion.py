@@ -26,7 +26,7 @@ from .tasks import tasks_of
 from .trace import TooLargeError, Tracer
 
 # Tiles that are tried, the cheap before the dear.
-TILES: tuple[Tile, ...] = (None, (8, 8), (4, 4), (4, 2), (2, 2))
+TILES: tuple[Tile, ...] = (None, (8, 8), (4, 4), (4, 2))
 # The most layers of a stage.
 LONGEST = 64
 # Calls of a stage's layers cost this much more than calls of a layer on its own.
@@ -76,7 +76,7 @@ class Cutter:
         return best[self.count]
 
     def options(
-        self, first: int, stop: int, limit: int, tiles: Sequence[Tile] = TILES
+        self, first: int, stop: int, limit: int, tiles: Sequence[Tile] | None = None
     ) -> Iterator[Option]:
         """The stages of nodes [first, stop) that need at most `limit` bytes, the cheap before the
         dear."""
@@ -88,7 +88,7 @@ class Cutter:
                 yield Option(Cut(first, stop), self.single[first], self.binder.layer(first).height)
             return
         seen: set[tuple[Layer, ...]] = set()
-        for tile in tiles:
+        for tile in TILES if tiles is None else tiles:
             cut = Cut(first, stop, tile)
             layers = self.binder.stage(cut)
             if layers in seen:
@@ -116,32 +116,35 @@ class Cutter:
         dying = frozenset(name for name in touched if self.last[name] < cut.stop)
         return besides + trace.peak(dying), trace.calls
 
-    def fewest_calls(self, limit: int) -> tuple[Cut, ...]:
-        """The cuts within `limit` bytes that cost least."""
+    def fewest_calls(self, limit: int, thorough: bool = False) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least, as far as `stages_from` looks."""
         best: list[tuple[int, tuple[Cut, ...]] | None] = [None] * (self.count + 1)
         best[0] = (0, ())
         for first in range(self.count):
             here = best[first]
             if here is None:
                 continue
-            for option in self.stages_from(first, limit):
+            for option in self.stages_from(first, limit, thorough):
                 stop, cost = option.cut.stop, here[0] + option.cost
                 there = best[stop]
                 if there is None or cost < there[0]:
                     best[stop] = (cost, (*here[1], option.cut))
         found = best[self.count]
-        assert found is not None, "the peak was reached by some cut"
-        return found[1]
+        if found is not None:
+            return found[1]
+        assert not thorough, "the peak was reached by some cut"
+        return self.fewest_calls(limit, True)
 
-    def stages_from(self, first: int, limit: int) -> Iterator[Option]:
-        """Stages that begin at a node and are worth having: one that is followed by a layer which
-        fits by itself gains nothing by taking that layer in."""
+    def stages_from(self, first: int, limit: int, thorough: bool) -> Iterator[Option]:
+        """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
+        is followed by a layer which fits by itself gains nothing by taking that layer in, as long
+        as what comes after it fits too."""
         for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
             option = next(self.options(first, stop, limit), None)
             if option is None:
                 continue
             yield option
-            if stop < self.count and self.single[stop] <= limit:
+            if not thorough and stop < self.count and self.single[stop] <= limit:
                 return
 
 
