@@ -11,13 +11,14 @@ tiles.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import Problem, UserError
 from ..graph import Graph
 from ..kernels import Layer
 from ..plan import Plan
 from ..schedule import Tile, kept_outputs, stage_of
+from . import joint
 from .layout import Binder, Cut, Layout, Memory
 from .options import Options
 from .order import reordered
@@ -171,6 +172,10 @@ def plan(graph: Graph, options: Options) -> Plan:
     if options.ram is not None and options.ram > plan.pool_bytes:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
+    if plan.pool_bytes > least and not options.stream_input:
+        # The stages could not be placed without a gap; layers one by one perhaps can.
+        single = replace(joint.plan(graph, options.seconds), planner="vmcu")
+        plan = min(plan, single, key=lambda plan: plan.pool_bytes)
     return plan
 
 

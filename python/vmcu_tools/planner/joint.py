@@ -18,25 +18,31 @@ import pulp
 
 from ..graph import Graph
 from ..kernels import bind
-from ..plan import Plan, pool_scratch
-from . import swing
+from ..plan import SCRATCH_ALIGN, Plan, pool_scratch
+from . import hmcos, swing
+from .layout import Layout
 from .offsets import solver
+from .order import CostOf, cost_of, reordered
 from .overlap import Clearance, clearance
 from .tasks import tasks_of
 from .walk import Search, plan_of
 
 Variable = pulp.LpVariable | int
+# The program of a larger graph takes longer to write down than a planner may take.
+MOST_NODES = 24
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A tensor: `source` node (-1: there from the start), `sinks` nodes, `kept` to the end."""
+    """A tensor: `source` node (-1: there from the start), `sinks` nodes, `kept` to the end, at a
+    multiple of `align` bytes."""
 
     name: str
     size: int
     source: int
     sinks: tuple[int, ...]
     kept: bool
+    align: int = 1
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ def problem_of(graph: Graph) -> Problem:
         scratch = pool_scratch(bind(graph, node))
         if scratch:
             label = scratch_name(node.outputs[0])
-            edges[label] = Edge(label, scratch, number, (), False)
+            edges[label] = Edge(label, scratch, number, (), False, SCRATCH_ALIGN)
     return Problem(len(graph.nodes), edges, tuple(overlaps))
 
 
@@ -217,6 +223,9 @@ class Program:
         for number, edge in enumerate(edges):
             self.base[edge.name] = self.integer(f"A{number}", 0, self.most - edge.size)
             self.ilp += self.base[edge.name] + edge.size <= self.pool
+            if edge.align > 1:
+                units = self.integer(f"U{number}", 0, self.most // edge.align)
+                self.ilp += self.base[edge.name] == edge.align * units
         together: dict[tuple[str, str], list[Overlap]] = {}
         for overlap in self.problem.overlaps:
             together.setdefault((overlap.source, overlap.target), []).append(overlap)
@@ -277,21 +286,32 @@ class Program:
 
 
 def plan(graph: Graph, seconds: float) -> Plan:
-    """The better of the default planner's plan and the integer program's."""
-    known = swing.plan(graph, seconds)
-    least = swing.least(known)
-    if known.pool_bytes == least:
-        return replace(known, planner="model")
+    """The best of three: placed in the order with the smallest bound, placed in the order that is
+    best for whole tensors, whose overlap may be easier to have, and the integer program's."""
+    known = placed(graph, cost_of, seconds)
+    if known.pool_bytes > swing.least(known):
+        known = min(known, placed(graph, hmcos.cost, seconds), key=lambda plan: plan.pool_bytes)
+    if known.pool_bytes == swing.least(known) or len(graph.nodes) > MOST_NODES:
+        return known
     problem = problem_of(graph)
     program = Program(problem, 0, known.pool_bytes)
-    if not program.solve(seconds):
-        return replace(known, planner="model")
+    if not program.solve(seconds) or round(pulp.value(program.pool)) >= known.pool_bytes:
+        return known
+    return plan_from(graph, program)
+
+
+def placed(graph: Graph, cost: CostOf, seconds: float) -> Plan:
+    return swing.place("model", Layout.singles(reordered(graph, cost)), seconds)
+
+
+def plan_from(graph: Graph, program: Program) -> Plan:
+    """The plan of a solved program."""
     ordered = replace(graph, nodes=tuple(graph.nodes[n] for n in program.order()))
     search = Search(tasks_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
     for task in search.tasks:
         name = task.name
         search.bases[name] = round(pulp.value(program.base[name]))
-        source = problem.edges[name].source
+        source = program.problem.edges[name].source
         search.descending[name] = source >= 0 and round(pulp.value(program.turned[source])) == 1
         if task.scratch:
             search.scratch[name] = round(pulp.value(program.base[scratch_name(name)]))
