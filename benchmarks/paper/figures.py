@@ -93,7 +93,7 @@ def pointwise(models: Path) -> Table:
 
 
 def inverted_bottlenecks(network: str, figure: int, claims: tuple[str, str, str]) -> Table:
-    """Needs 9 and 10. claims: the paper's percentages against TinyEngine and HMCOS, a note."""
+    """Figures 9 and 10. claims: the paper's percentages against TinyEngine and HMCOS, a note."""
     rows, by_te, by_hm = [], [], []
     figures = {m: Needs.of(m.graph()) for m in modules() if m.network == network}
     for module, found in figures.items():

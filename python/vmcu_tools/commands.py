@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from . import compare, size, targets, verify
+from . import compare, progress, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .cli import EXIT_DONE, EXIT_PROBLEM
@@ -171,7 +171,7 @@ def image_size(args: argparse.Namespace) -> int:
 
 def place(args: argparse.Namespace) -> int:
     problem = files.read(args.problem)
-    with placements.bar(args.seconds) as watch:
+    with progress.clock("placing", args.seconds) as watch:
         placement = placing.place(problem, args.capacity, args.seconds, watch=watch)
     placements.print_placement(problem, placement, console())
     write_json(placements.figures(problem, placement, args.capacity), args.json)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import ortools.sat.python.cp_model  # noqa: F401 - before pulp, see offsets.py
 import pulp
 
+from .. import progress
 from ..graph import Graph
 from ..kernels import bind
 from ..plan import SCRATCH_ALIGN, Plan, pool_scratch
@@ -152,10 +153,10 @@ class Spans:
 
 
 class Program:
-    """The integer program of a problem; `most` is a pool size known to suffice."""
+    """The integer program of a problem; no pool is smaller than `least`, and `most` suffices."""
 
     def __init__(self, problem: Problem, least: int, most: int):
-        self.problem, self.spans, self.most = problem, Spans(problem), most
+        self.problem, self.spans, self.least, self.most = problem, Spans(problem), least, most
         self.ilp = pulp.LpProblem("joint", pulp.LpMinimize)
         self.pool = self.integer("pool", least, most)
         self.ilp += self.pool
@@ -273,7 +274,9 @@ class Program:
 
     def solve(self, seconds: float) -> bool:
         """True if there is a solution, perhaps not the best."""
-        self.ilp.solve(solver(seconds))
+        with progress.clock("integer program", seconds) as watch:
+            watch(self.least, self.most)
+            self.ilp.solve(solver(seconds))
         return self.ilp.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
 
     def order(self) -> list[int]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
 
+from .. import progress
 from ..plan import SCRATCH_ALIGN
 from .overlap import Clearance
 from .tasks import Task
@@ -29,6 +30,23 @@ class Solution:
     bases: dict[str, int]
     descending: dict[str, bool]
     scratch: dict[str, int]
+
+
+class Best(cp_model.CpSolverSolutionCallback):
+    """Tells whoever watches of better pools and bounds."""
+
+    def __init__(self, watch: progress.Watch):
+        super().__init__()
+        self.watch, self.bound, self.pool = watch, 0, 0
+
+    def on_bound(self, bound: float) -> None:
+        self.bound = round(bound)
+        if self.pool:
+            self.watch(self.bound, self.pool)
+
+    def on_solution_callback(self) -> None:
+        self.pool = round(self.objective_value)
+        self.watch(round(self.best_objective_bound), self.pool)
 
 
 class Model:
@@ -95,12 +113,16 @@ class Model:
             self.model.add_hint(self.bases[name], base)
 
     def solve(self, effort: float) -> Solution | None:
+        """The best placement found with so much effort, None if none was."""
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 1
         solver.parameters.max_deterministic_time = effort
-        if solver.solve(self.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return None
+        with progress.clock("solving", effort) as watch:
+            best = Best(watch)
+            solver.best_bound_callback = best.on_bound
+            if solver.solve(self.model, best) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                return None
         return Solution(
             solver.value(self.pool),
             round(solver.best_objective_bound),

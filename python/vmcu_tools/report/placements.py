@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..errors import Problem as Complaint
 from ..errors import UserError
@@ -63,25 +60,3 @@ def too_high(problem: Problem, placement: Placement, capacity: int) -> UserError
     return UserError(
         Complaint(f"does not fit in {capacity} bytes: {found}", remedy, problem.origin)
     )
-
-
-@contextmanager
-def bar(seconds: float) -> Iterator[Callable[[int, int], None]]:
-    """Shows bound and best height while the search runs on a terminal."""
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    task = progress.add_task("", total=seconds or 1)
-
-    def watch(bound: int, height: int) -> None:
-        text = f"bound {bound:,}, best {height:,}"
-        progress.update(task, description=text, completed=progress.tasks[0].elapsed or 0)
-
-    with progress:
-        yield watch

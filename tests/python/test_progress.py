@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person at a terminal sees of a solver, and that a pipe sees nothing."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from builders.dags import Dag
+from rich.console import Console
+from vmcu_tools import progress
+from vmcu_tools.planner import swing
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
+    """What comes out on stderr while a plan is solved that a walk does not find."""
+    out = io.StringIO()
+
+    def console(stderr: bool) -> Console:
+        return Console(file=out, force_terminal=terminal, width=100)
+
+    monkeypatch.setattr(progress, "Console", console)
+    plan = swing.plan(Dag(8, 28).graph(), 0.5)
+    assert plan.pool_bytes > swing.least(plan), "this one needs no solver any more"
+    return out.getvalue()
+
+
+def test_a_bar_shows_bound_and_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown(monkeypatch, terminal=True)
+    assert "solving" in text and "bound 1," in text and "gap" in text
+
+
+def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(monkeypatch, terminal=False) == ""
