@@ -67,7 +67,7 @@ def inspect(path: Path) -> Inspection:
         graph = frontends.load(path)
     except UserError as error:
         return _unsupported(path, error)
-    nodes = tuple(_row(graph, index) for index in range(len(graph.nodes)))
+    nodes = tuple(row(graph, index) for index in range(len(graph.nodes)))
     return Inspection(
         str(path),
         True,
@@ -80,7 +80,8 @@ def inspect(path: Path) -> Inspection:
     )
 
 
-def _row(graph: Graph, index: int) -> NodeRow:
+def row(graph: Graph, index: int) -> NodeRow:
+    """What is to be said of a node."""
     node = graph.nodes[index]
     layer, out = bind(graph, node), graph.tensors[node.outputs[0]]
     figures = layer.macs, layer.weight_bytes

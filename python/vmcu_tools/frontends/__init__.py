@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..graph import Graph
+from .common import check_file_size
 
 
 def load(path: str | Path) -> Graph:
@@ -49,6 +50,7 @@ def format_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
             head = file.read(8)
+            check_file_size(path, path.stat().st_size)
     except OSError as error:
         raise UserError(Problem(f"cannot be read: {error.strerror}", "", str(path))) from error
     if head[4:8] == b"TFL3" or path.suffix == ".tflite":

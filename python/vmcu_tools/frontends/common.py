@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -14,8 +15,14 @@ from ..errors import Problem, UserError
 from ..graph import Add, Graph, Node, Op, Port, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint
 
-# Larger than the memory of any microcontroller; beyond it a shape is taken for a defect.
-MAX_TENSOR_BYTES = 1 << 24
+# Beyond what any microcontroller holds. A file that exceeds a limit is taken for a hostile one:
+# together they bound the time and the memory that reading a file takes.
+MAX_FILE_BYTES = 1 << 26
+MAX_TENSOR_BYTES = 1 << 23
+MAX_NODES = 3_000
+MAX_PORTS = 256
+MAX_RANK = 8
+MAX_MOVED_ELEMENTS = 1 << 25
 
 # What reading a damaged file raises, whatever library reads it.
 PARSE_ERRORS = (
@@ -81,6 +88,7 @@ class GraphBuilder:
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    moved: int = 0
 
     def problem(self, reason: str, remedy: str = "", node: str = "", op: str = "") -> None:
         entry = Problem(reason, remedy or ASK_EXPORTER, self.file, node, op)
@@ -94,6 +102,12 @@ class GraphBuilder:
         require(known == tensor, f"two tensors are called '{tensor.name}'", "Rename one of them.")
         return known
 
+    def spend(self, elements: int) -> None:
+        """Counts elements whose places have to be worked out one by one."""
+        self.moved += elements
+        few = self.moved <= MAX_MOVED_ELEMENTS
+        require(few, "the model rearranges its tensors too often", "Transpose and slice less.")
+
     def add_node(self, name: str, op: Op, inputs: list[str], output: str) -> None:
         self.nodes.append(Node(name, op, tuple(inputs), (output,)))
 
@@ -103,6 +117,13 @@ class GraphBuilder:
             raise UserError(*self.problems)
         ports = tuple(self.inputs), tuple(self.outputs)
         return Graph(name, self.file, self.tensors, tuple(self.nodes), *ports)
+
+
+def check_file_size(path: Path, size: int) -> None:
+    """UserError for a file that no microcontroller's model can be."""
+    if size > MAX_FILE_BYTES:
+        reason = f"the file has {size:,} bytes, {MAX_FILE_BYTES:,} at most"
+        raise UserError(Problem(reason, "Use a smaller model.", str(path)))
 
 
 def hwc(shape: tuple[int, ...]) -> Shape:

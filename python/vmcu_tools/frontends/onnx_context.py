@@ -150,6 +150,7 @@ class Context:
 
     def arranged(self, x: Activation, laid: np.ndarray) -> Tensor:
         """`x` with the file's elements in the order `laid`, (H, W, C) of row-major indices."""
+        self.builder.spend(laid.size)
         index = places(x).ravel()[laid]
         kind = move(index, x.tensor.bytes)
         if isinstance(kind, Reshape) and x.tensor.shape == index.shape:
@@ -185,6 +186,7 @@ class Context:
         """`x` after an operator that only rearranges: `index` holds, in the shape of the result
         in the file, the row-major place of each element in x."""
         require(index.size > 0, "its output is empty")
+        self.builder.spend(index.size)
         shape = tuple(int(d) for d in index.shape)
         spatial = len(shape) == len(x.shape) == 4 and x.order is None
         laid = channels_last(shape) if spatial and shape[0] == 1 else None
@@ -210,6 +212,8 @@ class Context:
     def view(self, value: Value, node: FileNode, to: FileShape, order: Order) -> Value:
         """`value` under another file shape, its bytes where they are."""
         name = node.outputs[0]
+        if order is not None:
+            self.builder.spend(order.size)
         if isinstance(value, FloatInput):
             return replace(value, shape=to, order=order, memory=None)
         x = self.activation(value)

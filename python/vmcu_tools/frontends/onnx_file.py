@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from ..errors import Problem, UserError
-from .common import parsing
+from .common import MAX_NODES, MAX_PORTS, MAX_RANK, check_file_size, parsing
 
 MINIMUM_OPSET = 10
 _ONNX_DOMAINS = ("", "ai.onnx")
@@ -67,6 +68,7 @@ def read(path: Path) -> FileModel:
     with parsing(file):
         _load_external(model, path)
         if model.functions:
+            _check_functions(model)
             model = onnx.inliner.inline_local_functions(model)
         opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
         if not model.graph.node or not model.graph.output:
@@ -82,10 +84,35 @@ def read(path: Path) -> FileModel:
     )
 
 
+def _check_functions(model: onnx.ModelProto) -> None:
+    """Functions that call each other twice, many levels deep, would grow without bounds."""
+    functions = {(f.domain, f.name): f for f in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(nodes: Sequence[onnx.NodeProto], depth: int) -> int:
+        if depth > len(functions):
+            raise ValueError("its functions call each other in a circle")
+        total = 0
+        for node in nodes:
+            key = node.domain, node.op_type
+            if key in functions and key not in sizes:
+                sizes[key] = size(functions[key].node, depth + 1)
+            total += sizes.get(key, 1)
+        return total
+
+    total = size(model.graph.node, 0)
+    if total > MAX_NODES:
+        raise ValueError(f"it has {total} nodes")
+
+
 def _graph(graph: onnx.GraphProto, opset: int) -> FileModel:
+    if len(graph.node) > MAX_NODES or len(graph.input) + len(graph.output) > MAX_NODES:
+        raise ValueError(f"it has {len(graph.node)} nodes")
     constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
     inputs = [_value(v) for v in graph.input if v.name not in constants]
     outputs = [_value(v) for v in graph.output]
+    if max(len(inputs), len(outputs)) > MAX_PORTS:
+        raise ValueError(f"it has {len(inputs)} inputs and {len(outputs)} outputs")
     nodes = [_node(node) for node in graph.node]
     return FileModel(tuple(nodes), constants, tuple(inputs), tuple(outputs), opset)
 
@@ -105,6 +132,8 @@ def _value(value: onnx.ValueInfoProto) -> FileValue:
     dtype = {"float": "float32", "undefined": "unknown"}.get(dtype, dtype)
     if not kind.HasField("shape"):
         return FileValue(value.name, dtype, None)
+    if len(kind.shape.dim) > MAX_RANK:
+        raise ValueError(f"'{value.name}' has {len(kind.shape.dim)} dimensions")
     shape = [d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim]
     if len(shape) > 1 and shape[0] == -1:
         shape[0] = 1
@@ -116,6 +145,7 @@ def _load_external(model: onnx.ModelProto, path: Path) -> None:
     tensors = list(model.graph.initializer)
     tensors += [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
     folder = path.parent.resolve()
+    total = 0
     for tensor in tensors:
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
@@ -137,6 +167,8 @@ def _load_external(model: onnx.ModelProto, path: Path) -> None:
                     str(path),
                 )
             )
+        total += target.stat().st_size
+        check_file_size(target, total)
         try:
             onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
         except onnx.checker.ValidationError as error:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
@@ -15,7 +17,7 @@ from .onnx_values import Activation, Constant, FloatInput, Pending, QuantConstan
 # Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
 FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
 FOLDED += ("Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
-_MAX_FILLED = 1 << 20
+_MAX_FILLED = 1 << 24
 
 
 def folds(node: FileNode) -> bool:
@@ -35,13 +37,26 @@ def fold(context: Context, node: FileNode, args: list[Value | None]) -> Value | 
         for name, arg in zip(node.inputs, args, strict=True)
         if isinstance(arg, Constant)
     }
-    if node.op == "ConstantOfShape":
-        count = int(np.prod(next(iter(arrays.values())), dtype=np.int64))
-        require(0 <= count <= _MAX_FILLED, f"it fills {count} elements")
+    _limit(node, list(arrays.values()))
     try:
         return Constant(_evaluate(node.proto, arrays, context.model.opset))
     except (*PARSE_ERRORS, RuntimeError) as error:
         raise UnsupportedError(f"its constant value cannot be computed: {error}") from error
+
+
+def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
+    """Refuses what would make a large array of small ones."""
+    if node.op == "ConstantOfShape":
+        sizes = [int(v) for v in arrays[0].ravel()] if arrays else []
+    elif node.op == "Gather":
+        sizes = [array.size for array in arrays]
+    else:
+        # Broadcasting at its worst.
+        sizes = [max((a.shape[-i] for a in arrays if a.ndim >= i), default=1) for i in range(1, 9)]
+        small = math.prod(sizes) <= sum(array.size for array in arrays)
+        sizes = [1] if small else sizes
+    count = math.prod(sizes)
+    require(0 <= count <= _MAX_FILLED, f"it makes {count} elements of constants")
 
 
 def _evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) -> np.ndarray:

@@ -7,14 +7,14 @@ import math
 
 import numpy as np
 
-from .common import KEEP_QUANTISATION, UnsupportedError, require
+from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, require
 from .movement import depth_to_space, file_index, space_to_depth
 from .onnx_context import Context, rule
 from .onnx_file import FileNode
 from .onnx_values import Activation, Value
 
 # Repetition must not turn a small file into a large graph.
-MAX_ELEMENTS = 1 << 24
+MAX_ELEMENTS = MAX_TENSOR_BYTES
 
 
 def _source(context: Context, args: list[Value | None]) -> tuple[Activation, np.ndarray]:

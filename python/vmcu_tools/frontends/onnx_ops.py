@@ -26,7 +26,7 @@ from ..graph import (
     Window,
 )
 from ..quant import INT8_MAX, INT8_MIN
-from .common import KEEP_QUANTISATION, fixed_point, require, rescale, same_padding
+from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, rescale, same_padding
 from .movement import file_index
 from .onnx_context import Context, rule
 from .onnx_dense import bias_of, constant_weights, float_scale, quantise_bias
@@ -51,7 +51,6 @@ from .softmax import onnx_table
 # sum * 256 has to stay within 32 bits.
 MAX_POOL_TAPS = 1 << 15
 _MIN_SOFTMAX_SCALE = 2.0**-16
-MAX_MIRRORED = 1024
 
 
 def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
@@ -409,8 +408,8 @@ def _mirrored(
     modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
     require(mode in modes, f"its mode is {mode}")
     amounts = [pairs.get(axis, (0, 0)) for axis in range(len(x.shape))]
-    small = all(max(pair) <= MAX_MIRRORED for pair in amounts)
-    require(small, f"it pads by {amounts}")
+    sizes = [n + sum(pair) for n, pair in zip(x.shape, amounts, strict=True)]
+    require(math.prod(sizes) <= MAX_TENSOR_BYTES, f"it pads to {sizes}")
     return context.moved(node, x, np.pad(file_index(x.shape), amounts, modes[mode]))
 
 

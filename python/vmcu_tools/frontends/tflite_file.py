@@ -12,10 +12,11 @@ import numpy as np
 import tflite
 
 from ..errors import Problem, UserError
-from .common import UnsupportedError, parsing
+from .common import MAX_NODES, MAX_PORTS, MAX_RANK, UnsupportedError, parsing
 
 # The smallest file that can hold a root offset and the identifier.
 _HEADER_BYTES = 8
+MAX_CHANNELS = 1 << 16
 IDENTIFIER = b"TFL3"
 
 
@@ -103,6 +104,9 @@ def read(path: Path) -> FileModel:
 
 
 def _subgraph(raw: bytes, model: Any, graph: Any) -> FileModel:
+    counts = graph.TensorsLength(), graph.OperatorsLength()
+    if counts[0] > 8 * MAX_NODES or counts[1] > MAX_NODES:
+        raise ValueError(f"{counts[1]} operators, {counts[0]} tensors")
     names = _unique_names(graph)
     tensors = tuple(_tensor(raw, model, graph, i, name) for i, name in enumerate(names))
     ops = tuple(_op(model, graph.Operators(i)) for i in range(graph.OperatorsLength()))
@@ -134,8 +138,12 @@ def tensor_names(path: Path) -> list[str]:
         return _unique_names(tflite.Model.GetRootAsModel(path.read_bytes(), 0).Subgraphs(0))
 
 
-def _indices(owner: Any, field: str) -> tuple[int, ...]:
-    if not getattr(owner, f"{field}Length")():
+def _indices(owner: Any, field: str, most: int = MAX_PORTS) -> tuple[int, ...]:
+    # Vectors may lie on top of each other, so that a small file can name many large ones.
+    length = getattr(owner, f"{field}Length")()
+    if length > most:
+        raise ValueError(f"{length} {field.lower()}")
+    if not length:
         return ()
     return tuple(int(i) for i in getattr(owner, f"{field}AsNumpy")())
 
@@ -151,12 +159,13 @@ def _op(model: Any, op: Any) -> FileOp:
 
 def _tensor(raw: bytes, model: Any, graph: Any, index: int, name: str) -> FileTensor:
     tensor = graph.Tensors(index)
-    shape = _indices(tensor, "Shape")
-    signature = _indices(tensor, "ShapeSignature") or shape
+    shape = _indices(tensor, "Shape", MAX_RANK)
+    signature = _indices(tensor, "ShapeSignature", MAX_RANK) or shape
     kind = _TYPES.get(tensor.Type(), f"type {tensor.Type()}")
     quantisation = tensor.Quantization()
     scales, zero_points, axis = np.zeros(0, np.float32), np.zeros(0, np.int64), 0
     if quantisation is not None and quantisation.ScaleLength():
+        _check_scales(quantisation)
         scales = np.array(quantisation.ScaleAsNumpy(), np.float32)
         axis = quantisation.QuantizedDimension()
         if quantisation.ZeroPointLength():
@@ -167,6 +176,12 @@ def _tensor(raw: bytes, model: Any, graph: Any, index: int, name: str) -> FileTe
     # A symbolic batch stands for the 1 that the shape has; other symbolic sizes are dynamic.
     dynamic = -1 in shape or -1 in signature[1:]
     return FileTensor(name, shape, dynamic, kind, scales, zero_points, axis, data)
+
+
+def _check_scales(quantisation: Any) -> None:
+    lengths = quantisation.ScaleLength(), quantisation.ZeroPointLength()
+    if max(lengths) > MAX_CHANNELS:
+        raise ValueError(f"{lengths[0]} scales, {lengths[1]} zero points")
 
 
 def _data(
@@ -182,5 +197,5 @@ def _data(
         return None
     if kind not in _DTYPES:
         return content
-    values = np.frombuffer(content.tobytes(), _DTYPES[kind])
-    return values.reshape(shape)
+    # A view: many tensors may share one buffer.
+    return np.ascontiguousarray(content).view(_DTYPES[kind]).reshape(shape)

@@ -9,13 +9,13 @@ import numpy as np
 import tflite
 
 from ..graph import Concat, Tensor
-from .common import KEEP_QUANTISATION, hwc, hwc_axis, require
+from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, hwc, hwc_axis, require
 from .movement import depth_to_space, file_index, move, space_to_depth
 from .tflite_file import FileOp
 from .tflite_ops import Importer, rule
 
 # Repetition must not turn a small file into a large graph.
-_MAX_ELEMENTS = 1 << 26
+_MAX_ELEMENTS = MAX_TENSOR_BYTES
 
 
 def _source(importer: Importer, op: FileOp, place: int = 0) -> tuple[Tensor, np.ndarray]:
@@ -30,6 +30,7 @@ def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: 
     require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
     fits = index.size == out.bytes
     require(fits, f"its output is {out.shape} in the file but computes {list(index.shape)}")
+    importer.builder.spend(index.size)
     importer.emit(op, move(index.reshape(out.shape), x.bytes), [x], out.shape, output)
 
 
@@ -178,6 +179,7 @@ def _mirror_pad(importer: Importer, op: FileOp) -> None:
     mode = op.options(tflite.MirrorPadOptions).Mode()
     edge = 1 if mode == tflite.MirrorPadMode.SYMMETRIC else 0
     amounts = np.reshape(pairs, (-1, 2)).tolist()
+    _limit(math.prod(n + sum(pair) for pair, n in zip(amounts, index.shape, strict=True)))
     within = all(max(pair) <= n - 1 + edge for pair, n in zip(amounts, index.shape, strict=True))
     require(within, f"it mirrors {amounts} of {list(index.shape)}")
     _emit(importer, op, x, np.pad(index, amounts, "symmetric" if edge else "reflect"))

@@ -127,6 +127,7 @@ class Importer:
     def arranged(self, x: Tensor, index: np.ndarray, shape: Shape, name: str) -> Tensor:
         """`x` with its bytes in another order and under another shape, as a tensor of its own.
         index: the source of each byte, of as many elements as `shape` has."""
+        self.builder.spend(index.size)
         kind = move(index.reshape(shape), x.bytes)
         if isinstance(kind, Reshape) and x.shape == shape:
             return x

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from ..graph import Conv2D, DepthwiseConv2D, Graph, MaxPool2D, Node, Pad, Tensor, Window
 from ..quant import INT8_MIN
 from .rewrite import is_output, reading, rewrite_nodes, same_quantisation, with_nodes
@@ -61,9 +63,9 @@ def _takes(graph: Graph, pad: Node, consumer: Node, source: Tensor) -> bool:
 
 def _touches(window: Window, axis: int, size: int, amounts: tuple[int, int]) -> bool:
     """Whether every window of a padded axis has a tap inside the image."""
-    for out in range(window.out_size(axis, size + sum(amounts))):
-        first = window.first(axis, out) - amounts[0]
-        taps = (first + k * window.dilation[axis] for k in range(window.kernel[axis]))
-        if not any(0 <= tap < size for tap in taps):
-            return False
-    return True
+    outs = np.arange(window.out_size(axis, size + sum(amounts)), dtype=np.int64)
+    first = outs * window.stride[axis] - window.pad[axis] - amounts[0]
+    step = window.dilation[axis]
+    lowest = np.maximum(-(first // step), 0)
+    highest = np.minimum((size - 1 - first) // step, window.kernel[axis] - 1)
+    return bool((lowest <= highest).all())

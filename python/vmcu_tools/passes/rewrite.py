@@ -59,6 +59,8 @@ def replace_node(graph: Graph, old: Node, new: Node) -> Graph:
 
 def reading(node: Node, old: str, new: str) -> Node:
     """The node with input `old` replaced."""
+    if old not in node.inputs:
+        return node
     return replace(node, inputs=tuple(new if name == old else name for name in node.inputs))
 
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is fuzzed: reading a file that somebody else made, up to the optimised graph."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
+
+from vmcu_tools import frontends, inspection, passes  # noqa: E402
+from vmcu_tools.errors import UserError  # noqa: E402
+
+KINDS = ("onnx", "tflite")
+
+
+def seeds(kind: str) -> list[bytes]:
+    """A file for each operator."""
+    if kind == "tflite":
+        return _tflite_seeds()
+    from builders import onnx_models, onnx_ops
+
+    files = []
+    for opset, cases in ((13, onnx_models.CASES), (17, onnx_ops.CASES)):
+        for case in cases.values():
+            model = onnx_models.single(onnx_models.OnnxModel(0, opset=opset), *case)
+            files.append(model.SerializeToString())
+    return files
+
+
+def _tflite_seeds() -> list[bytes]:
+    from builders import tflite_models, tflite_ops
+
+    files = []
+    for case in (*tflite_models.CASES.values(), *tflite_ops.CASES.values()):
+        model = tflite_models.TfliteModel(1)
+        files.append(model.to_bytes(*case(model)))
+    return files
+
+
+def read(data: bytes, kind: str) -> bool:
+    """Whether the file is accepted. Anything but UserError goes through to the caller."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"m.{kind}"
+        path.write_bytes(data)
+        try:
+            graph = passes.optimize(frontends.load(path))
+        except UserError as error:
+            assert str(error).strip()
+            return False
+        for index in range(len(graph.nodes)):
+            inspection.row(graph, index)
+        return True

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files made to crash, to hang or to eat memory get one message, soon, within 2 GB."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import tflite_models
+from builders.onnx_models import OnnxModel
+from builders.tflite_models import TfliteModel
+from onnx import TensorProto, helper
+from vmcu_tools import frontends, passes
+from vmcu_tools.errors import UserError
+
+FLOAT = TensorProto.FLOAT
+SECONDS = 10
+BYTES = 2 << 30
+
+
+@pytest.fixture(autouse=True)
+def little_memory():
+    """2 GB more than what the interpreter has mapped so far."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + BYTES, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def problem(path) -> str:
+    """What is said of a file, "" if it is accepted; in time either way."""
+    start, said = time.process_time(), ""
+    try:
+        passes.optimize(frontends.load(path))
+    except UserError as error:
+        said = str(error)
+    assert time.process_time() - start < SECONDS
+    return said
+
+
+def saved(tmp_path, m: OnnxModel, y: str, shape=(1, 4), change: Callable | None = None):
+    model = m.proto({"x": (FLOAT, shape)}, {y: (FLOAT, None)})
+    if change is not None:
+        change(model)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_node_that_reads_itself(tmp_path):
+    m = OnnxModel()
+    first = m.stated()
+    m.qdq("x", first)
+    m.nodes.append(helper.make_node("Relu", ["loop"], ["loop"], name="ring"))
+    assert "used before it is computed" in problem(saved(tmp_path, m, m.qdq("loop", first)))
+
+
+def test_functions_that_double_each_other(tmp_path):
+    def change(model):
+        opsets = [helper.make_opsetid("", 13), helper.make_opsetid("evil", 1)]
+        for level in range(60):
+            op, domain = ("Relu", "") if level == 0 else (f"f{level - 1}", "evil")
+            nodes = [
+                helper.make_node(op, ["a"], ["b"], domain=domain),
+                helper.make_node(op, ["b"], ["c"], domain=domain),
+            ]
+            function = helper.make_function("evil", f"f{level}", ["a"], ["c"], nodes, opsets)
+            model.functions.append(function)
+        model.graph.node[0].op_type, model.graph.node[0].domain = "f59", "evil"
+        model.opset_import.append(helper.make_opsetid("evil", 1))
+
+    m = OnnxModel()
+    y = m.node("Relu", ["x"])
+    assert "nodes" in problem(saved(tmp_path, m, y, change=change))
+
+
+def test_functions_in_a_circle(tmp_path):
+    def change(model):
+        opsets = [helper.make_opsetid("", 13), helper.make_opsetid("evil", 1)]
+        for name, other in (("f", "g"), ("g", "f")):
+            nodes = [helper.make_node(other, ["a"], ["b"], domain="evil")]
+            model.functions.append(helper.make_function("evil", name, ["a"], ["b"], nodes, opsets))
+        model.graph.node[0].op_type, model.graph.node[0].domain = "f", "evil"
+        model.opset_import.append(helper.make_opsetid("evil", 1))
+
+    m = OnnxModel()
+    assert "circle" in problem(saved(tmp_path, m, m.node("Relu", ["x"]), change=change))
+
+
+@pytest.mark.parametrize(("count", "said"), [(2_900, ""), (3_000, "nodes")])
+def test_long_chain(tmp_path, count, said):
+    m = OnnxModel()
+    first = m.stated()
+    y = m.qdq("x", first)
+    shape = m.constant(np.array([1, -1]))
+    for _ in range(count):
+        y = m.node("Reshape", [y, shape])
+    assert said in problem(saved(tmp_path, m, m.qdq(y, first)))
+
+
+def test_constants_that_multiply(tmp_path):
+    m = OnnxModel()
+    a, b = (
+        m.constant(np.ones((60_000, 1), np.float32)),
+        m.constant(np.ones((1, 60_000), np.float32)),
+    )
+    y = m.node("Mul", [a, b])
+    assert "elements of constants" in problem(saved(tmp_path, m, m.qdq(y, m.stated())))
+
+
+def test_large_tensor_turned_over_and_over(tmp_path):
+    m = OnnxModel()
+    first = m.stated()
+    y = m.qdq("x", first)
+    for _ in range(40):
+        y = m.node("Transpose", [y], perm=[0, 2, 1])
+    path = saved(tmp_path, m, m.qdq(y, first), (1, 2048, 4095))
+    assert "rearranges" in problem(path)
+
+
+@pytest.mark.parametrize("shape", [(1, 2**40, 1, 1), (2**31, 2**31, 2**31), (1,) * 40])
+def test_absurd_input(tmp_path, shape):
+    m = OnnxModel()
+    assert problem(saved(tmp_path, m, m.qdq("x", m.stated()), shape))
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("MaxPool", {"kernel_shape": [2**31, 2**31], "pads": [2**31] * 4}),
+        ("MaxPool", {"kernel_shape": [1, 1], "strides": [-1, 1]}),
+        ("AveragePool", {"kernel_shape": [3, 3], "pads": [2**40] * 4}),
+        ("DepthToSpace", {"blocksize": 0}),
+        ("DepthToSpace", {"blocksize": -1}),
+        ("Softmax", {"axis": 2**40}),
+        ("Transpose", {"perm": [0, 0, 0, 0]}),
+        ("Split", {"axis": -9}),
+        ("Resize", {}),
+    ],
+)
+def test_absurd_attributes(tmp_path, op, attributes):
+    m = OnnxModel(opset=12)
+    y = m.node(op, [m.qdq("x", m.stated())], **attributes)
+    assert problem(saved(tmp_path, m, m.qdq(y, m.stated()), (1, 4, 6, 6)))
+
+
+def test_repetition_without_end(tmp_path):
+    m = OnnxModel()
+    x = m.qdq("x", m.stated())
+    for op, values in (("Expand", [2**20, 2**20, 4]), ("Tile", [2**30, 2**30])):
+        y = m.node(op, [x, m.constant(np.array(values))])
+        assert problem(saved(tmp_path, m, m.qdq(y, m.stated())))
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/passwd", "link", "sub/../../w.bin"])
+def test_weights_from_outside(tmp_path, location):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "w.bin").write_bytes(bytes(64))
+    (folder / "link").symlink_to(tmp_path / "w.bin")
+
+    def change(model):
+        tensor = model.graph.initializer[0]
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=location)
+
+    m = OnnxModel()
+    assert "outside the model's folder" in problem(
+        saved(folder, m, m.qdq("x", m.stated()), change=change)
+    )
+
+
+def test_large_file(tmp_path):
+    for name in ("m.onnx", "m.tflite"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(3 << 30)
+        assert "at most" in problem(tmp_path / name)
+
+
+def test_many_tensors_on_one_buffer(tmp_path):
+    m = TfliteModel()
+    (x,), (y,) = tflite_models.conv((6, 6), 4, 8, (1, 1))(m)
+    first = m.constant(np.zeros(1 << 22, np.int32))
+    for _ in range(2_000):
+        other = m.constant(np.zeros(1, np.int32))
+        m.graph.tensors[other].buffer = m.graph.tensors[first].buffer
+        m.graph.tensors[other].shape = [1 << 22]
+    assert problem(m.save(tmp_path / "m.tflite", [x], [y])) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("SLICE", ([0, 0, 0, 0], [1, 2**30, 2**30, 9])), ("SLICE", ([0, -5, 0, 0], [1, 1, 1, 1]))],
+)
+def test_absurd_slice(tmp_path, kind, values):
+    m = TfliteModel()
+    x = m.activation((1, 4, 4, 4))
+    y = m.like(x, (1, 4, 4, 4))
+    m.op(kind, [x, *(m.constant(np.array(v, np.int32)) for v in values)], y, "Slice")
+    assert "slices" in problem(m.save(tmp_path / "m.tflite", [x], [y]))
+
+
+def test_negative_stride(tmp_path):
+    m = TfliteModel()
+    (x,), (y,) = tflite_models.conv((6, 6), 4, 8, (3, 3))(m)
+    m.graph.operators[0].builtinOptions.strideH = -1
+    assert "stride" in problem(m.save(tmp_path / "m.tflite", [x], [y]))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, 1e-45, 3e38])
+def test_scales_that_are_none(tmp_path, scale):
+    m = TfliteModel()
+    a, b = m.activation((1, 4)), m.activation((1, 4))
+    y = m.activation((1, 4), float(scale))
+    m.op("MUL", [a, b], y, "Mul")
+    said = problem(m.save(tmp_path / "m.tflite", [a, b], [y]))
+    assert "scale" in said or scale in (1e-45, 3e38)
