@@ -80,7 +80,13 @@ size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *layer)
 {
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
-	struct vmcu_call call = vmcu_call_of(ctx, layer, scratch);
+	struct vmcu_call call = {
+		.pool = &ctx->pool,
+		.tensors = ctx->model->tensors,
+		.layer = layer,
+		.scratch = vmcu_scratch(ctx, layer, scratch),
+		.columns = layer->columns,
+	};
 
 	for (uint16_t i = 0; i < layer->rows; i++) {
 		call.y = (layer->descending != 0U) ? (uint16_t)(layer->rows - 1U - i) : i;
@@ -89,12 +95,12 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 }
 
 /** Computes stages from @a number on to the end. */
-static void run_stages(const struct vmcu_context *ctx, uint16_t number)
+static void run_stages(struct vmcu_context *ctx, uint16_t number)
 {
 	for (; number < ctx->model->stage_count; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
-		if (stage->feeds == NULL) {
+		if (stage->schedule == NULL) {
 			run_layer(ctx, &ctx->model->layers[stage->first]);
 		} else {
 			vmcu_stage_start(ctx, stage);

@@ -4,86 +4,38 @@
 
 /**
  * @file
- * @brief Computes a stage of several layers depth first, on demand.
- *
- * python/vmcu_tools/schedule.py yields the same calls in the same order; the plan relies on it.
+ * @brief Computes a stage of several layers in the order of its schedule.
  */
 
 #include "stage.h"
 
-/** A stage being computed. */
-struct work {
-	const struct vmcu_context *ctx;
-	const struct vmcu_stage *stage;
-	const struct vmcu_layer *layers;
-	struct vmcu_progress *progress;
-};
-
-static struct work work_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
+static struct vmcu_progress *progress_of(const struct vmcu_context *ctx,
+					 const struct vmcu_stage *stage)
 {
-	return (struct work){
-		.ctx = ctx,
-		.stage = stage,
-		.layers = &ctx->model->layers[stage->first],
-		.progress = (struct vmcu_progress *)(void *)(ctx->pool.start + stage->progress),
-	};
+	return (struct vmcu_progress *)(void *)(ctx->pool.start + stage->progress);
 }
 
-void vmcu_stage_start(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
+void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
-	const struct work w = work_of(ctx, stage);
+	struct vmcu_progress *progress = progress_of(ctx, stage);
 
 	for (uint16_t i = 0; i < stage->count; i++) {
-		w.progress[i] = (struct vmcu_progress){0};
+		progress[i] = (struct vmcu_progress){0};
 	}
+	ctx->at.part = 0U;
+	ctx->at.time = 0U;
+	ctx->at.entry = 0U;
 }
 
-/** True if an input does not reach as far as columns up to @a last of row @a y need it. */
-static bool lacks(const struct work *w, const struct vmcu_feed *feed, const struct vmcu_tensor *t,
-		  int32_t y, int32_t last)
+/** The next call of a layer. */
+static void call_next(struct vmcu_call *call, struct vmcu_progress *at)
 {
-	int32_t row = y * feed->stride_h + feed->after_h;
-	int32_t column = last * feed->stride_w + feed->after_w;
-	int32_t made_rows = w->ctx->rows;
-	int32_t made_columns = 0;
+	const struct vmcu_layer *layer = call->layer;
 
-	if (feed->producer != VMCU_STREAMED) {
-		made_rows = w->progress[feed->producer].y;
-		made_columns = w->progress[feed->producer].x;
-	}
-	row = (row < t->height) ? row : t->height - 1;
-	column = (column < t->width) ? column : t->width - 1;
-	return row >= 0 && (made_rows < row || (made_rows == row && made_columns <= column));
-}
-
-/** Who has to be called before a layer's next call; VMCU_READY if nobody. */
-static uint16_t missing(const struct work *w, uint16_t number)
-{
-	const struct vmcu_layer *layer = &w->layers[number];
-	const struct vmcu_feed *feed = &w->stage->feeds[layer->inputs - w->layers->inputs];
-	const int32_t last = w->progress[number].x + layer->columns - 1;
-
-	for (uint16_t i = 0; i < layer->input_count; i++, feed++) {
-		const struct vmcu_tensor *t = &w->ctx->model->tensors[layer->inputs[i]];
-
-		if (feed->producer != VMCU_READY &&
-		    lacks(w, feed, t, w->progress[number].y, last)) {
-			return feed->producer;
-		}
-	}
-	return VMCU_READY;
-}
-
-static void call(const struct work *w, uint16_t number)
-{
-	const struct vmcu_layer *layer = &w->layers[number];
-	struct vmcu_progress *at = &w->progress[number];
-	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
-	struct vmcu_call c = vmcu_call_of(w->ctx, layer, scratch);
-
-	c.y = at->y;
-	c.x = at->x;
-	layer->kernel(&c);
+	call->y = at->y;
+	call->x = at->x;
+	call->columns = layer->columns;
+	layer->kernel(call);
 	at->x = (uint16_t)(at->x + layer->columns);
 	if (at->x == layer->width) {
 		at->x = 0U;
@@ -91,37 +43,39 @@ static void call(const struct work *w, uint16_t number)
 	}
 }
 
-/** Computes all of a layer's output; false if a row of the input is missing. */
-static bool pull(const struct work *w, uint16_t goal)
+/** Goes through a part once from an entry on; the entry behind a wait, or 0 at the part's end. */
+static uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
+		       const struct vmcu_part *part, uint16_t entry)
 {
-	uint16_t number = goal;
+	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
+	const uint8_t *schedule = &stage->schedule[part->start];
+	struct vmcu_progress *progress = progress_of(ctx, stage);
+	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
+	struct vmcu_call call = {.pool = &ctx->pool, .tensors = ctx->model->tensors};
 
-	while (w->progress[goal].y < w->layers[goal].rows) {
-		const uint16_t producer = missing(w, number);
+	while (entry < part->length) {
+		const uint8_t number = schedule[entry++];
 
-		if (producer == VMCU_STREAMED) {
-			return false;
+		if (number == VMCU_WAIT) {
+			return entry;
 		}
-		if (producer != VMCU_READY) {
-			w->progress[producer].wanted_by = number;
-			number = producer;
-			continue;
-		}
-		call(w, number);
-		if (number != goal) {
-			number = w->progress[number].wanted_by;
-		}
+		call.layer = &layers[number];
+		call.scratch = vmcu_scratch(ctx, call.layer, scratch);
+		call_next(&call, &progress[number]);
 	}
-	return true;
+	return 0U;
 }
 
-bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
+bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
-	const struct work w = work_of(ctx, stage);
+	for (; ctx->at.part < stage->part_count; ctx->at.part++, ctx->at.time = 0U) {
+		const struct vmcu_part *part = &stage->parts[ctx->at.part];
 
-	for (uint16_t i = stage->count; i > 0U; i--) {
-		if (w.layers[i - 1U].kept && !pull(&w, (uint16_t)(i - 1U))) {
-			return false;
+		for (; ctx->at.time < part->times; ctx->at.time++) {
+			ctx->at.entry = follow(ctx, stage, part, ctx->at.entry);
+			if (ctx->at.entry != 0U) {
+				return false;
+			}
 		}
 	}
 	return true;

@@ -15,29 +15,22 @@
 
 #include <vmcu/vmcu.h>
 
-/** A call of whole columns; @a scratch: VMCU_STACK_SCRATCH bytes for layers that need no more. */
-static inline struct vmcu_call vmcu_call_of(const struct vmcu_context *ctx,
-					    const struct vmcu_layer *layer, uint32_t *scratch)
+/** A layer's scratch; @a on_stack: VMCU_STACK_SCRATCH bytes for layers that need no more. */
+static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vmcu_layer *layer,
+				 uint32_t *on_stack)
 {
-	return (struct vmcu_call){
-		.pool = &ctx->pool,
-		.tensors = ctx->model->tensors,
-		.layer = layer,
-		.scratch = (layer->scratch == VMCU_SCRATCH_ON_STACK)
-				   ? (void *)scratch
-				   : (void *)(ctx->pool.start + layer->scratch),
-		.columns = layer->columns,
-	};
+	return (layer->scratch == VMCU_SCRATCH_ON_STACK) ? (void *)on_stack
+							 : (void *)(ctx->pool.start + layer->scratch);
 }
 
-/** Forgets how far the stage's layers have come. */
-void vmcu_stage_start(const struct vmcu_context *ctx, const struct vmcu_stage *stage);
+/** Goes to the start of a stage. */
+void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage);
 
 /**
- * @brief Computes a stage as far as the delivered rows of the input allow.
+ * @brief Computes a stage up to where it waits for a row of the input, or to its end.
  *
- * @return False if another row is missing.
+ * @return True at its end.
  */
-bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu_stage *stage);
+bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage);
 
 #endif /* VMCU_STAGE_H_ */

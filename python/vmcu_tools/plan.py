@@ -12,7 +12,7 @@ from .kernels import Layer, bind
 STACK_SCRATCH = 256
 SCRATCH_ALIGN = 4
 # What the executor notes down about a layer of a stage of several: struct vmcu_progress.
-PROGRESS_BYTES = 6
+PROGRESS_BYTES = 4
 
 
 def on_stack(layer: Layer) -> bool:

@@ -3,8 +3,8 @@
 
 A stage of several layers is worked from its end: the last layer's next columns are wanted, and
 whoever is missing for them is called first, one call at a time (vMCU paper, section 5.2, for any
-chain of layers). lib/vmcu/executor.c follows the same rule at run time; here it yields the calls
-ahead of time, for the planner and for the virtual MCU.
+chain of layers). The calls are known ahead: the planner traces them, the virtual MCU replays them
+and the executor gets them as a table.
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
     return found
 
 
-def stage_of(
-    layers: Sequence[Layer], kept: Sequence[bool], source: Tensor | None = None
-) -> Stage:
+def stage_of(layers: Sequence[Layer], kept: Sequence[bool], source: Tensor | None = None) -> Stage:
     """The stage of consecutive layers."""
     makers = {layer.out.name: number for number, layer in enumerate(layers)}
     feeds = tuple(

@@ -31,16 +31,14 @@ static const struct vmcu_layer layers[] = {
 	 .output = 1,
 	 .rows = 3,
 	 .width = 2,
-	 .columns = 2,
-	 .kept = true},
+	 .columns = 2},
 	{.kernel = vmcu_reshape,
 	 .inputs = &layer_inputs[1],
 	 .input_count = 1,
 	 .output = 2,
 	 .rows = 1,
 	 .width = 1,
-	 .columns = 1,
-	 .kept = true},
+	 .columns = 1},
 };
 
 static const struct vmcu_stage stages[] = {{.first = 0, .count = 1}, {.first = 1, .count = 1}};

@@ -8,6 +8,7 @@ two templates, which hold all of the C text that is not a constant's digits.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +19,13 @@ from ..errors import PlanError, Problem, UserError
 from ..graph import Port
 from ..kernels import Layer
 from ..plan import Plan, Step, on_stack, pool_scratch
-from ..schedule import READY, STREAMED, kept_outputs, stage_at
+from ..schedule import stage_at
 from .initialisers import Constants
 from .params import STRUCT_BYTES, kernel_of
+from .schedule import Part, written
 
 UINT16_MAX = 2**16 - 1
 UINT8_MAX = 2**8 - 1
-PRODUCERS = {READY: "VMCU_READY", STREAMED: "VMCU_STREAMED"}
 
 
 @dataclass(frozen=True)
@@ -52,25 +53,16 @@ class LayerRow:
     rows: int
     columns: int
     width: int
-    kept: str
-
-
-@dataclass(frozen=True)
-class FeedRow:
-    """One entry of the table of feeds."""
-
-    producer: str
-    stride_h: int
-    stride_w: int
-    after_h: int
-    after_w: int
 
 
 @dataclass(frozen=True)
 class StageRow:
-    """One entry of the stage table; `feeds` is the place of its first one, None without."""
+    """One entry of the stage table; `schedule` and `parts` are the places of its first entries in
+    theirs, None for a layer on its own."""
 
-    feeds: int | None
+    schedule: int | None
+    parts: int
+    part_count: int
     progress: int
     first: int
     count: int
@@ -170,6 +162,11 @@ def _string(text: str) -> str:
     )
 
 
+def _lines(values: Sequence[int], count: int) -> list[str]:
+    """Lines of `count` integers, as initialisers have them."""
+    return [", ".join(map(str, values[i : i + count])) + "," for i in range(0, len(values), count)]
+
+
 def _bool(value: bool) -> str:
     return "true" if value else "false"
 
@@ -195,15 +192,15 @@ class _Emitter:
         self.constants = Constants(name)
         self.index = {tensor: number for number, tensor in enumerate(plan.placements)}
         self.inputs: list[int] = []
-        self.feeds: list[FeedRow] = []
+        self.schedule = bytearray()
+        self.parts: list[Part] = []
 
     def run(self) -> Emitted:
         layers, stages = [], []
         for number, steps in enumerate(self.plan.stages):
             stages.append(self._stage(number, len(layers), steps))
-            kept = kept_outputs(self.graph, [step.node for step in steps])
-            for step, keep in zip(steps, kept, strict=True):
-                layers.append(self._layer(len(layers), step, keep))
+            for step in steps:
+                layers.append(self._layer(len(layers), step))
         values = {
             "name": self.name,
             "upper": self.name.upper(),
@@ -212,10 +209,11 @@ class _Emitter:
             "pool_bytes": self.plan.pool_bytes,
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
-            "layer_inputs": self._layer_inputs(),
+            "layer_inputs": _lines(self.inputs, 12),
             "layers": layers,
             "stages": stages,
-            "feeds": self.feeds,
+            "schedule": _lines(self.schedule, 20),
+            "parts": self.parts,
             "streamed": _bool(self.plan.input_streamed),
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
@@ -227,7 +225,7 @@ class _Emitter:
         }
         return Emitted(files, self.constants.weights_bytes, self._tables_bytes())
 
-    def _layer(self, number: int, step: Step, kept: bool) -> LayerRow:
+    def _layer(self, number: int, step: Step) -> LayerRow:
         node, layer = step.node, step.bind(self.graph)
         kernel = kernel_of(self.graph, layer)
         params = "NULL"
@@ -250,14 +248,7 @@ class _Emitter:
             rows=layer.height,
             columns=layer.columns,
             width=layer.width,
-            kept=_bool(kept),
         )
-
-    def _layer_inputs(self) -> list[str]:
-        return [
-            ", ".join(map(str, self.inputs[i : i + 12])) + ","
-            for i in range(0, len(self.inputs), 12)
-        ]
 
     def _tensor(self, name: str) -> TensorRow:
         placement = self.plan.placements[name]
@@ -272,16 +263,15 @@ class _Emitter:
         )
 
     def _stage(self, number: int, first: int, steps: tuple[Step, ...]) -> StageRow:
-        """A stage, after its feeds have been noted down."""
+        """A stage, after its schedule has been noted down."""
         stage = stage_at(self.plan, number)
         if stage is None:
-            return StageRow(None, 0, first, len(steps))
-        start = len(self.feeds)
-        for feeds in stage.feeds:
-            for feed in feeds:
-                producer = PRODUCERS.get(feed.producer, str(feed.producer))
-                self.feeds.append(FeedRow(producer, *feed.stride, *feed.after))
-        return StageRow(start, self.plan.progress[number], first, len(steps))
+            return StageRow(None, 0, 0, 0, first, len(steps))
+        entries, parts = written(stage)
+        at = len(self.schedule), len(self.parts)
+        self.schedule += entries
+        self.parts += parts
+        return StageRow(at[0], at[1], len(parts), self.plan.progress[number], first, len(steps))
 
     def _io(self, label: str, port: Port) -> IoRow:
         tensor = self.graph.tensors[port.tensor]
@@ -309,7 +299,8 @@ class _Emitter:
             + STRUCT_BYTES["vmcu_layer"] * len(self.plan.steps)
             + STRUCT_BYTES["vmcu_stage"] * len(self.plan.stages)
             + STRUCT_BYTES["vmcu_io"] * len(ports)
-            + STRUCT_BYTES["vmcu_feed"] * len(self.feeds)
+            + STRUCT_BYTES["vmcu_part"] * len(self.parts)
+            + len(self.schedule)
             + 2 * len(self.inputs)
             + sum(len(name.encode("utf-8")) + 1 for name in names)
         )

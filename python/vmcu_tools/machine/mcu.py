@@ -11,6 +11,7 @@ the results.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -357,7 +358,7 @@ class VirtualMcu:
                 raise PlanError(f"step '{step.node.name}': its sums are another step's scratch")
         memory = self._memory(event)
         places = sorted((where.start, where.stop) for where in memory)
-        if any(stop > start for (_, stop), (start, _) in zip(places, places[1:], strict=False)):
+        if any(stop > start for (_, stop), (start, _) in itertools.pairwise(places)):
             raise PlanError(f"{who}: its progress and scratch overlap")
         for where in memory:
             if where.start < 0 or where.stop > self.plan.pool_bytes:

@@ -25,6 +25,8 @@ SOURCE = Path(__file__).parent / "plugin" / "count.c"
 COUNTS_FILE = "counts.txt"
 RAM_START = 0x20000000
 OLDEST_API = 1
+# The calls that an inference is made of.
+ENTRIES = ("vmcu_invoke", "vmcu_push_row")
 
 # What QEMU says.
 NO_PLUGINS = re.compile(r"plugin interface not enabled|-plugin: invalid option")
@@ -78,20 +80,20 @@ class Markers:
 def markers_of(image: Path, model: str) -> Markers:
     """Where an image of a model has its inference call and its table of layers."""
     elf = Elf(image)
-    entry, table = elf.find("vmcu_invoke"), elf.find(f"{model}_layers")
-    if entry is None:
-        raise TargetError(f"{image.name} has no vmcu_invoke")
+    found = [elf.find(name) for name in ENTRIES]
+    entries = tuple(symbol.address for symbol in found if symbol is not None)
+    table = elf.find(f"{model}_layers")
+    if not entries:
+        raise TargetError(f"{image.name} has neither of {', '.join(ENTRIES)}")
     if table is None:
-        return Markers((entry.address,))
+        return Markers(entries)
     stride = STRUCT_BYTES["vmcu_layer"]
     functions = {symbol.address for symbol in elf.symbols if symbol.kind == "STT_FUNC"}
     # The kernel pointer is the first member of struct vmcu_layer.
     kernels = {word & ~1 for word in elf.words(table)[:: stride // 4]}
     if table.size % stride or not kernels <= functions:
         raise TargetError(f"{table.name} is no table of struct vmcu_layer")
-    return Markers(
-        (entry.address,), tuple(sorted(kernels)), table.address, stride, table.size // stride
-    )
+    return Markers(entries, tuple(sorted(kernels)), table.address, stride, table.size // stride)
 
 
 @dataclass(frozen=True)

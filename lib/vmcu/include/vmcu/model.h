@@ -81,41 +81,33 @@ struct vmcu_layer {
 	uint16_t rows;          /**< of calls, usually the output's */
 	uint16_t width;         /**< columns of a row of calls, usually the output's */
 	uint16_t columns;       /**< of a call */
-	bool kept;              /**< all of its output is needed after its stage */
 };
 
-/** Stands for a producer where an input is whole before the stage starts. */
-#define VMCU_READY UINT16_MAX
-
-/** Stands for a producer where the caller delivers an input row by row. */
-#define VMCU_STREAMED (UINT16_MAX - 1U)
-
-/**
- * An input of a layer in a stage of several. Output pixel (y, x) needs its rows up to
- * y * stride_h + after_h and their columns up to x * stride_w + after_w, where the image has them.
- */
-struct vmcu_feed {
-	uint16_t producer; /**< a layer, counted from the stage's first; VMCU_READY, VMCU_STREAMED */
-	uint16_t stride_h;
-	uint16_t stride_w;
-	int32_t after_h;
-	int32_t after_w;
+/** A part of a schedule: @a length entries from @a start on, @a times over. */
+struct vmcu_part {
+	uint32_t start;
+	uint16_t length;
+	uint16_t times;
 };
 
-/** How far a layer has come: its next call. In the pool, for stages of several layers. */
+/** Stands for a layer in a schedule where the next row of the input has to be there. */
+#define VMCU_WAIT UINT8_MAX
+
+/** The next call of a layer in a stage of several. In the pool. */
 struct vmcu_progress {
 	uint16_t y;
 	uint16_t x;
-	uint16_t wanted_by; /**< who needs that call */
 };
 
 /**
- * A run of consecutive layers. One on its own is computed row by row. Of several the last is
- * computed, and of the others, one call at a time, what that needs and is missing.
+ * A run of consecutive layers. One on its own is computed row by row. Several are called in the
+ * order of a schedule, each for its next columns.
  */
 struct vmcu_stage {
-	const struct vmcu_feed *feeds; /**< by input of its layers; NULL for one on its own */
-	uint32_t progress;             /**< byte offset in the pool */
+	const uint8_t *schedule;       /**< layers from the first on; NULL for one on its own */
+	const struct vmcu_part *parts; /**< how to read it */
+	uint32_t progress;             /**< offset in the pool, struct vmcu_progress by layer */
+	uint16_t part_count;
 	uint16_t first;
 	uint16_t count;
 };
