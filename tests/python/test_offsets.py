@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from random_graphs import LAYERS, random_layers
+from random_graphs import LAYERS, overlapped, random_layers
+from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Node
 from vmcu_tools.kernels import ProgramLayer, bind
 from vmcu_tools.kernels.language.access import relation
+from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.planner.offsets import Link, chain_distance, gemm, smallest_distance
 from vmcu_tools.planner.overlap import Clearance, clearance
 
@@ -63,3 +65,18 @@ def test_chain_is_the_sum_of_its_links() -> None:
     # A side branch that is longer decides.
     links += [Link("t0", "side", 100), Link("side", "t6", 100)]
     assert chain_distance(links, "t0", "t6") == max(200, sum(distances))
+
+
+def test_one_byte_nearer_is_caught() -> None:
+    caught = 0
+    for kind in LAYERS:
+        for seed in range(12):
+            graph = random_layers(kind, 1, seed=500 + seed)
+            VirtualMcu(overlapped(graph)).prove()
+            first = bind(graph, graph.nodes[0])
+            if clearance(first, 0).below == -first.ins[0].bytes:
+                continue  # nothing is read after a write: no distance is too small
+            with pytest.raises(PlanError):
+                VirtualMcu(overlapped(graph, closer=1)).prove()
+            caught += 1
+    assert caught >= 200
