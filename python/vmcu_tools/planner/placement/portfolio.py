@@ -45,8 +45,8 @@ CROWDING = (0, 2, 6, 20, 60)
 SHAPES = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
 NOISE = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
 # Where between the bound (0) and the best height known (1) a search aims.
-AIMS = (0, 0, 0.5, 0.9)
-NEAR_AIMS = (0, 0.5, 0.8, 0.95, 1)
+AIMS = (0, 0.7, 0.85, 0.95)
+NEAR_AIMS = (0.5, 0.8, 0.95, 1)
 OPENING = (
     (Strategy("covered", "rank"), (0, 1, 0)),
     (Strategy("fewest", "waste"), (0, 0, 1)),
@@ -115,7 +115,7 @@ class Part:
     def batch(self, floor: int) -> list[Task]:
         """The next searches, none for a height below `floor`."""
         self.rounds += 1
-        nodes = max(LEAST_NODES, NODES_PER_BUFFER * len(self.buffers)) * luby(self.rounds)
+        nodes = max(LEAST_NODES, NODES_PER_BUFFER * len(self.buffers))
         goal = max(self.bound, self.rounded(floor))
         if self.rounds == 1:
             return [
@@ -125,6 +125,7 @@ class Part:
         return [self.draw(goal, nodes) for _ in range(BATCH)]
 
     def draw(self, goal: int, nodes: int) -> Task:
+        """A search near the best placement, always a short one, or one that starts afresh."""
         dice = self.dice
         if dice.random() < 0.5:
             order, strategy = self.nearby(), dice.choice(NEARBY)
@@ -133,6 +134,7 @@ class Part:
             powers = (dice.choice(CROWDING), *dice.choice(SHAPES))
             order, strategy = self.by_weight(powers, dice.choice(NOISE)), dice.choice(STRATEGIES)
             aim = dice.choice(AIMS)
+            nodes *= luby(self.rounds)
         steps = (self.height - self.grain - goal) // self.grain
         height = goal + max(0, int(steps * aim)) * self.grain
         return Task(self.number, height, order, strategy, nodes)
