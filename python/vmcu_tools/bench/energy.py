@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An energy estimate from counts and published costs of single operations."""
+"""An energy estimate from counts and published costs of single accesses."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ class Assumption:
     source: str
 
 
-HOROWITZ = 'M. Horowitz, "Computing\'s Energy Problem", ISSCC 2014, fig. 1.1.9, 45 nm, 0.9 V'
-INSTRUCTION = Assumption("instruction", 70.0, f"{HOROWITZ}: a whole instruction, fetch included")
 RAM_ACCESS = Assumption(
-    "RAM load or store", 10.0, f"{HOROWITZ}: 20 pJ for 64 bits of a 32 KB SRAM, half for 32 bits"
+    "RAM load or store",
+    5.0,
+    "32 bits of an 8 KB SRAM at 45 nm: pmc.ncbi.nlm.nih.gov/articles/PMC8934428, table 3, after "
+    "M. Horowitz, ISSCC 2014, doi.org/10.1109/ISSCC.2014.6757323",
 )
-FLASH_LOAD = Assumption(
-    "flash load",
-    30.0,
-    'three times SRAM: elektroniknet.de 102834, "Energiesparen vom Chip bis zur Software", page 3',
+FLASH = (
+    "three times SRAM: elektroniknet.de, article 102834, "
+    '"Energiesparen vom Chip bis zur Software", page 3'
 )
+FLASH_LOAD = Assumption("flash load", 3 * RAM_ACCESS.picojoule, FLASH)
+INSTRUCTION = Assumption("instruction", FLASH_LOAD.picojoule, "its fetch, a flash load")
 CAVEAT = (
-    "An estimate for comparing one build with another, no measurement of any board: clocks, "
-    "wait states, caches, regulators and leakage are left out."
+    "An estimate of memories alone, for comparing one build with another: the core's own energy, "
+    "clocks, wait states, caches, regulators and leakage are left out."
 )
 
 
