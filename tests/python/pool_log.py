@@ -161,6 +161,7 @@ class LoggingHost(HostTarget):
         # The runtime alone: the log itself and what links it know nothing of the sanitizer. Copies
         # must be calls, as the sanitizer does not see those that the compiler expands.
         logged = ["-fsanitize=thread", "-fno-builtin", "-D__builtin_memcpy=memcpy"]
+        logged += ["-include", "string.h"]
         super().gcc([*(logged if "-c" in arguments else []), *arguments], folder)
 
 

@@ -17,7 +17,7 @@ from pool_log import machine_of
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from vmcu_tools import targets
 from vmcu_tools.emit import emit
-from vmcu_tools.graph import Graph, Pad, Tensor
+from vmcu_tools.graph import Graph, Tensor
 from vmcu_tools.kernels import Layer, ProgramLayer, bind
 from vmcu_tools.kernels.language.evaluate import run
 from vmcu_tools.machine import reference
@@ -29,9 +29,15 @@ SOURCES = Path(__file__).parents[1] / "c" / "ranges"
 POOL_BYTES = 8192
 INPUTS = 2
 BATCH = 40
-# Those that need whole inputs are never asked for less than whole rows.
-WHOLE = {"column", "reshape", "concat", "matmul", "matmul_chain", "attention"}
-KINDS = [kind for kind in LAYERS if kind not in WHOLE]
+
+
+def by_columns(kind: str) -> bool:
+    """True if some layers of the kind may be asked for less than whole rows."""
+    graph = random_layers(kind, 8, 0)
+    return any(bind(graph, node).by_columns for node in graph.nodes)
+
+
+KINDS = [kind for kind in LAYERS if by_columns(kind)]
 
 
 @dataclass(frozen=True)
@@ -65,26 +71,10 @@ class Call:
         return f"\t{{{self.layer}, {self.out.text}, {{{', '.join(views)}}}}},"
 
 
-def is_whole(layer: Layer) -> bool:
-    return isinstance(layer, ProgramLayer) and layer.binding.flat
-
-
 def cuts(rng: np.random.Generator, width: int) -> list[tuple[int, int]]:
     """A row in ranges: (first column, columns)."""
     places = np.unique([0, width, *rng.integers(0, width + 1, 3)])
     return [(int(a), int(b - a)) for a, b in itertools.pairwise(places)]
-
-
-def columns_read(layer: Layer, index: int, x: int, count: int) -> range:
-    """Columns of an input under `count` output columns from x on."""
-    width = layer.ins[index].shape[1]
-    window = getattr(layer, "window", None) or getattr(layer.op, "window", None)
-    if window is not None:
-        start, stop = window.first(1, x), window.first(1, x + count - 1) + window.extent(1)
-    else:
-        left = layer.op.amounts[1][0] if isinstance(layer.op, Pad) else 0
-        start, stop = x - left, x - left + count
-    return range(max(start, 0), max(min(stop, width), max(start, 0)))
 
 
 def looks_around(layer: Layer) -> bool:
@@ -138,9 +128,10 @@ def call_of(
 ) -> Call:
     wanted = []
     for index, t in enumerate(layer.ins):
-        rows, columns = layer.input_rows(index, y), columns_read(layer, index, x, count)
-        if is_whole(layer):
-            rows, columns = range(t.shape[0]), range(t.shape[1])
+        rows, columns = range(t.shape[0]), range(t.shape[1])
+        if layer.by_columns:
+            rows = layer.input_rows(index, y)
+            columns = layer.reach(index).span(1, x, x + count - 1, t.shape[1])
         wanted.append((t, rows, columns[: len(columns) - short], looks_around(layer)))
     wanted.append((layer.out, range(y, y + 1), range(x, x + count), False))
     found = list(views(rng, wanted))
@@ -155,7 +146,7 @@ def calls_of(graph: Graph, seed: int, short: int = 0) -> Iterator[Call]:
         layer = bind(graph, node)
         height, width, _ = layer.out.shape
         for y in range(height):
-            for x, count in [(0, width)] if is_whole(layer) else cuts(rng, width):
+            for x, count in cuts(rng, width) if layer.by_columns else [(0, width)]:
                 yield call_of(rng, number, layer, y, x, count, short)
 
 
@@ -225,7 +216,7 @@ def test_programs_in_ranges(kind: str) -> None:
     data = reference.run(graph, random_inputs(graph, 7))
     for node in graph.nodes:
         layer = bind(graph, node)
-        if not isinstance(layer, ProgramLayer) or is_whole(layer):
+        if not isinstance(layer, ProgramLayer) or not layer.by_columns:
             continue
         machine = machine_of(layer, [data[name] for name in node.inputs])
         for y in range(layer.height):

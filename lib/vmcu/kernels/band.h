@@ -103,13 +103,11 @@ static void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const struct vm
 		.tail = (uint8_t)(end_a - end_b),
 	};
 	if (has_a) {
-		piece->a = vmcu_pixel(in->pool, in->tensor, (uint32_t)run->row_a,
-				      (uint32_t)(pixel + outside_a * step));
+		piece->a = vmcu_source_at(in, run->row_a, pixel + outside_a * step);
 		piece->pitch_a = step * in->tensor->channels;
 	}
 	if (has_b) {
-		piece->b = vmcu_pixel(in->pool, in->tensor, (uint32_t)run->row_b,
-				      (uint32_t)(pixel + run->apart + outside_b * step));
+		piece->b = vmcu_source_at(in, run->row_b, pixel + run->apart + outside_b * step);
 		piece->pitch_b = step * in->tensor->channels;
 	}
 	band->end++;
@@ -135,14 +133,15 @@ static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const struct vmcu
 			  struct vmcu_run run, int32_t words)
 {
 	while (band->splits && words > 0) {
-		const int32_t a = vmcu_band_unsplit(band, in, run.row_a, run.pixel, run.step, words);
-		const int32_t b = vmcu_band_unsplit(band, in, run.row_b, run.pixel + run.apart,
-						    run.step, a);
+		int32_t part = words;
 
-		vmcu_band_piece(band, u, in, &run, b);
-		u += b;
-		words -= b;
-		run.pixel += b * run.step;
+		part = vmcu_band_unsplit(band, in, run.row_a, run.pixel, run.step, part);
+		part = vmcu_band_unsplit(band, in, run.row_b, run.pixel + run.apart, run.step,
+					 part);
+		vmcu_band_piece(band, u, in, &run, part);
+		u += part;
+		words -= part;
+		run.pixel += part * run.step;
 	}
 	if (words > 0) {
 		vmcu_band_piece(band, u, in, &run, words);
@@ -196,7 +195,7 @@ static uint32_t vmcu_stage_pixel(const struct vmcu_band *band, const int8_t *x, 
 }
 
 /** The tensor's last channels, fewer than four, which may be the last bytes of the pool. */
-static void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
+VMCU_CALLED void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
 	for (const struct vmcu_piece *piece = band->pieces; piece != band->end; piece++) {
 		const int32_t last_b = piece->head + piece->middle;
@@ -224,15 +223,11 @@ static void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_
 	}
 }
 
-/** The columns from `pixel` on under `wide` output pixels. */
-static void vmcu_stage_band(uint32_t *tile, struct vmcu_band *band, int32_t pixel, int32_t channel,
-			    const struct vmcu_call *call, int32_t wide, int32_t lanes)
+/** Channels of a strip's columns into its tile. */
+static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
 	const struct vmcu_piece *piece = band->pieces;
 
-	if (channel == 0) {
-		vmcu_band_start(band, call, tile, pixel, wide);
-	}
 	if (lanes < 4) {
 		vmcu_stage_few(band, channel, lanes);
 		return;
@@ -253,6 +248,24 @@ static void vmcu_stage_band(uint32_t *tile, struct vmcu_band *band, int32_t pixe
 			const int8_t *zeros = (const int8_t *)&band->zeros;
 
 			vmcu_interleave(&u, &v, &a, 0, &zeros, 0, 1);
+		}
+	}
+}
+
+/** A channel of four pixels, whatever its constants, into a patch. */
+VMCU_CALLED void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t *w, int8_t *patch)
+{
+	(void)vmcu_store_any(p, acc, 1, 4, w, patch, 4, 1);
+}
+
+/** Those pixels and channels of a patch that exist. */
+VMCU_CALLED void vmcu_store_part(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
+				 int32_t lanes)
+{
+	for (; wide > 0; wide--, patch++, out += pitch) {
+		for (int32_t i = 0; i < lanes; i++) {
+			out[i] = ((const int8_t *)patch)[i];
 		}
 	}
 }

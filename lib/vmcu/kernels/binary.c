@@ -4,8 +4,7 @@
 
 #include <stddef.h>
 
-#include <vmcu/operators.h>
-#include <vmcu/requant.h>
+#include "support.h"
 
 /** From two centred values to one that lacks only the output's zero point. */
 typedef int32_t (*combine_t)(const struct vmcu_binary_params *p, int32_t a, int32_t b);
@@ -19,7 +18,7 @@ struct operand {
 
 static int32_t scaled(const struct vmcu_factor *factor, int32_t x)
 {
-	return vmcu_fixed_scale(x, factor->multiplier, factor->shift);
+	return vmcu_scaled(x, factor->multiplier, factor->shift);
 }
 
 static int32_t term(const struct vmcu_binary_params *p, const struct vmcu_factor *factor, int32_t x)

@@ -2,21 +2,20 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include <vmcu/kernels.h>
-#include <vmcu/requant.h>
+#include "support.h"
 
 /** Moves @a bytes bytes of input @a i ascending, bringing them to the output's scale. */
 static void concat_run(const struct vmcu_concat_params *p, uint16_t i, const int8_t *src,
 		       int8_t *dst, int32_t bytes)
 {
-	const struct vmcu_concat_input input = p->inputs[i];
+	const struct vmcu_concat_input *input = &p->inputs[i];
 
 	for (int32_t k = 0; k < bytes; k++) {
-		dst[k] = input.rescale ? vmcu_saturate(vmcu_fixed_scale(src[k] - input.zero,
-									input.factor.multiplier,
-									input.factor.shift),
-						       p->output_zero, INT8_MIN, INT8_MAX)
-				       : src[k];
+		dst[k] = input->rescale ? vmcu_saturate(vmcu_scaled(src[k] - input->zero,
+								    input->factor.multiplier,
+								    input->factor.shift),
+							p->output_zero, INT8_MIN, INT8_MAX)
+					: src[k];
 	}
 }
 
@@ -66,7 +65,7 @@ static void concat_channels(const struct vmcu_call *call, int8_t *dst)
 	}
 }
 
-void vmcu_concat(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_concat(const struct vmcu_call *call)
 {
 	const struct vmcu_concat_params *p = call->layer->params;
 	int8_t *dst = vmcu_row(call->pool, vmcu_call_output(call), call->y);

@@ -7,43 +7,39 @@
  * @brief Brings a pixel's window into a tile, whatever the instruction set makes of a tile.
  *
  * Included by generated kernels after their instruction set, which defines vmcu_lane_t,
- * vmcu_lane_put() and vmcu_lane_run().
+ * vmcu_lane_put(), vmcu_lane_fours() and vmcu_lane_fill().
  */
 
 #ifndef VMCU_KERNELS_GATHER_H_
 #define VMCU_KERNELS_GATHER_H_
 
-/** A run that reaches into the padding, or that the row's split cuts in two: tap by tap. */
-static void vmcu_gather_edge(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
-			     const struct vmcu_source *in, int32_t row, int32_t pixel,
-			     int32_t channel)
+#include "window.h"
+
+/** Taps k .. k + count - 1 of a pixel of the tile, from bytes that lie side by side. */
+static inline void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				     const int8_t *x, int32_t count)
 {
-	const int32_t last = k + in->run;
+	while (count > 0) {
+		int32_t taken = 1;
 
-	for (; k < last; pixel++) {
-		const int8_t *x = vmcu_source_pixel(in, row, pixel);
-
-		for (int32_t c = 0; c < in->depth; c++, k++) {
-			vmcu_lane_put(t, pixels, lane, k, (x != NULL) ? x[channel + c] : in->zero);
+		if ((k & 3) == 0 && count >= 4) {
+			taken = count & ~3;
+			vmcu_lane_fours(t, pixels, lane, k, x, taken);
+		} else {
+			vmcu_lane_put(t, pixels, lane, k, *x);
 		}
+		k += taken;
+		x += taken;
+		count -= taken;
 	}
 }
 
-/** The pixels under a run if they lie side by side in the pool, else NULL. */
-static inline const int8_t *vmcu_gather_run(const struct vmcu_source *in, int32_t row,
-					    int32_t pixel, int32_t across)
+/** True if `bytes` bytes of a source from a place on lie as they do in the tensor. */
+static inline bool vmcu_gather_straight(const struct vmcu_source *in, uint32_t place, int32_t bytes)
 {
-	const struct vmcu_tensor *tensor = in->tensor;
-	uint32_t place;
+	const uint32_t end = place + (uint32_t)bytes;
 
-	if (!vmcu_source_row(in, row) || pixel < 0 || pixel + across > tensor->width) {
-		return NULL;
-	}
-	place = vmcu_place(tensor, (uint32_t)row, (uint32_t)pixel);
-	if (place + (uint32_t)across * tensor->channels > tensor->ring) {
-		return NULL;
-	}
-	return vmcu_byte(in->pool, tensor, place);
+	return end <= in->tensor->ring && in->tensor->base + end <= in->pool->size;
 }
 
 /**
@@ -54,21 +50,43 @@ static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source
 			int32_t pixel, int32_t channel, int32_t lane)
 {
 	const struct vmcu_window *window = in->window;
+	const struct vmcu_tensor *tensor = in->tensor;
+	const struct vmcu_taps rows =
+		vmcu_taps(row, window->kernel_h, window->dilation_h, tensor->height);
 	const int32_t across = in->run / in->depth;
-	int32_t k = 0;
+	const int32_t pitch = (in->run + 3) & ~3;
+	const int32_t line = pitch * window->kernel_w / across;
+	const int32_t step = window->dilation_h * tensor->width * tensor->channels;
 
-	for (int32_t r = 0; r < window->kernel_h; r++, row += window->dilation_h) {
-		int32_t at = pixel;
+	for (int32_t s = 0; s < line; s += pitch, pixel += window->dilation_w) {
+		const int32_t first = (pixel < 0) ? 0 : pixel;
+		const int32_t count = vmcu_min(pixel + across, tensor->width) - first;
+		const uint32_t place = vmcu_place(tensor, (uint32_t)vmcu_tap(&rows, rows.begin),
+						  (uint32_t)first);
+		const int8_t *x = vmcu_byte(in->pool, tensor, place) + channel;
+		const bool straight = vmcu_gather_straight(
+			in, place,
+			(rows.end - rows.begin - 1) * step + count * tensor->channels);
+		int32_t k = s;
 
-		for (int32_t s = 0; s < window->kernel_w; s += across, at += window->dilation_w) {
-			const int8_t *x = vmcu_gather_run(in, row, at, across);
+		for (int32_t r = 0; r < window->kernel_h; r++, k += line) {
+			const bool inside = r >= rows.begin && r < rows.end && count > 0;
 
-			if (x != NULL) {
-				vmcu_lane_run(t, pixels, lane, k, x + channel, in->run);
-			} else {
-				vmcu_gather_edge(t, pixels, lane, k, in, row, at, channel);
+			if (!inside || count < across) {
+				vmcu_lane_fill(t, pixels, lane, k, in->zero, in->run);
 			}
-			k += (in->run + 3) & ~3;
+			for (int32_t done = 0, n = count; inside && done < count; done += n) {
+				if (!straight) {
+					const int32_t y = vmcu_tap(&rows, r);
+
+					n = vmcu_source_unsplit(in, y, first + done, count - done);
+					x = vmcu_source_pixel(in, y, first + done) + channel;
+				}
+				vmcu_gather_bytes(t, pixels, lane,
+						  k + (first + done - pixel) * in->depth, x,
+						  n * in->depth);
+			}
+			x += inside ? step : 0;
 		}
 	}
 }

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-#include <vmcu/kernels.h>
+#include "support.h"
 
-void vmcu_pad(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_pad(const struct vmcu_call *call)
 {
 	const struct vmcu_pad_params *p = call->layer->params;
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);

@@ -13,7 +13,6 @@
 #ifndef VMCU_KERNELS_POOL_H_
 #define VMCU_KERNELS_POOL_H_
 
-#include "mean.h"
 #include "window.h"
 
 static inline struct vmcu_source vmcu_window_source(const struct vmcu_call *call,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include "mean.h"
+#include "support.h"
 
 void vmcu_average_pool_sum(const struct vmcu_call *call)
 {
@@ -29,6 +29,7 @@ void vmcu_average_pool_sum(const struct vmcu_call *call)
 	for (uint16_t c = 0; c < in->channels; c++) {
 		const int32_t count = in->height * in->width;
 		/* What is added up for padding elsewhere: nothing here. */
-		out[c] = vmcu_mean(p, p->rescale ? sums[c] - p->input_zero * count : sums[c], count);
+		out[c] = vmcu_window_mean(
+			p, p->rescale ? sums[c] - p->input_zero * count : sums[c], count);
 	}
 }

@@ -2,23 +2,22 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include <vmcu/kernels.h>
-#include <vmcu/requant.h>
+#include "support.h"
 
-void vmcu_requantize(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_requantize(const struct vmcu_call *call)
 {
-	const struct vmcu_requantize_params p =
-		*(const struct vmcu_requantize_params *)call->layer->params;
+	const struct vmcu_requantize_params *p = call->layer->params;
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
 	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
 	const int32_t bytes = call->columns * out->channels;
 
 	for (int32_t i = 0; i < bytes; i++) {
-		dst[i] = p.rescale ? vmcu_saturate(vmcu_fixed_scale(src[i] - p.input_zero,
-								    p.factor.multiplier,
-								    p.factor.shift),
-						   p.output_zero, p.act_min, p.act_max)
-				   : vmcu_saturate(src[i], 0, p.act_min, p.act_max);
+		const int32_t x = src[i] - p->input_zero;
+
+		dst[i] = p->rescale ? vmcu_saturate(vmcu_scaled(x, p->factor.multiplier,
+								p->factor.shift),
+						    p->output_zero, p->act_min, p->act_max)
+				    : vmcu_saturate(src[i], 0, p->act_min, p->act_max);
 	}
 }

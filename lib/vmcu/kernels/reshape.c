@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include <vmcu/kernels.h>
+#include "support.h"
 
-void vmcu_reshape(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_reshape(const struct vmcu_call *call)
 {
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct vmcu_tensor *out = vmcu_call_output(call);

@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include <vmcu/kernels.h>
-#include <vmcu/requant.h>
+#include "support.h"
 
 /** Bits before the binary point of the sum of exponentials. */
 #define SUM_INTEGER_BITS 12
@@ -52,8 +51,8 @@ static int32_t reciprocal(int32_t fraction)
 	return saturating_shift(estimate, 1);
 }
 
-void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
-			       int32_t channels)
+VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
+					  int8_t *dst, int32_t channels)
 {
 	const int32_t top = maximum(src, channels);
 	uint32_t sum = 0;
@@ -78,8 +77,8 @@ void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t
 	}
 }
 
-static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
-		       int32_t channels)
+VMCU_SMALL static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
+				  int8_t *dst, int32_t channels)
 {
 	const int32_t top = maximum(src, channels);
 	uint64_t sum = 0;
@@ -95,7 +94,7 @@ static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src, i
 	}
 }
 
-static void softmax_row(const struct vmcu_call *call, softmax_pixel_t pixel)
+VMCU_SMALL static void softmax_row(const struct vmcu_call *call, softmax_pixel_t pixel)
 {
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);

@@ -3,6 +3,58 @@
  */
 
 #include "support.h"
+#include "mean.h"
+#include "window.h"
+
+struct vmcu_taps vmcu_taps(int32_t first, int32_t kernel, int32_t dilation, int32_t size)
+{
+	struct vmcu_taps taps = {.first = first, .dilation = dilation, .begin = 0, .end = kernel};
+
+	if (first < 0) {
+		taps.begin = (dilation - 1 - first) / dilation;
+	}
+	if (first + (kernel - 1) * dilation >= size) {
+		taps.end = (first < size) ? (size - first + dilation - 1) / dilation : 0;
+	}
+	if (taps.begin > taps.end) {
+		taps.begin = taps.end;
+	}
+	return taps;
+}
+
+int8_t *vmcu_output_start(const struct vmcu_call *call)
+{
+	return vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+}
+
+const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
+{
+	return vmcu_pixel(call->pool, vmcu_call_input(call, index), call->y, call->x);
+}
+
+const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x)
+{
+	return vmcu_pixel(in->pool, in->tensor, (uint32_t)y, (uint32_t)x);
+}
+
+int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, int32_t pixels)
+{
+	const struct vmcu_tensor *t = in->tensor;
+	const uint32_t left = t->ring - vmcu_place(t, (uint32_t)y, (uint32_t)x);
+
+	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
+}
+
+/* Not in place where other functions of this file use it, either. */
+__attribute__((noinline)) int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift)
+{
+	return vmcu_fixed_scale(x, multiplier, shift);
+}
+
+int8_t vmcu_window_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count)
+{
+	return vmcu_mean(p, sum, count);
+}
 
 /** One accumulator times the factor of its channel. */
 static int32_t scaled(const struct vmcu_mac_params *p, int32_t acc, const uint8_t *w,
@@ -14,7 +66,7 @@ static int32_t scaled(const struct vmcu_mac_params *p, int32_t acc, const uint8_
 	if (p->is_float != 0U) {
 		return vmcu_float_scale(acc, ((const float *)w)[channel]);
 	}
-	return vmcu_fixed_scale(acc, multiplier[channel], shift[channel]);
+	return vmcu_scaled(acc, multiplier[channel], shift[channel]);
 }
 
 const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
@@ -25,11 +77,45 @@ const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *ac
 
 	for (int32_t channel = 0; channel < channels && channel < left; channel++) {
 		for (int32_t pixel = 0; pixel < pixels; pixel++) {
-			int32_t value = scaled(p, acc[channel * pixels + pixel], w, channels, channel);
+			const int32_t sum = acc[channel * pixels + pixel];
 
 			out[pixel * pitch + channel] =
-				vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
+				vmcu_saturate(scaled(p, sum, w, channels, channel), p->output_zero,
+					      p->act_min, p->act_max);
 		}
 	}
 	return w + words * channels * (int32_t)sizeof(int32_t);
+}
+
+int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)
+{
+	int32_t sum = 0;
+
+	for (int32_t i = 0; i < count; i++) {
+		sum += x[i] - x_zero;
+	}
+	return -y_zero * sum;
+}
+
+/** A sum of products at the scale of the output. */
+static int32_t product_scaled(const struct vmcu_product *q, int32_t acc)
+{
+	if (q->is_float != 0U) {
+		const union {
+			int32_t bits;
+			float value;
+		} factor = {q->multiplier};
+
+		return vmcu_float_scale(acc, factor.value);
+	}
+	return vmcu_scaled(acc, q->multiplier, q->shift);
+}
+
+void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
+			int32_t count)
+{
+	for (int32_t i = 0; i < count; i++) {
+		out[i] = vmcu_saturate(product_scaled(q, acc[i]), q->output_zero, q->act_min,
+				       q->act_max);
+	}
 }

@@ -19,6 +19,12 @@
 /** Instructions are code of the loop they stand in, also where a build optimises for size. */
 #define VMCU_INLINE static inline __attribute__((always_inline))
 
+/** Compiled for size: what takes little of any network's time. */
+#define VMCU_SMALL __attribute__((cold))
+
+/** The same for a function that every file which includes it and calls it has for itself. */
+#define VMCU_CALLED VMCU_SMALL static __attribute__((noinline, unused))
+
 /** x within int8. */
 VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 {
@@ -29,6 +35,12 @@ VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 	return (int8_t)((x < INT8_MIN) ? INT8_MIN : (x > INT8_MAX) ? INT8_MAX : x);
 #endif
 }
+
+/** vmcu_fixed_scale() as a call, for what is not worth its code in place. */
+int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift);
+
+/** vmcu_mean() as a call. */
+int8_t vmcu_window_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count);
 
 /** An input seen through a window. */
 struct vmcu_source {
@@ -53,36 +65,22 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 	};
 }
 
+/** a + b; sums wrap, in whatever order they are taken. */
+static inline int32_t vmcu_sum(int32_t a, int32_t b)
+{
+	return (int32_t)((uint32_t)a + (uint32_t)b);
+}
+
 static inline int32_t vmcu_min(int32_t a, int32_t b)
 {
 	return (a < b) ? a : b;
 }
 
 /** The first output pixel that the call asks for. */
-static inline int8_t *vmcu_output_start(const struct vmcu_call *call)
-{
-	return vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
-}
+int8_t *vmcu_output_start(const struct vmcu_call *call);
 
 /** The same pixel of input @a index. */
-static inline const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
-{
-	return vmcu_pixel(call->pool, vmcu_call_input(call, index), call->y, call->x);
-}
-
-/** A sum of products at the scale of the output. */
-static inline int32_t vmcu_product_scale(const struct vmcu_product *q, int32_t acc)
-{
-	if (q->is_float != 0U) {
-		const union {
-			int32_t bits;
-			float value;
-		} factor = {q->multiplier};
-
-		return vmcu_float_scale(acc, factor.value);
-	}
-	return vmcu_fixed_scale(acc, q->multiplier, q->shift);
-}
+const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index);
 
 /** Row @a y of input @a index. */
 static inline const int8_t *vmcu_input_row(const struct vmcu_call *call, uint16_t index, int32_t y)
@@ -96,24 +94,19 @@ static inline bool vmcu_source_row(const struct vmcu_source *in, int32_t y)
 	return y >= 0 && y < in->tensor->height;
 }
 
+/** A pixel of a source, which is inside the image. */
+const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x);
+
 /** A pixel of a source, NULL in the padding. */
 static inline const int8_t *vmcu_source_pixel(const struct vmcu_source *in, int32_t y, int32_t x)
 {
-	if (!vmcu_source_row(in, y) || x < 0 || x >= in->tensor->width) {
-		return NULL;
-	}
-	return vmcu_pixel(in->pool, in->tensor, (uint32_t)y, (uint32_t)x);
+	const bool inside = vmcu_source_row(in, y) && x >= 0 && x < in->tensor->width;
+
+	return inside ? vmcu_source_at(in, y, x) : NULL;
 }
 
 /** Of @a pixels from a pixel of a source on, those in front of the place that splits the row. */
-static inline int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x,
-					  int32_t pixels)
-{
-	const struct vmcu_tensor *t = in->tensor;
-	const uint32_t left = t->ring - vmcu_place(t, (uint32_t)y, (uint32_t)x);
-
-	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
-}
+int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, int32_t pixels);
 
 /**
  * The head of a run of channel blocks in the flash stream: bits 0 to 15 count the fast ones, bits
@@ -162,5 +155,12 @@ static inline int32_t vmcu_segment_left(uint32_t counts, int32_t i, int32_t size
 const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
 			      int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
 			      int32_t pitch, int32_t left);
+
+/** Where sums of products with @a count taps start, see isa/product_instructions.py. */
+int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);
+
+/** Requantises and stores @a count sums. */
+void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
+			int32_t count);
 
 #endif /* VMCU_KERNELS_SUPPORT_H_ */

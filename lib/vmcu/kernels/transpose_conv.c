@@ -4,8 +4,7 @@
 
 #include <stddef.h>
 
-#include <vmcu/operators.h>
-#include <vmcu/requant.h>
+#include "support.h"
 
 /** The input index that kernel element @a k brings to output index @a out, or -1. */
 static int32_t source(int32_t out, int32_t k, int32_t pad, int32_t dilation, int32_t stride,
@@ -65,7 +64,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call)
 			const int32_t value =
 				(p->scale != NULL)
 					? vmcu_float_scale(acc, p->scale[n])
-					: vmcu_fixed_scale(acc, p->multiplier[n], p->shift[n]);
+					: vmcu_scaled(acc, p->multiplier[n], p->shift[n]);
 
 			*dst++ = vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
 		}

@@ -17,11 +17,12 @@ from ..graph import DepthwiseConv2D
 from ..quant import FloatScale
 from .base import Binding, ProgramLayer
 from .isa.depthwise_instructions import (
+    BLOCK,
     EXACT,
     GROUP,
-    KERNELS,
     SQUARE_TAPS,
     STRIDES,
+    TAPS,
     line_order,
     pair_bytes,
 )
@@ -37,29 +38,23 @@ FREE_SCRATCH, ROW_SCRATCH = 256, 288
 BLOCK_COST, STRIP_COST = 4, 6
 
 
-def row_cost(taps: int, wide: int, width: int) -> int:
+def row_cost(wide: int, width: int) -> int:
     """What a row of `width` pixels costs in strips of `wide`: every block reads its weights and
     constants, every strip reads columns that the one before has read."""
-    cost = 0
-    for start in range(0, width, wide):
-        left = min(wide, width - start)
-        cost += STRIP_COST
-        for pixels in KERNELS[taps]:
-            cost += left // pixels * (pixels + BLOCK_COST)
-            left %= pixels
-    return cost
+    strips, left = divmod(width, wide)
+    blocks = strips * (wide // BLOCK) + -(-left // BLOCK)
+    return blocks * (BLOCK + BLOCK_COST) + -(-width // wide) * STRIP_COST
 
 
 def strip_width(taps: int, stride: int, width: int) -> int:
-    """Pixels of a strip in rows of `width`: the cheapest whose tile costs no RAM, the whole row if
-    its tile is hardly larger, else one block of the widest."""
-    if FREE_SCRATCH < tile_bytes(taps, stride, width) <= ROW_SCRATCH:
-        return width
-    free = [w for w in range(1, width + 1) if tile_bytes(taps, stride, w) <= FREE_SCRATCH]
-    block = min(KERNELS[taps][0], width)
-    if not free or free[-1] < block:
-        return block
-    return min(free, key=lambda wide: row_cost(taps, wide, width))
+    """Pixels of a strip, whole blocks, in rows of `width`: the cheapest whose tile costs no RAM,
+    the whole row if its tile is hardly larger, else one block."""
+    whole = -(-width // BLOCK) * BLOCK
+    if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
+        return whole
+    widths = range(BLOCK, whole + 1, BLOCK)
+    free = [wide for wide in widths if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
+    return min(free or [BLOCK], key=lambda wide: row_cost(wide, width))
 
 
 def packed(pairs: list[tuple[int, int]]) -> bytes:
@@ -113,7 +108,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
         taps, stride = window.kernel[1], window.stride[1]
         special = (
             op.multiplier == 1
-            and taps in KERNELS
+            and taps in TAPS
             and window.kernel[0] == taps
             and stride in STRIDES
             and window.dilation[1] == 1
@@ -126,8 +121,9 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
         taps = self.op.weights.reshape(-1, channels).T[:, None]
         return self.mac_weights(taps, slice(0, channels))
 
-    def _fields(self, groups: int, depth: int, steps: int) -> dict[str, int]:
-        counts = {"groups": groups, "depth": depth, "run": 1, "steps": steps}
+    def _fields(self, groups: int, run: int, steps: int) -> dict[str, int]:
+        depth = self.ins[0].shape[2] // groups
+        counts = {"groups": groups, "depth": depth, "run": run, "steps": steps}
         return {**window_fields(self.window), **counts, **self.ranges()}
 
     def _strips(self, taps: int, stride: int) -> Binding:
@@ -141,7 +137,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
         parts += [self._missing(taps, stride)] * (-channels % GROUP)
         wide = strip_width(taps, stride, self.columns)
         program = PROGRAMS[f"vmcu_depthwise_{taps}_{stride}"]
-        fields = self._fields(1, channels, wide)
+        fields = self._fields(1, 1, wide)
         return Binding(program, fields, b"".join(parts), tile_bytes(taps, stride, wide))
 
     def _missing(self, taps: int, stride: int) -> bytes:
@@ -160,8 +156,5 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
                 pieces = [fill(bias[pick], GROUP), fill(taps, GROUP).T]
                 pieces += constants(self._weights, pick, GROUP, False)
                 parts += [np.ascontiguousarray(piece).tobytes() for piece in pieces]
-        kind = "multiplied" if multiplied else "any"
-        program = PROGRAMS[f"vmcu_depthwise_{kind}"]
-        groups = channels // group
-        fields = self._fields(groups, 1 if multiplied else channels, 0)
-        return Binding(program, fields, b"".join(parts))
+        fields = self._fields(channels // group, int(not multiplied), 0)
+        return Binding(PROGRAMS["vmcu_depthwise_any"], fields, b"".join(parts))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .isa import TARGETS
-from .isa.instructions import INSTRUCTIONS
+from .isa.instructions import COMPOUND, INSTRUCTIONS
 from .language.c_source import HEADER, comment, function, instruction_function
 from .language.instruction import Target
 from .language.passes import lower
@@ -29,6 +29,8 @@ def isa_header(target: Target) -> str:
     parts = [HEADER.format(origin=f"kernels/isa/{target.name}.py"), OPEN.format(guard=guard)]
     parts += [comment(target.title), target.prelude.strip("\n"), "", *INCLUDES, ""]
     parts += [instruction_function(made, target) for made in INSTRUCTIONS.values()]
+    parts += ['#include "../called.h"', ""]
+    parts += [instruction_function(made, target) for made in COMPOUND.values()]
     return "\n".join([*parts, f"#endif /* {guard} */", ""])
 
 

@@ -58,7 +58,10 @@ struct vmcu_mac_params {
 	struct vmcu_window window;
 	uint16_t groups;
 	uint16_t depth; /**< input channels of a group */
-	uint16_t run;   /**< taps of a window that are contiguous in the input */
+	/** taps of a window that are contiguous in the input; depthwise: 0 if a group's outputs all
+	 * read one input channel, else 1
+	 */
+	uint16_t run;
 	/** a window's taps in eights, each run a multiple of four; depthwise: pixels of a strip */
 	uint16_t steps;
 	int8_t input_zero;
@@ -93,8 +96,8 @@ void vmcu_conv(const struct vmcu_call *call);
 /**
  * @brief Depthwise convolution of 3 x 3, 5 x 5 or 7 x 7 taps at a horizontal stride of 1 or 2.
  *
- * For each strip of pixels, for each four channels: reads their windows, then writes the channels,
- * one after the other.
+ * For each strip of pixels, for each four channels: reads their windows, then writes the channels
+ * of four pixels at once.
  * @{
  */
 void vmcu_depthwise_3_1(const struct vmcu_call *call);
@@ -106,16 +109,12 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
 /** @} */
 
 /**
- * @brief Depthwise convolution of any window; "multiplied": input channels have several outputs.
+ * @brief Depthwise convolution of any window; input channels may have several outputs.
  *
  * For each pixel, for each four output channels of a group: reads the taps, then writes the
- * channels. No scratch. "any" has one group of all channels, "multiplied" one for each input
- * channel.
- * @{
+ * channels. No scratch. A group are all channels, or all outputs of one input channel.
  */
 void vmcu_depthwise_any(const struct vmcu_call *call);
-void vmcu_depthwise_multiplied(const struct vmcu_call *call);
-/** @} */
 
 /** What an input of a sum contributes, see isa/pool_instructions.py: add_term(). */
 struct vmcu_add_term {
@@ -303,8 +302,8 @@ struct vmcu_matmul_params {
  * @brief Product of two matrices: (M, K) by (K, N), or by (N, K) transposed.
  *
  * A matrix is one row of a tensor, each of its lines a pixel; a tensor of several rows is a batch.
- * For each line, for each four channels (one by one where fewer are left, and in the transposed
- * form): reads the line and the columns, then writes the channels. No scratch. Whole inputs.
+ * For each line, for each four channels (one by one in the transposed form): reads the line and the
+ * columns, then writes the channels. No scratch. Whole inputs.
  * @{
  */
 void vmcu_matmul(const struct vmcu_call *call);
@@ -344,8 +343,6 @@ void vmcu_attention(const struct vmcu_call *call);
 #ifdef __cplusplus
 }
 #endif
-
-#include <vmcu/operators.h>
 
 #include <vmcu/operators.h>
 

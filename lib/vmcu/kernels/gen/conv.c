@@ -6,6 +6,73 @@
 
 #include "isa.h"
 
+/* 1 x 1 convolution, two pixels and two channels at a time. */
+void vmcu_pointwise(const struct vmcu_call *call)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t steps = p->steps;
+	const int32_t columns = call->columns;
+	const int32_t out_c = vmcu_call_output(call)->channels;
+	const int8_t *in0 = vmcu_input_start(call, 0);
+	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
+	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
+	const vmcu_lane_t *t = tile;
+	const uint8_t *w = p->stream;
+	int8_t *o;
+	uint32_t counts;
+	int32_t x, i, s;
+
+	for (x = 0; x + 2 <= columns; x += 2) {
+		vmcu_widen_2(tile, in0 + (x * sign + turn * (columns - 2)) * in0_c, in0_c);
+		w = p->stream;
+		o = out + (x * sign + turn * (columns - 2)) * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			for (i = vmcu_segment_fast(counts); i > 0; i--) {
+				int32_t acc[4];
+
+				vmcu_bias_2(acc, &w);
+				t = tile;
+				s = steps;
+				do {
+					vmcu_dot_2(acc, &t, &w);
+				} while (--s != 0);
+				vmcu_store_fixed_2(acc, &w, &o, out_c);
+			}
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 2);
+				vmcu_exact_2(p, tile, &w, &o, out_c, left);
+			}
+		} while (vmcu_segment_more(counts));
+	}
+	for (; x < columns; x++) {
+		vmcu_widen_1(tile, in0 + (x * sign + turn * (columns - 1)) * in0_c, in0_c);
+		w = p->stream;
+		o = out + (x * sign + turn * (columns - 1)) * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			for (i = vmcu_segment_fast(counts); i > 0; i--) {
+				int32_t acc[2];
+
+				vmcu_bias_1(acc, &w);
+				t = tile;
+				s = steps;
+				do {
+					vmcu_dot_1(acc, &t, &w);
+				} while (--s != 0);
+				vmcu_store_fixed_1(acc, &w, &o, out_c);
+			}
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 2);
+				vmcu_exact_1(p, tile, &w, &o, out_c, left);
+			}
+		} while (vmcu_segment_more(counts));
+	}
+}
+
 /* Convolution of any window and any groups, two pixels and two channels at a time. */
 void vmcu_conv(const struct vmcu_call *call)
 {
@@ -25,17 +92,17 @@ void vmcu_conv(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, g, i, s;
+	int32_t x, g, lane, i, s;
 
 	for (x = 0; x + 2 <= columns; x += 2) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				      (column + x * sign + turn * (columns - 2)) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				      (column + x * sign + turn * (columns - 2) + 1) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth, 1);
+			for (lane = 0; lane < 2; lane++) {
+				vmcu_gather_2(tile, &in0, y * p->window.stride_h -
+					      p->window.pad_top, (column + x * sign + turn *
+					      (columns - 2) + lane) * p->window.stride_w -
+					      p->window.pad_left, g * p->depth, lane);
+			}
 			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
@@ -52,15 +119,7 @@ void vmcu_conv(const struct vmcu_call *call)
 				}
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
-					int32_t acc[4];
-
-					vmcu_bias_2(acc, &w);
-					t = tile;
-					s = steps;
-					do {
-						vmcu_dot_2(acc, &t, &w);
-					} while (--s != 0);
-					vmcu_store_any_2(p, acc, &w, &o, out_c, left);
+					vmcu_exact_2(p, tile, &w, &o, out_c, left);
 				}
 			} while (vmcu_segment_more(counts));
 		}
@@ -87,15 +146,7 @@ void vmcu_conv(const struct vmcu_call *call)
 				}
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
-					int32_t acc[2];
-
-					vmcu_bias_1(acc, &w);
-					t = tile;
-					s = steps;
-					do {
-						vmcu_dot_1(acc, &t, &w);
-					} while (--s != 0);
-					vmcu_store_any_1(p, acc, &w, &o, out_c, left);
+					vmcu_exact_1(p, tile, &w, &o, out_c, left);
 				}
 			} while (vmcu_segment_more(counts));
 		}

@@ -50,11 +50,7 @@ void vmcu_dense(const struct vmcu_call *call)
 				const int8_t *line = vmcu_input_row(call, 0,
 					y * p->window.stride_h + r * p->window.dilation_h);
 
-				for (s = 0; s + 2 <= steps; s += 2) {
-					vmcu_dot_dense(acc, line + s * 4, &w);
-					vmcu_dot_dense(acc, line + (s + 1) * 4, &w);
-				}
-				for (; s < steps; s++) {
+				for (s = 0; s < steps; s++) {
 					vmcu_dot_dense(acc, line + s * 4, &w);
 				}
 				vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);

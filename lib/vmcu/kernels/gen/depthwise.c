@@ -24,8 +24,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int8_t *o;
-	int32_t strip, wide, c, lanes, x, h;
+	int32_t strip, wide, c, lanes, x, left, h;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -36,56 +35,24 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x + 4 <= wide; x += 4) {
+			for (x = 0; x < wide; x += 4) {
+				int32_t patch[4];
+
+				left = vmcu_min(4, wide - x);
 				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_dot_square_4(acc0, tile, h * plane + x,
-							  h * plane + row + x / 2, 0, &w);
-					vmcu_store_depthwise_4(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_dot_square_4(acc1, tile, h * plane + x,
-							  h * plane + row + x / 2, 1, &w);
-					vmcu_store_depthwise_4(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
+					vmcu_dot_square(acc0, tile, h * plane + x,
+							h * plane + row + x / 2, 0, &w);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_dot_square(acc1, tile, h * plane + x,
+							h * plane + row + x / 2, 1, &w);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
-			}
-			for (; x + 2 <= wide; x += 2) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[2];
-					int32_t acc1[2];
-
-					vmcu_dot_square_2(acc0, tile, h * plane + x,
-							  h * plane + row + x / 2, 0, &w);
-					vmcu_store_depthwise_2(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_dot_square_2(acc1, tile, h * plane + x,
-							  h * plane + row + x / 2, 1, &w);
-					vmcu_store_depthwise_2(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
-			}
-			for (; x < wide; x++) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[1];
-					int32_t acc1[1];
-
-					vmcu_dot_square_1(acc0, tile, h * plane + x,
-							  h * plane + row + x / 2, 0, &w);
-					vmcu_store_depthwise_1(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_dot_square_1(acc1, tile, h * plane + x,
-							  h * plane + row + x / 2, 1, &w);
-					vmcu_store_depthwise_1(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
+				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -109,8 +76,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int8_t *o;
-	int32_t strip, wide, c, lanes, x, h;
+	int32_t strip, wide, c, lanes, x, left, h;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -121,68 +87,28 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x + 4 <= wide; x += 4) {
+			for (x = 0; x < wide; x += 4) {
+				int32_t patch[4];
+
+				left = vmcu_min(4, wide - x);
 				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_bias_depthwise_4(acc0, &w, 2);
-					vmcu_dot_pair_2_4(acc0, tile, h * plane + x, 0, &w);
-					vmcu_dot_pair_1_4(acc0, tile, h * plane + x + phase, 0, &w);
-					vmcu_dot_pair_2_4(acc0, tile, h * plane + row + x, 0, &w);
-					vmcu_store_depthwise_4(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_4(acc1, &w, 2);
-					vmcu_dot_pair_2_4(acc1, tile, h * plane + x, 1, &w);
-					vmcu_dot_pair_1_4(acc1, tile, h * plane + x + phase, 1, &w);
-					vmcu_dot_pair_2_4(acc1, tile, h * plane + row + x, 1, &w);
-					vmcu_store_depthwise_4(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
+					vmcu_bias_depthwise(acc0, &w, 2);
+					vmcu_dot_pair_2(acc0, tile, h * plane + x, 0, &w);
+					vmcu_dot_pair_1(acc0, tile, h * plane + x + phase, 0, &w);
+					vmcu_dot_pair_2(acc0, tile, h * plane + row + x, 0, &w);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_bias_depthwise(acc1, &w, 2);
+					vmcu_dot_pair_2(acc1, tile, h * plane + x, 1, &w);
+					vmcu_dot_pair_1(acc1, tile, h * plane + x + phase, 1, &w);
+					vmcu_dot_pair_2(acc1, tile, h * plane + row + x, 1, &w);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
-			}
-			for (; x + 2 <= wide; x += 2) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[2];
-					int32_t acc1[2];
-
-					vmcu_bias_depthwise_2(acc0, &w, 2);
-					vmcu_dot_pair_2_2(acc0, tile, h * plane + x, 0, &w);
-					vmcu_dot_pair_1_2(acc0, tile, h * plane + x + phase, 0, &w);
-					vmcu_dot_pair_2_2(acc0, tile, h * plane + row + x, 0, &w);
-					vmcu_store_depthwise_2(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_2(acc1, &w, 2);
-					vmcu_dot_pair_2_2(acc1, tile, h * plane + x, 1, &w);
-					vmcu_dot_pair_1_2(acc1, tile, h * plane + x + phase, 1, &w);
-					vmcu_dot_pair_2_2(acc1, tile, h * plane + row + x, 1, &w);
-					vmcu_store_depthwise_2(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
-			}
-			for (; x < wide; x++) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[1];
-					int32_t acc1[1];
-
-					vmcu_bias_depthwise_1(acc0, &w, 2);
-					vmcu_dot_pair_2_1(acc0, tile, h * plane + x, 0, &w);
-					vmcu_dot_pair_1_1(acc0, tile, h * plane + x + phase, 0, &w);
-					vmcu_dot_pair_2_1(acc0, tile, h * plane + row + x, 0, &w);
-					vmcu_store_depthwise_1(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_1(acc1, &w, 2);
-					vmcu_dot_pair_2_1(acc1, tile, h * plane + x, 1, &w);
-					vmcu_dot_pair_1_1(acc1, tile, h * plane + x + phase, 1, &w);
-					vmcu_dot_pair_2_1(acc1, tile, h * plane + row + x, 1, &w);
-					vmcu_store_depthwise_1(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
+				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -206,8 +132,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int8_t *o;
-	int32_t strip, wide, c, lanes, x, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -218,86 +143,34 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x + 4 <= wide; x += 4) {
+			for (x = 0; x < wide; x += 4) {
+				int32_t patch[4];
+
+				left = vmcu_min(4, wide - x);
 				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_bias_depthwise_4(acc0, &w, 2);
+					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5_4(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
+						vmcu_dot_pair_5(acc0, tile, h * plane + r * row + x,
+								0, &w);
 					}
-					vmcu_dot_line_5_4(acc0, tile, h * plane + row * 2 + x / 2,
-							  0, &w);
-					vmcu_store_depthwise_4(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_4(acc1, &w, 2);
+					vmcu_dot_line_5(acc0, tile, h * plane + row * 2 + x / 2, 0,
+							&w);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5_4(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
+						vmcu_dot_pair_5(acc1, tile, h * plane + r * row + x,
+								1, &w);
 					}
-					vmcu_dot_line_5_4(acc1, tile, h * plane + row * 2 + x / 2,
-							  1, &w);
-					vmcu_store_depthwise_4(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
+					vmcu_dot_line_5(acc1, tile, h * plane + row * 2 + x / 2, 1,
+							&w);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
-			}
-			for (; x + 2 <= wide; x += 2) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[2];
-					int32_t acc1[2];
-
-					vmcu_bias_depthwise_2(acc0, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5_2(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-					}
-					vmcu_dot_line_5_2(acc0, tile, h * plane + row * 2 + x / 2,
-							  0, &w);
-					vmcu_store_depthwise_2(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_2(acc1, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5_2(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-					}
-					vmcu_dot_line_5_2(acc1, tile, h * plane + row * 2 + x / 2,
-							  1, &w);
-					vmcu_store_depthwise_2(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
-			}
-			for (; x < wide; x++) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[1];
-					int32_t acc1[1];
-
-					vmcu_bias_depthwise_1(acc0, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5_1(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-					}
-					vmcu_dot_line_5_1(acc0, tile, h * plane + row * 2 + x / 2,
-							  0, &w);
-					vmcu_store_depthwise_1(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_1(acc1, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5_1(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-					}
-					vmcu_dot_line_5_1(acc1, tile, h * plane + row * 2 + x / 2,
-							  1, &w);
-					vmcu_store_depthwise_1(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
+				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -321,8 +194,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int8_t *o;
-	int32_t strip, wide, c, lanes, x, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -333,104 +205,38 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x + 4 <= wide; x += 4) {
+			for (x = 0; x < wide; x += 4) {
+				int32_t patch[4];
+
+				left = vmcu_min(4, wide - x);
 				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_bias_depthwise_4(acc0, &w, 2);
+					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3_4(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-						vmcu_dot_pair_2_4(acc0, tile,
-								  h * plane + r * row + x + phase,
-								  0, &w);
+						vmcu_dot_pair_3(acc0, tile, h * plane + r * row + x,
+								0, &w);
+						vmcu_dot_pair_2(acc0, tile,
+								h * plane + r * row + x + phase, 0,
+								&w);
 					}
-					vmcu_dot_pair_3_4(acc0, tile, h * plane + row * 2 + x, 0,
-							  &w);
-					vmcu_store_depthwise_4(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_4(acc1, &w, 2);
+					vmcu_dot_pair_3(acc0, tile, h * plane + row * 2 + x, 0, &w);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3_4(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-						vmcu_dot_pair_2_4(acc1, tile,
-								  h * plane + r * row + x + phase,
-								  1, &w);
+						vmcu_dot_pair_3(acc1, tile, h * plane + r * row + x,
+								1, &w);
+						vmcu_dot_pair_2(acc1, tile,
+								h * plane + r * row + x + phase, 1,
+								&w);
 					}
-					vmcu_dot_pair_3_4(acc1, tile, h * plane + row * 2 + x, 1,
-							  &w);
-					vmcu_store_depthwise_4(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
+					vmcu_dot_pair_3(acc1, tile, h * plane + row * 2 + x, 1, &w);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
-			}
-			for (; x + 2 <= wide; x += 2) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[2];
-					int32_t acc1[2];
-
-					vmcu_bias_depthwise_2(acc0, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3_2(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-						vmcu_dot_pair_2_2(acc0, tile,
-								  h * plane + r * row + x + phase,
-								  0, &w);
-					}
-					vmcu_dot_pair_3_2(acc0, tile, h * plane + row * 2 + x, 0,
-							  &w);
-					vmcu_store_depthwise_2(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_2(acc1, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3_2(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-						vmcu_dot_pair_2_2(acc1, tile,
-								  h * plane + r * row + x + phase,
-								  1, &w);
-					}
-					vmcu_dot_pair_3_2(acc1, tile, h * plane + row * 2 + x, 1,
-							  &w);
-					vmcu_store_depthwise_2(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
-			}
-			for (; x < wide; x++) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[1];
-					int32_t acc1[1];
-
-					vmcu_bias_depthwise_1(acc0, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3_1(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-						vmcu_dot_pair_2_1(acc0, tile,
-								  h * plane + r * row + x + phase,
-								  0, &w);
-					}
-					vmcu_dot_pair_3_1(acc0, tile, h * plane + row * 2 + x, 0,
-							  &w);
-					vmcu_store_depthwise_1(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_1(acc1, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3_1(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-						vmcu_dot_pair_2_1(acc1, tile,
-								  h * plane + r * row + x + phase,
-								  1, &w);
-					}
-					vmcu_dot_pair_3_1(acc1, tile, h * plane + row * 2 + x, 1,
-							  &w);
-					vmcu_store_depthwise_1(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
+				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -454,8 +260,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int8_t *o;
-	int32_t strip, wide, c, lanes, x, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -466,86 +271,34 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x + 4 <= wide; x += 4) {
+			for (x = 0; x < wide; x += 4) {
+				int32_t patch[4];
+
+				left = vmcu_min(4, wide - x);
 				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_bias_depthwise_4(acc0, &w, 0);
+					vmcu_bias_depthwise(acc0, &w, 0);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7_4(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
+						vmcu_dot_pair_7(acc0, tile, h * plane + r * row + x,
+								0, &w);
 					}
-					vmcu_dot_line_7_4(acc0, tile, h * plane + row * 3 + x / 2,
-							  0, &w);
-					vmcu_store_depthwise_4(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_4(acc1, &w, 0);
+					vmcu_dot_line_7(acc0, tile, h * plane + row * 3 + x / 2, 0,
+							&w);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_bias_depthwise(acc1, &w, 0);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7_4(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
+						vmcu_dot_pair_7(acc1, tile, h * plane + r * row + x,
+								1, &w);
 					}
-					vmcu_dot_line_7_4(acc1, tile, h * plane + row * 3 + x / 2,
-							  1, &w);
-					vmcu_store_depthwise_4(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
+					vmcu_dot_line_7(acc1, tile, h * plane + row * 3 + x / 2, 1,
+							&w);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
-			}
-			for (; x + 2 <= wide; x += 2) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[2];
-					int32_t acc1[2];
-
-					vmcu_bias_depthwise_2(acc0, &w, 0);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7_2(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-					}
-					vmcu_dot_line_7_2(acc0, tile, h * plane + row * 3 + x / 2,
-							  0, &w);
-					vmcu_store_depthwise_2(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_2(acc1, &w, 0);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7_2(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-					}
-					vmcu_dot_line_7_2(acc1, tile, h * plane + row * 3 + x / 2,
-							  1, &w);
-					vmcu_store_depthwise_2(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
-			}
-			for (; x < wide; x++) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[1];
-					int32_t acc1[1];
-
-					vmcu_bias_depthwise_1(acc0, &w, 0);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7_1(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-					}
-					vmcu_dot_line_7_1(acc0, tile, h * plane + row * 3 + x / 2,
-							  0, &w);
-					vmcu_store_depthwise_1(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_1(acc1, &w, 0);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7_1(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-					}
-					vmcu_dot_line_7_1(acc1, tile, h * plane + row * 3 + x / 2,
-							  1, &w);
-					vmcu_store_depthwise_1(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
+				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -569,8 +322,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int8_t *o;
-	int32_t strip, wide, c, lanes, x, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -581,104 +333,38 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x + 4 <= wide; x += 4) {
+			for (x = 0; x < wide; x += 4) {
+				int32_t patch[4];
+
+				left = vmcu_min(4, wide - x);
 				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
 				for (h = 0; h < 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_bias_depthwise_4(acc0, &w, 2);
+					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4_4(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-						vmcu_dot_pair_3_4(acc0, tile,
-								  h * plane + r * row + x + phase,
-								  0, &w);
+						vmcu_dot_pair_4(acc0, tile, h * plane + r * row + x,
+								0, &w);
+						vmcu_dot_pair_3(acc0, tile,
+								h * plane + r * row + x + phase, 0,
+								&w);
 					}
-					vmcu_dot_pair_4_4(acc0, tile, h * plane + row * 3 + x, 0,
-							  &w);
-					vmcu_store_depthwise_4(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_4(acc1, &w, 2);
+					vmcu_dot_pair_4(acc0, tile, h * plane + row * 3 + x, 0, &w);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4_4(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-						vmcu_dot_pair_3_4(acc1, tile,
-								  h * plane + r * row + x + phase,
-								  1, &w);
+						vmcu_dot_pair_4(acc1, tile, h * plane + r * row + x,
+								1, &w);
+						vmcu_dot_pair_3(acc1, tile,
+								h * plane + r * row + x + phase, 1,
+								&w);
 					}
-					vmcu_dot_pair_4_4(acc1, tile, h * plane + row * 3 + x, 1,
-							  &w);
-					vmcu_store_depthwise_4(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
+					vmcu_dot_pair_4(acc1, tile, h * plane + row * 3 + x, 1, &w);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
-			}
-			for (; x + 2 <= wide; x += 2) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[2];
-					int32_t acc1[2];
-
-					vmcu_bias_depthwise_2(acc0, &w, 2);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4_2(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-						vmcu_dot_pair_3_2(acc0, tile,
-								  h * plane + r * row + x + phase,
-								  0, &w);
-					}
-					vmcu_dot_pair_4_2(acc0, tile, h * plane + row * 3 + x, 0,
-							  &w);
-					vmcu_store_depthwise_2(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_2(acc1, &w, 2);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4_2(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-						vmcu_dot_pair_3_2(acc1, tile,
-								  h * plane + r * row + x + phase,
-								  1, &w);
-					}
-					vmcu_dot_pair_4_2(acc1, tile, h * plane + row * 3 + x, 1,
-							  &w);
-					vmcu_store_depthwise_2(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
-			}
-			for (; x < wide; x++) {
-				w = mark;
-				o = out + (strip * sign + turn * (columns - wide) + x) * out_c + c;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[1];
-					int32_t acc1[1];
-
-					vmcu_bias_depthwise_1(acc0, &w, 2);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4_1(acc0, tile,
-								  h * plane + r * row + x, 0, &w);
-						vmcu_dot_pair_3_1(acc0, tile,
-								  h * plane + r * row + x + phase,
-								  0, &w);
-					}
-					vmcu_dot_pair_4_1(acc0, tile, h * plane + row * 3 + x, 0,
-							  &w);
-					vmcu_store_depthwise_1(p, acc0, &w, &o, out_c,
-							       lanes - h * 2);
-					vmcu_bias_depthwise_1(acc1, &w, 2);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4_1(acc1, tile,
-								  h * plane + r * row + x, 1, &w);
-						vmcu_dot_pair_3_1(acc1, tile,
-								  h * plane + r * row + x + phase,
-								  1, &w);
-					}
-					vmcu_dot_pair_4_1(acc1, tile, h * plane + row * 3 + x, 1,
-							  &w);
-					vmcu_store_depthwise_1(p, acc1, &w, &o, out_c,
-							       lanes - (h * 2 + 1));
-				}
+				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -713,48 +399,8 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 					vmcu_dot_taps(acc, &in0, y * p->window.stride_h -
 						      p->window.pad_top + r * p->window.dilation_h,
 						      (column + x0 * sign + turn * (columns - 1)) *
-						      p->window.stride_w - p->window.pad_left, n,
-						      lanes, 1, &w);
-				}
-				o = out + (x0 * sign + turn * (columns - 1)) * out_c + g * per_group
-					+ n;
-				vmcu_store_dense_any(p, acc, &w, &o, lanes);
-			}
-		}
-	}
-}
-
-/* Depthwise convolution of any window, four channels of a pixel at a time. */
-void vmcu_depthwise_multiplied(const struct vmcu_call *call)
-{
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const struct vmcu_source in0 = vmcu_mac_source(call, p);
-	const int32_t per_group = out_c / p->groups;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	const uint8_t *w = p->stream;
-	int8_t *o;
-	int32_t x0, g, n, lanes, r;
-
-	for (x0 = 0; x0 < columns; x0++) {
-		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			for (n = 0; n < per_group; n += 4) {
-				int32_t acc[4];
-
-				lanes = vmcu_min(4, per_group - n);
-				vmcu_bias_dense(acc, &w);
-				for (r = 0; r < p->window.kernel_h; r++) {
-					vmcu_dot_taps(acc, &in0, y * p->window.stride_h -
-						      p->window.pad_top + r * p->window.dilation_h,
-						      (column + x0 * sign + turn * (columns - 1)) *
-						      p->window.stride_w - p->window.pad_left, g,
-						      lanes, 0, &w);
+						      p->window.stride_w - p->window.pad_left, g + n
+						      * p->run, lanes, p->run, &w);
 				}
 				o = out + (x0 * sign + turn * (columns - 1)) * out_c + g * per_group
 					+ n;

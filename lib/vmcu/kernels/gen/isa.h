@@ -6,6 +6,8 @@
 
 #if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && !defined(VMCU_PORTABLE)
 #include "isa_dsp.h"
+#elif (defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_8M_MAIN__)) && !defined(VMCU_PORTABLE)
+#include "isa_v7m.h"
 #else
 #include "isa_portable.h"
 #endif

@@ -63,22 +63,29 @@ VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int
 	__builtin_memcpy((uint8_t *)&t[word] + (k & 2), &half, sizeof(half));
 }
 
-/* Taps k .. k + count - 1 of pixel `lane`; k is a multiple of four. */
-VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
-				 const int8_t *x, int32_t count)
+/* Taps k .. k + count - 1 of pixel `lane`; k and count are multiples of four. */
+VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				   const int8_t *x, int32_t count)
 {
-	uint32_t word;
-
 	t += (k >> 1) * pixels + lane;
-	for (; count >= 4; count -= 4, x += 4, t += 2 * pixels) {
-		word = vmcu_load32(x);
+	for (; count > 0; count -= 4, x += 4, t += 2 * pixels) {
+		const uint32_t word = vmcu_load32(x);
+
 		t[0] = vmcu_sxtb16(word);
 		t[pixels] = vmcu_sxtb16_odd(word);
 	}
-	for (word = 0; count > 0; count--) {
-		word = (word << 8) | (uint8_t)x[count - 1];
-		t[0] = vmcu_sxtb16(word);
-		t[pixels] = vmcu_sxtb16_odd(word);
+}
+
+/* All of the fours that have any of `count` taps, the same `value`. */
+VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				  int32_t value, int32_t count)
+{
+	const uint32_t word = (uint16_t)value * 0x10001U;
+
+	t += (k >> 1) * pixels + lane;
+	for (; count > 0; count -= 4, t += 2 * pixels) {
+		t[0] = word;
+		t[pixels] = word;
 	}
 }
 
@@ -111,6 +118,25 @@ VMCU_INLINE void vmcu_dot_2_half(int32_t *acc, const vmcu_lane_t **t, const uint
 		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
 		  [w] "+&r"(*w), [t] "+&r"(*t), [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x),
 		  [y] "=&r"(y), [v] "=&r"(v));
+}
+
+/* The same for one pixel. */
+VMCU_INLINE void vmcu_dot_1_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+{
+	uint32_t w0, w1, x, y, v;
+
+	__asm__ volatile("ldrd %[w0], %[w1], [%[w]], #8\n\t"
+		"ldrd %[x], %[y], [%[t]], #8\n\t"
+		"sxtb16 %[v], %[w0]\n\t"
+		"smlad %[a0], %[x], %[v], %[a0]\n\t"
+		"sxtb16 %[w0], %[w0], ror #8\n\t"
+		"smlad %[a0], %[y], %[w0], %[a0]\n\t"
+		"sxtb16 %[v], %[w1]\n\t"
+		"smlad %[a1], %[x], %[v], %[a1]\n\t"
+		"sxtb16 %[w1], %[w1], ror #8\n\t"
+		"smlad %[a1], %[y], %[w1], %[a1]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [w] "+&r"(*w), [t] "+&r"(*t),
+		  [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x), [y] "=&r"(y), [v] "=&r"(v));
 }
 
 /* Four taps in a word times those of four channels. */
@@ -382,9 +408,9 @@ VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 				 :
 				 : "memory");
 	}
-	if ((depth & 3) != 0) {
-		vmcu_lane_run(t, 2, 0, 0, x, depth & 3);
-		vmcu_lane_run(t, 2, 1, 0, y, depth & 3);
+	for (int32_t k = 0; k < (depth & 3); k++) {
+		vmcu_lane_put(t, 2, 0, k, x[k]);
+		vmcu_lane_put(t, 2, 1, k, y[k]);
 	}
 	vmcu_tile_done();
 }
@@ -418,36 +444,50 @@ VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t **out,
 				    int32_t pitch)
 {
-	int32_t m0, c0, m1, c1, s0, s1;
-	int8_t *o = *out;
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3], m, c, s0, s1, t;
 
-	vmcu_ldrd(w, &m0, &c0);
-	vmcu_ldrd(w, &m1, &c1);
-	vmcu_ldrd(w, &s0, &s1);
-	o[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
-	*o++ = vmcu_fixed(acc[0], m0, c0, s0);
-	o[pitch] = vmcu_fixed(acc[3], m1, c1, s1);
-	*o++ = vmcu_fixed(acc[2], m1, c1, s1);
-	*out = o;
-}
-
-/*
- * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
- * alone (two pixels).
- */
-VMCU_INLINE void vmcu_store_any_2(const struct vmcu_mac_params *p, const int32_t *acc,
-				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	*w = vmcu_store_any(p, sums, 2, 2, *w, *out, pitch, left);
-	*out += 2;
+	__asm__ volatile("ldrd %[s0], %[s1], [%[w], #16]\n\t"
+		"ldrd %[m], %[c], [%[w]], #8\n\t"
+		"add %[t], %[c], %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], %[m], %[t]\n\t"
+		"add %[c], %[c], %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], %[m], %[c]\n\t"
+		"asr %[a1], %[a1], %[s0]\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], %[pitch]]\n\t"
+		"asr %[a0], %[a0], %[s0]\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o]], #1\n\t"
+		"ldrd %[m], %[c], [%[w]], #16\n\t"
+		"add %[t], %[c], %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], %[m], %[t]\n\t"
+		"add %[c], %[c], %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], %[m], %[c]\n\t"
+		"asr %[a3], %[a3], %[s1]\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], %[pitch]]\n\t"
+		"asr %[a2], %[a2], %[s1]\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o]], #1\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3),
+		  [w] "+&r"(*w), [o] "+&r"(*out),
+		  [m] "=&r"(m), [c] "=&r"(c), [s0] "=&r"(s0), [s1] "=&r"(s1), [t] "=&r"(t)
+		: [pitch] "r"(pitch)
+		: "memory");
 }
 
 /* Widens one pixel of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	vmcu_lane_run(t, 1, 0, 0, x, depth);
+	vmcu_lane_fours(t, 1, 0, 0, x, depth & ~3);
+	for (int32_t k = depth & ~3; k < depth; k++) {
+		vmcu_lane_put(t, 1, 0, k, x[k]);
+	}
+	vmcu_tile_done();
 }
 
 /*
@@ -474,17 +514,8 @@ VMCU_INLINE void vmcu_bias_1(int32_t *acc, const uint8_t **w)
 /* Eight taps of one pixel times those of two channels. */
 VMCU_INLINE void vmcu_dot_1(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
 {
-	for (int32_t half = 0; half < 2; half++) {
-		const uint32_t *v = (const uint32_t *)*w;
-		const uint32_t *x = *t;
-
-		acc[0] = vmcu_smlad(x[0], vmcu_sxtb16(v[0]), acc[0]);
-		acc[1] = vmcu_smlad(x[0], vmcu_sxtb16(v[1]), acc[1]);
-		acc[0] = vmcu_smlad(x[1], vmcu_sxtb16_odd(v[0]), acc[0]);
-		acc[1] = vmcu_smlad(x[1], vmcu_sxtb16_odd(v[1]), acc[1]);
-		*t = x + 2;
-		*w += 8;
-	}
+	vmcu_dot_1_half(acc, t, w);
+	vmcu_dot_1_half(acc, t, w);
 }
 
 /* Requantises in fixed point and stores two channels of one pixel. */
@@ -502,46 +533,21 @@ VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_
 	*out = o + 2;
 }
 
-/*
- * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
- * alone (one pixel).
- */
-VMCU_INLINE void vmcu_store_any_1(const struct vmcu_mac_params *p, const int32_t *acc,
-				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1]};
-
-	*w = vmcu_store_any(p, sums, 2, 1, *w, *out, pitch, left);
-	*out += 2;
-}
-
 /* Brings the columns under `wide` output pixels into the tile, for `lanes` channels. */
 VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel,
 			    int32_t channel, const struct vmcu_call *call, int32_t wide,
 			    int32_t lanes)
 {
 	(void)row;
-	vmcu_stage_band((uint32_t *)tile, in, pixel, channel, call, wide, lanes);
+	if (channel == 0) {
+		vmcu_band_start(in, call, (uint32_t *)tile, pixel, wide);
+	}
+	vmcu_stage_band(in, channel, lanes);
 	vmcu_tile_done();
 }
 
-/*
- * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
- * pool: any window, slowly.
- */
-VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-			       const uint8_t **w)
-{
-	uint32_t sums[4];
-
-	__builtin_memcpy(sums, acc, sizeof(sums));
-	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
-	__builtin_memcpy(acc, sums, sizeof(sums));
-}
-
-/* Starts 4 accumulators at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise_4(int32_t *acc, const uint8_t **w, int32_t gap)
+/* Starts four accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t gap)
 {
 	int32_t b;
 
@@ -553,36 +559,12 @@ VMCU_INLINE void vmcu_bias_depthwise_4(int32_t *acc, const uint8_t **w, int32_t 
 	acc[3] = b;
 }
 
-/* Requantises and stores 4 pixels if any lanes are left. */
-VMCU_INLINE void vmcu_store_depthwise_4(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t pitch,
-					int32_t lanes)
-{
-	int32_t multiplier, bias, shift;
-	int8_t *o = *out;
-
-	*out = o + 1;
-	vmcu_ldrd(w, &multiplier, &bias);
-	vmcu_next(w, &shift);
-	if (shift < 0) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_store_any(p, sums, 1, 4, *w - 12, o, pitch, lanes);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	o += 2 * pitch;
-	o[0] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[pitch] = vmcu_fixed(acc[3], multiplier, bias, shift);
-}
-
 /*
- * The bias and all nine taps for each of 4 pixels, at a stride of one; the last three are at
+ * The bias and nine taps for each of four pixels, at a stride of one; the last three taps are at
  * `last`.
  */
-VMCU_INLINE void vmcu_dot_square_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				   int32_t odd, const uint8_t **w)
+VMCU_INLINE void vmcu_dot_square(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				 int32_t odd, const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	const uint32_t *u = tile + last;
@@ -627,9 +609,60 @@ VMCU_INLINE void vmcu_dot_square_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(d2, v5, acc[3]);
 }
 
-/* A row of 5 taps for each of 4 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* Requantises a channel of four pixels into a patch: a word for the bytes of each pixel. */
+VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
+				       const uint8_t **w, int32_t *patch, int32_t channel)
+{
+	int32_t multiplier, bias, shift;
+	int8_t *o = (int8_t *)patch + channel;
+
+	vmcu_ldrd(w, &multiplier, &bias);
+	vmcu_next(w, &shift);
+	if (shift < 0) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_finish_any(p, sums, *w - 12, o);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+
+/* Stores those pixels and channels of a patch that exist. */
+VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
+				  int32_t lanes)
+{
+	if (lanes == 4 && wide == 4) {
+		__builtin_memcpy(out, &patch[0], 4);
+		__builtin_memcpy(out + pitch, &patch[1], 4);
+		out += 2 * pitch;
+		__builtin_memcpy(out, &patch[2], 4);
+		__builtin_memcpy(out + pitch, &patch[3], 4);
+		return;
+	}
+	vmcu_store_part(patch, out, pitch, wide, lanes);
+}
+
+/*
+ * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
+ * pool: any window, slowly.
+ */
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
+			       const uint8_t **w)
+{
+	uint32_t sums[4];
+
+	__builtin_memcpy(sums, acc, sizeof(sums));
+	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* A row of 5 taps for each of four pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3;
@@ -654,9 +687,9 @@ VMCU_INLINE void vmcu_dot_line_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(c3, v4, acc[3]);
 }
 
-/* A row of 7 taps for each of 4 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* A row of 7 taps for each of four pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3, c4;
@@ -687,9 +720,9 @@ VMCU_INLINE void vmcu_dot_line_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(c4, v6, acc[3]);
 }
 
-/* 1 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* A word for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3;
@@ -704,9 +737,9 @@ VMCU_INLINE void vmcu_dot_pair_1_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(c3, v0, acc[3]);
 }
 
-/* 2 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 2 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3, c4;
@@ -726,9 +759,9 @@ VMCU_INLINE void vmcu_dot_pair_2_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(c4, v1, acc[3]);
 }
 
-/* 3 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 3 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3, c4, c5;
@@ -753,9 +786,9 @@ VMCU_INLINE void vmcu_dot_pair_3_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(c5, v2, acc[3]);
 }
 
-/* 4 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 4 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3, c4, c5, c6;
@@ -785,9 +818,9 @@ VMCU_INLINE void vmcu_dot_pair_4_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(c6, v3, acc[3]);
 }
 
-/* 5 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 5 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3, c4, c5, c6, c7;
@@ -822,9 +855,9 @@ VMCU_INLINE void vmcu_dot_pair_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[3] = vmcu_smlad(c7, v4, acc[3]);
 }
 
-/* 7 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 7 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
 	uint32_t c0, c1, c2, c3, c4, c5, c6, c7, c8, c9;
@@ -867,458 +900,6 @@ VMCU_INLINE void vmcu_dot_pair_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	acc[1] = vmcu_smlad(c7, v6, acc[1]);
 	acc[2] = vmcu_smlad(c8, v6, acc[2]);
 	acc[3] = vmcu_smlad(c9, v6, acc[3]);
-}
-
-/* Starts 2 accumulators at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise_2(int32_t *acc, const uint8_t **w, int32_t gap)
-{
-	int32_t b;
-
-	vmcu_next(w, &b);
-	*w += gap;
-	acc[0] = b;
-	acc[1] = b;
-}
-
-/* Requantises and stores 2 pixels if any lanes are left. */
-VMCU_INLINE void vmcu_store_depthwise_2(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t pitch,
-					int32_t lanes)
-{
-	int32_t multiplier, bias, shift;
-	int8_t *o = *out;
-
-	*out = o + 1;
-	vmcu_ldrd(w, &multiplier, &bias);
-	vmcu_next(w, &shift);
-	if (shift < 0) {
-		const int32_t sums[] = {acc[0], acc[1]};
-
-		vmcu_store_any(p, sums, 1, 2, *w - 12, o, pitch, lanes);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
-}
-
-/*
- * The bias and all nine taps for each of 2 pixels, at a stride of one; the last three are at
- * `last`.
- */
-VMCU_INLINE void vmcu_dot_square_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				   int32_t odd, const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	const uint32_t *u = tile + last;
-	int32_t b, first;
-	uint32_t c0, c1, c2, c3;
-	uint32_t d0, d1;
-	uint32_t v0, v1, v2, v3, v4, v5;
-
-	vmcu_ldrd(w, &b, &first);
-	v0 = vmcu_sxtb16((uint32_t)first);
-	v1 = vmcu_sxtb16_odd((uint32_t)first);
-	acc[0] = b;
-	acc[1] = b;
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	VMCU_COLUMNS(u, "0", odd, d0, d1);
-	acc[0] = vmcu_smlad(d0, v3, acc[0]);
-	acc[1] = vmcu_smlad(d0, v3 << 16, acc[1]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(d1, v4, acc[0]);
-	acc[1] = vmcu_smlad(d1, v5, acc[1]);
-}
-
-/* A row of 5 taps for each of 2 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c1, v2, acc[1]);
-	vmcu_weight(w, &v4);
-	VMCU_COLUMN(t, "8", odd, c2);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-	acc[1] = vmcu_smlad(c2, v4, acc[1]);
-}
-
-/* A row of 7 taps for each of 2 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c1, v2, acc[1]);
-	vmcu_weights(w, &v4, &v5);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-	acc[1] = vmcu_smlad(c2, v4, acc[1]);
-	vmcu_weight(w, &v6);
-	acc[0] = vmcu_smlad(c3, v5, acc[0]);
-	acc[1] = vmcu_smlad(c3, v6, acc[1]);
-}
-
-/* 1 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1;
-	uint32_t v0;
-
-	vmcu_weight(w, &v0);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-}
-
-/* 2 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2;
-	uint32_t v0, v1;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMN(t, "8", odd, c2);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-}
-
-/* 3 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3;
-	uint32_t v0, v1, v2;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weight(w, &v2);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-}
-
-/* 4 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4;
-	uint32_t v0, v1, v2, v3;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	VMCU_COLUMN(t, "16", odd, c4);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-}
-
-/* 5 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	vmcu_weight(w, &v4);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-	acc[1] = vmcu_smlad(c5, v4, acc[1]);
-}
-
-/* 7 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6, c7;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-	acc[1] = vmcu_smlad(c5, v4, acc[1]);
-	acc[0] = vmcu_smlad(c5, v5, acc[0]);
-	VMCU_COLUMNS(t, "24", odd, c6, c7);
-	acc[1] = vmcu_smlad(c6, v5, acc[1]);
-	vmcu_weight(w, &v6);
-	acc[0] = vmcu_smlad(c6, v6, acc[0]);
-	acc[1] = vmcu_smlad(c7, v6, acc[1]);
-}
-
-/* Starts 1 accumulators at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise_1(int32_t *acc, const uint8_t **w, int32_t gap)
-{
-	int32_t b;
-
-	vmcu_next(w, &b);
-	*w += gap;
-	acc[0] = b;
-}
-
-/* Requantises and stores 1 pixels if any lanes are left. */
-VMCU_INLINE void vmcu_store_depthwise_1(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t pitch,
-					int32_t lanes)
-{
-	int32_t multiplier, bias, shift;
-	int8_t *o = *out;
-
-	*out = o + 1;
-	vmcu_ldrd(w, &multiplier, &bias);
-	vmcu_next(w, &shift);
-	if (shift < 0) {
-		const int32_t sums[] = {acc[0]};
-
-		vmcu_store_any(p, sums, 1, 1, *w - 12, o, pitch, lanes);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	(void)pitch;
-}
-
-/*
- * The bias and all nine taps for each of 1 pixels, at a stride of one; the last three are at
- * `last`.
- */
-VMCU_INLINE void vmcu_dot_square_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				   int32_t odd, const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	const uint32_t *u = tile + last;
-	int32_t b, first;
-	uint32_t c0, c1, c2;
-	uint32_t d0, d1;
-	uint32_t v0, v1, v2, v3, v4, v5;
-
-	vmcu_ldrd(w, &b, &first);
-	v0 = vmcu_sxtb16((uint32_t)first);
-	v1 = vmcu_sxtb16_odd((uint32_t)first);
-	acc[0] = b;
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	vmcu_weights(w, &v2, &v3);
-	VMCU_COLUMN(t, "8", odd, c2);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	VMCU_COLUMNS(u, "0", odd, d0, d1);
-	acc[0] = vmcu_smlad(d0, v3, acc[0]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(d1, v4, acc[0]);
-}
-
-/* A row of 5 taps for each of 1 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	vmcu_weight(w, &v4);
-	VMCU_COLUMN(t, "8", odd, c2);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-}
-
-/* A row of 7 taps for each of 1 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	vmcu_weights(w, &v4, &v5);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-	vmcu_weight(w, &v6);
-	acc[0] = vmcu_smlad(c3, v5, acc[0]);
-}
-
-/* 1 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0;
-	uint32_t v0;
-
-	vmcu_weight(w, &v0);
-	VMCU_COLUMN(t, "0", odd, c0);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-}
-
-/* 2 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1;
-	uint32_t v0, v1;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-}
-
-/* 3 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2;
-	uint32_t v0, v1, v2;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	vmcu_weight(w, &v2);
-	VMCU_COLUMN(t, "8", odd, c2);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-}
-
-/* 4 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3;
-	uint32_t v0, v1, v2, v3;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	vmcu_weights(w, &v2, &v3);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-}
-
-/* 5 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	vmcu_weights(w, &v2, &v3);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	vmcu_weight(w, &v4);
-	VMCU_COLUMN(t, "16", odd, c4);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-}
-
-/* 7 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	vmcu_weights(w, &v2, &v3);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	vmcu_weights(w, &v4, &v5);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-	acc[0] = vmcu_smlad(c5, v5, acc[0]);
-	vmcu_weight(w, &v6);
-	VMCU_COLUMN(t, "24", odd, c6);
-	acc[0] = vmcu_smlad(c6, v6, acc[0]);
 }
 
 /* Sets four registers. */
@@ -1375,7 +956,7 @@ VMCU_INLINE void vmcu_store_mean(const struct vmcu_average_pool_params *p, const
 				 const int32_t *shape, int8_t *out, int32_t lanes)
 {
 	for (int32_t i = 0; i < lanes; i++) {
-		out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
+		out[i] = vmcu_window_mean(p, acc[i] + shape[1], shape[0]);
 	}
 }
 
@@ -1509,15 +1090,15 @@ VMCU_INLINE void vmcu_sum_exact(const struct vmcu_add_exact_params *p, int32_t *
 	const uint32_t x = (uint32_t)(a[0] - p->a_zero) << p->left_shift;
 	const uint32_t y = (uint32_t)(b[0] - p->b_zero) << p->left_shift;
 
-	acc[0] = (int32_t)((uint32_t)vmcu_fixed_scale((int32_t)x, p->a.multiplier, p->a.shift) +
-			   (uint32_t)vmcu_fixed_scale((int32_t)y, p->b.multiplier, p->b.shift));
+	acc[0] = (int32_t)((uint32_t)vmcu_scaled((int32_t)x, p->a.multiplier, p->a.shift) +
+			   (uint32_t)vmcu_scaled((int32_t)y, p->b.multiplier, p->b.shift));
 }
 
 /* Requantises and stores a sum, for any factor and range. */
 VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, const int32_t *acc,
 				      int8_t *out)
 {
-	const int32_t scaled = vmcu_fixed_scale(acc[0], p->output.multiplier, p->output.shift);
+	const int32_t scaled = vmcu_scaled(acc[0], p->output.multiplier, p->output.shift);
 
 	out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 }
@@ -1526,16 +1107,11 @@ VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, con
 VMCU_INLINE void vmcu_start_product(int32_t *start, const int8_t *x, int32_t count, int32_t x_zero,
 				    int32_t y_zero)
 {
-	int32_t sum = 0;
-
-	for (int32_t i = 0; i < count; i++) {
-		sum += x[i] - x_zero;
-	}
-	start[0] = -y_zero * sum;
+	start[0] = vmcu_product_start(x, count, x_zero, y_zero);
 }
 
 /* Four taps times four taps, summed. */
-VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+VMCU_INLINE void vmcu_dot_row_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
 {
 	const uint32_t zeros = (uint32_t)(x_zero & 0xffff) | (uint32_t)x_zero << 16;
 	const uint32_t a = vmcu_load32(x);
@@ -1545,13 +1121,18 @@ VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, i
 	acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16_odd(a), zeros), vmcu_sxtb16_odd(b), acc[0]);
 }
 
-/* The last taps of a row, fewer than four or none. */
-VMCU_INLINE void vmcu_dot_rows_tail(int32_t *acc, const int8_t *x, const int8_t *y, int32_t left,
-				    int32_t x_zero)
+/* One tap times a row of four channels. */
+VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
 {
-	for (int32_t i = 0; i < left; i++) {
-		acc[0] = vmcu_smlabb((uint32_t)(x[i] - x_zero), (uint32_t)y[i], acc[0]);
-	}
+	const uint32_t word = vmcu_load32(y);
+	const uint32_t even = vmcu_sxtb16(word);
+	const uint32_t odd = vmcu_sxtb16_odd(word);
+	const uint32_t tap = (uint32_t)(x[0] - x_zero);
+
+	acc[0] = vmcu_smlabb(tap, even, acc[0]);
+	acc[1] = vmcu_smlabb(tap, odd, acc[1]);
+	acc[2] = vmcu_smlabt(tap, even, acc[2]);
+	acc[3] = vmcu_smlabt(tap, odd, acc[3]);
 }
 
 /* Turns a kept row of scores into weights. */
@@ -1577,31 +1158,13 @@ VMCU_INLINE void vmcu_broadcast_4(int32_t *acc, const int32_t *start)
 	acc[3] = start[0];
 }
 
-/* One tap times a row of four channels. */
-VMCU_INLINE void vmcu_dot_columns_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+/* Requantises and stores up to four channels. */
+VMCU_INLINE void vmcu_store_product_4(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
+				      int32_t lanes)
 {
-	const uint32_t word = vmcu_load32(y);
-	const uint32_t even = vmcu_sxtb16(word);
-	const uint32_t odd = vmcu_sxtb16_odd(word);
-	const uint32_t tap = (uint32_t)(x[0] - x_zero);
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	acc[0] = vmcu_smlabb(tap, even, acc[0]);
-	acc[1] = vmcu_smlabb(tap, odd, acc[1]);
-	acc[2] = vmcu_smlabt(tap, even, acc[2]);
-	acc[3] = vmcu_smlabt(tap, odd, acc[3]);
-}
-
-/* Requantises and stores four channels. */
-VMCU_INLINE void vmcu_store_product_4(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
-{
-	out[0] = vmcu_saturate(vmcu_product_scale(q, acc[0]), q->output_zero,
-			       q->act_min, q->act_max);
-	out[1] = vmcu_saturate(vmcu_product_scale(q, acc[1]), q->output_zero,
-			       q->act_min, q->act_max);
-	out[2] = vmcu_saturate(vmcu_product_scale(q, acc[2]), q->output_zero,
-			       q->act_min, q->act_max);
-	out[3] = vmcu_saturate(vmcu_product_scale(q, acc[3]), q->output_zero,
-			       q->act_min, q->act_max);
+	vmcu_product_store(q, sums, out, lanes);
 }
 
 /* Starts the sums of one channel at one value. */
@@ -1610,17 +1173,57 @@ VMCU_INLINE void vmcu_broadcast_1(int32_t *acc, const int32_t *start)
 	acc[0] = start[0];
 }
 
-/* One tap times a row of one channel. */
-VMCU_INLINE void vmcu_dot_columns_1(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+/* Requantises and stores up to one channel. */
+VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
+				      int32_t lanes)
 {
-	acc[0] = vmcu_smlabb((uint32_t)(x[0] - x_zero), (uint32_t)y[0], acc[0]);
+	const int32_t sums[] = {acc[0]};
+
+	vmcu_product_store(q, sums, out, lanes);
 }
 
-/* Requantises and stores one channel. */
-VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
+#include "../called.h"
+
+/*
+ * Two channels of two pixels from bias to store, for any shift, range and accumulator, in fixed
+ * point or float, and for a last channel alone.
+ */
+VMCU_INLINE void vmcu_exact_2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
-	out[0] = vmcu_saturate(vmcu_product_scale(q, acc[0]), q->output_zero,
-			       q->act_min, q->act_max);
+	*w = vmcu_exact_block_2(p, t, *w, *out, pitch, left);
+	*out += 2;
+}
+
+/*
+ * Two channels of one pixel from bias to store, for any shift, range and accumulator, in fixed
+ * point or float, and for a last channel alone.
+ */
+VMCU_INLINE void vmcu_exact_1(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+{
+	*w = vmcu_exact_block_1(p, t, *w, *out, pitch, left);
+	*out += 2;
+}
+
+/* `count` taps times as many taps, summed. */
+VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, int32_t count,
+			       int32_t x_zero)
+{
+	acc[0] = vmcu_product_row(acc[0], x, y, count, x_zero);
+}
+
+/* `count` taps times as many rows of up to four channels, `pitch` bytes apart. */
+VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y, int32_t count,
+				  int32_t pitch, int32_t lanes, int32_t x_zero)
+{
+	int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_product_columns(sums, x, y, count, pitch, lanes, x_zero);
+	acc[0] = sums[0];
+	acc[1] = sums[1];
+	acc[2] = sums[2];
+	acc[3] = sums[3];
 }
 
 #endif /* VMCU_KERNELS_GEN_DSP_H_ */

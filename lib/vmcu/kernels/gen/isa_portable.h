@@ -11,7 +11,7 @@
 #include "../support.h"
 
 /* Portable C99 */
-typedef int16_t vmcu_lane_t;
+typedef int8_t vmcu_lane_t;
 
 /*
  * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
@@ -24,31 +24,43 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 	return acc;
 }
 
-/* Nothing to do: see isa_dsp.h. */
+/* What has been written to a tile is in memory before assembly reads it. */
 VMCU_INLINE void vmcu_tile_done(void)
 {
+	__asm__ volatile("" ::: "memory");
 }
 
-/* Tap k of pixel `lane` of a tile of `pixels`. */
+/* Where tap k of pixel `lane` is in a tile of `pixels`. */
+VMCU_INLINE int32_t vmcu_lane_at(int32_t pixels, int32_t lane, int32_t k)
+{
+	return ((k & ~3) * pixels) + 4 * lane + (k & 3);
+}
+
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
 				 int32_t value)
 {
-	t[k * pixels + lane] = (int16_t)value;
+	t[vmcu_lane_at(pixels, lane, k)] = (int8_t)value;
 }
 
-/* Taps k .. k + count - 1 of pixel `lane`; k is a multiple of four. */
-VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
-				 const int8_t *x, int32_t count)
+/* Taps k .. k + count - 1 of pixel `lane`; k and count are multiples of four. */
+VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				   const int8_t *x, int32_t count)
 {
-	t += k * pixels + lane;
-	for (; count >= 4; count -= 4, t += 4 * pixels, x += 4) {
-		t[0] = x[0];
-		t[pixels] = x[1];
-		t[2 * pixels] = x[2];
-		t[3 * pixels] = x[3];
+	t += vmcu_lane_at(pixels, lane, k);
+	for (; count > 0; count -= 4, t += 4 * pixels, x += 4) {
+		__builtin_memcpy(t, x, 4);
 	}
-	for (; count > 0; count--, t += pixels) {
-		*t = *x++;
+}
+
+/* All of the fours that have any of `count` taps, the same `value`. */
+VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				  int32_t value, int32_t count)
+{
+	const uint32_t word = (uint8_t)value * 0x01010101U;
+
+	t += vmcu_lane_at(pixels, lane, k);
+	for (; count > 0; count -= 4, t += 4 * pixels) {
+		__builtin_memcpy(t, &word, 4);
 	}
 }
 
@@ -188,8 +200,17 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int
 /* Widens two pixels of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	vmcu_lane_run(t, 2, 0, 0, x, depth);
-	vmcu_lane_run(t, 2, 1, 0, x + depth, depth);
+	const int8_t *y = x + depth;
+
+	for (; depth >= 4; depth -= 4, x += 4, y += 4, t += 8) {
+		__builtin_memcpy(t, x, 4);
+		__builtin_memcpy(t + 4, y, 4);
+	}
+	for (int32_t k = 0; k < depth; k++) {
+		t[k] = x[k];
+		t[k + 4] = y[k];
+	}
+	vmcu_tile_done();
 }
 
 /*
@@ -222,36 +243,36 @@ VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t *
 	const vmcu_lane_t *x = *t;
 
 	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[1], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 	acc[2] = vmcu_mac(acc[2], x[0], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[1], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[3], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[2], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[3], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[5], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[4], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[5], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[4], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[1], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[5], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[1], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[5], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[2], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[6], v[6]);
+	acc[0] = vmcu_mac(acc[0], x[3], v[3]);
 	acc[1] = vmcu_mac(acc[1], x[7], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[6], v[7]);
+	acc[2] = vmcu_mac(acc[2], x[3], v[7]);
 	acc[3] = vmcu_mac(acc[3], x[7], v[7]);
 	acc[0] = vmcu_mac(acc[0], x[8], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[9], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[8]);
 	acc[2] = vmcu_mac(acc[2], x[8], v[12]);
-	acc[3] = vmcu_mac(acc[3], x[9], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[11], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[13]);
-	acc[3] = vmcu_mac(acc[3], x[11], v[13]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[13], v[10]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[14]);
-	acc[3] = vmcu_mac(acc[3], x[13], v[14]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[11]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[12]);
+	acc[0] = vmcu_mac(acc[0], x[9], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[13], v[9]);
+	acc[2] = vmcu_mac(acc[2], x[9], v[13]);
+	acc[3] = vmcu_mac(acc[3], x[13], v[13]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[10]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[10]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[14]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[14]);
+	acc[0] = vmcu_mac(acc[0], x[11], v[11]);
 	acc[1] = vmcu_mac(acc[1], x[15], v[11]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[15]);
+	acc[2] = vmcu_mac(acc[2], x[11], v[15]);
 	acc[3] = vmcu_mac(acc[3], x[15], v[15]);
 	*t = x + 16;
 	*w += 16;
@@ -273,23 +294,16 @@ VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_
 	*out = o + 2;
 }
 
-/*
- * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
- * alone (two pixels).
- */
-VMCU_INLINE void vmcu_store_any_2(const struct vmcu_mac_params *p, const int32_t *acc,
-				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	*w = vmcu_store_any(p, sums, 2, 2, *w, *out, pitch, left);
-	*out += 2;
-}
-
 /* Widens one pixel of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	vmcu_lane_run(t, 1, 0, 0, x, depth);
+	for (; depth >= 4; depth -= 4, x += 4, t += 4) {
+		__builtin_memcpy(t, x, 4);
+	}
+	for (int32_t k = 0; k < depth; k++) {
+		t[k] = x[k];
+	}
+	vmcu_tile_done();
 }
 
 /*
@@ -354,46 +368,21 @@ VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_
 	*out = o + 2;
 }
 
-/*
- * The same for any shift, range and accumulator, in fixed point or float, and for a last channel
- * alone (one pixel).
- */
-VMCU_INLINE void vmcu_store_any_1(const struct vmcu_mac_params *p, const int32_t *acc,
-				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1]};
-
-	*w = vmcu_store_any(p, sums, 2, 1, *w, *out, pitch, left);
-	*out += 2;
-}
-
 /* Brings the columns under `wide` output pixels into the tile, for `lanes` channels. */
 VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel,
 			    int32_t channel, const struct vmcu_call *call, int32_t wide,
 			    int32_t lanes)
 {
 	(void)row;
-	vmcu_stage_band((uint32_t *)tile, in, pixel, channel, call, wide, lanes);
+	if (channel == 0) {
+		vmcu_band_start(in, call, (uint32_t *)tile, pixel, wide);
+	}
+	vmcu_stage_band(in, channel, lanes);
 	vmcu_tile_done();
 }
 
-/*
- * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
- * pool: any window, slowly.
- */
-VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-			       const uint8_t **w)
-{
-	uint32_t sums[4];
-
-	__builtin_memcpy(sums, acc, sizeof(sums));
-	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
-	__builtin_memcpy(acc, sums, sizeof(sums));
-}
-
-/* Starts 4 accumulators at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise_4(int32_t *acc, const uint8_t **w, int32_t gap)
+/* Starts four accumulators at a channel's bias. */
+VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t gap)
 {
 	const int32_t b = *(const int32_t *)*w;
 
@@ -404,34 +393,12 @@ VMCU_INLINE void vmcu_bias_depthwise_4(int32_t *acc, const uint8_t **w, int32_t 
 	acc[3] = b;
 }
 
-/* Requantises and stores 4 pixels if any lanes are left. */
-VMCU_INLINE void vmcu_store_depthwise_4(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t pitch,
-					int32_t lanes)
-{
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = *out;
-
-	*w += 12;
-	*out = o + 1;
-	if (c[2] < 0) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_store_any(p, sums, 1, 4, *w - 12, o, pitch, lanes);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
-	o[2 * pitch] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
-	o[3 * pitch] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
-}
-
 /*
- * The bias and all nine taps for each of 4 pixels, at a stride of one; the last three are at
+ * The bias and nine taps for each of four pixels, at a stride of one; the last three taps are at
  * `last`.
  */
-VMCU_INLINE void vmcu_dot_square_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				   int32_t odd, const uint8_t **w)
+VMCU_INLINE void vmcu_dot_square(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				 int32_t odd, const uint8_t **w)
 {
 	const int32_t b = *(const int32_t *)*w;
 
@@ -482,9 +449,59 @@ VMCU_INLINE void vmcu_dot_square_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 12;
 }
 
-/* A row of 5 taps for each of 4 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* Requantises a channel of four pixels into a patch: a word for the bytes of each pixel. */
+VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
+				       const uint8_t **w, int32_t *patch, int32_t channel)
+{
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = (int8_t *)patch + channel;
+
+	*w += 12;
+	if (c[2] < 0) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_finish_any(p, sums, *w - 12, o);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	o[4] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
+	o[8] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
+	o[12] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
+}
+
+/* Stores those pixels and channels of a patch that exist. */
+VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
+				  int32_t lanes)
+{
+	if (lanes == 4 && wide == 4) {
+		__builtin_memcpy(out, &patch[0], 4);
+		__builtin_memcpy(out + pitch, &patch[1], 4);
+		out += 2 * pitch;
+		__builtin_memcpy(out, &patch[2], 4);
+		__builtin_memcpy(out + pitch, &patch[3], 4);
+		return;
+	}
+	vmcu_store_part(patch, out, pitch, wide, lanes);
+}
+
+/*
+ * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
+ * pool: any window, slowly.
+ */
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
+			       const uint8_t **w)
+{
+	uint32_t sums[4];
+
+	__builtin_memcpy(sums, acc, sizeof(sums));
+	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* A row of 5 taps for each of four pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -512,9 +529,9 @@ VMCU_INLINE void vmcu_dot_line_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 10;
 }
 
-/* A row of 7 taps for each of 4 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* A row of 7 taps for each of four pixels, at a stride of one. */
+VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -550,9 +567,9 @@ VMCU_INLINE void vmcu_dot_line_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 14;
 }
 
-/* 1 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* A word for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -568,9 +585,9 @@ VMCU_INLINE void vmcu_dot_pair_1_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 2;
 }
 
-/* 2 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 2 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -594,9 +611,9 @@ VMCU_INLINE void vmcu_dot_pair_2_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 4;
 }
 
-/* 3 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 3 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_3(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -628,9 +645,9 @@ VMCU_INLINE void vmcu_dot_pair_3_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 6;
 }
 
-/* 4 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 4 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -670,9 +687,9 @@ VMCU_INLINE void vmcu_dot_pair_4_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 8;
 }
 
-/* 5 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 5 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -720,9 +737,9 @@ VMCU_INLINE void vmcu_dot_pair_5_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 10;
 }
 
-/* 7 words for each of 4 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
+/* 7 words for each of four pixels times a channel's pairs of weights. */
+VMCU_INLINE void vmcu_dot_pair_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
+				 const uint8_t **w)
 {
 	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
 	const int8_t *v = (const int8_t *)*w;
@@ -786,455 +803,6 @@ VMCU_INLINE void vmcu_dot_pair_7_4(int32_t *acc, const vmcu_lane_t *tile, int32_
 	*w += 14;
 }
 
-/* Starts 2 accumulators at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise_2(int32_t *acc, const uint8_t **w, int32_t gap)
-{
-	const int32_t b = *(const int32_t *)*w;
-
-	*w += 4 + gap;
-	acc[0] = b;
-	acc[1] = b;
-}
-
-/* Requantises and stores 2 pixels if any lanes are left. */
-VMCU_INLINE void vmcu_store_depthwise_2(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t pitch,
-					int32_t lanes)
-{
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = *out;
-
-	*w += 12;
-	*out = o + 1;
-	if (c[2] < 0) {
-		const int32_t sums[] = {acc[0], acc[1]};
-
-		vmcu_store_any(p, sums, 1, 2, *w - 12, o, pitch, lanes);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
-}
-
-/*
- * The bias and all nine taps for each of 2 pixels, at a stride of one; the last three are at
- * `last`.
- */
-VMCU_INLINE void vmcu_dot_square_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				   int32_t odd, const uint8_t **w)
-{
-	const int32_t b = *(const int32_t *)*w;
-
-	*w += 4;
-	acc[0] = b;
-	acc[1] = b;
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	x = (const int8_t *)tile + 4 * last + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[9]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[11]);
-	*w += 12;
-}
-
-/* A row of 5 taps for each of 2 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[9]);
-	*w += 10;
-}
-
-/* A row of 7 taps for each of 2 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[10]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[12]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[13]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[13]);
-	*w += 14;
-}
-
-/* 1 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[1]);
-	*w += 2;
-}
-
-/* 2 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	*w += 4;
-}
-
-/* 3 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[5]);
-	*w += 6;
-}
-
-/* 4 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
-	*w += 8;
-}
-
-/* 5 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[18], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[22], v[9]);
-	*w += 10;
-}
-
-/* 7 words for each of 2 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[18], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[22], v[10]);
-	acc[0] = vmcu_mac(acc[0], x[20], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[24], v[9]);
-	acc[0] = vmcu_mac(acc[0], x[22], v[11]);
-	acc[1] = vmcu_mac(acc[1], x[26], v[11]);
-	acc[0] = vmcu_mac(acc[0], x[24], v[12]);
-	acc[1] = vmcu_mac(acc[1], x[28], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[26], v[13]);
-	acc[1] = vmcu_mac(acc[1], x[30], v[13]);
-	*w += 14;
-}
-
-/* Starts 1 accumulators at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise_1(int32_t *acc, const uint8_t **w, int32_t gap)
-{
-	const int32_t b = *(const int32_t *)*w;
-
-	*w += 4 + gap;
-	acc[0] = b;
-}
-
-/* Requantises and stores 1 pixels if any lanes are left. */
-VMCU_INLINE void vmcu_store_depthwise_1(const struct vmcu_mac_params *p, const int32_t *acc,
-					const uint8_t **w, int8_t **out, int32_t pitch,
-					int32_t lanes)
-{
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = *out;
-
-	*w += 12;
-	*out = o + 1;
-	if (c[2] < 0) {
-		const int32_t sums[] = {acc[0]};
-
-		vmcu_store_any(p, sums, 1, 1, *w - 12, o, pitch, lanes);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	(void)pitch;
-}
-
-/*
- * The bias and all nine taps for each of 1 pixels, at a stride of one; the last three are at
- * `last`.
- */
-VMCU_INLINE void vmcu_dot_square_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				   int32_t odd, const uint8_t **w)
-{
-	const int32_t b = *(const int32_t *)*w;
-
-	*w += 4;
-	acc[0] = b;
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	x = (const int8_t *)tile + 4 * last + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
-	*w += 12;
-}
-
-/* A row of 5 taps for each of 1 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[9]);
-	*w += 10;
-}
-
-/* A row of 7 taps for each of 1 pixels, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[10]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[13]);
-	*w += 14;
-}
-
-/* 1 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[1]);
-	*w += 2;
-}
-
-/* 2 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	*w += 4;
-}
-
-/* 3 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[5]);
-	*w += 6;
-}
-
-/* 4 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	*w += 8;
-}
-
-/* 5 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[18], v[9]);
-	*w += 10;
-}
-
-/* 7 words for each of 1 pixels times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				   const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[18], v[10]);
-	acc[0] = vmcu_mac(acc[0], x[20], v[9]);
-	acc[0] = vmcu_mac(acc[0], x[22], v[11]);
-	acc[0] = vmcu_mac(acc[0], x[24], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[26], v[13]);
-	*w += 14;
-}
-
 /* Sets four registers. */
 VMCU_INLINE void vmcu_start_four(int32_t *acc, int32_t value)
 {
@@ -1289,7 +857,7 @@ VMCU_INLINE void vmcu_store_mean(const struct vmcu_average_pool_params *p, const
 				 const int32_t *shape, int8_t *out, int32_t lanes)
 {
 	for (int32_t i = 0; i < lanes; i++) {
-		out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
+		out[i] = vmcu_window_mean(p, acc[i] + shape[1], shape[0]);
 	}
 }
 
@@ -1350,15 +918,15 @@ VMCU_INLINE void vmcu_sum_exact(const struct vmcu_add_exact_params *p, int32_t *
 	const uint32_t x = (uint32_t)(a[0] - p->a_zero) << p->left_shift;
 	const uint32_t y = (uint32_t)(b[0] - p->b_zero) << p->left_shift;
 
-	acc[0] = (int32_t)((uint32_t)vmcu_fixed_scale((int32_t)x, p->a.multiplier, p->a.shift) +
-			   (uint32_t)vmcu_fixed_scale((int32_t)y, p->b.multiplier, p->b.shift));
+	acc[0] = (int32_t)((uint32_t)vmcu_scaled((int32_t)x, p->a.multiplier, p->a.shift) +
+			   (uint32_t)vmcu_scaled((int32_t)y, p->b.multiplier, p->b.shift));
 }
 
 /* Requantises and stores a sum, for any factor and range. */
 VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, const int32_t *acc,
 				      int8_t *out)
 {
-	const int32_t scaled = vmcu_fixed_scale(acc[0], p->output.multiplier, p->output.shift);
+	const int32_t scaled = vmcu_scaled(acc[0], p->output.multiplier, p->output.shift);
 
 	out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 }
@@ -1367,16 +935,11 @@ VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, con
 VMCU_INLINE void vmcu_start_product(int32_t *start, const int8_t *x, int32_t count, int32_t x_zero,
 				    int32_t y_zero)
 {
-	int32_t sum = 0;
-
-	for (int32_t i = 0; i < count; i++) {
-		sum += x[i] - x_zero;
-	}
-	start[0] = -y_zero * sum;
+	start[0] = vmcu_product_start(x, count, x_zero, y_zero);
 }
 
 /* Four taps times four taps, summed. */
-VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+VMCU_INLINE void vmcu_dot_row_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
 {
 	acc[0] = vmcu_mac(acc[0], x[0] - x_zero, y[0]);
 	acc[0] = vmcu_mac(acc[0], x[1] - x_zero, y[1]);
@@ -1384,13 +947,15 @@ VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, i
 	acc[0] = vmcu_mac(acc[0], x[3] - x_zero, y[3]);
 }
 
-/* The last taps of a row, fewer than four or none. */
-VMCU_INLINE void vmcu_dot_rows_tail(int32_t *acc, const int8_t *x, const int8_t *y, int32_t left,
-				    int32_t x_zero)
+/* One tap times a row of four channels. */
+VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
 {
-	for (int32_t i = 0; i < left; i++) {
-		acc[0] = vmcu_mac(acc[0], x[i] - x_zero, y[i]);
-	}
+	const int32_t tap = x[0] - x_zero;
+
+	acc[0] = vmcu_mac(acc[0], tap, y[0]);
+	acc[1] = vmcu_mac(acc[1], tap, y[1]);
+	acc[2] = vmcu_mac(acc[2], tap, y[2]);
+	acc[3] = vmcu_mac(acc[3], tap, y[3]);
 }
 
 /* Turns a kept row of scores into weights. */
@@ -1416,28 +981,13 @@ VMCU_INLINE void vmcu_broadcast_4(int32_t *acc, const int32_t *start)
 	acc[3] = start[0];
 }
 
-/* One tap times a row of four channels. */
-VMCU_INLINE void vmcu_dot_columns_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+/* Requantises and stores up to four channels. */
+VMCU_INLINE void vmcu_store_product_4(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
+				      int32_t lanes)
 {
-	const int32_t tap = x[0] - x_zero;
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	acc[0] = vmcu_mac(acc[0], tap, y[0]);
-	acc[1] = vmcu_mac(acc[1], tap, y[1]);
-	acc[2] = vmcu_mac(acc[2], tap, y[2]);
-	acc[3] = vmcu_mac(acc[3], tap, y[3]);
-}
-
-/* Requantises and stores four channels. */
-VMCU_INLINE void vmcu_store_product_4(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
-{
-	out[0] = vmcu_saturate(vmcu_product_scale(q, acc[0]), q->output_zero,
-			       q->act_min, q->act_max);
-	out[1] = vmcu_saturate(vmcu_product_scale(q, acc[1]), q->output_zero,
-			       q->act_min, q->act_max);
-	out[2] = vmcu_saturate(vmcu_product_scale(q, acc[2]), q->output_zero,
-			       q->act_min, q->act_max);
-	out[3] = vmcu_saturate(vmcu_product_scale(q, acc[3]), q->output_zero,
-			       q->act_min, q->act_max);
+	vmcu_product_store(q, sums, out, lanes);
 }
 
 /* Starts the sums of one channel at one value. */
@@ -1446,19 +996,57 @@ VMCU_INLINE void vmcu_broadcast_1(int32_t *acc, const int32_t *start)
 	acc[0] = start[0];
 }
 
-/* One tap times a row of one channel. */
-VMCU_INLINE void vmcu_dot_columns_1(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
+/* Requantises and stores up to one channel. */
+VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
+				      int32_t lanes)
 {
-	const int32_t tap = x[0] - x_zero;
+	const int32_t sums[] = {acc[0]};
 
-	acc[0] = vmcu_mac(acc[0], tap, y[0]);
+	vmcu_product_store(q, sums, out, lanes);
 }
 
-/* Requantises and stores one channel. */
-VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_t *acc, int8_t *out)
+#include "../called.h"
+
+/*
+ * Two channels of two pixels from bias to store, for any shift, range and accumulator, in fixed
+ * point or float, and for a last channel alone.
+ */
+VMCU_INLINE void vmcu_exact_2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
-	out[0] = vmcu_saturate(vmcu_product_scale(q, acc[0]), q->output_zero,
-			       q->act_min, q->act_max);
+	*w = vmcu_exact_block_2(p, t, *w, *out, pitch, left);
+	*out += 2;
+}
+
+/*
+ * Two channels of one pixel from bias to store, for any shift, range and accumulator, in fixed
+ * point or float, and for a last channel alone.
+ */
+VMCU_INLINE void vmcu_exact_1(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+{
+	*w = vmcu_exact_block_1(p, t, *w, *out, pitch, left);
+	*out += 2;
+}
+
+/* `count` taps times as many taps, summed. */
+VMCU_INLINE void vmcu_dot_rows(int32_t *acc, const int8_t *x, const int8_t *y, int32_t count,
+			       int32_t x_zero)
+{
+	acc[0] = vmcu_product_row(acc[0], x, y, count, x_zero);
+}
+
+/* `count` taps times as many rows of up to four channels, `pitch` bytes apart. */
+VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y, int32_t count,
+				  int32_t pitch, int32_t lanes, int32_t x_zero)
+{
+	int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_product_columns(sums, x, y, count, pitch, lanes, x_zero);
+	acc[0] = sums[0];
+	acc[1] = sums[1];
+	acc[2] = sums[2];
+	acc[3] = sums[3];
 }
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_H_ */

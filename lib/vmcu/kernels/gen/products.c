@@ -17,44 +17,21 @@ void vmcu_matmul(const struct vmcu_call *call)
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
 	const int8_t *in1 = vmcu_input_row(call, 1, call->y);
 	const int32_t in1_c = vmcu_call_input(call, 1)->channels;
-	int32_t x, n, s;
+	int32_t x, n, lanes;
 
 	for (x = 0; x < out_w; x++) {
 		int32_t product_start[1];
 
 		vmcu_start_product(product_start, in0 + x * in0_c, in0_c, p->product.x_zero,
 				   p->product.y_zero);
-		for (n = 0; n + 4 <= in1_c; n += 4) {
+		for (n = 0; n < in1_c; n += 4) {
 			int32_t acc[4];
 
+			lanes = vmcu_min(4, in1_c - n);
 			vmcu_broadcast_4(acc, product_start);
-			for (s = 0; s + 2 <= in0_c; s += 2) {
-				vmcu_dot_columns_4(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->product.x_zero);
-				vmcu_dot_columns_4(acc, in0 + x * in0_c + s + 1,
-						   in1 + (s + 1) * in1_c + n, p->product.x_zero);
-			}
-			for (; s < in0_c; s++) {
-				vmcu_dot_columns_4(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->product.x_zero);
-			}
-			vmcu_store_product_4(&p->product, acc, out + x * out_c + n);
-		}
-		for (; n < in1_c; n++) {
-			int32_t acc[1];
-
-			vmcu_broadcast_1(acc, product_start);
-			for (s = 0; s + 2 <= in0_c; s += 2) {
-				vmcu_dot_columns_1(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->product.x_zero);
-				vmcu_dot_columns_1(acc, in0 + x * in0_c + s + 1,
-						   in1 + (s + 1) * in1_c + n, p->product.x_zero);
-			}
-			for (; s < in0_c; s++) {
-				vmcu_dot_columns_1(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->product.x_zero);
-			}
-			vmcu_store_product_1(&p->product, acc, out + x * out_c + n);
+			vmcu_dot_columns(acc, in0 + x * in0_c, in1 + n, in0_c, in1_c, lanes,
+					 p->product.x_zero);
+			vmcu_store_product_4(&p->product, acc, out + x * out_c + n, lanes);
 		}
 	}
 }
@@ -71,7 +48,7 @@ void vmcu_matmul_transposed(const struct vmcu_call *call)
 	const int8_t *in1 = vmcu_input_row(call, 1, call->y);
 	const int32_t in1_w = vmcu_call_input(call, 1)->width;
 	const int32_t in1_c = vmcu_call_input(call, 1)->channels;
-	int32_t x, n, s;
+	int32_t x, n;
 
 	for (x = 0; x < out_w; x++) {
 		int32_t product_start[1];
@@ -82,20 +59,9 @@ void vmcu_matmul_transposed(const struct vmcu_call *call)
 			int32_t acc[1];
 
 			vmcu_broadcast_1(acc, product_start);
-			for (s = 0; s + 2 <= in0_c / 4; s += 2) {
-				vmcu_dot_rows(acc, in0 + x * in0_c + s * 4, in1 + n * in1_c + s * 4,
-					      p->product.x_zero);
-				vmcu_dot_rows(acc, in0 + x * in0_c + (s + 1) * 4,
-					      in1 + n * in1_c + (s + 1) * 4, p->product.x_zero);
-			}
-			for (; s < in0_c / 4; s++) {
-				vmcu_dot_rows(acc, in0 + x * in0_c + s * 4, in1 + n * in1_c + s * 4,
-					      p->product.x_zero);
-			}
-			vmcu_dot_rows_tail(acc, in0 + x * in0_c + in0_c / 4 * 4,
-					   in1 + n * in1_c + in0_c / 4 * 4, in0_c % 4,
-					   p->product.x_zero);
-			vmcu_store_product_1(&p->product, acc, out + x * out_c + n);
+			vmcu_dot_rows(acc, in0 + x * in0_c, in1 + n * in1_c, in0_c,
+				      p->product.x_zero);
+			vmcu_store_product_1(&p->product, acc, out + x * out_c + n, 1);
 		}
 	}
 }
@@ -114,7 +80,7 @@ void vmcu_matmul_chain(const struct vmcu_call *call)
 	const int8_t *in2 = vmcu_input_row(call, 2, call->y);
 	const int32_t in2_c = vmcu_call_input(call, 2)->channels;
 	int8_t *const kept = call->scratch;
-	int32_t x, n, s;
+	int32_t x, n, lanes;
 
 	for (x = 0; x < out_w; x++) {
 		int32_t first_start[1];
@@ -122,70 +88,23 @@ void vmcu_matmul_chain(const struct vmcu_call *call)
 
 		vmcu_start_product(first_start, in0 + x * in0_c, in0_c, p->first.x_zero,
 				   p->first.y_zero);
-		for (n = 0; n + 4 <= in1_c; n += 4) {
+		for (n = 0; n < in1_c; n += 4) {
 			int32_t acc[4];
 
+			lanes = vmcu_min(4, in1_c - n);
 			vmcu_broadcast_4(acc, first_start);
-			for (s = 0; s + 2 <= in0_c; s += 2) {
-				vmcu_dot_columns_4(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->first.x_zero);
-				vmcu_dot_columns_4(acc, in0 + x * in0_c + s + 1,
-						   in1 + (s + 1) * in1_c + n, p->first.x_zero);
-			}
-			for (; s < in0_c; s++) {
-				vmcu_dot_columns_4(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->first.x_zero);
-			}
-			vmcu_store_product_4(&p->first, acc, kept + n);
-		}
-		for (; n < in1_c; n++) {
-			int32_t acc[1];
-
-			vmcu_broadcast_1(acc, first_start);
-			for (s = 0; s + 2 <= in0_c; s += 2) {
-				vmcu_dot_columns_1(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->first.x_zero);
-				vmcu_dot_columns_1(acc, in0 + x * in0_c + s + 1,
-						   in1 + (s + 1) * in1_c + n, p->first.x_zero);
-			}
-			for (; s < in0_c; s++) {
-				vmcu_dot_columns_1(acc, in0 + x * in0_c + s, in1 + s * in1_c + n,
-						   p->first.x_zero);
-			}
-			vmcu_store_product_1(&p->first, acc, kept + n);
+			vmcu_dot_columns(acc, in0 + x * in0_c, in1 + n, in0_c, in1_c, lanes,
+					 p->first.x_zero);
+			vmcu_store_product_4(&p->first, acc, kept + n, lanes);
 		}
 		vmcu_start_product(second_start, kept, in1_c, p->second.x_zero, p->second.y_zero);
-		for (n = 0; n + 4 <= in2_c; n += 4) {
+		for (n = 0; n < in2_c; n += 4) {
 			int32_t acc[4];
 
+			lanes = vmcu_min(4, in2_c - n);
 			vmcu_broadcast_4(acc, second_start);
-			for (s = 0; s + 2 <= in1_c; s += 2) {
-				vmcu_dot_columns_4(acc, kept + s, in2 + s * in2_c + n,
-						   p->second.x_zero);
-				vmcu_dot_columns_4(acc, kept + s + 1, in2 + (s + 1) * in2_c + n,
-						   p->second.x_zero);
-			}
-			for (; s < in1_c; s++) {
-				vmcu_dot_columns_4(acc, kept + s, in2 + s * in2_c + n,
-						   p->second.x_zero);
-			}
-			vmcu_store_product_4(&p->second, acc, out + x * out_c + n);
-		}
-		for (; n < in2_c; n++) {
-			int32_t acc[1];
-
-			vmcu_broadcast_1(acc, second_start);
-			for (s = 0; s + 2 <= in1_c; s += 2) {
-				vmcu_dot_columns_1(acc, kept + s, in2 + s * in2_c + n,
-						   p->second.x_zero);
-				vmcu_dot_columns_1(acc, kept + s + 1, in2 + (s + 1) * in2_c + n,
-						   p->second.x_zero);
-			}
-			for (; s < in1_c; s++) {
-				vmcu_dot_columns_1(acc, kept + s, in2 + s * in2_c + n,
-						   p->second.x_zero);
-			}
-			vmcu_store_product_1(&p->second, acc, out + x * out_c + n);
+			vmcu_dot_columns(acc, kept, in2 + n, in1_c, in2_c, lanes, p->second.x_zero);
+			vmcu_store_product_4(&p->second, acc, out + x * out_c + n, lanes);
 		}
 	}
 }
@@ -205,7 +124,7 @@ void vmcu_attention(const struct vmcu_call *call)
 	const int8_t *in2 = vmcu_input_row(call, 2, call->y);
 	const int32_t in2_c = vmcu_call_input(call, 2)->channels;
 	int8_t *const kept = call->scratch;
-	int32_t x, n, s;
+	int32_t x, n, lanes;
 
 	for (x = 0; x < out_w; x++) {
 		int32_t scores_start[1];
@@ -217,54 +136,19 @@ void vmcu_attention(const struct vmcu_call *call)
 			int32_t acc[1];
 
 			vmcu_broadcast_1(acc, scores_start);
-			for (s = 0; s + 2 <= in0_c / 4; s += 2) {
-				vmcu_dot_rows(acc, in0 + x * in0_c + s * 4, in1 + n * in1_c + s * 4,
-					      p->scores.x_zero);
-				vmcu_dot_rows(acc, in0 + x * in0_c + (s + 1) * 4,
-					      in1 + n * in1_c + (s + 1) * 4, p->scores.x_zero);
-			}
-			for (; s < in0_c / 4; s++) {
-				vmcu_dot_rows(acc, in0 + x * in0_c + s * 4, in1 + n * in1_c + s * 4,
-					      p->scores.x_zero);
-			}
-			vmcu_dot_rows_tail(acc, in0 + x * in0_c + in0_c / 4 * 4,
-					   in1 + n * in1_c + in0_c / 4 * 4, in0_c % 4,
-					   p->scores.x_zero);
-			vmcu_store_product_1(&p->scores, acc, kept + n);
+			vmcu_dot_rows(acc, in0 + x * in0_c, in1 + n * in1_c, in0_c,
+				      p->scores.x_zero);
+			vmcu_store_product_1(&p->scores, acc, kept + n, 1);
 		}
 		vmcu_softmax_kept(p, kept, in1_w);
 		vmcu_start_product(output_start, kept, in1_w, p->output.x_zero, p->output.y_zero);
-		for (n = 0; n + 4 <= in2_c; n += 4) {
+		for (n = 0; n < in2_c; n += 4) {
 			int32_t acc[4];
 
+			lanes = vmcu_min(4, in2_c - n);
 			vmcu_broadcast_4(acc, output_start);
-			for (s = 0; s + 2 <= in1_w; s += 2) {
-				vmcu_dot_columns_4(acc, kept + s, in2 + s * in2_c + n,
-						   p->output.x_zero);
-				vmcu_dot_columns_4(acc, kept + s + 1, in2 + (s + 1) * in2_c + n,
-						   p->output.x_zero);
-			}
-			for (; s < in1_w; s++) {
-				vmcu_dot_columns_4(acc, kept + s, in2 + s * in2_c + n,
-						   p->output.x_zero);
-			}
-			vmcu_store_product_4(&p->output, acc, out + x * out_c + n);
-		}
-		for (; n < in2_c; n++) {
-			int32_t acc[1];
-
-			vmcu_broadcast_1(acc, output_start);
-			for (s = 0; s + 2 <= in1_w; s += 2) {
-				vmcu_dot_columns_1(acc, kept + s, in2 + s * in2_c + n,
-						   p->output.x_zero);
-				vmcu_dot_columns_1(acc, kept + s + 1, in2 + (s + 1) * in2_c + n,
-						   p->output.x_zero);
-			}
-			for (; s < in1_w; s++) {
-				vmcu_dot_columns_1(acc, kept + s, in2 + s * in2_c + n,
-						   p->output.x_zero);
-			}
-			vmcu_store_product_1(&p->output, acc, out + x * out_c + n);
+			vmcu_dot_columns(acc, kept, in2 + n, in1_w, in2_c, lanes, p->output.x_zero);
+			vmcu_store_product_4(&p->output, acc, out + x * out_c + n, lanes);
 		}
 	}
 }

@@ -3,6 +3,7 @@
 
 from .dsp import DSP
 from .portable import PORTABLE
+from .v7m import V7M
 
 # The first whose guard holds is chosen; the last one always holds.
-TARGETS = (DSP, PORTABLE)
+TARGETS = (DSP, V7M, PORTABLE)

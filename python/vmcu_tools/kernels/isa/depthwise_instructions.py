@@ -25,26 +25,20 @@ from ..language.instruction import Instruction, instruction
 from ..language.ir import Ram, Stream, Tile
 from .instructions import INSTRUCTIONS, finish, fixed_fast, wrap_int32
 
-# The taps across a window that have a kernel of their own, and the pixels of its blocks. All but
-# the last are even: a single pixel then stands at an even place, where pairs of taps are aligned.
-KERNELS = {3: (4, 2, 1), 5: (4, 2, 1), 7: (4, 2, 1)}
+# The taps across a window that have a kernel of their own, and the pixels of its blocks: even, so
+# that the first stands at an even place, where pairs of taps are aligned.
+TAPS = (3, 5, 7)
+BLOCK = 4
 STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
 EXACT = -1  # in place of a shift: the fast requantiser would not be exact
 # Words of a tile that no column was staged for.
 UNUSED = 77
 
-BIAS: dict[int, Instruction] = {}
-PAIR: dict[tuple[int, int], Instruction] = {}
-LINE: dict[tuple[int, int], Instruction] = {}
-SQUARE: dict[int, Instruction] = {}
-STORE: dict[int, Instruction] = {}
+PAIR: dict[int, Instruction] = {}
+LINE: dict[int, Instruction] = {}
 
 DOT_PARAMETERS = "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
-STORE_PARAMETERS = (
-    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
-    "int32_t pitch, int32_t lanes"
-)
 SQUARE_TAPS = 3
 
 
@@ -100,28 +94,21 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
                 m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[r, column, lane]
 
 
-def _define_bias(pixels: int) -> None:
-    def bias(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
-        acc[:] = m.take(np.int32, 1)
-        m.take(np.int8, gap)
-
-    bias.__doc__ = f"Starts {pixels} accumulators at a channel's bias."
-    BIAS[pixels] = instruction(
-        INSTRUCTIONS,
-        "FlashLoad",
-        "int32_t *acc, const uint8_t **w, int32_t gap",
-        f"bias_depthwise_{pixels}",
-    )(bias)
+@instruction(INSTRUCTIONS, "FlashLoad", "int32_t *acc, const uint8_t **w, int32_t gap")
+def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
+    """Starts four accumulators at a channel's bias."""
+    acc[:] = m.take(np.int32, 1)
+    m.take(np.int8, gap)
 
 
-def _define_pair(count: int, pixels: int) -> None:
+def _define_pair(count: int) -> None:
     def pair(m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream) -> None:
         add_pairs(m, acc, at, odd, take_pairs(m, count))
 
-    pair.__doc__ = f"{count} words for each of {pixels} pixels times a channel's pairs of weights."
-    PAIR[count, pixels] = instruction(
-        INSTRUCTIONS, "Dot", DOT_PARAMETERS, f"dot_pair_{count}_{pixels}"
-    )(pair)
+    words = "A word" if count == 1 else f"{count} words"
+    pair.__doc__ = f"{words} for each of four pixels times a channel's pairs of weights."
+    made = instruction(INSTRUCTIONS, "Dot", DOT_PARAMETERS, f"dot_pair_{count}")
+    PAIR[count] = made(pair)
 
 
 def add_line(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray) -> None:
@@ -141,35 +128,27 @@ def add_pairs(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray)
         acc[pixel] += (pairs * widened(m, at + pixel, len(pairs), odd)).sum()
 
 
-def _define_line(taps: int, pixels: int) -> None:
+def _define_line(taps: int) -> None:
     def line(m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream) -> None:
         add_line(m, acc, at, odd, take_pairs(m, taps))
 
-    line.__doc__ = f"A row of {taps} taps for each of {pixels} pixels, at a stride of one."
-    LINE[taps, pixels] = instruction(
-        INSTRUCTIONS, "Dot", DOT_PARAMETERS, f"dot_line_{taps}_{pixels}"
-    )(line)
+    line.__doc__ = f"A row of {taps} taps for each of four pixels, at a stride of one."
+    made = instruction(INSTRUCTIONS, "Dot", DOT_PARAMETERS, f"dot_line_{taps}")
+    LINE[taps] = made(line)
 
 
-def _define_square(pixels: int) -> None:
-    def square(
-        m: Machine, acc: np.ndarray, tile: Tile, at: int, last: int, odd: int, stream: Stream
-    ) -> None:
-        acc[:] = m.take(np.int32, 1)
-        pairs = take_pairs(m, 2 * SQUARE_TAPS)
-        add_pairs(m, acc, at, odd, pairs[:SQUARE_TAPS])
-        add_line(m, acc, last, odd, pairs[SQUARE_TAPS:])
-
-    square.__doc__ = (
-        f"The bias and all nine taps for each of {pixels} pixels, at a stride of one; the last "
-        "three are at `last`."
-    )
-    SQUARE[pixels] = instruction(
-        INSTRUCTIONS,
-        "Dot",
-        DOT_PARAMETERS.replace("int32_t odd", "int32_t last, int32_t odd"),
-        f"dot_square_{pixels}",
-    )(square)
+@instruction(
+    INSTRUCTIONS, "Dot", DOT_PARAMETERS.replace("int32_t odd", "int32_t last, int32_t odd")
+)
+def dot_square(
+    m: Machine, acc: np.ndarray, tile: Tile, at: int, last: int, odd: int, stream: Stream
+) -> None:
+    """The bias and nine taps for each of four pixels, at a stride of one; the last three taps are
+    at `last`."""
+    acc[:] = m.take(np.int32, 1)
+    pairs = take_pairs(m, 2 * SQUARE_TAPS)
+    add_pairs(m, acc, at, odd, pairs[:SQUARE_TAPS])
+    add_line(m, acc, last, odd, pairs[SQUARE_TAPS:])
 
 
 def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | FloatScale | None]:
@@ -183,20 +162,34 @@ def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | FloatScale | None
     return constants, FixedPoint(constants[0], constants[1])
 
 
-def _define_store(pixels: int) -> None:
-    def store(
-        m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int, lanes: int
-    ) -> None:
-        constants, requant = take_requant(m)
-        if requant is None:
-            m.store(ram, fixed_fast(wrap_int32(acc), *constants))
-        else:
-            m.store(ram, finish(m, acc, requant, pixels))
+@instruction(
+    INSTRUCTIONS,
+    "Call",
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
+    "int32_t channel",
+)
+def finish_depthwise(
+    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
+) -> None:
+    """Requantises a channel of four pixels into a patch: a word for the bytes of each pixel."""
+    constants, requant = take_requant(m)
+    if requant is None:
+        values = fixed_fast(wrap_int32(acc), *constants)
+    else:
+        values = finish(m, acc, requant, BLOCK).ravel()
+    patch[:] &= ~(0xFF << 8 * channel)
+    patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
 
-    store.__doc__ = f"Requantises and stores {pixels} pixels if any lanes are left."
-    STORE[pixels] = instruction(
-        INSTRUCTIONS, "RAMStore", STORE_PARAMETERS, f"store_depthwise_{pixels}"
-    )(store)
+
+@instruction(
+    INSTRUCTIONS,
+    "RAMStore",
+    "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
+)
+def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int) -> None:
+    """Stores those pixels and channels of a patch that exist."""
+    channels = patch[:, None] >> 8 * np.arange(GROUP)
+    m.store(ram, channels[:wide, :lanes].astype(np.int8))
 
 
 @instruction(
@@ -221,19 +214,18 @@ def pair_counts(taps: int, stride: int) -> list[int]:
 
 
 def _define_all() -> None:
-    for pixels in sorted({p for sizes in KERNELS.values() for p in sizes}, reverse=True):
-        _define_bias(pixels)
-        _define_store(pixels)
-        kernels = [taps for taps, sizes in KERNELS.items() if pixels in sizes]
-        for taps in kernels:
-            if taps == SQUARE_TAPS:
-                _define_square(pixels)
-            else:
-                _define_line(taps, pixels)
-        counts = {c for t in kernels for s in STRIDES for c in pair_counts(t, s)}
-        # What the squares do not leave to do.
-        for count in sorted(counts - {SQUARE_TAPS} if kernels == [SQUARE_TAPS] else counts):
-            _define_pair(count, pixels)
+    for taps in TAPS:
+        if taps != SQUARE_TAPS:
+            _define_line(taps)
+    counts = {
+        count
+        for taps in TAPS
+        for stride in STRIDES
+        if (taps, stride) != (SQUARE_TAPS, 1)
+        for count in pair_counts(taps, stride)
+    }
+    for count in sorted(counts):
+        _define_pair(count)
 
 
 _define_all()

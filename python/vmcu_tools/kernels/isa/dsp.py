@@ -65,22 +65,29 @@ VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int
 	__builtin_memcpy((uint8_t *)&t[word] + (k & 2), &half, sizeof(half));
 }
 
-/* Taps k .. k + count - 1 of pixel `lane`; k is a multiple of four. */
-VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
-				 const int8_t *x, int32_t count)
+/* Taps k .. k + count - 1 of pixel `lane`; k and count are multiples of four. */
+VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				   const int8_t *x, int32_t count)
 {
-	uint32_t word;
-
 	t += (k >> 1) * pixels + lane;
-	for (; count >= 4; count -= 4, x += 4, t += 2 * pixels) {
-		word = vmcu_load32(x);
+	for (; count > 0; count -= 4, x += 4, t += 2 * pixels) {
+		const uint32_t word = vmcu_load32(x);
+
 		t[0] = vmcu_sxtb16(word);
 		t[pixels] = vmcu_sxtb16_odd(word);
 	}
-	for (word = 0; count > 0; count--) {
-		word = (word << 8) | (uint8_t)x[count - 1];
-		t[0] = vmcu_sxtb16(word);
-		t[pixels] = vmcu_sxtb16_odd(word);
+}
+
+/* All of the fours that have any of `count` taps, the same `value`. */
+VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				  int32_t value, int32_t count)
+{
+	const uint32_t word = (uint16_t)value * 0x10001U;
+
+	t += (k >> 1) * pixels + lane;
+	for (; count > 0; count -= 4, t += 2 * pixels) {
+		t[0] = word;
+		t[pixels] = word;
 	}
 }
 
@@ -113,6 +120,25 @@ VMCU_INLINE void vmcu_dot_2_half(int32_t *acc, const vmcu_lane_t **t, const uint
 		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
 		  [w] "+&r"(*w), [t] "+&r"(*t), [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x),
 		  [y] "=&r"(y), [v] "=&r"(v));
+}
+
+/* The same for one pixel. */
+VMCU_INLINE void vmcu_dot_1_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+{
+	uint32_t w0, w1, x, y, v;
+
+	__asm__ volatile("ldrd %[w0], %[w1], [%[w]], #8\n\t"
+		"ldrd %[x], %[y], [%[t]], #8\n\t"
+		"sxtb16 %[v], %[w0]\n\t"
+		"smlad %[a0], %[x], %[v], %[a0]\n\t"
+		"sxtb16 %[w0], %[w0], ror #8\n\t"
+		"smlad %[a0], %[y], %[w0], %[a0]\n\t"
+		"sxtb16 %[v], %[w1]\n\t"
+		"smlad %[a1], %[x], %[v], %[a1]\n\t"
+		"sxtb16 %[w1], %[w1], ror #8\n\t"
+		"smlad %[a1], %[y], %[w1], %[a1]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [w] "+&r"(*w), [t] "+&r"(*t),
+		  [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x), [y] "=&r"(y), [v] "=&r"(v));
 }
 
 /* Four taps in a word times those of four channels. */
@@ -177,9 +203,17 @@ for (int32_t n = depth >> 2; n != 0; n--) {
 			 :
 			 : "memory");
 }
-if ((depth & 3) != 0) {
-	vmcu_lane_run(t, 2, 0, 0, x, depth & 3);
-	vmcu_lane_run(t, 2, 1, 0, y, depth & 3);
+for (int32_t k = 0; k < (depth & 3); k++) {
+	vmcu_lane_put(t, 2, 0, k, x[k]);
+	vmcu_lane_put(t, 2, 1, k, y[k]);
+}
+vmcu_tile_done();
+"""
+
+WIDEN_1 = r"""
+vmcu_lane_fours(t, 1, 0, 0, x, depth & ~3);
+for (int32_t k = depth & ~3; k < depth; k++) {
+	vmcu_lane_put(t, 1, 0, k, x[k]);
 }
 vmcu_tile_done();
 """
@@ -190,17 +224,8 @@ vmcu_dot_2_half(acc, t, w);
 """
 
 DOT_1 = r"""
-for (int32_t half = 0; half < 2; half++) {
-	const uint32_t *v = (const uint32_t *)*w;
-	const uint32_t *x = *t;
-
-	acc[0] = vmcu_smlad(x[0], vmcu_sxtb16(v[0]), acc[0]);
-	acc[1] = vmcu_smlad(x[0], vmcu_sxtb16(v[1]), acc[1]);
-	acc[0] = vmcu_smlad(x[1], vmcu_sxtb16_odd(v[0]), acc[0]);
-	acc[1] = vmcu_smlad(x[1], vmcu_sxtb16_odd(v[1]), acc[1]);
-	*t = x + 2;
-	*w += 8;
-}
+vmcu_dot_1_half(acc, t, w);
+vmcu_dot_1_half(acc, t, w);
 """
 
 # Loaded twice: that is one instruction less than two copies.
@@ -209,19 +234,43 @@ __asm__ volatile("ldrd %0, %1, [%2]" : "=&r"(acc[0]), "=&r"(acc[2]) : "r"(*w));
 vmcu_ldrd(w, &acc[1], &acc[3]);
 """
 
-STORE_FIXED_2 = r"""
-int32_t m0, c0, m1, c1, s0, s1;
-int8_t *o = *out;
 
-vmcu_ldrd(w, &m0, &c0);
-vmcu_ldrd(w, &m1, &c1);
-vmcu_ldrd(w, &s0, &s1);
-o[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
-*o++ = vmcu_fixed(acc[0], m0, c0, s0);
-o[pitch] = vmcu_fixed(acc[3], m1, c1, s1);
-*o++ = vmcu_fixed(acc[2], m1, c1, s1);
-*out = o;
-"""
+def fixed(channel: int) -> list[str]:
+    """vmcu_fixed() for a channel of two pixels, its constants in m, c and s; then their stores."""
+    lines = []
+    for pixel, sum_bias in ((0, "t"), (1, "c")):
+        acc = f"%[a{2 * channel + pixel}]"
+        lines += [
+            f"add %[{sum_bias}], %[c], {acc}, asr #31",
+            f"lsl {acc}, {acc}, #1",
+            f"smmlar {acc}, {acc}, %[m], %[{sum_bias}]",
+        ]
+    for pixel, place in ((1, "[%[o], %[pitch]]"), (0, "[%[o]], #1")):
+        acc = f"%[a{2 * channel + pixel}]"
+        lines += [
+            f"asr {acc}, {acc}, %[s{channel}]",
+            f"ssat {acc}, #8, {acc}",
+            f"strb {acc}, {place}",
+        ]
+    return lines
+
+
+def store_fixed() -> str:
+    """In one block: compilers give o + pitch a pointer of its own and run out of registers."""
+    code = ["ldrd %[s0], %[s1], [%[w], #16]", "ldrd %[m], %[c], [%[w]], #8", *fixed(0)]
+    code += ["ldrd %[m], %[c], [%[w]], #16", *fixed(1)]
+    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
+    sums = ", ".join(f'[a{i}] "+&r"(a{i})' for i in range(4))
+    scratch = ", ".join(f'[{name}] "=&r"({name})' for name in ("m", "c", "s0", "s1", "t"))
+    return (
+        "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3], m, c, s0, s1, t;\n\n"
+        f"__asm__ volatile({text}\n"
+        f"\t: {sums},\n"
+        f'\t  [w] "+&r"(*w), [o] "+&r"(*out),\n\t  {scratch}\n'
+        '\t: [pitch] "r"(pitch)\n'
+        '\t: "memory");'
+    )
+
 
 DOT_DENSE = r"""
 vmcu_dot_dense_word(acc, vmcu_load32(x), w);
@@ -247,10 +296,11 @@ DSP = Target(
     {
         **portable.BODIES,
         "widen_2": WIDEN_2,
+        "widen_1": WIDEN_1,
         "dot_2": DOT_2,
         "dot_1": DOT_1,
         "bias_2": BIAS_2,
-        "store_fixed_2": STORE_FIXED_2,
+        "store_fixed_2": store_fixed(),
         "dot_dense": DOT_DENSE,
         "dot_dense_tail": DOT_DENSE_TAIL,
         **dsp_depthwise.BODIES,

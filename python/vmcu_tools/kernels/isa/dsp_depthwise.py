@@ -7,8 +7,8 @@ would take twice the room.
 
 from __future__ import annotations
 
-from .depthwise_instructions import BIAS, LINE, PAIR, SQUARE, SQUARE_TAPS, STORE
-from .portable_depthwise import store_any
+from .depthwise_instructions import BLOCK, LINE, PAIR, SQUARE_TAPS
+from .portable_depthwise import finish_any
 
 PRELUDE = r"""
 /* Words of two taps, see isa/depthwise_instructions.py: u has channels 0 and 1, v 2 and 3. */
@@ -88,9 +88,9 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 """
 
 
-def bias(pixels: int) -> str:
+def bias() -> str:
     lines = ["int32_t b;", "", "vmcu_next(w, &b);", "*w += gap;"]
-    return "\n".join([*lines, *(f"acc[{i}] = b;" for i in range(pixels))])
+    return "\n".join([*lines, *(f"acc[{i}] = b;" for i in range(BLOCK))])
 
 
 class Words:
@@ -143,76 +143,69 @@ def order(taps: int, pixels: int) -> list[tuple[int, int]]:
     return sorted(pairs, key=sum) if taps < pixels else pairs
 
 
-def add_pairs(count: int, pixels: int, c: Words, v: Words) -> list[str]:
+def add_pairs(count: int, c: Words, v: Words) -> list[str]:
     lines = []
-    for tap, pixel in order(count, pixels):
+    for tap, pixel in order(count, BLOCK):
         lines += v.need(tap) + c.need(tap + pixel)
         lines.append(smlad(pixel, f"{c.name}{tap + pixel}", f"v{tap}"))
     return lines
 
 
-def add_line(taps: int, pixels: int, c: Words, v: Words, first: int) -> list[str]:
+def add_line(taps: int, c: Words, v: Words, first: int) -> list[str]:
     """Pixels at an even place and those at an odd one meet the same words, each with weights of
     its own; line_order() says which weights come when, the first is number `first`."""
     lines = []
-    for tap, couple in order((taps + 1) // 2, (pixels + 1) // 2):
+    for tap, couple in order((taps + 1) // 2, BLOCK // 2):
         even, odd = f"v{first + 2 * tap - 1}", f"v{first + 2 * tap}"
         if tap == 0:
             even, odd = f"v{first}", f"v{first} << 16"
         column = f"{c.name}{tap + couple}"
         lines += v.need(first + 2 * tap) + c.need(tap + couple)
         lines.append(smlad(2 * couple, column, even))
-        if 2 * couple + 1 < pixels:
-            lines.append(smlad(2 * couple + 1, column, odd))
+        lines.append(smlad(2 * couple + 1, column, odd))
     return lines
 
 
-def pair(count: int, pixels: int) -> str:
-    c, v = columns(count + pixels - 1), weights(count)
+def pair(count: int) -> str:
+    c, v = columns(count + BLOCK - 1), weights(count)
     lines = ["const uint32_t *t = tile + at;", *head(c, v)]
-    return "\n".join([*lines, *add_pairs(count, pixels, c, v)])
+    return "\n".join([*lines, *add_pairs(count, c, v)])
 
 
-def line(taps: int, pixels: int) -> str:
-    c, v = columns((taps + pixels) // 2), weights(taps)
+def line(taps: int) -> str:
+    c, v = columns((taps + BLOCK) // 2), weights(taps)
     lines = ["const uint32_t *t = tile + at;", *head(c, v)]
-    return "\n".join([*lines, *add_line(taps, pixels, c, v, 0)])
+    return "\n".join([*lines, *add_line(taps, c, v, 0)])
 
 
-def square(pixels: int) -> str:
+def square() -> str:
     taps = SQUARE_TAPS
-    c, v = columns(taps + pixels - 1), weights(2 * taps)
-    d = columns((taps + pixels) // 2, "d", "u")
+    c, v = columns(taps + BLOCK - 1), weights(2 * taps)
+    d = columns((taps + BLOCK) // 2, "d", "u")
     lines = ["const uint32_t *t = tile + at;", "const uint32_t *u = tile + last;"]
     lines += ["int32_t b, first;", *head(c, d, v), "vmcu_ldrd(w, &b, &first);"]
     lines += ["v0 = vmcu_sxtb16((uint32_t)first);", "v1 = vmcu_sxtb16_odd((uint32_t)first);"]
-    lines += [f"acc[{i}] = b;" for i in range(pixels)]
+    lines += [f"acc[{i}] = b;" for i in range(BLOCK)]
     v.loaded = 2
-    lines += add_pairs(taps, pixels, c, v)
-    return "\n".join([*lines, *add_line(taps, pixels, d, v, taps)])
+    lines += add_pairs(taps, c, v)
+    return "\n".join([*lines, *add_line(taps, d, v, taps)])
 
 
-def store(pixels: int) -> str:
+def finish() -> str:
     lines = [
         "int32_t multiplier, bias, shift;",
-        "int8_t *o = *out;",
+        "int8_t *o = (int8_t *)patch + channel;",
         "",
-        "*out = o + 1;",
         "vmcu_ldrd(w, &multiplier, &bias);",
         "vmcu_next(w, &shift);",
-        *store_any(pixels, "shift"),
+        *finish_any("shift"),
     ]
-    for i in range(pixels):
-        value = f"vmcu_fixed(acc[{i}], multiplier, bias, shift);"
-        lines += ["o += 2 * pitch;"] * (i > 0 and i % 2 == 0)
-        lines.append(f"o[{'pitch' if i % 2 else '0'}] = {value}")
-    return "\n".join([*lines, *["(void)pitch;"] * (pixels == 1)])
+    lines += [f"o[{4 * i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(BLOCK)]
+    return "\n".join(lines)
 
 
 BODIES = (
-    {made.name: bias(pixels) for pixels, made in BIAS.items()}
-    | {made.name: pair(*key) for key, made in PAIR.items()}
-    | {made.name: line(*key) for key, made in LINE.items()}
-    | {made.name: square(pixels) for pixels, made in SQUARE.items()}
-    | {made.name: store(pixels) for pixels, made in STORE.items()}
+    {"bias_depthwise": bias(), "dot_square": square(), "finish_depthwise": finish()}
+    | {made.name: pair(count) for count, made in PAIR.items()}
+    | {made.name: line(taps) for taps, made in LINE.items()}
 )

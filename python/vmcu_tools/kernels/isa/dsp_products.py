@@ -36,7 +36,7 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 }
 """
 
-DOT_ROWS = r"""
+DOT_ROW = r"""
 const uint32_t zeros = (uint32_t)(x_zero & 0xffff) | (uint32_t)x_zero << 16;
 const uint32_t a = vmcu_load32(x);
 const uint32_t b = vmcu_load32(y);
@@ -45,7 +45,7 @@ acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16(a), zeros), vmcu_sxtb16(b), acc[0]);
 acc[0] = vmcu_smlad(vmcu_ssub16(vmcu_sxtb16_odd(a), zeros), vmcu_sxtb16_odd(b), acc[0]);
 """
 
-DOT_COLUMNS = r"""
+DOT_COLUMN = r"""
 const uint32_t word = vmcu_load32(y);
 const uint32_t even = vmcu_sxtb16(word);
 const uint32_t odd = vmcu_sxtb16_odd(word);
@@ -57,15 +57,4 @@ acc[2] = vmcu_smlabt(tap, even, acc[2]);
 acc[3] = vmcu_smlabt(tap, odd, acc[3]);
 """
 
-DOT_TAIL = r"""
-for (int32_t i = 0; i < left; i++) {
-	acc[0] = vmcu_smlabb((uint32_t)(x[i] - x_zero), (uint32_t)y[i], acc[0]);
-}
-"""
-
-BODIES = {
-    "dot_rows": DOT_ROWS,
-    "dot_rows_tail": DOT_TAIL,
-    "dot_columns_4": DOT_COLUMNS,
-    "dot_columns_1": "acc[0] = vmcu_smlabb((uint32_t)(x[0] - x_zero), (uint32_t)y[0], acc[0]);",
-}
+BODIES = {"dot_row_4": DOT_ROW, "dot_column_4": DOT_COLUMN}

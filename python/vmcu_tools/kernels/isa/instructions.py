@@ -16,6 +16,8 @@ from ..language.instruction import Instruction, instruction
 from ..language.ir import Ram, Stream, Tile
 
 INSTRUCTIONS: dict[str, Instruction] = {}
+# Instructions that call functions made of others, see called.h.
+COMPOUND: dict[str, Instruction] = {}
 LANES = 4
 # Taps that one dot instruction of a tile takes; tiles are filled up with zero weights.
 STEP = 8
@@ -24,7 +26,8 @@ WIDEN: dict[int, Instruction] = {}
 GATHER: dict[int, Instruction] = {}
 BIAS: dict[int, Instruction] = {}
 DOT: dict[int, Instruction] = {}
-STORE: dict[tuple[str, int], Instruction] = {}
+STORE: dict[int, Instruction] = {}
+EXACT: dict[int, Instruction] = {}
 
 
 def _on(family: str, parameters: str):
@@ -117,24 +120,34 @@ def _define_stores(pixels: int, several: str) -> None:
 
     store_fixed.__doc__ = f"Requantises in fixed point and stores two channels of {several}."
 
-    def store_any(
-        m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int, left: int
+    STORE[pixels] = instruction(
+        INSTRUCTIONS,
+        "RAMStore",
+        "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch",
+        f"store_fixed_{pixels}",
+    )(store_fixed)
+
+    def exact(
+        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, left: int
     ) -> None:
+        acc = np.zeros(2 * pixels, np.int64)
+        BIAS[pixels].meaning(m, acc, stream)
+        m.tile_cursor = 0
+        for _ in range(m.names["p->steps"]):
+            DOT[pixels].meaning(m, acc, tile, stream)
         m.store(ram, finish(m, acc, any_requant(m, 2), pixels))
 
-    store_any.__doc__ = (
-        f"The same for any shift, range and accumulator, in fixed point or float, and for a last "
-        f"channel alone ({several})."
+    exact.__doc__ = (
+        f"Two channels of {several} from bias to store, for any shift, range and accumulator, in "
+        "fixed point or float, and for a last channel alone."
     )
-    store = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
-    params = "const struct vmcu_mac_params *p, "
-    for kind, meaning, parameters in (
-        ("fixed", store_fixed, store),
-        ("any", store_any, f"{params}{store}, int32_t left"),
-    ):
-        STORE[kind, pixels] = instruction(
-            INSTRUCTIONS, "RAMStore", parameters, f"store_{kind}_{pixels}"
-        )(meaning)
+    EXACT[pixels] = instruction(
+        COMPOUND,
+        "RAMStore",
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
+        "int32_t pitch, int32_t left",
+        f"exact_{pixels}",
+    )(exact)
 
 
 DENSE = 4  # channels of a block

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Portable C99: one 16-bit lane for each tap, one multiplication at a time."""
+"""Portable C99: a tile of bytes, one multiplication at a time.
+
+Cores without SIMD instructions widen a byte as they load it. Tiles hold four taps of one pixel
+after four of the next, so that they are filled by words.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from . import portable_depthwise, portable_pool, portable_products
 from .instructions import LANES, STEP
 
 PRELUDE = r"""
-typedef int16_t vmcu_lane_t;
+typedef int8_t vmcu_lane_t;
 
 /*
  * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
@@ -21,31 +25,43 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 	return acc;
 }
 
-/* Nothing to do: see isa_dsp.h. */
+/* What has been written to a tile is in memory before assembly reads it. */
 VMCU_INLINE void vmcu_tile_done(void)
 {
+	__asm__ volatile("" ::: "memory");
 }
 
-/* Tap k of pixel `lane` of a tile of `pixels`. */
+/* Where tap k of pixel `lane` is in a tile of `pixels`. */
+VMCU_INLINE int32_t vmcu_lane_at(int32_t pixels, int32_t lane, int32_t k)
+{
+	return ((k & ~3) * pixels) + 4 * lane + (k & 3);
+}
+
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
 				 int32_t value)
 {
-	t[k * pixels + lane] = (int16_t)value;
+	t[vmcu_lane_at(pixels, lane, k)] = (int8_t)value;
 }
 
-/* Taps k .. k + count - 1 of pixel `lane`; k is a multiple of four. */
-VMCU_INLINE void vmcu_lane_run(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
-				 const int8_t *x, int32_t count)
+/* Taps k .. k + count - 1 of pixel `lane`; k and count are multiples of four. */
+VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				   const int8_t *x, int32_t count)
 {
-	t += k * pixels + lane;
-	for (; count >= 4; count -= 4, t += 4 * pixels, x += 4) {
-		t[0] = x[0];
-		t[pixels] = x[1];
-		t[2 * pixels] = x[2];
-		t[3 * pixels] = x[3];
+	t += vmcu_lane_at(pixels, lane, k);
+	for (; count > 0; count -= 4, t += 4 * pixels, x += 4) {
+		__builtin_memcpy(t, x, 4);
 	}
-	for (; count > 0; count--, t += pixels) {
-		*t = *x++;
+}
+
+/* All of the fours that have any of `count` taps, the same `value`. */
+VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				  int32_t value, int32_t count)
+{
+	const uint32_t word = (uint8_t)value * 0x01010101U;
+
+	t += vmcu_lane_at(pixels, lane, k);
+	for (; count > 0; count -= 4, t += 4 * pixels) {
+		__builtin_memcpy(t, &word, 4);
 	}
 }
 
@@ -61,10 +77,29 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 """
 
 
-def widen(pixels: int) -> str:
-    if pixels == 1:
-        return "vmcu_lane_run(t, 1, 0, 0, x, depth);"
-    return "vmcu_lane_run(t, 2, 0, 0, x, depth);\nvmcu_lane_run(t, 2, 1, 0, x + depth, depth);"
+WIDEN_1 = """
+for (; depth >= 4; depth -= 4, x += 4, t += 4) {
+	__builtin_memcpy(t, x, 4);
+}
+for (int32_t k = 0; k < depth; k++) {
+	t[k] = x[k];
+}
+vmcu_tile_done();
+"""
+
+WIDEN_2 = """
+const int8_t *y = x + depth;
+
+for (; depth >= 4; depth -= 4, x += 4, y += 4, t += 8) {
+	__builtin_memcpy(t, x, 4);
+	__builtin_memcpy(t + 4, y, 4);
+}
+for (int32_t k = 0; k < depth; k++) {
+	t[k] = x[k];
+	t[k + 4] = y[k];
+}
+vmcu_tile_done();
+"""
 
 
 def bias(pixels: int) -> str:
@@ -77,7 +112,7 @@ def dot(pixels: int) -> str:
     lines = ["const int8_t *v = (const int8_t *)*w;", "const vmcu_lane_t *x = *t;", ""]
     for tap in range(STEP):
         for i in range(2 * pixels):
-            lane = f"x[{tap * pixels + i % pixels}]"
+            lane = f"x[{LANES * (tap // LANES * pixels + i % pixels) + tap % LANES}]"
             weight = f"v[{8 * (tap // LANES) + LANES * (i // pixels) + tap % LANES}]"
             lines.append(f"acc[{i}] = vmcu_mac(acc[{i}], {lane}, {weight});")
     return "\n".join([*lines, f"*t = x + {STEP * pixels};", f"*w += {2 * STEP};"])
@@ -96,15 +131,14 @@ def store_fixed(pixels: int) -> str:
     return "\n".join([*lines, "*out = o + 2;"])
 
 
-def store_any(channels: int, pixels: int, pitch: str) -> str:
-    """A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own
-    address must not escape from registers."""
-    values = ", ".join(f"acc[{i}]" for i in range(channels * pixels))
-    return (
-        f"const int32_t sums[] = {{{values}}};\n\n"
-        f"*w = vmcu_store_any(p, sums, {channels}, {pixels}, *w, *out, {pitch}, left);\n"
-        f"*out += {channels};"
-    )
+# A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own
+# address must not escape from registers.
+STORE_DENSE_ANY = """
+const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+*w = vmcu_store_any(p, sums, 4, 1, *w, *out, 0, left);
+*out += 4;
+"""
 
 
 def bias_dense() -> str:
@@ -147,19 +181,20 @@ BODIES = {
     f"{name}_{pixels}": text
     for pixels in (2, 1)
     for name, text in {
-        "widen": widen(pixels),
         "gather": f"vmcu_gather(t, {pixels}, in, row, pixel, channel, lane);\nvmcu_tile_done();",
         "bias": bias(pixels),
         "dot": dot(pixels),
         "store_fixed": store_fixed(pixels),
-        "store_any": store_any(2, pixels, "pitch"),
+        "exact": (f"*w = vmcu_exact_block_{pixels}(p, t, *w, *out, pitch, left);\n*out += 2;"),
     }.items()
 } | {
+    "widen_2": WIDEN_2,
+    "widen_1": WIDEN_1,
     "bias_dense": bias_dense(),
     "dot_dense": dot_dense(),
     "dot_dense_tail": DOT_DENSE_TAIL,
     "store_dense_fixed": store_dense_fixed(),
-    "store_dense_any": store_any(4, 1, "0"),
+    "store_dense_any": STORE_DENSE_ANY,
     **portable_depthwise.BODIES,
     **portable_pool.BODIES,
     **portable_products.BODIES,

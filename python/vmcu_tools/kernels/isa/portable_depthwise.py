@@ -3,16 +3,7 @@
 
 from __future__ import annotations
 
-from .depthwise_instructions import (
-    BIAS,
-    LINE,
-    PAIR,
-    SQUARE,
-    SQUARE_TAPS,
-    STORE,
-    line_order,
-    pair_bytes,
-)
+from .depthwise_instructions import BLOCK, LINE, PAIR, SQUARE_TAPS, line_order, pair_bytes
 
 PRELUDE = r"""
 /* Words of two taps, see isa/depthwise_instructions.py: u has channels 0 and 1, v 2 and 3. */
@@ -29,9 +20,9 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 """
 
 
-def bias(pixels: int, size: str = "4 + gap") -> str:
+def bias(size: str = "4 + gap") -> str:
     lines = ["const int32_t b = *(const int32_t *)*w;", "", f"*w += {size};"]
-    return "\n".join([*lines, *(f"acc[{i}] = b;" for i in range(pixels))])
+    return "\n".join([*lines, *(f"acc[{i}] = b;" for i in range(BLOCK))])
 
 
 def mac(pixel: int, tap: str, weight: str) -> str:
@@ -45,17 +36,17 @@ HEAD = [
 ]
 
 
-def pairs(places: list[tuple[int, int]], pixels: int) -> list[str]:
+def pairs(places: list[tuple[int, int]]) -> list[str]:
     """Words times pairs of weights, whose bytes are at `places` in the stream."""
     return [
         mac(pixel, f"x[{4 * (number + pixel) + 2 * half}]", f"v[{place}]")
         for number, couple in enumerate(places)
         for half, place in enumerate(couple)
-        for pixel in range(pixels)
+        for pixel in range(BLOCK)
     ]
 
 
-def row(taps: int, places: list[tuple[int, int]], pixels: int) -> list[str]:
+def row(taps: int, places: list[tuple[int, int]]) -> list[str]:
     """The last row of a window."""
     place: dict[int, int] = {}
     for weights, couple in zip(line_order(taps), places, strict=True):
@@ -63,61 +54,65 @@ def row(taps: int, places: list[tuple[int, int]], pixels: int) -> list[str]:
     return [
         mac(pixel, f"x[{2 * (tap + pixel)}]", f"v[{place[tap]}]")
         for tap in range(taps)
-        for pixel in range(pixels)
+        for pixel in range(BLOCK)
     ]
 
 
-def pair(count: int, pixels: int) -> str:
-    return "\n".join([*HEAD, *pairs(pair_bytes(count), pixels), f"*w += {2 * count};"])
+def pair(count: int) -> str:
+    return "\n".join([*HEAD, *pairs(pair_bytes(count)), f"*w += {2 * count};"])
 
 
-def line(taps: int, pixels: int) -> str:
-    return "\n".join([*HEAD, *row(taps, pair_bytes(taps), pixels), f"*w += {2 * taps};"])
+def line(taps: int) -> str:
+    return "\n".join([*HEAD, *row(taps, pair_bytes(taps)), f"*w += {2 * taps};"])
 
 
-def square(pixels: int) -> str:
+def square() -> str:
     places = pair_bytes(2 * SQUARE_TAPS)
-    lines = [bias(pixels, "4"), *HEAD[:2]]
-    lines += pairs(places[:SQUARE_TAPS], pixels)
+    lines = [bias("4"), *HEAD[:2]]
+    lines += pairs(places[:SQUARE_TAPS])
     lines += ["x = (const int8_t *)tile + 4 * last + odd;"]
-    lines += row(SQUARE_TAPS, places[SQUARE_TAPS:], pixels)
+    lines += row(SQUARE_TAPS, places[SQUARE_TAPS:])
     return "\n".join([*lines, f"*w += {4 * SQUARE_TAPS};"])
 
 
-def store(pixels: int) -> str:
-    places = ["o[0]", "o[pitch]", *(f"o[{i} * pitch]" for i in range(2, pixels))]
-    values = [f"vmcu_fixed(acc[{i}], c[0], c[1], c[2]);" for i in range(pixels)]
-    stores = [f"{place} = {value}" for place, value in zip(places, values, strict=False)]
+def finish() -> str:
+    stores = [f"o[{4 * i}] = vmcu_fixed(acc[{i}], c[0], c[1], c[2]);" for i in range(BLOCK)]
     return "\n".join(
         [
             "const int32_t *c = (const int32_t *)*w;",
-            "int8_t *o = *out;",
+            "int8_t *o = (int8_t *)patch + channel;",
             "",
             "*w += 12;",
-            "*out = o + 1;",
-            *store_any(pixels, "c[2]"),
+            *finish_any("c[2]"),
             *stores,
-            *["(void)pitch;"] * (pixels == 1),
         ]
     )
 
 
-def store_any(pixels: int, shift: str) -> list[str]:
-    """What is not for the fast requantiser, among it channels that do not exist."""
+def finish_any(shift: str) -> list[str]:
+    """What is not for the fast requantiser, among it channels that do not exist. The accumulators
+    go as a copy: their own address must not escape from registers."""
     return [
         f"if ({shift} < 0) {{",
-        f"\t{sums(pixels)}",
+        f"\tconst int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(BLOCK))}}};",
         "",
-        f"\tvmcu_store_any(p, sums, 1, {pixels}, *w - 12, o, pitch, lanes);",
+        "\tvmcu_finish_any(p, sums, *w - 12, o);",
         "\treturn;",
         "}",
     ]
 
 
-def sums(pixels: int) -> str:
-    """A copy of the accumulators: their own address must not escape from registers."""
-    return f"const int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
-
+STORE_PATCH = """
+if (lanes == 4 && wide == 4) {
+	__builtin_memcpy(out, &patch[0], 4);
+	__builtin_memcpy(out + pitch, &patch[1], 4);
+	out += 2 * pitch;
+	__builtin_memcpy(out, &patch[2], 4);
+	__builtin_memcpy(out + pitch, &patch[3], 4);
+	return;
+}
+vmcu_store_part(patch, out, pitch, wide, lanes);
+"""
 
 DOT_TAPS = """
 uint32_t sums[4];
@@ -129,15 +124,16 @@ __builtin_memcpy(acc, sums, sizeof(sums));
 
 STAGE = """
 (void)row;
-vmcu_stage_band((uint32_t *)tile, in, pixel, channel, call, wide, lanes);
+if (channel == 0) {
+	vmcu_band_start(in, call, (uint32_t *)tile, pixel, wide);
+}
+vmcu_stage_band(in, channel, lanes);
 vmcu_tile_done();
 """
 
 BODIES = (
-    {made.name: bias(pixels) for pixels, made in BIAS.items()}
-    | {made.name: pair(*key) for key, made in PAIR.items()}
-    | {made.name: line(*key) for key, made in LINE.items()}
-    | {made.name: square(pixels) for pixels, made in SQUARE.items()}
-    | {made.name: store(pixels) for pixels, made in STORE.items()}
-    | {"stage": STAGE, "dot_taps": DOT_TAPS}
+    {"bias_depthwise": bias(), "dot_square": square(), "finish_depthwise": finish()}
+    | {made.name: pair(count) for count, made in PAIR.items()}
+    | {made.name: line(taps) for taps, made in LINE.items()}
+    | {"stage": STAGE, "dot_taps": DOT_TAPS, "store_patch": STORE_PATCH}
 )

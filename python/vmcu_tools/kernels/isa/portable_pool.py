@@ -82,7 +82,7 @@ shape[1] = p->input_zero * (p->rescale ? -inside : shape[0] - inside);
 
 STORE_MEAN = """
 for (int32_t i = 0; i < lanes; i++) {
-	out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
+	out[i] = vmcu_window_mean(p, acc[i] + shape[1], shape[0]);
 }
 """
 
@@ -96,12 +96,12 @@ SUM_EXACT = """
 const uint32_t x = (uint32_t)(a[0] - p->a_zero) << p->left_shift;
 const uint32_t y = (uint32_t)(b[0] - p->b_zero) << p->left_shift;
 
-acc[0] = (int32_t)((uint32_t)vmcu_fixed_scale((int32_t)x, p->a.multiplier, p->a.shift) +
-		   (uint32_t)vmcu_fixed_scale((int32_t)y, p->b.multiplier, p->b.shift));
+acc[0] = (int32_t)((uint32_t)vmcu_scaled((int32_t)x, p->a.multiplier, p->a.shift) +
+		   (uint32_t)vmcu_scaled((int32_t)y, p->b.multiplier, p->b.shift));
 """
 
 STORE_SUM_EXACT = """
-const int32_t scaled = vmcu_fixed_scale(acc[0], p->output.multiplier, p->output.shift);
+const int32_t scaled = vmcu_scaled(acc[0], p->output.multiplier, p->output.shift);
 
 out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 """

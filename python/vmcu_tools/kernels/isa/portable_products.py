@@ -3,23 +3,26 @@
 
 from __future__ import annotations
 
-from .product_instructions import WIDTHS
+from .product_instructions import WIDE
 
-START = """
-int32_t sum = 0;
+START = "start[0] = vmcu_product_start(x, count, x_zero, y_zero);"
 
-for (int32_t i = 0; i < count; i++) {
-	sum += x[i] - x_zero;
-}
-start[0] = -y_zero * sum;
-"""
+DOT_ROW = "\n".join(f"acc[0] = vmcu_mac(acc[0], x[{i}] - x_zero, y[{i}]);" for i in range(4))
 
-DOT_ROWS = "\n".join(f"acc[0] = vmcu_mac(acc[0], x[{i}] - x_zero, y[{i}]);" for i in range(4))
+DOT_COLUMN = "const int32_t tap = x[0] - x_zero;\n\n" + "\n".join(
+    f"acc[{n}] = vmcu_mac(acc[{n}], tap, y[{n}]);" for n in range(WIDE)
+)
 
-DOT_ROWS_TAIL = """
-for (int32_t i = 0; i < left; i++) {
-	acc[0] = vmcu_mac(acc[0], x[i] - x_zero, y[i]);
-}
+DOT_ROWS = "acc[0] = vmcu_product_row(acc[0], x, y, count, x_zero);"
+
+DOT_COLUMNS = """
+int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+vmcu_product_columns(sums, x, y, count, pitch, lanes, x_zero);
+acc[0] = sums[0];
+acc[1] = sums[1];
+acc[2] = sums[2];
+acc[3] = sums[3];
 """
 
 SOFTMAX = """
@@ -34,28 +37,19 @@ vmcu_softmax_tflite_pixel(&softmax, row, row, count);
 """
 
 
-def dot_columns(width: int) -> str:
-    lines = ["const int32_t tap = x[0] - x_zero;", ""]
-    return "\n".join(
-        [*lines, *(f"acc[{n}] = vmcu_mac(acc[{n}], tap, y[{n}]);" for n in range(width))]
-    )
-
-
 def store(width: int) -> str:
-    lines = []
-    for n in range(width):
-        scaled = f"vmcu_product_scale(q, acc[{n}])"
-        lines.append(f"out[{n}] = vmcu_saturate({scaled}, q->output_zero,")
-        lines.append("\t\t       q->act_min, q->act_max);")
-    return "\n".join(lines)
+    """A call, with a copy of the accumulators: their own address must not escape from registers."""
+    sums = ", ".join(f"acc[{n}]" for n in range(width))
+    return f"const int32_t sums[] = {{{sums}}};\n\nvmcu_product_store(q, sums, out, lanes);"
 
 
 BODIES = {
     "start_product": START,
+    "dot_row_4": DOT_ROW,
+    "dot_column_4": DOT_COLUMN,
     "dot_rows": DOT_ROWS,
-    "dot_rows_tail": DOT_ROWS_TAIL,
+    "dot_columns": DOT_COLUMNS,
     "softmax_kept": SOFTMAX,
-    **{f"broadcast_{w}": "\n".join(f"acc[{n}] = start[0];" for n in range(w)) for w in WIDTHS},
-    **{f"dot_columns_{w}": dot_columns(w) for w in WIDTHS},
-    **{f"store_product_{w}": store(w) for w in WIDTHS},
+    **{f"broadcast_{w}": "\n".join(f"acc[{n}] = start[0];" for n in range(w)) for w in (WIDE, 1)},
+    **{f"store_product_{w}": store(w) for w in (WIDE, 1)},
 }

@@ -16,14 +16,13 @@ from ..language.evaluate import Machine
 from ..language.instruction import Instruction, instruction
 from ..language.ir import Kept, Ram
 from ..softmax import softmax_tflite
-from .instructions import INSTRUCTIONS
+from .instructions import COMPOUND, INSTRUCTIONS
 
 # Channels that are summed side by side where the second operand is read down its columns.
-WIDTHS = (4, 1)
+WIDE = 4
 Place = Ram | Kept
 
 BROADCAST: dict[int, Instruction] = {}
-DOT_COLUMNS: dict[int, Instruction] = {}
 STORE_PRODUCT: dict[int, Instruction] = {}
 
 
@@ -39,16 +38,42 @@ def start_product(
     start[0] = -y_zero * (m.load(x) - x_zero).sum()
 
 
-@_on("Dot", "int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero")
-def dot_rows(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> None:
+_OPERANDS = "int32_t *acc, const int8_t *x, const int8_t *y"
+
+
+@instruction(COMPOUND, "Dot", f"{_OPERANDS}, int32_t count, int32_t x_zero")
+def dot_rows(m: Machine, acc: np.ndarray, x: Place, y: Ram, count: int, x_zero: int) -> None:
+    """`count` taps times as many taps, summed."""
+    acc += ((m.load(x) - x_zero) * m.load(y)).sum()
+
+
+@instruction(
+    COMPOUND, "Dot", f"{_OPERANDS}, int32_t count, int32_t pitch, int32_t lanes, int32_t x_zero"
+)
+def dot_columns(
+    m: Machine,
+    acc: np.ndarray,
+    x: Place,
+    y: Ram,
+    count: int,
+    pitch: int,
+    lanes: int,
+    x_zero: int,
+) -> None:
+    """`count` taps times as many rows of up to four channels, `pitch` bytes apart."""
+    acc[:lanes] += (m.load(x) - x_zero) @ m.load(y)
+
+
+@_on("Dot", f"{_OPERANDS}, int32_t x_zero")
+def dot_row_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> None:
     """Four taps times four taps, summed."""
-    acc += ((m.load(x) - x_zero) * m.load(y)).sum()
+    dot_rows.meaning(m, acc, x, y, 4, x_zero)
 
 
-@_on("Dot", "int32_t *acc, const int8_t *x, const int8_t *y, int32_t left, int32_t x_zero")
-def dot_rows_tail(m: Machine, acc: np.ndarray, x: Place, y: Ram, left: int, x_zero: int) -> None:
-    """The last taps of a row, fewer than four or none."""
-    acc += ((m.load(x) - x_zero) * m.load(y)).sum()
+@_on("Dot", f"{_OPERANDS}, int32_t x_zero")
+def dot_column_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> None:
+    """One tap times a row of four channels."""
+    acc += (m.load(x) - x_zero) * m.load(y)
 
 
 @_on("Call", "const struct vmcu_attention_params *p, int8_t *row, int32_t count")
@@ -59,7 +84,7 @@ def softmax_kept(m: Machine, p: int, row: Kept, count: int) -> None:
 
 
 def _define(width: int) -> None:
-    several = "four channels" if width == 4 else "one channel"
+    several = "four channels" if width == WIDE else "one channel"
 
     def broadcast(m: Machine, acc: np.ndarray, start: np.ndarray) -> None:
         acc[:] = start[0]
@@ -69,30 +94,20 @@ def _define(width: int) -> None:
         broadcast
     )
 
-    def dot_columns(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> None:
-        acc += (m.load(x) - x_zero) * m.load(y)
-
-    dot_columns.__doc__ = f"One tap times a row of {several}."
-    DOT_COLUMNS[width] = _on(
-        "Dot",
-        "int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero",
-        f"dot_columns_{width}",
-    )(dot_columns)
-
-    def store(m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Place) -> None:
+    def store(m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Place, lanes: int) -> None:
         requant: Requant = FixedPoint(np.array([q["multiplier"]]), np.array([q["shift"]]))
         if q["is_float"]:
             requant = FloatScale(np.array([q["multiplier"]], np.int32).view(np.float32))
         limits = q["output_zero"], q["act_min"], q["act_max"]
-        m.store(out, requantize(wrap_int32(acc), requant, *limits))
+        m.store(out, requantize(wrap_int32(acc[:lanes]), requant, *limits))
 
-    store.__doc__ = f"Requantises and stores {several}."
+    store.__doc__ = f"Requantises and stores up to {several}."
     STORE_PRODUCT[width] = _on(
         "RAMStore",
-        "const struct vmcu_product *q, const int32_t *acc, int8_t *out",
+        "const struct vmcu_product *q, const int32_t *acc, int8_t *out, int32_t lanes",
         f"store_product_{width}",
     )(store)
 
 
-for _width in WIDTHS:
+for _width in (WIDE, 1):
     _define(_width)

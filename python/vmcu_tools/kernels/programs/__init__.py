@@ -4,10 +4,9 @@
 from . import add, conv, dense, depthwise, pool, products
 
 FILES = {
-    "pointwise": [conv.pointwise()],
+    "conv": [conv.pointwise(), conv.conv()],
     "dense": [dense.dense()],
     "depthwise": depthwise.programs(),
-    "conv": [conv.conv()],
     "products": products.PROGRAMS,
     "add": add.PROGRAMS,
     "pool": pool.PROGRAMS,

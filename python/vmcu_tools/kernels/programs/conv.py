@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..isa.instructions import BIAS, DOT, GATHER, STORE, WIDEN
+from ..isa.instructions import BIAS, DOT, EXACT, GATHER, STORE, WIDEN
 from ..language.expr import Expr, Int, Name
 from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream, Tile
 
@@ -30,16 +30,16 @@ def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr
     steps, y = Name("steps"), Name("y")
 
     def block(n: Expr, exact: bool) -> None:
+        place = replace(target(first + n), guarded=exact, moving=pointer)
+        if exact:
+            k.do(EXACT[pixels], Name("p"), TILE, STREAM, place, Name("out_c"), LEFT)
+            return
         acc = k.reg_alloc("acc", 2 * pixels)
         k.do(BIAS[pixels], acc, STREAM)
         k.rewind(CURSOR)
         with k.reduce("s", steps, once=True):
             k.do(DOT[pixels], acc, CURSOR, STREAM)
-        place = replace(target(first + n), guarded=exact, moving=pointer)
-        if exact:
-            k.do(STORE["any", pixels], Name("p"), acc, STREAM, place, Name("out_c"), LEFT)
-        else:
-            k.do(STORE["fixed", pixels], acc, STREAM, place, Name("out_c"))
+        k.do(STORE[pixels], acc, STREAM, place, Name("out_c"))
 
     def target(channel: Expr) -> Ram:
         axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(2), Int(1)))
@@ -105,7 +105,7 @@ def conv() -> Program:
         x = k.along(turn, pixels, columns)
         k.rewind(STREAM)
         with k.spatial("g", groups) as g:
-            for lane in range(pixels):
+            with k.spatial("lane", pixels) as lane:
                 k.do(GATHER[pixels], TILE, window(x + lane, g * depth), lane)
             channel_blocks(k, x, pixels, g * per_group, per_group)
 

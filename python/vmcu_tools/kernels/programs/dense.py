@@ -35,7 +35,7 @@ def dense() -> Program:
                 axes = (Axis(2, count, Int(1)),)
                 return Ram(0, row, Int(0), first, axes, line=line)
 
-            with k.reduce("s", steps, unroll=2) as s:
+            with k.reduce("s", steps, unroll=1 if exact else 2) as s:
                 k.do(INSTRUCTIONS["dot_dense"], acc, taps(s * 4, Int(4)), STREAM)
             k.do(INSTRUCTIONS["dot_dense_tail"], acc, taps(steps * 4, rest), rest, STREAM)
         place = replace(target(n), guarded=exact, moving=pointer)

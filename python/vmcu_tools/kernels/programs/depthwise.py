@@ -2,8 +2,8 @@
 """Depthwise convolutions, four channels of a strip of pixels at a time.
 
 For each strip, for each four channels: all of their window's bytes are read into the tile, then
-their output bytes are written. Square windows of 3, 5 and 7 taps at strides of one and two have
-programs of their own, `taps` serves all the others pixel by pixel.
+their output bytes are written, block by block. Square windows of 3, 5 and 7 taps at strides of one
+and two have programs of their own, `taps` serves all the others pixel by pixel.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..isa.depthwise_instructions import (
-    BIAS,
+    BLOCK,
     GROUP,
     INSTRUCTIONS,
-    KERNELS,
     LINE,
     PAIR,
-    SQUARE,
     SQUARE_TAPS,
-    STORE,
     STRIDES,
+    TAPS,
     pair_counts,
 )
 from ..language.expr import Expr, Int, Name
@@ -93,39 +91,38 @@ class Kernel:
         return Ram(0, first_row(), left, c, axes, guarded=True)
 
     def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int) -> None:
-        """All taps of the pixels from x on; `plane`: where the channel's words start."""
+        """The bias and all taps of the pixels from x on; the channel's words are at `plane`."""
         k, phase, row = self.k, Name("phase"), Name("row")
         counts = pair_counts(self.taps, self.stride)
-        pixels = acc.count
         last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
         if self.is_square:
-            k.do(SQUARE[pixels], acc, TILE, plane + x, last, odd, STREAM)
+            k.do(INSTRUCTIONS["dot_square"], acc, TILE, plane + x, last, odd, STREAM)
             return
+        k.do(INSTRUCTIONS["bias_depthwise"], acc, STREAM, gap(self.taps, self.stride))
         with k.reduce("r", self.taps // 2) as r:
             for number, count in enumerate(counts):
                 place = plane + r * row + x
                 place = place + phase if number else place
-                k.do(PAIR[count, pixels], acc, TILE, place, odd, STREAM)
+                k.do(PAIR[count], acc, TILE, place, odd, STREAM)
         if self.stride == 1:
-            k.do(LINE[self.taps, pixels], acc, TILE, last, odd, STREAM)
+            k.do(LINE[self.taps], acc, TILE, last, odd, STREAM)
         else:
-            k.do(PAIR[counts[0], pixels], acc, TILE, last, odd, STREAM)
+            k.do(PAIR[counts[0]], acc, TILE, last, odd, STREAM)
 
-    def block(self, pixels: int, x0: Expr, x: Expr, c: Expr, lanes: Expr) -> None:
-        """All channels of the pixels from x on in the strip at x0."""
+    def block(self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
+        """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
+        may reach beyond its strip: what it computes there is not stored."""
         k = self.k
-        axes = (Axis(1, Int(pixels), Int(1)),)
-        place = Ram("output", Name("y"), x0 + x, c, axes, guarded=True)
-        place = replace(place, moving=k.point("o", place))
+        patch = k.reg_alloc("patch", BLOCK)
         with k.spatial("h", GROUP // 2) as h:
             for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", pixels)
-                if not self.is_square:
-                    k.do(BIAS[pixels], acc, STREAM, gap(self.taps, self.stride))
+                acc = k.reg_alloc(f"acc{odd}", BLOCK)
                 self.dot(acc, h * Name("plane"), x, odd)
-                number = h * 2 + odd
-                tail = (replace(place, channel=c + number), Name("out_c"), lanes - number)
-                k.do(STORE[pixels], Name("p"), acc, STREAM, *tail)
+                finish = INSTRUCTIONS["finish_depthwise"]
+                k.do(finish, Name("p"), acc, STREAM, patch, h * 2 + odd)
+        axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
+        place = Ram("output", Name("y"), column, c, axes)
+        k.do(INSTRUCTIONS["store_patch"], patch, place, Name("out_c"), wide, lanes)
 
 
 def depthwise(taps: int, stride: int) -> Program:
@@ -145,26 +142,25 @@ def depthwise(taps: int, stride: int) -> Program:
             source = kernel.window(x0, wide, c, lanes)
             k.do(INSTRUCTIONS["stage"], TILE, source, Name("call"), wide, lanes)
             k.mark(STREAM)
-
-            @k.tiles("x", wide, KERNELS[taps])
-            def block(x: Expr, pixels: int, c: Expr = c, lanes: Expr = lanes) -> None:
+            with k.strips("x", "left", wide, BLOCK) as (x, left):
                 k.rewind(STREAM, to_mark=True)
-                kernel.block(pixels, x0, x, c, lanes)
+                kernel.block(x, x0 + x, left, c, lanes)
 
     return k.program()
 
 
-def taps(multiplied: bool) -> Program:
-    """Any window, pixel by pixel; `multiplied`: input channels have several output channels."""
-    name = "multiplied" if multiplied else "any"
+def taps() -> Program:
+    """Any window, pixel by pixel. The outputs of a group read input channels that are `spread`
+    apart: one apart where all channels are one group, none where a channel has a group of its
+    own."""
     k = Builder(
-        f"vmcu_depthwise_{name}",
+        "vmcu_depthwise_any",
         PARAMS,
         "Depthwise convolution of any window, four channels of a pixel at a time.",
     )
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
-    groups = Name("p->groups")
+    groups, spread = Name("p->groups"), Name("p->run")
     per_group = k.define("per_group", channels // groups)
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
@@ -175,17 +171,16 @@ def taps(multiplied: bool) -> Program:
             with k.reduce("r", Name(f"{WINDOW}kernel_h")) as r:
                 axes = (
                     Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
-                    Axis(2, Int(1) if multiplied else lanes, Int(1)),
+                    Axis(2, (lanes - 1) * spread + 1, Int(1)),
                 )
                 source = Ram(
                     0,
                     first_row() + r * Name(f"{WINDOW}dilation_h"),
                     x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left"),
-                    g if multiplied else n,
+                    g + n * spread,
                     axes,
                     guarded=True,
                 )
-                spread = 0 if multiplied else 1
                 k.do(INSTRUCTIONS["dot_taps"], acc, source, lanes, spread, STREAM)
             axes, end = (Axis(2, Int(GROUP), Int(1)),), g * per_group + per_group
             first = g * per_group + n
@@ -197,5 +192,5 @@ def taps(multiplied: bool) -> Program:
 
 
 def programs() -> list[Program]:
-    made = [depthwise(size, stride) for size in KERNELS for stride in STRIDES]
-    return [*made, taps(False), taps(True)]
+    made = [depthwise(size, stride) for size in TAPS for stride in STRIDES]
+    return [*made, taps()]

@@ -9,14 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..isa.product_instructions import (
-    BROADCAST,
-    DOT_COLUMNS,
-    INSTRUCTIONS,
-    STORE_PRODUCT,
-    WIDTHS,
-    Place,
-)
+from ..isa.instructions import COMPOUND
+from ..isa.product_instructions import BROADCAST, INSTRUCTIONS, STORE_PRODUCT, WIDE, Place
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Kept, Params, Program, Ram, Registers
 
@@ -54,15 +48,14 @@ def times_columns(
 ) -> None:
     """result = line times the matrix, of which `depth` lines are read, channels side by side."""
     at, zero = start(k, which, line, depth)
-
-    @k.tiles("n", Name(f"in{matrix}_c"), WIDTHS)
-    def block(n: Expr, width: int) -> None:
-        acc = k.reg_alloc("acc", width)
-        k.do(BROADCAST[width], acc, at)
-        with k.reduce("s", depth, unroll=2) as s:
-            taps = line(s, Int(1)), line_of(matrix, s)(n, Int(width))
-            k.do(DOT_COLUMNS[width], acc, *taps, zero)
-        k.do(STORE_PRODUCT[width], Params(which), acc, result(n, Int(width)))
+    pitch = Name(f"in{matrix}_c")
+    with k.strips("n", "lanes", pitch, WIDE) as (n, lanes):
+        acc = k.reg_alloc("acc", WIDE)
+        k.do(BROADCAST[WIDE], acc, at)
+        axes = (Axis(1, depth, Int(1)), Axis(2, lanes, Int(1)))
+        taps = line(Int(0), depth), Ram(matrix, Y, Int(0), n, axes)
+        k.do(COMPOUND["dot_columns"], acc, *taps, depth, pitch, lanes, zero)
+        k.do(STORE_PRODUCT[WIDE], Params(which), acc, result(n, lanes), lanes)
 
 
 def times_rows(k: Builder, which: str, line: Line, depth: Expr, matrix: int, result: Line) -> None:
@@ -71,14 +64,9 @@ def times_rows(k: Builder, which: str, line: Line, depth: Expr, matrix: int, res
     with k.spatial("n", Name(f"in{matrix}_w")) as n:
         acc = k.reg_alloc("acc", 1)
         k.do(BROADCAST[1], acc, at)
-        other = line_of(matrix, n)
-        with k.reduce("s", depth // 4, unroll=2) as s:
-            taps = line(s * 4, Int(4)), other(s * 4, Int(4))
-            k.do(INSTRUCTIONS["dot_rows"], acc, *taps, zero)
-        first, left = depth // 4 * 4, depth % 4
-        tail = INSTRUCTIONS["dot_rows_tail"]
-        k.do(tail, acc, line(first, left), other(first, left), left, zero)
-        k.do(STORE_PRODUCT[1], Params(which), acc, result(n, Int(1)))
+        taps = line(Int(0), depth), line_of(matrix, n)(Int(0), depth)
+        k.do(COMPOUND["dot_rows"], acc, *taps, depth, zero)
+        k.do(STORE_PRODUCT[1], Params(which), acc, result(n, Int(1)), 1)
 
 
 def matmul(transposed: bool) -> Program:
