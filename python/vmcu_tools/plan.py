@@ -31,9 +31,10 @@ def pool_scratch(layer: Layer) -> int:
 class Placement:
     """A tensor's ring in the pool, in bytes.
 
-    Byte o of the tensor, counted through its rows and pixels, lives at base + o % ring modulo the
-    pool's size; a whole tensor is a ring as large as itself. The pool's end never splits a row,
-    the ring's end never a pixel; a ring whose end splits rows does not reach around the pool.
+    Byte o of the tensor, counted through its rows and pixels, lives at base + (o + phase) % ring
+    modulo the pool's size; a whole tensor is a ring as large as itself. The pool's end never splits
+    a row, the ring's end never a pixel; a ring whose end splits rows does not reach around the
+    pool. Two tensors may share a ring if one's rows take the places of the other's dead ones.
     Bytes live from step `first` (which writes them; -1 for a graph input) to step `last` (which
     reads them; the number of steps for a graph output), both included.
     """
@@ -43,10 +44,11 @@ class Placement:
     ring: int
     first: int
     last: int
+    phase: int = 0
 
     def at(self, offset: int, pool_bytes: int) -> int:
         """Where byte `offset` of the tensor lives."""
-        return (self.base + offset % self.ring) % pool_bytes
+        return (self.base + (offset + self.phase) % self.ring) % pool_bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,7 @@ class TensorRow:
     comment: str
     base: int
     ring: int
+    phase: int
     height: int
     width: int
     channels: int
@@ -257,6 +258,7 @@ class _Emitter:
             comment=f"{self.index[name]} {_comment(name)}",
             base=placement.base % self.plan.pool_bytes,
             ring=placement.ring,
+            phase=placement.phase,
             height=height,
             width=width,
             channels=channels,

@@ -38,7 +38,7 @@ from .values import (
 # sizeof of every struct that tables are made of, on a 32-bit core.
 STRUCT_BYTES = {
     "vmcu_model": 40,
-    "vmcu_tensor": 16,
+    "vmcu_tensor": 20,
     "vmcu_layer": 28,
     "vmcu_stage": 20,
     "vmcu_part": 8,

@@ -100,6 +100,15 @@ class Layer(ABC, Generic[OpT]):
     def last_reads(self, index: int) -> np.ndarray:
         """Tick of the last read of each byte of input `index`, int64 (H, W, C); NEVER if unread."""
 
+    def reads_in_call(self, index: int) -> np.ndarray | None:
+        """Tick, from the start of a call of a whole row, of the last read of each byte of the rows
+        that it reads of input `index`, int64 (W, C); None if only the call is known."""
+        return None
+
+    def writes_in_call(self) -> np.ndarray | None:
+        """The same for the bytes that it writes."""
+        return None
+
     def writes(self) -> np.ndarray:
         """Tick at which each output byte is written, int64 (H, W, C): byte by byte, ascending."""
         return np.arange(self.out.bytes, dtype=np.int64).reshape(self.out.shape)
@@ -208,6 +217,12 @@ class ProgramLayer(Layer[OpT]):
     @property
     def scratch_bytes(self) -> int:
         return self.binding.scratch_bytes
+
+    def reads_in_call(self, index: int) -> np.ndarray | None:
+        return self.ticks.reads[index].reshape(self.ins[index].shape[1:])
+
+    def writes_in_call(self) -> np.ndarray | None:
+        return self.ticks.writes.reshape(self.out.shape[1:])
 
     def writes(self) -> np.ndarray:
         turns = np.array([self.turn(y) for y in range(self.height)], np.int64)[:, None, None]

@@ -29,6 +29,13 @@ class ElementwiseLayer(Layer[OpT]):
     def reach(self, index: int) -> Reach:
         return Reach.shifted()
 
+    def reads_in_call(self, index: int) -> np.ndarray | None:
+        tensor = self.ins[index]
+        return np.arange(tensor.row_bytes, dtype=np.int64).reshape(tensor.shape[1:])
+
+    def writes_in_call(self) -> np.ndarray | None:
+        return np.arange(self.out.row_bytes, dtype=np.int64).reshape(self.out.shape[1:])
+
     def last_reads(self, index: int) -> np.ndarray:
         return np.arange(self.ins[index].bytes, dtype=np.int64).reshape(self.ins[index].shape)
 

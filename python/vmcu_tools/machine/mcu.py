@@ -39,8 +39,9 @@ class Event:
     """One call of a step's layer: columns [x, x + columns) of row `y`. `number` counts calls from
     the start of the inference. Without a layer: the caller delivers row y of the streamed input.
 
-    whole: the call is one of a layer on its own, whose order of access is known tick by tick;
-    otherwise all of a call's reads are taken to come after all of its writes.
+    whole: the call is one of a layer on its own, whose order of access is known tick by tick.
+    In a stage of several it is known for calls of whole rows of some layers; otherwise all of a
+    call's reads are taken to come after all of its writes.
     """
 
     number: int
@@ -57,6 +58,12 @@ class Event:
     @property
     def start(self) -> int:
         return self.number * TICKS
+
+    @property
+    def whole_row(self) -> bool:
+        """True for a call of a whole row in a stage of several layers."""
+        layer = self.layer
+        return not self.whole and layer is not None and self.columns == layer.out.shape[1]
 
 
 def events(plan: Plan) -> Iterator[Event]:
@@ -123,8 +130,10 @@ class VirtualMcu:
                 continue
             for index, tensor in enumerate(layer.ins):
                 if not event.whole:
+                    ticks = layer.reads_in_call(index) if event.whole_row else None
                     for y, start, stop in self._reads(event, layer, index):
-                        expiry[tensor.name][y, start:stop] = event.start + TICKS - 1
+                        last = TICKS - 1 if ticks is None else ticks[start:stop]
+                        expiry[tensor.name][y, start:stop] = event.start + last
                 elif event.first:
                     ticks = layer.last_reads(index)
                     row, tick = np.divmod(ticks, layer.ticks_per_row)
@@ -237,7 +246,8 @@ class VirtualMcu:
             data = [seen[tensor.name] for tensor in layer.ins]
             row = layer.rows(data, y, y + 1)[0][slice(*part)]
             produced[layer.out.name][y, slice(*part)] = row
-        times: np.ndarray | int = event.start
+        ticks = layer.writes_in_call() if event.whole_row else None
+        times: np.ndarray | int = event.start + (0 if ticks is None else ticks)
         if event.whole:
             ticks = self.writes_of[id(layer)][y]
             times = ticks - layer.turn(y) * layer.ticks_per_row + event.start
@@ -249,7 +259,7 @@ class VirtualMcu:
         channels = tensor.shape[2]
         first = (y * tensor.shape[1] + start) * channels
         count = (stop - start) * channels
-        if first % placement.ring + count <= placement.ring:
+        if (first + placement.phase) % placement.ring + count <= placement.ring:
             at = placement.at(first, size)
             if at + count > size:
                 raise PlanError(
@@ -257,7 +267,8 @@ class VirtualMcu:
                     f"({size} bytes)"
                 )
             return slice(at, at + count)
-        return (placement.base + np.arange(first, first + count) % placement.ring) % size
+        places = (np.arange(first, first + count) + placement.phase) % placement.ring
+        return (placement.base + places) % size
 
     def _check_row(self, event: Event, tensor: Tensor, y: int, start: int, stop: int) -> np.ndarray:
         """The values of the columns that a call is about to read."""

@@ -19,12 +19,13 @@ from ..kernels import Layer
 from ..plan import Plan
 from ..schedule import Tile, kept_outputs, stage_of
 from . import joint
+from .in_place import traced
 from .layout import Binder, Cut, Layout, Memory
 from .options import Options
 from .order import reordered
 from .swing import place
 from .tasks import tasks_of
-from .trace import TooLargeError, Tracer
+from .trace import TooLargeError
 
 # Tiles that are tried, the cheap before the dear.
 TILES: tuple[Tile, ...] = (None, (8, 8), (4, 4), (4, 2))
@@ -106,14 +107,14 @@ class Cutter:
         """Peak and calls of a stage; raises TooLargeError where the peak is above `limit`."""
         nodes = self.graph.nodes[cut.first : cut.stop]
         source = self.source if cut.first == 0 else None
-        tracer = Tracer(stage_of(layers, kept_outputs(self.graph, nodes), source))
-        touched = {tensor.name for tensor in tracer.tensors}
+        stage = stage_of(layers, kept_outputs(self.graph, nodes), source)
+        touched = {name for node in nodes for name in (*node.inputs, *node.outputs)}
         besides = Memory.of(layers).bytes
         for name, first in self.first.items():
             streamed = self.source is not None and name == self.source.name
             if first < cut.first and self.last[name] >= cut.first and name not in touched:
                 besides += 0 if streamed else self.graph.tensors[name].bytes
-        trace = tracer.run(limit - besides)
+        trace = traced(stage, limit - besides)
         dying = frozenset(name for name in touched if self.last[name] < cut.stop)
         return besides + trace.peak(dying), trace.calls
 

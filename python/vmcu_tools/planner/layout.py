@@ -17,8 +17,9 @@ from ..graph import Graph, Tensor
 from ..kernels import Layer, bind, can_sum
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from ..schedule import Tile, kept_outputs, stage_of, tile_width
+from .in_place import traced
 from .overlap import Clearance
-from .trace import Trace, Tracer
+from .trace import Home, Trace
 
 BEFORE = -1
 FOREVER = np.iinfo(np.int64).max
@@ -69,6 +70,15 @@ class Group:
     layers: tuple[Layer, ...]
     trace: Trace | None
     start: int
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return () if self.trace is None else self.trace.tensors
+
+    @property
+    def homes(self) -> tuple[Home | None, ...]:
+        """By tensor of a stage of several layers, whose ring it lives in."""
+        return () if self.trace is None else self.trace.homes
 
     @property
     def calls(self) -> int:
@@ -195,7 +205,7 @@ class Layout:
             if cut.stop - cut.first > 1 or source is not None:
                 layers = self.binder.stage(cut)
                 kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
-                trace = Tracer(stage_of(layers, kept, source)).run()
+                trace = traced(stage_of(layers, kept, source))
             group = Group(layers, trace, start)
             start += group.calls
             yield group
@@ -233,6 +243,9 @@ class Layout:
     def _simulate_stage(self, group: Group, trace: Trace) -> None:
         for number, tensor in enumerate(trace.tensors):
             births, deaths = trace.lives[number]
+            if trace.homes[number] is not None:
+                self.births[tensor.name] = self.deaths[tensor.name] = np.zeros(0, np.int64)
+                continue
             if number < trace.own:
                 self._born(tensor, trace.rings[number])
                 used = births >= 0

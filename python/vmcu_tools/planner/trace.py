@@ -16,6 +16,14 @@ from ..schedule import STREAMED, Call, Feed, Stage, grain
 Steps = Sequence[tuple[int, int]]
 
 
+@dataclass(frozen=True)
+class Home:
+    """A place in another tensor's ring, pixels from its start."""
+
+    owner: int
+    phase: int
+
+
 class TooLargeError(Exception):
     """A stage needs more bytes than the search allows."""
 
@@ -26,7 +34,8 @@ class Trace:
 
     tensors: the layers' outputs by layer, then the streamed input if there is one, then what comes
     whole from outside; own: how many of them are not from outside; calls: how many there were;
-    rings: pixels of each one's ring; made, freed: by tensor, see Steps.
+    rings: pixels of each one's ring; made, freed: by tensor, see Steps; homes: by tensor, whose
+    ring it lives in and where its first pixel is there, None for a ring of its own.
     """
 
     stage: Stage
@@ -36,22 +45,32 @@ class Trace:
     rings: tuple[int, ...]
     made: tuple[Steps, ...]
     freed: tuple[Steps, ...]
+    homes: tuple[Home | None, ...]
 
     @functools.cached_property
     def lives(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """By tensor: the calls in which each pixel of its ring is first written and last read;
         -1 for what was there before, or is not read."""
-        return tuple(self._life(number) for number in range(len(self.tensors)))
+        lives = [self._life(number) for number in range(len(self.tensors))]
+        for number, home in enumerate(self.homes):
+            if home is not None:
+                births, deaths = (np.roll(times, home.phase) for times in lives[number])
+                owner_births, owner_deaths = lives[home.owner]
+                used = births >= 0
+                first = np.where(owner_births < 0, births, np.minimum(births, owner_births))
+                owner_births[used] = first[used]
+                np.maximum(owner_deaths, deaths, out=owner_deaths)
+        return tuple(lives)
 
     def _life(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         ring = self.rings[number]
         births = np.full(ring, -1, np.int64)
         deaths = np.full(ring, -1, np.int64)
         if number < self.own:
-            written = _times(self.made[number])
+            written = times_of(self.made[number])
             births[: written.size] = written[:ring]
             deaths = np.maximum(deaths, _latest(written, ring))
-        return births, np.maximum(deaths, _latest(_times(self.freed[number]), ring))
+        return births, np.maximum(deaths, _latest(times_of(self.freed[number]), ring))
 
     def peak(self, dying: frozenset[str]) -> int:
         """The most bytes that the stage's tensors take at any call; those from outside that are
@@ -61,6 +80,8 @@ class Trace:
         for number, (tensor, (births, deaths)) in enumerate(
             zip(self.tensors, self.lives, strict=True)
         ):
+            if self.homes[number] is not None:
+                continue
             stays = kept[number] if number < len(kept) else tensor.name not in dying
             if number >= self.own and stays:
                 level += tensor.bytes
@@ -72,7 +93,7 @@ class Trace:
         return int(np.cumsum(level[:-1]).max())
 
 
-def _times(steps: Steps) -> np.ndarray:
+def times_of(steps: Steps) -> np.ndarray:
     """The call of each pixel."""
     if not steps:
         return np.zeros(0, np.int64)
@@ -137,16 +158,19 @@ class Tracer:
             self.made[number] = pixels
             made[number].append((time, pixels))
             live += (pixels - before) * sizes[number]
-            if limit is not None and live > limit:
-                raise TooLargeError
-            spans[number] = max(spans[number], pixels - self.freed[number])
-            if call.layer == STREAMED:
-                continue
-            last_call[call.layer] = time
+            # What no reader is going to need may be overwritten, by the very next pixels.
+            oldest = min((cell[0] for cell in self.readers[number]), default=0)
+            oldest = min(max(oldest, self.freed[number]), before)
+            spans[number] = max(spans[number], pixels - oldest)
+            if call.layer != STREAMED:
+                last_call[call.layer] = time
             for tensor, oldest in self._free(call):
                 live -= (oldest - self.freed[tensor]) * sizes[tensor]
                 self.freed[tensor] = oldest
                 freed[tensor].append((time, oldest))
+            # After the call: within it the output may take the place of what it reads.
+            if limit is not None and live > limit:
+                raise TooLargeError
         # What later calls would read that nobody wants: it is dead after the last that came.
         last_read: dict[int, int] = {}
         for number, reads in enumerate(self.reads):
@@ -155,14 +179,16 @@ class Tracer:
         for tensor, call_number in last_read.items():
             if self.freed[tensor] < self.made[tensor]:
                 freed[tensor].append((call_number, self.made[tensor]))
+        rings = self._rings(spans)
         return Trace(
             stage,
             self.tensors,
             self.own,
             time + 1,
-            self._rings(spans),
+            rings,
             tuple(made),
             tuple(freed),
+            (None,) * len(rings),
         )
 
     def _made(self, call: Call) -> int:
@@ -176,6 +202,8 @@ class Tracer:
 
     def _free(self, call: Call) -> list[tuple[int, int]]:
         """What a call was the last to need."""
+        if call.layer == STREAMED:
+            return []
         layer = self.stage.layers[call.layer]
         y, x = call.y, call.x + call.columns
         if x == layer.width:

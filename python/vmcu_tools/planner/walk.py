@@ -11,7 +11,7 @@ so that a chain can swing between the ends of the pool and never wrap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..graph import Graph
 from ..plan import Placement, Plan, Step
@@ -129,6 +129,7 @@ def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> 
         if task.name in lives:
             life, base = lives[task.name], search.bases[task.name]
             placements[task.name] = Placement(task.name, base, task.size, life.first, life.last)
+    placements |= _sharing(layout, placements)
     by_name = {task.name: task for task in search.tasks}
     stages, progress = [], []
     for number, group in enumerate(layout.groups):
@@ -154,6 +155,21 @@ def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> 
         progress=tuple(progress),
         notes=(f"The bound for this order is {bound:,} bytes, the gap {gap:,}.",),
     )
+
+
+def _sharing(layout: Layout, placements: dict[str, Placement]) -> dict[str, Placement]:
+    """The tensors that live in other tensors' rings."""
+    lives = lifetimes(layout.graph)
+    found = {}
+    for group in layout.groups:
+        for tensor, home in zip(group.tensors, group.homes, strict=True):
+            if home is not None:
+                owner = placements[group.tensors[home.owner].name]
+                phase, life = home.phase * tensor.shape[2], lives[tensor.name]
+                found[tensor.name] = replace(
+                    owner, tensor=tensor.name, first=life.first, last=life.last, phase=phase
+                )
+    return found
 
 
 def _steps(group: Group, base: int) -> tuple[Step, ...]:

@@ -34,7 +34,7 @@ struct vmcu_pool {
 
 /**
  * A tensor: @a height rows of @a width pixels of @a channels bytes, of which the last @a ring bytes
- * written exist. Byte o of it lives at (base + o % ring) modulo the pool's size.
+ * written exist. Byte o of it lives at (base + (o + phase) % ring) modulo the pool's size.
  *
  * The plan guarantees that no row is split by the pool's end. A ring of whole rows splits none
  * either; any other splits a row where it starts over, between two pixels.
@@ -42,6 +42,7 @@ struct vmcu_pool {
 struct vmcu_tensor {
 	uint32_t base;
 	uint32_t ring;
+	uint32_t phase;
 	uint16_t height;
 	uint16_t width;
 	uint16_t channels;
@@ -140,7 +141,7 @@ struct vmcu_model {
 /** Where in its ring a pixel of tensor @a t starts, in bytes. */
 static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint32_t x)
 {
-	const uint32_t o = (y * t->width + x) * t->channels;
+	const uint32_t o = (y * t->width + x) * t->channels + t->phase;
 
 	return (o < t->ring) ? o : o % t->ring;
 }
