@@ -122,12 +122,15 @@ class AveragePool2D(Op):
     `requant` None: TensorFlow Lite semantics, input and output share scale and zero point, the
     sum of the q is divided by the count with rounding half away from zero. Otherwise
     requant.apply(round((sum of (q - zi)) * 256 / count)) + zo, the division again half away from
-    zero, with the one factor in_scale / out_scale / 256.
+    zero, with the one factor in_scale / out_scale / 256; or, `of_sum`, requant.apply(sum of
+    (q - zi)) + zo, where the factor holds the count: TensorFlow Lite's MEAN and ONNX Runtime's
+    global mean.
     """
 
     window: Window
-    requant: FixedPoint | None = None
+    requant: Requant | None = None
     count_padding: bool = False
+    of_sum: bool = False
 
 
 @dataclass(frozen=True, eq=False)

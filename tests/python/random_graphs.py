@@ -32,6 +32,7 @@ from vmcu_tools.graph import (
 from vmcu_tools.kernels import bind
 from vmcu_tools.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
 from vmcu_tools.planner.overlap import min_distance
+from vmcu_tools.quant import FixedPoint, FloatScale
 
 
 def conv2d(b: Builder) -> Tensor:
@@ -122,12 +123,13 @@ def add(b: Builder) -> Tensor:
 def average_pool(b: Builder) -> Tensor:
     x = b.input(b.shape())
     window, out_h, out_w = b.window(x.shape)
-    op = AveragePool2D(
-        window,
-        b.factor(1 / 512, 1 / 64) if b.rng.random() < 0.5 else None,
-        bool(b.rng.random() < 0.5),
-        **b.limits(),
-    )
+    requant, of_sum = b.factor(1 / 512, 1 / 64) if b.rng.random() < 0.7 else None, False
+    if requant is not None and b.rng.random() < 0.6:
+        taps = window.kernel[0] * window.kernel[1]
+        real = np.array([b.rng.uniform(0.3, 2) / taps], np.float32)
+        of_sum, requant = True, FixedPoint.of(real) if b.rng.random() < 0.5 else FloatScale(real)
+    padded = bool(b.rng.random() < 0.5)
+    op = AveragePool2D(window, requant, padded, of_sum, **b.limits())
     return b.node(op, [x], (out_h, out_w, x.shape[2]))
 
 

@@ -25,15 +25,27 @@ static inline int32_t vmcu_rounded_quotient(int32_t x, int32_t count)
 static inline int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum,
 			       int32_t count)
 {
-	int32_t mean;
+	const union {
+		int32_t bits;
+		float value;
+	} factor = {p->factor.multiplier};
+	int32_t value = sum;
 
-	if (!p->rescale) {
+	switch (p->rescale) {
+	case VMCU_MEAN_KEPT:
 		return vmcu_saturate(vmcu_rounded_quotient(sum, count), 0, p->act_min, p->act_max);
+	case VMCU_MEAN_OF_SUM_FLOAT:
+		value = vmcu_float_scale(sum, factor.value);
+		break;
+	case VMCU_MEAN_OF_256:
+		/* In two parts: sum * 256 alone would overflow for large windows. */
+		value = sum / count * 256 + vmcu_rounded_quotient(sum % count * 256, count);
+		/* fall through */
+	default:
+		value = vmcu_fixed_scale(value, p->factor.multiplier, p->factor.shift);
+		break;
 	}
-	/* sum * 256 / count in two parts: the product alone would overflow for large windows. */
-	mean = sum / count * 256 + vmcu_rounded_quotient(sum % count * 256, count);
-	return vmcu_saturate(vmcu_fixed_scale(mean, p->factor.multiplier, p->factor.shift),
-			     p->output_zero, p->act_min, p->act_max);
+	return vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
 }
 
 #endif /* VMCU_KERNELS_MEAN_H_ */

@@ -25,7 +25,7 @@ from ..graph import (
     Tensor,
     Window,
 )
-from ..quant import INT8_MAX, INT8_MIN
+from ..quant import INT8_MAX, INT8_MIN, FloatScale
 from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, rescale, same_padding
 from .movement import file_index
 from .onnx_context import Context, rule
@@ -250,8 +250,18 @@ def _average_pool(context: Context, node: FileNode, args: list[Value | None]) ->
 
 @rule("GlobalAveragePool")
 def _global_average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
     x = context.image(args[0])
-    return _mean(node, x, _whole(x), (1, x.shape[1], *[1] * (len(x.shape) - 2)))
+    window = _whole(x)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        count = np.float32(math.prod(window.kernel))
+        factor = np.float32(x.tensor.scale) / (np.float32(out.scale) * count)
+        require(bool(np.isfinite(factor)), "a ratio of its scales is not a number")
+        requant = FloatScale(np.array([factor], np.float32))
+        return AveragePool2D(window, requant, of_sum=True, act_min=act_min, act_max=act_max)
+
+    return _spatial(node, x, (1, x.shape[1], *[1] * (len(x.shape) - 2)), make)
 
 
 def _mean(

@@ -8,8 +8,8 @@ import tflite
 
 from ..graph import (
     ArgMax,
+    AveragePool2D,
     Conv2D,
-    DepthwiseConv2D,
     FullyConnected,
     MatMul,
     MaxPool2D,
@@ -38,17 +38,14 @@ def _reduced(importer: Importer, op: FileOp) -> tuple[Tensor, tuple[bool, bool, 
 
 
 def _summed(x: Tensor, over: tuple[bool, bool, bool], requant: FixedPoint) -> Op:
-    """The sum of (q - zero point) along axes, requantised: a convolution with ones."""
+    """The sum of (q - zero point) along axes, requantised; over channels a convolution with
+    ones."""
     height, width, channels = x.shape
     window = Window((height if over[0] else 1, width if over[1] else 1))
     if over[2]:
         ones = np.ones((1, *window.kernel, channels), np.int8)
         return Conv2D(ones, np.zeros(1, np.int32), window, requant)
-    factors = FixedPoint(
-        np.repeat(requant.multiplier, channels), np.repeat(requant.shift, channels)
-    )
-    ones = np.ones((*window.kernel, channels), np.int8)
-    return DepthwiseConv2D(ones, np.zeros(channels, np.int32), window, factors)
+    return AveragePool2D(window, requant, of_sum=True)
 
 
 def _emit_reduced(

@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph import AveragePool2D, Graph, MaxPool2D, Node, Window
-from ..quant import INT8_MIN, divide_away
+from ..quant import INT8_MIN, FloatScale, divide_away
 from .base import Binding, OpT, ProgramLayer, Reach, gather, window_rows
+from .isa.pool_instructions import MEAN_KEPT, MEAN_OF_256, MEAN_OF_SUM, MEAN_OF_SUM_FLOAT
 from .mac import window_fields
 from .programs import PROGRAMS
 
@@ -45,22 +46,35 @@ class AveragePool2DLayer(PoolLayer[AveragePool2D]):
         if self.op.requant is None:
             values = divide_away(total + zero * count, count)
         else:
-            values = self.op.requant.apply(divide_away(total << 8, count)) + self.out.zero_point
+            scaled = total if self.op.of_sum else divide_away(total << 8, count)
+            values = self.op.requant.apply(scaled) + self.out.zero_point
         return self.clamp(values)
 
     @functools.cached_property
     def binding(self) -> Binding:
         requant = self.op.requant
         fields = {
-            "rescale": int(requant is not None),
+            "rescale": self.mode,
             "count_padding": int(self.op.count_padding),
             "input_zero": self.ins[0].zero_point,
             "output_zero": self.out.zero_point,
         }
-        if requant is not None:
+        if isinstance(requant, FloatScale):
+            bits = np.ravel(requant.scale.astype(np.float32)).view(np.int32)[0]
+            fields |= {"factor.multiplier": int(bits), "factor.shift": 0}
+        elif requant is not None:
             fields["factor.multiplier"] = int(np.ravel(requant.multiplier)[0])
             fields["factor.shift"] = int(np.ravel(requant.shift)[0])
         return self.bind_pool("average", fields)
+
+    @property
+    def mode(self) -> int:
+        """Of enum vmcu_mean."""
+        if self.op.requant is None:
+            return MEAN_KEPT
+        if not self.op.of_sum:
+            return MEAN_OF_256
+        return MEAN_OF_SUM_FLOAT if isinstance(self.op.requant, FloatScale) else MEAN_OF_SUM
 
 
 class AveragePool2DSumLayer(AveragePool2DLayer):

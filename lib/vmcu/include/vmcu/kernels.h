@@ -156,11 +156,18 @@ struct vmcu_add_exact_params {
 /** @brief Sum of two tensors, for any factors. For each byte: reads both inputs, then writes. */
 void vmcu_add_exact(const struct vmcu_call *call);
 
-/** Without @a rescale, input and output share scale and zero point. */
+/** What vmcu_average_pool() makes of a window's sum. */
+enum vmcu_mean {
+	VMCU_MEAN_KEPT,      /**< its mean: input and output share scale and zero point */
+	VMCU_MEAN_OF_256,    /**< 256 times its mean, times @a factor */
+	VMCU_MEAN_OF_SUM,    /**< the sum times @a factor, which holds the count */
+	VMCU_MEAN_OF_SUM_FLOAT, /**< the same with a float32, whose bits are the multiplier */
+};
+
 struct vmcu_average_pool_params {
 	struct vmcu_window window;
-	struct vmcu_factor factor; /**< to the output's scale from 1/256 of the input's */
-	bool rescale;
+	struct vmcu_factor factor;
+	uint8_t rescale;           /**< enum vmcu_mean */
 	bool count_padding;        /**< padding counts as taps that hold @a input_zero */
 	int8_t input_zero;
 	int8_t output_zero;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...quant import INT8_MIN, FixedPoint, divide_away, wrap_int32
+from ...quant import INT8_MIN, FixedPoint, FloatScale, Requant, divide_away, wrap_int32
 from ..language.evaluate import Machine
 from ..language.instruction import Instruction, instruction
 from ..language.ir import Ram
@@ -46,6 +46,10 @@ def most_of_taps(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     acc[:lanes] = np.maximum(acc[:lanes], m.load(ram, INT8_MIN).max(axis=0))
 
 
+# enum vmcu_mean
+MEAN_KEPT, MEAN_OF_256, MEAN_OF_SUM, MEAN_OF_SUM_FLOAT = range(4)
+
+
 @_on(
     "Broadcast",
     "int32_t *shape, const struct vmcu_average_pool_params *p, const struct vmcu_call *call, "
@@ -75,13 +79,17 @@ def store_mean(
     """Divides sums, requantises and stores them."""
     count, offset = shape
     values = acc[:lanes] + offset
-    if m.names["p->rescale"]:
-        requant = FixedPoint(
-            np.array(m.names["p->factor.multiplier"]), np.array(m.names["p->factor.shift"])
-        )
-        values = requant.apply(divide_away(values << 8, count)) + m.names["p->output_zero"]
-    else:
+    mode = m.names["p->rescale"]
+    if mode == MEAN_KEPT:
         values = divide_away(values, count)
+    else:
+        multiplier = m.names["p->factor.multiplier"]
+        requant: Requant = FixedPoint(np.array(multiplier), np.array(m.names["p->factor.shift"]))
+        if mode == MEAN_OF_SUM_FLOAT:
+            requant = FloatScale(np.array([multiplier], np.int32).view(np.float32))
+        if mode == MEAN_OF_256:
+            values = divide_away(values << 8, count)
+        values = requant.apply(values) + m.names["p->output_zero"]
     m.store(ram, np.clip(values, m.names["p->act_min"], m.names["p->act_max"]))
 
 
