@@ -8,15 +8,17 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from builders import onnx_models, tflite_models
+from builders import onnx_models, onnx_ops, tflite_models, tflite_ops
 from builders.networks import MODELS, SHARED, random_inputs
 from vmcu_tools import frontends, oracle, passes
 from vmcu_tools.graph import (
     AveragePool2D,
+    Binary,
     Conv2D,
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    Lookup,
     MaxPool2D,
     Node,
     Op,
@@ -191,6 +193,31 @@ def test_activation_of_shared_tensor_stays():
     assert optimized(net.graph("b", "c")) == ["Conv2D", "Requantize", "Conv2D"]
 
 
+def test_activation_is_fused_into_a_product():
+    net = Net((2, 3, 4))
+    constant = net.rng.integers(-128, 128, (1, 1, 4)).astype(np.int8)
+    net.then(Binary("product", out=FixedPoint.of([0.01]), constant=constant), (2, 3, 4), "x", "a")
+    net.then(Requantize(None, act_min=-7), (2, 3, 4), "a", "b")
+    assert optimized(net.graph("b")) == ["Binary"]
+
+
+def test_tables_are_joined():
+    net, shape = Net((2, 3, 4)), (2, 3, 4)
+    first, second = (net.rng.integers(-128, 128, 256).astype(np.int8) for _ in range(2))
+    net.then(Requantize(FixedPoint.of([0.7]), act_max=90), shape, "x", "a", zero_point=5)
+    net.then(Lookup(first), shape, "a", "b").then(Lookup(second), shape, "b", "c")
+    net.then(Requantize(None, act_min=-20), shape, "c", "d")
+    assert optimized(net.graph("d")) == ["Lookup"]
+    assert optimized(net.graph("b", "d")) == ["Lookup", "Lookup"]
+
+
+def test_changes_of_scale_become_no_table():
+    net, shape = Net((2, 3, 4)), (2, 3, 4)
+    net.then(Requantize(FixedPoint.of([0.7])), shape, "x", "a", scale=0.2)
+    net.then(Requantize(FixedPoint.of([0.6])), shape, "a", "b", scale=0.3)
+    assert optimized(net.graph("b")) == ["Requantize", "Requantize"]
+
+
 def test_flattened_image_is_convolved():
     net = Net((6, 6, 3)).conv("x", "a").then(Reshape(), (1, 4, 16), "a", "r")
     net.then(Reshape(), (1, 1, 64), "r", "f").dense("f", "b").dense("f", "c")
@@ -214,10 +241,13 @@ def test_unused_nodes_are_dropped():
     assert optimized(net.graph("b")) == ["Conv2D", "Conv2D"]
 
 
-@pytest.mark.parametrize("case", tflite_models.CASES)
+TFLITE_CASES = {**tflite_models.CASES, **tflite_ops.CASES}
+
+
+@pytest.mark.parametrize("case", TFLITE_CASES)
 def test_tflite_operators_keep_their_bytes(tmp_path, case):
     m = tflite_models.TfliteModel(3)
-    ends = tflite_models.CASES[case](m)
+    ends = TFLITE_CASES[case](m)
     optimized(frontends.load(m.save(tmp_path / "m.tflite", *ends)))
 
 
@@ -228,6 +258,13 @@ def test_onnx_operators_keep_their_bytes(tmp_path, case):
     kinds = optimized(frontends.load(tmp_path / "m.onnx"))
     if "of image" in case and "softmax" not in case:
         assert kinds == ["Conv2D"]
+
+
+@pytest.mark.parametrize("case", onnx_ops.CASES)
+def test_further_onnx_operators_keep_their_bytes(tmp_path, case):
+    model = onnx_models.single(onnx_models.OnnxModel(3, opset=17), *onnx_ops.CASES[case])
+    onnx.save(model, tmp_path / "m.onnx")
+    optimized(frontends.load(tmp_path / "m.onnx"))
 
 
 def test_network_has_no_reshape_left(tmp_path):

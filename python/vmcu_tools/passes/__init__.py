@@ -13,9 +13,11 @@ from .drop_dead import drop_dead
 from .drop_noops import drop_noops
 from .flatten_dense import flatten_dense
 from .fuse_activation import fuse_activation
+from .join_tables import join_tables
 from .relabel_borders import relabel_borders
 
-PASSES = (drop_noops, absorb_pad, fuse_activation, flatten_dense, relabel_borders, drop_dead)
+PASSES = (drop_noops, absorb_pad, fuse_activation, join_tables, flatten_dense)
+PASSES += (relabel_borders, drop_dead)
 
 
 def optimize(graph: Graph) -> Graph:

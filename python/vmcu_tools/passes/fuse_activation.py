@@ -8,18 +8,23 @@ from dataclasses import replace
 from ..graph import (
     Add,
     AveragePool2D,
+    Binary,
     Conv2D,
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    LayerNorm,
+    MatMul,
     MaxPool2D,
     Node,
     Requantize,
+    TransposeConv2D,
 )
 from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
 
 # Layers that pass their results through a clamp anyway.
-_CLAMPING = (Add, AveragePool2D, Conv2D, DepthwiseConv2D, FullyConnected, MaxPool2D, Requantize)
+_CLAMPING = (Add, AveragePool2D, Binary, Conv2D, DepthwiseConv2D, FullyConnected, LayerNorm)
+_CLAMPING += (MatMul, MaxPool2D, Requantize, TransposeConv2D)
 
 
 def fuse_activation(graph: Graph) -> Graph:
