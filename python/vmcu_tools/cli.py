@@ -9,7 +9,13 @@ import sys
 from pathlib import Path
 
 from . import __version__
-from .cli_models import add_inspect, add_ops, add_quantize, calibration_options
+from .cli_models import (
+    add_inspect,
+    add_ops,
+    add_quantize,
+    border_options,
+    calibration_options,
+)
 from .errors import Problem, UserError
 from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS
 
@@ -94,6 +100,7 @@ def parser() -> argparse.ArgumentParser:
     )
     model = argparse.ArgumentParser(add_help=False, parents=[planner])
     model.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")
+    border_options(model)
     calibration_options(model, needed=False)
     target = argparse.ArgumentParser(add_help=False)
     target.add_argument(
@@ -146,12 +153,6 @@ def parser() -> argparse.ArgumentParser:
         required=True,
         metavar="X.npy",
         help="int8, or real values to quantise; once per model input, in order",
-    )
-    run.add_argument(
-        "--input-layout",
-        choices=("file", "nhwc"),
-        default="file",
-        help="axes of the input: as in the model file, or channels last (default file)",
     )
     run.add_argument(
         "--output",

@@ -11,6 +11,16 @@ Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 METHODS = ("minmax", "entropy", "percentile")
 
 
+def border_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--input-layout",
+        choices=("file", "nhwc"),
+        default="file",
+        help="axes of inputs given in real numbers: as in the model file, or channels last "
+        "(default file); int8 inputs of the C interface always have the channels last",
+    )
+
+
 def calibration_options(parser: argparse.ArgumentParser, needed: bool) -> None:
     parser.add_argument(
         "--calibration",

@@ -17,7 +17,7 @@ from . import compare, progress, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .cli import EXIT_DONE, EXIT_PROBLEM
-from .commands_models import MODEL_COMMANDS, quantised
+from .commands_models import MODEL_COMMANDS, quantised, with_layout
 from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
@@ -38,9 +38,10 @@ def name_of(path: Path) -> str:
 
 def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
     """The plan that a command's model and planner options ask for."""
-    return compile_model(
+    plan = compile_model(
         quantised(args), args.planner, ram, args.solver_seconds, stream_input=args.stream_input
     )
+    return with_layout(plan, getattr(args, "input_layout", "file"))
 
 
 def build(args: argparse.Namespace) -> int:
@@ -86,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
             )
         )
     sample = [
-        read_input(path, graph, port, args.input_layout)
-        for path, port in zip(args.input, graph.inputs, strict=True)
+        read_input(path, graph, port) for path, port in zip(args.input, graph.inputs, strict=True)
     ]
     outputs = targets.get(args.on).run(plan, [sample])[0]
     for number, (port, data) in enumerate(zip(graph.outputs, outputs, strict=True)):
@@ -100,11 +100,9 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def read_input(path: Path, graph: Graph, port: Port, layout: str = "file") -> np.ndarray:
-    """An .npy file as int8 (H, W, C): int8 as it is, real values quantised to nearest even.
-
-    layout: "nhwc" for data whose channels come last whatever the model file says, else "file".
-    """
+def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
+    """An .npy file as int8 (H, W, C): int8 as it is, real values quantised as the file's runtime
+    does it."""
     try:
         data = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -121,15 +119,17 @@ def read_input(path: Path, graph: Graph, port: Port, layout: str = "file") -> np
                 str(path),
             )
         )
-    if port.layout == "nchw" and layout != "nhwc":
+    if port.layout == "nchw":
         data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
     data = data.reshape(tensor.shape)
     if data.dtype == np.int8:
         return data
     if port.dtype == data.dtype == np.uint8:
         return (data.astype(np.int16) - 128).astype(np.int8)
-    scaled = np.rint(data.astype(np.float32) / np.float32(tensor.scale)) + tensor.zero_point
-    return np.clip(scaled, -128, 127).astype(np.int8)
+    scaled = data.astype(np.float32) / np.float32(tensor.scale)
+    if port.half_away:
+        scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
+    return np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
 
 
 def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:

@@ -9,13 +9,15 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from . import calibration, frontends, inspection
 from .errors import Problem, UserError
+from .graph import Port
+from .plan import Plan
 from .report import models
 
 
@@ -32,6 +34,21 @@ def quantised(args: argparse.Namespace) -> Path:
     method, per_channel = args.calibration_method, not args.per_tensor
     calibration.quantize(args.model, target, samples, method, per_channel)
     return target
+
+
+def with_layout(plan: Plan, layout: str) -> Plan:
+    """The plan with inputs whose channels come last, if `layout` is "nhwc"."""
+    if layout != "nhwc":
+        return plan
+    ports = tuple(_channels_last(port) for port in plan.graph.inputs)
+    return replace(plan, graph=replace(plan.graph, inputs=ports))
+
+
+def _channels_last(port: Port) -> Port:
+    if port.layout != "nchw":
+        return port
+    batch, channels, *spatial = port.file_shape
+    return replace(port, layout="nhwc", file_shape=(batch, *spatial, channels))
 
 
 def quantize(args: argparse.Namespace) -> int:

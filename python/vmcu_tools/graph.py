@@ -348,7 +348,8 @@ class Port:
     axes: "nchw" where channels come first among (1, C, ...), else "nhwc".
 
     Types are "int8", "uint8", "float32", and "int32" or "int64" for the result of ArgMax, whose
-    tensor holds the bytes of an int32 either way.
+    tensor holds the bytes of an int32 either way. `half_away`: real values are quantised with ties
+    away from zero, as TensorFlow Lite does, not to even.
     """
 
     tensor: str
@@ -356,6 +357,7 @@ class Port:
     file_shape: tuple[int, ...]
     dtype: str
     layout: str = "nhwc"
+    half_away: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,11 +87,17 @@ class IoRow:
     name: str
     scale: str
     zero_point: int
+    flags: str
     tensor: int
     height: int
     width: int
     channels: int
     bytes: int
+
+
+def _flags(port: Port) -> str:
+    flags = {"VMCU_IO_CHANNELS_FIRST": port.layout == "nchw", "VMCU_IO_HALF_AWAY": port.half_away}
+    return " | ".join(name for name, on in flags.items() if on)
 
 
 def emit(plan: Plan, name: str) -> Emitted:
@@ -284,6 +290,7 @@ class _Emitter:
             # The shortest digits that read back as the same float32.
             scale=f"{np.float32(tensor.scale)}f",
             zero_point=tensor.zero_point,
+            flags=_flags(port),
             tensor=self.index[port.tensor],
             height=height,
             width=width,

@@ -180,4 +180,4 @@ class _Borders:
         except PassedOverError:
             return
         dtype = _DTYPE_NAMES[tensor.type]
-        ports.append(Port(name, tensor.name, tensor.shape, dtype))
+        ports.append(Port(name, tensor.name, tensor.shape, dtype, half_away=True))

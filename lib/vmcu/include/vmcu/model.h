@@ -113,11 +113,17 @@ struct vmcu_stage {
 	uint16_t count;
 };
 
+/** The model file has the channels in front of the other axes. */
+#define VMCU_IO_CHANNELS_FIRST 1U
+/** Real values are rounded to nearest, ties away from zero, as in .tflite; else to even. */
+#define VMCU_IO_HALF_AWAY 2U
+
 /** A graph input or output: real = scale * (q - zero_point). */
 struct vmcu_io {
 	const char *name;
 	float scale;
 	int8_t zero_point;
+	uint8_t flags;      /**< VMCU_IO_..., which matter to vmcu/convert.h only */
 	uint16_t tensor;
 };
 

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C converters of inputs and outputs equal the runtimes' own QuantizeLinear and QUANTIZE."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from builders.onnx_models import OnnxModel, single, unary
+from builders.tflite_models import TfliteModel
+from onnx import TensorProto
+from test_c import C_TESTS, build
+from tflite_micro import runtime
+from vmcu_tools.cli import main
+
+CHANNELS_FIRST, HALF_AWAY = 1, 2
+SHAPE = (3, 5, 4)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """bytes int8 (H, W, C), and real and unsigned values in the file's order."""
+
+    bytes: np.ndarray
+    real: np.ndarray
+    unsigned: np.ndarray
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(C_TESTS / "convert_filter.c", tmp_path_factory.mktemp("convert"))
+
+
+def convert(
+    program: Path, values: np.ndarray, scale: float, zero_point: int, flags: int
+) -> Converted:
+    """values: float32 in the file's order; SHAPE is (H, W, C)."""
+    head = struct.pack("<HHHBbf", *SHAPE, flags, zero_point, scale)
+    given = head + values.astype("<f4").tobytes()
+    out = subprocess.run([program], input=given, capture_output=True, check=True).stdout
+    count = int(np.prod(SHAPE))
+    assert len(out) == 7 * count
+    again = np.frombuffer(out, np.int8, count, 6 * count)
+    kept = np.frombuffer(out, np.int8, count)
+    np.testing.assert_array_equal(again, kept)
+    order = (SHAPE[2], *SHAPE[:2]) if flags & CHANNELS_FIRST else SHAPE
+    real = np.frombuffer(out, np.float32, count, count).reshape(order)
+    return Converted(
+        kept.reshape(SHAPE), real, np.frombuffer(out, np.uint8, count, 5 * count).reshape(order)
+    )
+
+
+def reals(rng: np.random.Generator, scale: float, order: tuple[int, ...]) -> np.ndarray:
+    """Values in and beyond the range, a third of them ties."""
+    q = rng.integers(-300, 300, order) + rng.choice([0.5, 0.5, rng.uniform(-0.5, 0.5)], order)
+    return (q * np.float32(scale)).astype(np.float32)
+
+
+@pytest.mark.parametrize("scale", [0.25, 0.1, 0.0371])
+@pytest.mark.parametrize("first", [True, False])
+def test_onnx(program, scale, first):
+    rng = np.random.default_rng(3)
+    order = (SHAPE[2], *SHAPE[:2]) if first else SHAPE
+    values, zero = reals(rng, scale, order), int(rng.integers(-128, 128))
+    m = OnnxModel()
+    stated = m.stated(scale, zero)
+    q = m.node("QuantizeLinear", ["x", *stated])
+    y = m.node("DequantizeLinear", [q, *stated])
+    kind = TensorProto.FLOAT
+    model = m.proto({"x": (kind, order)}, {q: (TensorProto.INT8, None), y: (kind, None)})
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    wanted, real = session.run([q, y], {"x": values})
+    found = convert(program, values, scale, zero, CHANNELS_FIRST if first else 0)
+    expected = np.moveaxis(wanted, 0, -1) if first else wanted
+    np.testing.assert_array_equal(found.bytes, expected)
+    np.testing.assert_array_equal(found.real, real)
+    np.testing.assert_array_equal(found.unsigned, (wanted.astype(np.int16) + 128).astype(np.uint8))
+
+
+@pytest.mark.parametrize("scale", [0.25, 0.1, 0.0371])
+def test_tflite(program, scale):
+    rng = np.random.default_rng(4)
+    values, zero = reals(rng, scale, SHAPE), int(rng.integers(-128, 128))
+    m = TfliteModel()
+    x = m.activation((1, *SHAPE), dtype=np.float32)
+    q = m.op("QUANTIZE", [x], m.activation((1, *SHAPE), scale, zero))
+    y = m.op("DEQUANTIZE", [q], m.activation((1, *SHAPE), dtype=np.float32))
+    interpreter = runtime.Interpreter.from_bytes(m.to_bytes([x], [y, q]))
+    interpreter.set_input(values[None], 0)
+    interpreter.invoke()
+    found = convert(program, values, scale, zero, HALF_AWAY)
+    np.testing.assert_array_equal(found.bytes, interpreter.get_output(1)[0])
+    np.testing.assert_array_equal(found.real, interpreter.get_output(0)[0])
+
+
+def test_flags_of_a_model(tmp_path):
+    path = tmp_path / "m.onnx"
+    model = single(OnnxModel(), (1, 6, 7, 8), unary("MaxPool", kernel_shape=[2, 2]))
+    path.write_bytes(model.SerializeToString())
+    for words, count in (([], 2), (["--input-layout", "nhwc"], 1)):
+        assert main(["build", str(path), "-o", str(tmp_path), *words]) == 0
+        assert (tmp_path / "m.c").read_text().count("VMCU_IO_CHANNELS_FIRST") == count
+
+
+def test_run_takes_channels_last(tmp_path):
+    path = tmp_path / "m.onnx"
+    model = single(OnnxModel(), (1, 6, 7, 8), unary("MaxPool", kernel_shape=[2, 2]))
+    path.write_bytes(model.SerializeToString())
+    values = np.random.default_rng(0).normal(size=(1, 6, 7, 8)).astype(np.float32)
+    np.save(tmp_path / "first.npy", values)
+    np.save(tmp_path / "last.npy", values.transpose(0, 2, 3, 1))
+    for name, words in (("first", []), ("last", ["--input-layout", "nhwc"])):
+        ends = [
+            "--input",
+            str(tmp_path / f"{name}.npy"),
+            "--output",
+            str(tmp_path / f"{name}_out.npy"),
+        ]
+        assert main(["run", str(path), *ends, *words]) == 0
+    first, last = (np.load(tmp_path / f"{name}_out.npy") for name in ("first", "last"))
+    np.testing.assert_array_equal(first, last)
