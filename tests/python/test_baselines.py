@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from builders.dags import Dag
 from builders.networks import MODELS, SHARED
+from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Add, Graph
@@ -186,3 +188,16 @@ def test_depthwise_in_place_is_exactly_in_place(shift: int) -> None:
     mutant = replace(plan, placements=spread, stages=steps, pool_bytes=plan.pool_bytes + 16)
     with pytest.raises(PlanError, match="filtered"):
         VirtualMcu(mutant).prove()
+
+
+def test_compare_lists_every_planner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = tmp_path / "figures.json"
+    assert main(["compare", str(model("mlperf-tiny-resnet8")), "--json", str(figures)]) == 0
+    rows = {row["planner"]: row for row in json.loads(figures.read_text())["planners"]}
+    assert list(rows) == list(PLANNERS)
+    assert rows["tflm"]["pool_bytes"] == rows["hmcos"]["pool_bytes"] == 49_152
+    printed = capsys.readouterr().out
+    for row in rows.values():
+        assert row["largest_step"] <= row["pool_bytes"] and row["solve_seconds"] >= 0
+        assert row["ratio"] == round(row["pool_bytes"] / rows["vmcu"]["pool_bytes"], 3) >= 1
+        assert f"{row['pool_bytes']:,}" in printed
