@@ -23,7 +23,7 @@ from .in_place import traced
 from .layout import Binder, Cut, Layout, Memory
 from .options import Options
 from .order import reordered
-from .swing import place
+from .swing import place, walked
 from .tasks import tasks_of
 from .trace import TooLargeError
 
@@ -33,6 +33,10 @@ TILES: tuple[Tile, ...] = (None, (8, 8), (4, 4), (4, 2))
 LONGEST = 64
 # Calls of a stage's layers cost this much more than calls of a layer on its own.
 FUSED_CALL = 2
+# More than any stage costs.
+UNEASE = 1 << 40
+# Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
+EASES = (1.0, 0.9, 0.8, 0.65)
 NEVER = 1 << 62
 
 
@@ -52,6 +56,9 @@ class Cutter:
         self.graph, self.streamed = graph, streamed
         self.count = len(graph.nodes)
         self.binder = Binder(graph)
+        singles = tuple(Cut(number, number + 1) for number in range(self.count))
+        self.traced: dict[Cut, Option] = {}
+        self.beyond: dict[Cut, int] = {}
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.first = {port.tensor: -1 for port in graph.inputs}
         self.last = dict.fromkeys(graph.tensors, -1)
@@ -61,7 +68,8 @@ class Cutter:
                 self.last[name] = number
         for port in graph.outputs:
             self.last[port.tensor] = self.count
-        bounds = [task.bound() for task in tasks_of(graph, both_ways=True)]
+        alone = Layout(graph, singles, binder=self.binder)
+        bounds = [task.bound() for task in tasks_of(alone, both_ways=True)]
         self.single = bounds[len(graph.inputs) :]
 
     def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
@@ -96,12 +104,24 @@ class Cutter:
             if layers in seen:
                 continue
             seen.add(layers)
-            try:
-                peak, calls = self.trace(cut, layers, limit)
-            except TooLargeError:
-                continue
-            if peak <= limit:
-                yield Option(cut, peak, calls * FUSED_CALL)
+            found = self.known(cut, layers, limit)
+            if found is not None and found.peak <= limit:
+                yield found
+
+    def known(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> Option | None:
+        """A stage's needs and cost; None if it needs more than `limit`. Each is traced once,
+        unless a first look went no further than a lower limit."""
+        if cut in self.traced:
+            return self.traced[cut]
+        if limit <= self.beyond.get(cut, -1):
+            return None
+        try:
+            peak, calls = self.trace(cut, layers, limit)
+        except TooLargeError:
+            self.beyond[cut] = limit
+            return None
+        self.traced[cut] = Option(cut, peak, calls * FUSED_CALL)
+        return self.traced[cut]
 
     def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> tuple[int, int]:
         """Peak and calls of a stage; raises TooLargeError where the peak is above `limit`."""
@@ -118,16 +138,21 @@ class Cutter:
         dying = frozenset(name for name in touched if self.last[name] < cut.stop)
         return besides + trace.peak(dying), trace.calls
 
-    def fewest_calls(self, limit: int, thorough: bool = False) -> tuple[Cut, ...]:
-        """The cuts within `limit` bytes that cost least, as far as `stages_from` looks."""
+    def fewest_calls(
+        self, limit: int, ease: int | None = None, thorough: bool = False
+    ) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least, as far as `stages_from` looks. ease: bytes
+        that stages should stay within where they can."""
+        ease = limit if ease is None else ease
         best: list[tuple[int, tuple[Cut, ...]] | None] = [None] * (self.count + 1)
         best[0] = (0, ())
         for first in range(self.count):
             here = best[first]
             if here is None:
                 continue
-            for option in self.stages_from(first, limit, thorough):
-                stop, cost = option.cut.stop, here[0] + option.cost
+            for option in self.stages_from(first, limit, ease, thorough):
+                stop = option.cut.stop
+                cost = here[0] + option.cost + (UNEASE if option.peak > ease else 0)
                 there = best[stop]
                 if there is None or cost < there[0]:
                     best[stop] = (cost, (*here[1], option.cut))
@@ -135,18 +160,21 @@ class Cutter:
         if found is not None:
             return found[1]
         assert not thorough, "the peak was reached by some cut"
-        return self.fewest_calls(limit, True)
+        return self.fewest_calls(limit, ease, True)
 
-    def stages_from(self, first: int, limit: int, thorough: bool) -> Iterator[Option]:
+    def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
         """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
         is followed by a layer which fits by itself gains nothing by taking that layer in, as long
         as what comes after it fits too."""
         for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
-            option = next(self.options(first, stop, limit), None)
-            if option is None:
+            option = None
+            for option in self.options(first, stop, limit):
+                yield option
+                if option.peak <= ease:
+                    break
+            if option is None or thorough or stop == self.count:
                 continue
-            yield option
-            if not thorough and stop < self.count and self.single[stop] <= limit:
+            if self.single[stop] <= ease:
                 return
 
 
@@ -173,7 +201,7 @@ def plan(graph: Graph, options: Options) -> Plan:
     if options.ram is not None and options.ram > plan.pool_bytes:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
-    if plan.pool_bytes > least and not options.stream_input:
+    if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
         single = replace(joint.plan(graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
@@ -181,7 +209,17 @@ def plan(graph: Graph, options: Options) -> Plan:
 
 
 def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
-    """The cheapest cuts within a limit, placed."""
-    cuts = cutter.fewest_calls(limit)
-    layout = Layout(cutter.graph, cuts, options.stream_input, cutter.binder)
-    return place("vmcu", layout, options.seconds)
+    """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
+    leave more room around the stage with the peak."""
+    layouts: dict[tuple[Cut, ...], Layout] = {}
+    for part in EASES:
+        cuts = cutter.fewest_calls(limit, int(part * limit))
+        if cuts in layouts:
+            continue
+        layouts[cuts] = Layout(cutter.graph, cuts, options.stream_input, cutter.binder)
+        plan = walked("vmcu", layouts[cuts])
+        if plan is not None:
+            return plan
+    share = options.seconds / len(layouts)
+    plans = [place("vmcu", layout, share) for layout in layouts.values()]
+    return min(plans, key=lambda plan: plan.pool_bytes)

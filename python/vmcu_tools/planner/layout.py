@@ -126,6 +126,7 @@ class Binder:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.bound: dict[tuple[int, int | None, bool], Layer] = {}
+        self.turned: dict[int, Layer] = {}
 
     def layer(self, number: int, tile: Tile = None, summing: bool = False) -> Layer:
         """Node `number` in tiles."""
@@ -139,6 +140,12 @@ class Binder:
             node = self.graph.nodes[number]
             self.bound[key] = bind(self.graph, node, columns=columns, summing=summing)
         return self.bound[key]
+
+    def descending(self, layer: Layer) -> Layer:
+        """A layer from its last row to its first."""
+        if id(layer) not in self.turned:
+            self.turned[id(layer)] = bind(self.graph, layer.node, descending=True)
+        return self.turned[id(layer)]
 
     def stage(self, cut: Cut) -> tuple[Layer, ...]:
         """A stage's layers; the last sums if it can, so that its input need not be whole."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,7 @@ class Clearance:
         return min(max(below + in_bytes, out_bytes), max(in_bytes, out_bytes - above))
 
 
+@functools.lru_cache(maxsize=4096)
 def clearance(layer: Layer, index: int) -> Clearance:
     """The safe distances between the output and input `index`, in the layer's direction.
 

@@ -29,13 +29,23 @@ def place(planner: str, layout: Layout, seconds: float) -> Plan:
     `seconds` bounds the constraint solver, in its deterministic measure of time: about so many on
     a desktop computer, and the same outcome on every machine.
     """
+    found = walked(planner, layout)
+    if found is not None:
+        return found
+    free = tasks_of(layout, both_ways=True)
+    bound = max(task.bound() for task in free)
+    return plan_of(planner, layout, *solved(free, bound, seconds))
+
+
+def walked(planner: str, layout: Layout) -> Plan | None:
+    """A plan in no more than the worst step's bytes, if the walk finds one."""
     free, ascending = tasks_of(layout, both_ways=True), tasks_of(layout, both_ways=False)
     bound = max(task.bound() for task in free)
     for tasks, wraps in ((free, False), (free, True), (ascending, True)):
         search = Search(tasks, bound, wraps)
         if search.run():
             return plan_of(planner, layout, search, bound)
-    return plan_of(planner, layout, *solved(free, bound, seconds))
+    return None
 
 
 def least(plan: Plan) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Graph, Tensor
-from ..kernels import Layer, bind
+from ..kernels import Layer
 from ..plan import SCRATCH_ALIGN, pool_scratch
 from .layout import Group, Layout, Memory, Profile, apart
 from .overlap import Clearance, clearance
@@ -122,7 +122,7 @@ class _Builder:
     def _single(self, number: int, layer: Layer) -> None:
         layers = [layer]
         if self.both_ways and layer.can_descend:
-            layers.append(bind(self.graph, layer.node, descending=True))
+            layers.append(self.layout.binder.descending(layer))
         alive = [name for name in self.placed if self._last(name) >= number]
         dying = {name for name in layer.node.inputs if self._last(name) == number}
         ways = tuple(Way(one.descending, self._live(one, alive, dying)) for one in layers)

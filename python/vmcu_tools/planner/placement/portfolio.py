@@ -45,8 +45,12 @@ CROWDING = (0, 2, 6, 20, 60)
 SHAPES = ((1, 0), (1, 1), (0, 1), (0.5, 1), (1, 0.5))
 NOISE = (0, 0.05, 0.1, 0.2, 0.4, 0.8)
 # Where between the bound (0) and the best height known (1) a search aims.
-AIMS = (0, 0.7, 0.85, 0.95)
-NEAR_AIMS = (0.5, 0.8, 0.95, 1)
+AIMS = (0, 0, 0.5, 0.9)
+NEAR_AIMS = (0, 0.5, 0.8, 0.95, 1)
+# The same as long as the best height is this many times the bound: step by step, in short searches.
+FAR = 1.04
+FAR_AIMS = (0, 0.7, 0.85, 0.95)
+FAR_NEAR_AIMS = (0.5, 0.8, 0.95, 1)
 OPENING = (
     (Strategy("covered", "rank"), (0, 1, 0)),
     (Strategy("fewest", "waste"), (0, 0, 1)),
@@ -125,15 +129,16 @@ class Part:
         return [self.draw(goal, nodes) for _ in range(BATCH)]
 
     def draw(self, goal: int, nodes: int) -> Task:
-        """A search near the best placement, always a short one, or one that starts afresh."""
-        dice = self.dice
+        """A search near the best placement, or one that starts afresh."""
+        dice, far = self.dice, self.height > FAR * self.bound
         if dice.random() < 0.5:
             order, strategy = self.nearby(), dice.choice(NEARBY)
-            aim = dice.choice(NEAR_AIMS)
+            aim = dice.choice(FAR_NEAR_AIMS if far else NEAR_AIMS)
+            nodes *= 1 if far else luby(self.rounds)
         else:
             powers = (dice.choice(CROWDING), *dice.choice(SHAPES))
             order, strategy = self.by_weight(powers, dice.choice(NOISE)), dice.choice(STRATEGIES)
-            aim = dice.choice(AIMS)
+            aim = dice.choice(FAR_AIMS if far else AIMS)
             nodes *= luby(self.rounds)
         steps = (self.height - self.grain - goal) // self.grain
         height = goal + max(0, int(steps * aim)) * self.grain
