@@ -155,12 +155,12 @@ class Reshape(Op):
 
 @dataclass(frozen=True, eq=False)
 class Concat(Op):
-    """Inputs one after the other along `axis` (0 H, 1 W, 2 C). requants has one factor for each
-    input whose scale or zero point differs from the output's (applied to q - zi, zo added), None
-    where bytes are copied."""
+    """Inputs one after the other along `axis` (0 H, 1 W, 2 C). tables has one, int8 (256,) as
+    Lookup has it, for each input whose scale or zero point differs from the output's, None where
+    bytes are copied."""
 
     axis: int
-    requants: tuple[FixedPoint | None, ...]
+    tables: tuple[np.ndarray | None, ...]
 
 
 @dataclass(frozen=True, eq=False)

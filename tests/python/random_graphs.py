@@ -155,15 +155,16 @@ def reshape(b: Builder) -> Tensor:
 def concat(b: Builder) -> Tensor:
     axis = b.pick(0, 1, 2)
     first = b.shape()
-    inputs, requants = [], []
+    inputs, tables = [], []
     for _ in range(b.pick(2, 3)):
         size = list(first)
         size[axis] = b.pick(1, 2, 5)
         inputs.append(b.input((size[0], size[1], size[2])))
-        requants.append(b.factor(0.3, 3.0) if b.rng.random() < 0.5 else None)
+        table = b.rng.integers(-128, 128, 256).astype(np.int8)
+        tables.append(table if b.rng.random() < 0.5 else None)
     shape = list(first)
     shape[axis] = sum(tensor.shape[axis] for tensor in inputs)
-    return b.node(Concat(axis, tuple(requants)), inputs, (shape[0], shape[1], shape[2]))
+    return b.node(Concat(axis, tuple(tables)), inputs, (shape[0], shape[1], shape[2]))
 
 
 def requantize(b: Builder) -> Tensor:

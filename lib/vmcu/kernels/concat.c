@@ -2,20 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
+#include <stddef.h>
+
 #include "support.h"
 
 /** Moves @a bytes bytes of input @a i ascending, bringing them to the output's scale. */
 static void concat_run(const struct vmcu_concat_params *p, uint16_t i, const int8_t *src,
 		       int8_t *dst, int32_t bytes)
 {
-	const struct vmcu_concat_input *input = &p->inputs[i];
+	const int8_t *table = p->inputs[i].table;
 
 	for (int32_t k = 0; k < bytes; k++) {
-		dst[k] = input->rescale ? vmcu_saturate(vmcu_scaled(src[k] - input->zero,
-								    input->factor.multiplier,
-								    input->factor.shift),
-							p->output_zero, INT8_MIN, INT8_MAX)
-					: src[k];
+		dst[k] = (table != NULL) ? table[src[k] - INT8_MIN] : src[k];
 	}
 }
 

@@ -50,7 +50,7 @@ STRUCT_BYTES = {
     "vmcu_max_pool_params": 18,
     "vmcu_pad_params": 8,
     "vmcu_concat_params": 8,
-    "vmcu_concat_input": 12,
+    "vmcu_concat_input": 4,
     "vmcu_requantize_params": 16,
     "vmcu_softmax_params": 12,
     "vmcu_matmul_params": 16,
@@ -95,15 +95,12 @@ AXES = ("VMCU_AXIS_HEIGHT", "VMCU_AXIS_WIDTH", "VMCU_AXIS_CHANNELS")
 def concat(graph: Graph, node: Node, op: Concat) -> Kernel:
     refuse_activation(graph, node)
     inputs = []
-    for name, requant in zip(node.inputs, op.requants, strict=True):
-        fields: dict[str, Value] = {} if requant is None else {"factor": factor(requant)}
-        fields |= {"rescale": requant is not None, "zero": graph.tensors[name].zero_point}
+    for number, table in enumerate(op.tables):
+        fields: dict[str, Value] = {"table": "NULL"}
+        if table is not None:
+            fields["table"] = Array(f"table{number}", table.astype(np.int8))
         inputs.append(Struct("vmcu_concat_input", fields))
-    params = {
-        "inputs": StructArray("parts", tuple(inputs)),
-        "axis": AXES[op.axis],
-        "output_zero": graph.tensors[node.outputs[0]].zero_point,
-    }
+    params = {"inputs": StructArray("parts", tuple(inputs)), "axis": AXES[op.axis]}
     return Kernel("vmcu_concat", Struct("vmcu_concat_params", params))
 
 

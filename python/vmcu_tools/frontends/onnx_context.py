@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..graph import Lookup, Port, Requantize, Reshape, Shape, Tensor
+from ..graph import Lookup, Op, Port, Requantize, Reshape, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 from . import tables
-from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, hwc, require, rescale
+from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, hwc, require
 from .movement import file_index, move
 from .onnx_file import FileModel, FileNode
 from .onnx_values import (
@@ -269,13 +269,14 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
 def clamp(
     x: Activation, name: str, node: str, low: float = -np.inf, high: float = np.inf
 ) -> Pending:
-    """A pending Requantize of `x`, bounded by real limits."""
+    """A pending change of scale of `x`, bounded by real limits."""
     keeps = (x.tensor.scale, x.tensor.zero_point)
 
-    def make(out: Tensor, act_min: int, act_max: int) -> Requantize:
-        same = (out.scale, out.zero_point) == keeps
-        requant = None if same else rescale(x.tensor.scale, out.scale)
-        return Requantize(requant, act_min=act_min, act_max=act_max)
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if (out.scale, out.zero_point) == keeps:
+            return Requantize(None, act_min=act_min, act_max=act_max)
+        table = tables.quantised(tables.real_values(x.tensor), out)
+        return Lookup(np.clip(table, act_min, act_max).astype(np.int8))
 
     return Pending(
         name,

@@ -26,7 +26,8 @@ from ..graph import (
     Window,
 )
 from ..quant import INT8_MAX, INT8_MIN, FloatScale
-from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, rescale, same_padding
+from . import tables
+from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, same_padding
 from .movement import file_index
 from .onnx_context import Context, rule
 from .onnx_dense import bias_of, constant_weights, float_scale, quantise_bias
@@ -297,13 +298,13 @@ def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value
     keeps = {(x.tensor.scale, x.tensor.zero_point) for x in inputs}
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        requants = tuple(
+        changed = tuple(
             None
             if (x.tensor.scale, x.tensor.zero_point) == (out.scale, out.zero_point)
-            else rescale(x.tensor.scale, out.scale)
+            else tables.quantised(tables.real_values(x.tensor), out)
             for x in inputs
         )
-        return Concat(place, requants, act_min=act_min, act_max=act_max)
+        return Concat(place, changed, act_min=act_min, act_max=act_max)
 
     return Pending(
         node.outputs[0],

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Concat, Pad, Reshape
+from ..quant import INT8_MIN
 from .base import Layer, Reach
 
 
@@ -54,12 +55,14 @@ class ReshapeLayer(Layer[Reshape]):
 class ConcatLayer(Layer[Concat]):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         parts = []
-        for tensor, values, requant in zip(self.ins, data, self.op.requants, strict=True):
-            if requant is not None:
-                scaled = requant.apply(values.astype(np.int64) - tensor.zero_point)
-                values = self.clamp(scaled + self.out.zero_point)
-            parts.append(values)
+        for values, table in zip(data, self.op.tables, strict=True):
+            places = values.astype(np.int64) - INT8_MIN
+            parts.append(values if table is None else table[places])
         return np.concatenate(parts, axis=self.op.axis)[y0:y1]
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(table.size for table in self.op.tables if table is not None)
 
     def _start(self, index: int) -> int:
         return sum(tensor.shape[self.op.axis] for tensor in self.ins[:index])

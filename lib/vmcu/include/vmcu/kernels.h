@@ -17,6 +17,7 @@
 #define VMCU_KERNELS_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <vmcu/model.h>
@@ -223,9 +224,7 @@ void vmcu_reshape(const struct vmcu_call *call);
 
 /** One input of a concatenation. */
 struct vmcu_concat_input {
-	struct vmcu_factor factor;
-	bool rescale; /**< false: bytes are copied */
-	int8_t zero;
+	const int8_t *table; /**< see vmcu_lookup(); NULL: bytes are copied */
 };
 
 enum vmcu_axis {
@@ -237,7 +236,6 @@ enum vmcu_axis {
 struct vmcu_concat_params {
 	const struct vmcu_concat_input *inputs; /**< one for each input of the layer */
 	uint8_t axis;                           /**< enum vmcu_axis */
-	int8_t output_zero;
 };
 
 /**
