@@ -29,7 +29,8 @@ void vmcu_average_pool_sum(const struct vmcu_call *call)
 	for (uint16_t c = 0; c < in->channels; c++) {
 		const int32_t count = in->height * in->width;
 		/* What is added up for padding elsewhere: nothing here. */
-		out[c] = vmcu_window_mean(
-			p, p->rescale ? sums[c] - p->input_zero * count : sums[c], count);
+		const int32_t zeros = p->rescale ? p->input_zero * count : 0;
+
+		out[c] = vmcu_mean(p, sums[c] - zeros, count);
 	}
 }

@@ -3,7 +3,6 @@
  */
 
 #include "support.h"
-#include "mean.h"
 #include "window.h"
 
 struct vmcu_taps vmcu_taps(int32_t first, int32_t kernel, int32_t dilation, int32_t size)
@@ -51,11 +50,6 @@ __attribute__((noinline)) int32_t vmcu_scaled(int32_t x, int32_t multiplier, int
 	return vmcu_fixed_scale(x, multiplier, shift);
 }
 
-int8_t vmcu_window_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count)
-{
-	return vmcu_mean(p, sum, count);
-}
-
 /** One accumulator times the factor of its channel. */
 static int32_t scaled(const struct vmcu_mac_params *p, int32_t acc, const uint8_t *w,
 		      int32_t channels, int32_t channel)
@@ -97,25 +91,49 @@ int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32
 	return -y_zero * sum;
 }
 
-/** A sum of products at the scale of the output. */
-static int32_t product_scaled(const struct vmcu_product *q, int32_t acc)
+/** A sum times a factor, or times a float32 whose bits are the multiplier. */
+static int32_t scaled_by(int32_t sum, int32_t multiplier, int32_t shift, bool is_float)
 {
-	if (q->is_float != 0U) {
-		const union {
-			int32_t bits;
-			float value;
-		} factor = {q->multiplier};
+	const union {
+		int32_t bits;
+		float value;
+	} factor = {multiplier};
 
-		return vmcu_float_scale(acc, factor.value);
+	if (is_float) {
+		return vmcu_float_scale(sum, factor.value);
 	}
-	return vmcu_scaled(acc, q->multiplier, q->shift);
+	return vmcu_scaled(sum, multiplier, shift);
 }
 
 void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
 			int32_t count)
 {
 	for (int32_t i = 0; i < count; i++) {
-		out[i] = vmcu_saturate(product_scaled(q, acc[i]), q->output_zero, q->act_min,
-				       q->act_max);
+		const int32_t value =
+			scaled_by(acc[i], q->multiplier, q->shift, q->is_float != 0U);
+
+		out[i] = vmcu_saturate(value, q->output_zero, q->act_min, q->act_max);
 	}
+}
+
+/** x / count to nearest, ties away from zero. */
+static int32_t rounded_quotient(int32_t x, int32_t count)
+{
+	return ((x < 0) ? x - count / 2 : x + count / 2) / count;
+}
+
+VMCU_SMALL int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count)
+{
+	const bool is_float = p->rescale == VMCU_MEAN_OF_SUM_FLOAT;
+	int32_t value = sum;
+
+	if (p->rescale == VMCU_MEAN_KEPT) {
+		return vmcu_saturate(rounded_quotient(sum, count), 0, p->act_min, p->act_max);
+	}
+	if (p->rescale == VMCU_MEAN_OF_256) {
+		/* In two parts: sum * 256 alone would overflow for large windows. */
+		value = sum / count * 256 + rounded_quotient(sum % count * 256, count);
+	}
+	value = scaled_by(value, p->factor.multiplier, p->factor.shift, is_float);
+	return vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
 }

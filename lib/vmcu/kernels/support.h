@@ -39,8 +39,8 @@ VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 /** vmcu_fixed_scale() as a call, for what is not worth its code in place. */
 int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift);
 
-/** vmcu_mean() as a call. */
-int8_t vmcu_window_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count);
+/** The int8 output of a pooling window whose taps sum up to @a sum. */
+int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count);
 
 /** An input seen through a window. */
 struct vmcu_source {

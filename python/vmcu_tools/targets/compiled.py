@@ -172,7 +172,8 @@ def _archive(target: CompiledTarget) -> Path:
     sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")])
     headers = sorted(runtime.rglob("*.h"))
     digest = hashlib.sha256()
-    for part in (target.toolchain.prefix, *COMMON_FLAGS, *target.flags):
+    # The name, since a target may add flags of its own to every call of the compiler.
+    for part in (target.name, target.toolchain.prefix, *COMMON_FLAGS, *target.flags):
         digest.update(part.encode() + b"\0")
     for file in (*sources, *headers):
         digest.update(str(file).encode() + b"\0" + file.read_bytes())

@@ -857,7 +857,7 @@ VMCU_INLINE void vmcu_store_mean(const struct vmcu_average_pool_params *p, const
 				 const int32_t *shape, int8_t *out, int32_t lanes)
 {
 	for (int32_t i = 0; i < lanes; i++) {
-		out[i] = vmcu_window_mean(p, acc[i] + shape[1], shape[0]);
+		out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
 	}
 }
 

@@ -7,7 +7,7 @@
 #include "isa.h"
 
 /* Product of two matrices, line by line. */
-void vmcu_matmul(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_matmul(const struct vmcu_call *call)
 {
 	const struct vmcu_matmul_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
@@ -37,7 +37,7 @@ void vmcu_matmul(const struct vmcu_call *call)
 }
 
 /* Product of two matrices with the second matrix transposed, line by line. */
-void vmcu_matmul_transposed(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_matmul_transposed(const struct vmcu_call *call)
 {
 	const struct vmcu_matmul_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
@@ -67,7 +67,7 @@ void vmcu_matmul_transposed(const struct vmcu_call *call)
 }
 
 /* Product of three matrices, line by line; a line of the first product is kept. */
-void vmcu_matmul_chain(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_matmul_chain(const struct vmcu_call *call)
 {
 	const struct vmcu_matmul_chain_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
@@ -110,7 +110,7 @@ void vmcu_matmul_chain(const struct vmcu_call *call)
 }
 
 /* Softmax of queries times keys, times values, query by query; the weights are kept. */
-void vmcu_attention(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_attention(const struct vmcu_call *call)
 {
 	const struct vmcu_attention_params *p = call->layer->params;
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);

@@ -82,7 +82,7 @@ shape[1] = p->input_zero * (p->rescale ? -inside : shape[0] - inside);
 
 STORE_MEAN = """
 for (int32_t i = 0; i < lanes; i++) {
-	out[i] = vmcu_window_mean(p, acc[i] + shape[1], shape[0]);
+	out[i] = vmcu_mean(p, acc[i] + shape[1], shape[0]);
 }
 """
 

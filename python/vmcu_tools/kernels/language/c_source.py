@@ -250,7 +250,9 @@ def uses_cursor(body: tuple[Stmt, ...]) -> bool:
 def function(program: Program) -> str:
     """A lowered program as a C function."""
     body = block(program.body, 1)
-    lines = [f"/* {program.summary} */", f"void {program.symbol}(const struct vmcu_call *call)"]
+    prefix = "VMCU_SMALL " if program.small else ""
+    head = f"{prefix}void {program.symbol}(const struct vmcu_call *call)"
+    lines = [f"/* {program.summary} */", head]
     lines += ["{", f"\tconst struct {program.params} *p = call->layer->params;"]
     for let in used_lets(program.lets, body):
         gap = "" if let.ctype.endswith("*") else " "

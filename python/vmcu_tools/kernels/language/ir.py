@@ -231,7 +231,7 @@ class Let:
 @dataclass(frozen=True)
 class Program:
     """`symbol` is the C function; `params` the C struct that `p` points to; `lets` names values
-    that are computed once per row."""
+    that are computed once per row. `small`: compiled for size."""
 
     symbol: str
     params: str
@@ -239,6 +239,7 @@ class Program:
     lets: tuple[Let, ...]
     body: tuple[Stmt, ...]
     inputs: int = 1
+    small: bool = False
 
 
 @dataclass
@@ -250,6 +251,7 @@ class Builder:
     params: str
     summary: str
     inputs: int = 1
+    small: bool = False
     _lets: list[Let] = field(default_factory=list)
     _stack: list[list[Stmt]] = field(default_factory=lambda: [[]])
 
@@ -367,7 +369,13 @@ class Builder:
     def program(self) -> Program:
         (body,) = self._stack
         return Program(
-            self.symbol, self.params, self.summary, tuple(self._lets), tuple(body), self.inputs
+            self.symbol,
+            self.params,
+            self.summary,
+            tuple(self._lets),
+            tuple(body),
+            self.inputs,
+            self.small,
         )
 
 
