@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What comes out of a model, in the file's own axes and types, is what ONNX Runtime gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from builders import onnx_models, onnx_ops
+from builders.onnx_models import OnnxModel, single
+from vmcu_tools import frontends, passes
+from vmcu_tools.commands import read_input, to_file
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine import reference
+
+FLOAT = onnx.TensorProto.FLOAT
+CASES = {**onnx_models.CASES, **onnx_ops.CASES}
+# Models whose inner tensors may each be a step off.
+LONG = ("attention", "squeeze and excite")
+
+
+def outputs(path: Path, values: np.ndarray, folder: Path) -> tuple[Graph, list, list]:
+    """The graph, and its outputs beside ONNX Runtime's."""
+    np.save(folder / "x.npy", values)
+    graph = passes.optimize(frontends.load(path))
+    found = reference.run(graph, [read_input(folder / "x.npy", graph, graph.inputs[0])])
+    ours = [to_file(found[port.tensor], graph, port) for port in graph.outputs]
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return graph, ours, session.run(None, {"x": values})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_output(tmp_path, case):
+    m = OnnxModel(5, opset=17 if case in onnx_ops.CASES else 13)
+    path = tmp_path / "m.onnx"
+    onnx.save(single(m, *CASES[case]), path)
+    values = m.rng.normal(size=CASES[case][0]).astype(np.float32) * 4
+    graph, (ours,), (theirs,) = outputs(path, values, tmp_path)
+    assert ours.shape == theirs.shape
+    step = graph.tensors[graph.outputs[0].tensor].scale
+    off = np.abs(ours - theirs).max() / step
+    assert off < (3.5 if case in LONG else 1.01)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("axis", [1, 2, -1])
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+def test_index_of_an_extreme(tmp_path, op, axis, keep, last):
+    m = OnnxModel()
+    x = m.qdq("x", m.stated(0.5, 0))
+    y = m.node(op, [x], axis=axis, keepdims=keep, select_last_index=last)
+    path = tmp_path / "m.onnx"
+    kind = onnx.TensorProto.INT64
+    onnx.save(m.proto({"x": (FLOAT, (1, 3, 4, 5))}, {y: (kind, None)}), path)
+    values = m.rng.integers(-2, 3, (1, 3, 4, 5)).astype(np.float32)
+    graph, (ours,), (theirs,) = outputs(path, values, tmp_path)
+    assert graph.outputs[0].dtype == "int64" and ours.dtype == np.int64
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_several_outputs(tmp_path):
+    m = OnnxModel()
+    first = m.stated()
+    x = m.qdq("x", first)
+    m.node("Split", [x, m.constant(np.array([1, 2]))], axis=1)
+    m.nodes[-1].output[:] = ["a", "b"]
+    ends = [m.qdq("a", first), m.qdq(m.node("Transpose", ["b"], perm=[0, 3, 1, 2]), first)]
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, 3, 4, 5))}, dict.fromkeys(ends, (FLOAT, None))), path)
+    values = m.rng.normal(size=(1, 3, 4, 5)).astype(np.float32)
+    _, ours, theirs = outputs(path, values, tmp_path)
+    for mine, yours in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, yours, rtol=0, atol=1e-6)
