@@ -71,15 +71,16 @@ endfunction()
 # Compiles a model into a target at build time.
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
-#                  [RAM <bytes>] [PLANNER <planner>] [ARGS <argument>...])
+#                  [RAM <bytes>] [PLANNER <planner>] [STREAM_INPUT] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
-# RAM          The build fails if the pool does not fit, such as 64K.
+# RAM          The fastest plan in so many bytes, such as 64K; the build fails if there is none.
 # PLANNER      See `vmcu build --help`.
+# STREAM_INPUT The input comes row by row, by vmcu_push_row(), and never exists whole.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
-  cmake_parse_arguments(arg "" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "STREAM_INPUT" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -105,6 +106,10 @@ function(vmcu_add_model target)
   endif()
   if(arg_PLANNER)
     list(APPEND options --planner "${arg_PLANNER}")
+  endif()
+
+  if(arg_STREAM_INPUT)
+    list(APPEND options --stream-input)
   endif()
 
   # The compiler replaces both files once they are complete, so that a build stopped halfway leaves

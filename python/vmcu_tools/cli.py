@@ -107,8 +107,8 @@ def parser() -> argparse.ArgumentParser:
         "--on",
         default="virtual",
         metavar="TARGET",
-        help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, qemu:m7 "
-        "(default virtual)",
+        help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
+        "qemu:m4-64k (64 KB of RAM), qemu:m7 (default virtual)",
     )
 
     build = commands.add_parser(

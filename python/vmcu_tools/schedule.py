@@ -21,8 +21,10 @@ from .plan import Plan
 # Who makes an input, where it is no layer of the stage.
 READY = -1
 STREAMED = -2
-# Columns of a call of a depthwise layer, which works in strips, and of other layers; None: rows.
-Tile = tuple[int, int] | None
+# About how many bytes of output a call computes; None: rows.
+Tile = int | None
+# The fewest columns of a call: of depthwise layers, which work in blocks of four, and of others.
+FEWEST = (4, 2)
 # Less than any number of pixels, whatever is added to it.
 NOTHING = -(1 << 40)
 
@@ -130,12 +132,13 @@ def _feed(layer: Layer, index: int, makers: dict[str, int], source: Tensor | Non
 
 
 def tile_width(layer: Layer, tile: Tile) -> int:
-    """Columns of one call: the most that divide the row and are not above the tile's."""
+    """Columns of one call: the most that divide the row and stay within the tile, but not so few
+    that kernels waste their work."""
     width = layer.width
     if tile is None or not layer.by_columns:
         return width
-    most = min(tile[0] if isinstance(layer.op, DepthwiseConv2D) else tile[1], width)
-    # Single columns would cost more than they save.
+    fewest = FEWEST[0] if isinstance(layer.op, DepthwiseConv2D) else FEWEST[1]
+    most = min(max(tile // layer.out.shape[2], fewest), width)
     return next((count for count in range(most, 1, -1) if width % count == 0), width)
 
 

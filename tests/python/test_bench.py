@@ -122,6 +122,7 @@ def test_totals_are_the_sum_of_layers_and_executor() -> None:
         assert entry.calls == layer.height
         assert entry.stores > 0 and entry.loads_ram > 0 and entry.loads_flash > 0
     assert report.executor.calls == 1
+    assert 256 < report.stack_bytes <= 1536
     assert 0 < report.executor.instructions < report.instructions / 10
 
 
@@ -173,7 +174,7 @@ def test_kernels_stand_beside_their_figures() -> None:
 
 
 def test_only_emulated_boards_count() -> None:
-    with pytest.raises(UserError, match=r"'host' cannot count(.|\n)*qemu:m3, qemu:m4, qemu:m7"):
+    with pytest.raises(UserError, match=r"'host' cannot count(.|\n)*qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7"):
         board("host")
 
 

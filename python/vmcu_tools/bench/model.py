@@ -46,7 +46,8 @@ class LayerBench:
 @dataclass(frozen=True)
 class BenchReport:
     """One inference, from the call of vmcu_invoke to its return. The totals are the sum of the
-    layers and `executor`, which is what runs between kernels."""
+    layers and `executor`, which is what runs between kernels; stack_bytes includes everything
+    below the caller's frame."""
 
     model: str
     target: str
@@ -58,6 +59,7 @@ class BenchReport:
     loads_ram: int
     loads_flash: int
     stores: int
+    stack_bytes: int
     layers: tuple[LayerBench, ...]
     executor: Counts
     energy: Energy
@@ -120,6 +122,7 @@ def report(plan: Plan, name: str, machine: QemuTarget, counts: Sequence[Counts])
         loads_ram=total.loads_ram,
         loads_flash=total.loads_flash,
         stores=total.stores,
+        stack_bytes=total.stack_bytes,
         layers=tuple(layers),
         executor=executor,
         energy=estimate(total),

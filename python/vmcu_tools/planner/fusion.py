@@ -4,8 +4,8 @@
 A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
 What a stage needs is traced call by call: tensors from outside shrink as they are read, outputs
 grow, rings of lines or tiles stand between. First the smallest peak over all cuts, then, among the
-cuts that stay within it, the one with the fewest calls: single layers before stages, rows before
-tiles.
+cuts that stay within it, the one that costs the fewest instructions: single layers before stages,
+rows before tiles. Where that costs more than BUDGET, a larger peak is taken that does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import Problem, UserError
-from ..graph import Graph
+from ..graph import Conv2D, DepthwiseConv2D, Graph
 from ..kernels import Layer
 from ..plan import Plan
 from ..schedule import Tile, kept_outputs, stage_of
@@ -28,11 +28,18 @@ from .tasks import tasks_of
 from .trace import TooLargeError
 
 # Tiles that are tried, the cheap before the dear.
-TILES: tuple[Tile, ...] = (None, (8, 8), (4, 4), (4, 2))
+TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
 # The most layers of a stage.
 LONGEST = 64
-# Calls of a stage's layers cost this much more than calls of a layer on its own.
-FUSED_CALL = 2
+# Estimates in instructions on a Cortex-M4, measured by `vmcu bench`: of a multiply-accumulate, of
+# a call of a kernel beyond one for each row, and what joining a stage costs a layer.
+PER_MAC = 1.9
+PER_CALL = 190
+PER_WINDOW = 410
+PER_STRIP, PER_STRIP_CHANNEL = 760, 30
+PER_LAYER = 100
+# The part of a model's instructions that tiles may cost.
+BUDGET = 0.08
 # More than any stage costs.
 UNEASE = 1 << 40
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
@@ -42,7 +49,8 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class Option:
-    """A stage that could be, what it needs (bytes) and costs (calls)."""
+    """A stage that could be, what it needs (bytes) and costs (instructions, besides those of its
+    layers one by one)."""
 
     cut: Cut
     peak: int
@@ -95,7 +103,7 @@ class Cutter:
         streams = self.source is not None and first == 0
         if stop - first == 1 and not streams:
             if self.single[first] <= limit:
-                yield Option(Cut(first, stop), self.single[first], self.binder.layer(first).height)
+                yield Option(Cut(first, stop), self.single[first], 0)
             return
         seen: set[tuple[Layer, ...]] = set()
         for tile in TILES if tiles is None else tiles:
@@ -116,15 +124,15 @@ class Cutter:
         if limit <= self.beyond.get(cut, -1):
             return None
         try:
-            peak, calls = self.trace(cut, layers, limit)
+            peak = self.trace(cut, layers, limit)
         except TooLargeError:
             self.beyond[cut] = limit
             return None
-        self.traced[cut] = Option(cut, peak, calls * FUSED_CALL)
+        self.traced[cut] = Option(cut, peak, sum(map(extra_cost, layers)))
         return self.traced[cut]
 
-    def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> tuple[int, int]:
-        """Peak and calls of a stage; raises TooLargeError where the peak is above `limit`."""
+    def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int:
+        """Peak of a stage; raises TooLargeError where it is above `limit`."""
         nodes = self.graph.nodes[cut.first : cut.stop]
         source = self.source if cut.first == 0 else None
         stage = stage_of(layers, kept_outputs(self.graph, nodes), source)
@@ -136,9 +144,9 @@ class Cutter:
                 besides += 0 if streamed else self.graph.tensors[name].bytes
         trace = traced(stage, limit - besides)
         dying = frozenset(name for name in touched if self.last[name] < cut.stop)
-        return besides + trace.peak(dying), trace.calls
+        return besides + trace.peak(dying)
 
-    def fewest_calls(
+    def cheapest(
         self, limit: int, ease: int | None = None, thorough: bool = False
     ) -> tuple[Cut, ...]:
         """The cuts within `limit` bytes that cost least, as far as `stages_from` looks. ease: bytes
@@ -160,7 +168,27 @@ class Cutter:
         if found is not None:
             return found[1]
         assert not thorough, "the peak was reached by some cut"
-        return self.fewest_calls(limit, ease, True)
+        return self.cheapest(limit, ease, True)
+
+    def cost(self, cuts: Sequence[Cut]) -> int:
+        """What cuts cost, instructions."""
+        return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
+
+    def within_budget(self, least: int) -> int:
+        """The smallest peak from `least` on whose cheapest cuts stay within the budget."""
+        layers = [self.binder.layer(number) for number in range(self.count)]
+        budget = BUDGET * sum(PER_MAC * layer.macs + layer.out.bytes for layer in layers)
+        if self.cost(self.cheapest(least)) <= budget:
+            return least
+        peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})
+        low, high = 0, len(peaks) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.cost(self.cheapest(peaks[middle])) <= budget:
+                high = middle
+            else:
+                low = middle + 1
+        return peaks[low] if peaks else least
 
     def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
         """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
@@ -178,9 +206,18 @@ class Cutter:
                 return
 
 
+def extra_cost(layer: Layer) -> int:
+    """Instructions that a layer in tiles costs more than in rows, by estimate."""
+    calls = layer.height * (layer.width // layer.columns - 1)
+    if isinstance(layer.op, DepthwiseConv2D):
+        return PER_LAYER + calls * (PER_STRIP + PER_STRIP_CHANNEL * layer.out.shape[2])
+    is_window = isinstance(layer.op, Conv2D) and layer.op.window.kernel != (1, 1)
+    return PER_LAYER + calls * (PER_WINDOW if is_window else PER_CALL)
+
+
 def plan(graph: Graph, options: Options) -> Plan:
     """The default planner: stages, order and placement for the smallest pool, or, where there is
-    a limit, for the fewest calls within it.
+    a limit, for the fewest instructions within it.
 
     Raises UserError if the input cannot be streamed.
     """
@@ -197,7 +234,9 @@ def plan(graph: Graph, options: Options) -> Plan:
                 graph.origin,
             )
         )
-    plan = placed(cutter, least, options)
+    plan = placed(cutter, cutter.within_budget(least), options)
+    if options.ram is not None and plan.pool_bytes > options.ram:
+        plan = placed(cutter, least, options)
     if options.ram is not None and options.ram > plan.pool_bytes:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
@@ -213,7 +252,7 @@ def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     leave more room around the stage with the peak."""
     layouts: dict[tuple[Cut, ...], Layout] = {}
     for part in EASES:
-        cuts = cutter.fewest_calls(limit, int(part * limit))
+        cuts = cutter.cheapest(limit, int(part * limit))
         if cuts in layouts:
             continue
         layouts[cuts] = Layout(cutter.graph, cuts, options.stream_input, cutter.binder)

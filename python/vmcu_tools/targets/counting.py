@@ -38,13 +38,15 @@ Result = TypeVar("Result")
 @dataclass(frozen=True)
 class Counts:
     """`calls` of a kernel, or of the inference itself. Loads and stores are bus accesses: an LDM of
-    four registers is four loads. RAM includes the stack, flash the literals in the code."""
+    four registers is four loads. RAM includes the stack, flash the literals in the code.
+    `stack_bytes`: what the whole inference uses, known of the executor only."""
 
     calls: int = 0
     instructions: int = 0
     loads_ram: int = 0
     loads_flash: int = 0
     stores: int = 0
+    stack_bytes: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
@@ -53,6 +55,7 @@ class Counts:
             self.loads_ram + other.loads_ram,
             self.loads_flash + other.loads_flash,
             self.stores + other.stores,
+            max(self.stack_bytes, other.stack_bytes),
         )
 
 
@@ -65,6 +68,7 @@ class Markers:
     table: int = 0
     stride: int = 1
     layers: int = 0
+    stack: int | None = None
 
     def arguments(self) -> list[str]:
         return [
@@ -74,6 +78,7 @@ class Markers:
             f"stride={self.stride}",
             f"layers={self.layers}",
             f"ram={RAM_START:#x}",
+            *([] if self.stack is None else [f"stack={self.stack:#x}"]),
         ]
 
 
@@ -85,15 +90,18 @@ def markers_of(image: Path, model: str) -> Markers:
     table = elf.find(f"{model}_layers")
     if not entries:
         raise TargetError(f"{image.name} has neither of {', '.join(ENTRIES)}")
+    # Behind everything that has a name in RAM.
+    stack = max((s.address + s.size for s in elf.symbols if s.address >= RAM_START), default=None)
     if table is None:
-        return Markers(entries)
+        return Markers(entries, stack=stack)
     stride = STRUCT_BYTES["vmcu_layer"]
     functions = {symbol.address for symbol in elf.symbols if symbol.kind == "STT_FUNC"}
     # The kernel pointer is the first member of struct vmcu_layer.
     kernels = {word & ~1 for word in elf.words(table)[:: stride // 4]}
     if table.size % stride or not kernels <= functions:
         raise TargetError(f"{table.name} is no table of struct vmcu_layer")
-    return Markers(entries, tuple(sorted(kernels)), table.address, stride, table.size // stride)
+    count = table.size // stride
+    return Markers(entries, tuple(sorted(kernels)), table.address, stride, count, stack)
 
 
 @dataclass(frozen=True)

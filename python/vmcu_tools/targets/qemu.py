@@ -18,9 +18,11 @@ def _port() -> Path:
 
 @dataclass(frozen=True)
 class QemuTarget(CompiledTarget):
-    """`machine` is QEMU's name of the board; its memory is what linker.ld assumes."""
+    """`machine` is QEMU's name of the board; its memory is what linker.ld assumes. `ram`: bytes of
+    RAM that images get, stack included; None for all that the board has."""
 
     machine: str = ""
+    ram: int | None = None
 
     def command(self, image: Path) -> list[str]:
         return [
@@ -37,22 +39,26 @@ class QemuTarget(CompiledTarget):
         return [*super().include_flags(), f"-I{_port()}"]
 
     def link_flags(self) -> list[str]:
+        limit = [] if self.ram is None else [f"-Wl,--defsym=vmcu_ram_size={self.ram}"]
         return [
             *("-nostdlib", "-nostartfiles", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
-            *("-Wl,--no-warn-rwx-segments", "-lgcc"),
+            *("-Wl,--no-warn-rwx-segments", *limit, "-lgcc"),
         ]
 
 
-def _board(name: str, machine: str, summary: str, *cpu: str) -> QemuTarget:
+def _board(name: str, machine: str, summary: str, *cpu: str, ram: int | None = None) -> QemuTarget:
     flags = ("-mthumb", "-ffreestanding", *cpu)
-    return QemuTarget(name, summary, ARM, flags, machine=machine)
+    return QemuTarget(name, summary, ARM, flags, machine=machine, ram=ram)
 
 
 M4_FPU = ("-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 M7_FPU = ("-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
 
+M4 = ("-mcpu=cortex-m4", *M4_FPU)
+
 BOARDS = (
     _board("qemu:m3", "mps2-an385", "Cortex-M3 on an emulated MPS2", "-mcpu=cortex-m3"),
-    _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", "-mcpu=cortex-m4", *M4_FPU),
+    _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", *M4),
+    _board("qemu:m4-64k", "mps2-an386", "the same with 64 KB of RAM", *M4, ram=64 * 1024),
     _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", "-mcpu=cortex-m7", *M7_FPU),
 )

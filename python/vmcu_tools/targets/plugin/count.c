@@ -13,9 +13,10 @@
  *
  * Arguments, numbers in any C notation: entry=ADDRESS and kernel=ADDRESS, each as often as there
  * are such functions; table=ADDRESS of the first layer's kernel pointer, stride=BYTES between two
- * of them, layers=COUNT; ram=ADDRESS where RAM begins; out=FILE. At exit the file gets one line
- * for the executor and one for each layer: calls, instructions, loads from RAM, loads from flash,
- * stores. An access is what the bus sees: an LDM of four registers is four loads.
+ * of them, layers=COUNT; ram=ADDRESS where RAM begins; stack=ADDRESS from which on everything is
+ * stack; out=FILE. At exit the file gets one line for the executor and one for each layer: calls,
+ * instructions, loads from RAM, loads from flash, stores, and the bytes of stack that the inference
+ * used, with the executor. An access is what the bus sees: an LDM of four registers is four loads.
  */
 
 #include <inttypes.h>
@@ -100,6 +101,9 @@ static uint64_t table;
 static uint64_t stride = 1;
 static uint64_t layers;
 static uint64_t ram = 0x20000000;
+static uint64_t stack = UINT64_MAX;
+static uint64_t stack_low = UINT64_MAX; /* what is stored to between entry and return */
+static uint64_t stack_high;
 static const char *out;
 
 static struct counts *rows;   /* the executor's, then one for each layer */
@@ -159,6 +163,10 @@ static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 	}
 	if (qemu_plugin_mem_is_store(info)) {
 		active->stores++;
+		if (address >= stack) {
+			stack_low = (address < stack_low) ? address : stack_low;
+			stack_high = (address + 4U > stack_high) ? address + 4U : stack_high;
+		}
 	} else if (address >= ram) {
 		active->loads_ram++;
 	} else {
@@ -204,9 +212,12 @@ static void finished(qemu_plugin_id_t id, void *data)
 		return;
 	}
 	for (uint64_t i = 0; i <= layers; i++) {
-		fprintf(file, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		const uint64_t used = (stack_high > 0U) ? stack_high - stack_low : 0U;
+
+		fprintf(file,
+			"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			rows[i].calls, rows[i].instructions, rows[i].loads_ram, rows[i].loads_flash,
-			rows[i].stores);
+			rows[i].stores, (i == 0U) ? used : 0U);
 	}
 	fclose(file);
 }
@@ -231,6 +242,7 @@ static bool understand(const char *argument)
 	} known[] = {
 		{"entry", NULL, &entries}, {"kernel", NULL, &kernels}, {"table", &table, NULL},
 		{"stride", &stride, NULL}, {"layers", &layers, NULL},  {"ram", &ram, NULL},
+		{"stack", &stack, NULL},
 	};
 
 	if (length == 3U && strncmp(argument, "out", length) == 0) {
