@@ -20,8 +20,8 @@ import onnx
 from .errors import Problem, UserError
 from .frontends.onnx import RULES
 from .oracle.base import required
+from .ranges import METHODS
 
-METHODS = ("minmax", "entropy", "percentile")
 Samples = list[dict[str, np.ndarray]]
 
 _CPU = ["CPUExecutionProvider"]
@@ -168,12 +168,7 @@ def _quantize(
     quantization = required(
         "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models"
     )
-    methods = quantization.CalibrationMethod
-    chosen = {
-        "minmax": methods.MinMax,
-        "entropy": methods.Entropy,
-        "percentile": methods.Percentile,
-    }[method]
+    chosen = getattr(quantization.CalibrationMethod, METHODS[method])
     model = _load(source)
     if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
         reason = "the model is quantised already"

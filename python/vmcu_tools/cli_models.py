@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-Subparsers = argparse._SubParsersAction  # argparse gives it no public name
+from .ranges import METHODS
 
-METHODS = ("minmax", "entropy", "percentile")
+Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 
 
 def border_options(parser: argparse.ArgumentParser) -> None:

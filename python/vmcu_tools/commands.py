@@ -26,8 +26,7 @@ from .plan import Plan
 from .planner import placement as placing
 from .planner.placement import files
 from .report import costs, html, model, placements, text
-
-PIPE_WIDTH = 120
+from .report.terminal import console, write_json
 
 
 def name_of(path: Path) -> str:
@@ -180,17 +179,6 @@ def place(args: argparse.Namespace) -> int:
     if args.capacity is not None and placement.height > args.capacity:
         raise placements.too_high(problem, placement, args.capacity)
     return EXIT_DONE
-
-
-def console() -> Console:
-    """The terminal; files and pipes get lines that hold a table of many columns."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=PIPE_WIDTH)
-
-
-def write_json(figures: object, path: Path | None) -> None:
-    if path is not None:
-        path.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from . import calibration, frontends, inspection
 from .errors import Problem, UserError
 from .graph import Port
 from .plan import Plan
 from .report import models
+from .report.terminal import console, write_json
 
 
 def quantised(args: argparse.Namespace) -> Path:
@@ -61,14 +59,14 @@ def quantize(args: argparse.Namespace) -> int:
         args.model, args.output, samples, args.calibration_method, not args.per_tensor
     )
     models.print_quantization(report, args.layers, console())
-    _write(asdict(report), args.json)
+    write_json(asdict(report), args.json)
     return 0
 
 
 def inspect(args: argparse.Namespace) -> int:
     found = inspection.inspect(args.model)
     models.print_inspection(found, console())
-    _write(asdict(found), args.json)
+    write_json(asdict(found), args.json)
     if found.problems:
         raise UserError(*found.problems)
     return 0
@@ -80,19 +78,8 @@ def ops(args: argparse.Namespace) -> int:
         print(inspection.markdown(found), end="")
     else:
         models.print_coverage(found, console())
-    _write([asdict(entry) for entry in found], args.json)
+    write_json([asdict(entry) for entry in found], args.json)
     return 0
-
-
-def console() -> Console:
-    """The terminal; files and pipes get lines that hold a table of many columns."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=160)
-
-
-def _write(figures: object, path: Path | None) -> None:
-    if path is not None:
-        path.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 MODEL_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import frontends
 from .errors import Problem, UserError
-from .graph import Graph
+from .graph import Graph, Port
 from .kernels import bind
 
 
@@ -88,7 +89,7 @@ def row(graph: Graph, index: int) -> NodeRow:
     return NodeRow(node.name, node.kind, out.shape, out.scale, out.zero_point, *figures, "")
 
 
-def _ports(graph: Graph, ports) -> tuple[PortRow, ...]:  # type: ignore[no-untyped-def]
+def _ports(graph: Graph, ports: Sequence[Port]) -> tuple[PortRow, ...]:
     rows = []
     for port in ports:
         tensor = graph.tensors[port.tensor]

@@ -54,8 +54,8 @@ from .onnx_values import (
 )
 
 # Importing them fills RULES.
-_RULE_MODULES = (onnx_ops, onnx_elementwise, onnx_moves, onnx_layers, onnx_qoperator)
-_MORE_RULE_MODULES = (onnx_quantize, onnx_views)
+_RULE_MODULES = (onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
+_RULE_MODULES += (onnx_qoperator, onnx_quantize, onnx_views)
 
 _FLOAT_MODEL = (
     "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "

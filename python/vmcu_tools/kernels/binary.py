@@ -6,14 +6,12 @@ Order of access: output bytes in ascending order, each operand read just before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..graph import Binary, Shape
 from .base import Layer, Reach
-
-Term = Callable[[np.ndarray], np.ndarray]
 
 
 class BinaryLayer(Layer[Binary]):
