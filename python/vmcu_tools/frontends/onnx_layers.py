@@ -135,10 +135,13 @@ def _arg_max(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", 0)), len(x.shape))
-    lines = np.moveaxis(file_index(x.shape), axis, -1)
-    tensor = context.arranged(x, lines.reshape(-1, 1, x.shape[axis]))
-    name, count = node.outputs[0], lines.size // x.shape[axis]
-    out = context.builder.add_tensor(Tensor(name, (count, 1, 4), 1.0, 0))
+    lines = np.moveaxis(file_index(x.shape), axis, -1).reshape(-1, 1, x.shape[axis])
+    at_hand = x.tensor.shape[2] == x.shape[axis] and np.array_equal(
+        laid_out(x).ravel(), lines.ravel()
+    )
+    tensor = x.tensor if at_hand else context.arranged(x, lines)
+    name = node.outputs[0]
+    out = context.builder.add_tensor(Tensor(name, (*tensor.shape[:2], 4), 1.0, 0))
     last = bool(node.attributes.get("select_last_index"))
     op = ArgMax(smallest=node.op == "ArgMin", last=last)
     context.builder.add_node(node.name, op, [tensor.name], name)

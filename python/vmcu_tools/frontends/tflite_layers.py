@@ -102,10 +102,12 @@ def _arg_max(importer: Importer, op: FileOp) -> None:
     axis = importer.integers(op, 1, "axis")[0]
     require(-len(shape) <= axis < len(shape), f"axis {axis} of {len(shape)} dimensions")
     last = np.moveaxis(file_index(shape), axis, -1)
-    lines = last.size // last.shape[-1]
-    name = importer.model.tensors[out].name
-    x = importer.arranged(x, last, (lines, 1, last.shape[-1]), f"{name}/lines")
-    importer.emit_indices(op, ArgMax(smallest=op.op == "ARG_MIN"), x, (lines, 1, 4))
+    if axis % len(shape) != len(shape) - 1:
+        lines = last.size // last.shape[-1]
+        name = f"{importer.model.tensors[out].name}/lines"
+        x = importer.arranged(x, last, (lines, 1, last.shape[-1]), name)
+    kind = ArgMax(smallest=op.op == "ARG_MIN")
+    importer.emit_indices(op, kind, x, (x.shape[0], x.shape[1], 4))
 
 
 def _taps(size: int, target: int, align: bool, half: bool) -> np.ndarray:
