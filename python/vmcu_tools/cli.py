@@ -123,6 +123,11 @@ def parser() -> argparse.ArgumentParser:
         help="the fastest plan in so many bytes, e.g. 64K; fail if there is none (default: the "
         "smallest pool)",
     )
+    build.add_argument(
+        "--pareto",
+        action="store_true",
+        help="only show what RAM can be had for which cost in instructions",
+    )
     build.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     build.add_argument(
         "--html", type=Path, metavar="FILE", help="write the figures and a map of the pool as HTML"

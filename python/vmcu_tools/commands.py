@@ -21,8 +21,11 @@ from .commands_models import MODEL_COMMANDS, quantised, with_layout
 from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
+from .frontends import load
 from .graph import Graph, Port
+from .passes import optimize
 from .plan import Plan
+from .planner import Options, fusion
 from .planner import placement as placing
 from .planner.placement import files
 from .report import costs, html, model, placements, text
@@ -44,6 +47,8 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
 
 
 def build(args: argparse.Namespace) -> int:
+    if args.pareto:
+        return show_front(args)
     name = args.name or name_of(args.model)
     plan = compiled(args, args.ram)
     emitted = emit(plan, name)
@@ -56,6 +61,14 @@ def build(args: argparse.Namespace) -> int:
     if args.output:
         for path in write(emitted.files, args.output):
             print(f"wrote {path}")
+    return EXIT_DONE
+
+
+def show_front(args: argparse.Namespace) -> int:
+    graph = optimize(load(args.model))
+    choices = fusion.front(graph, Options(args.solver_seconds, stream_input=args.stream_input))
+    text.print_front(choices, console())
+    write_json([asdict(choice) for choice in choices], args.json)
     return EXIT_DONE
 
 

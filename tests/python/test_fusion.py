@@ -28,7 +28,7 @@ from vmcu_tools.kernels import bind
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan import Plan
-from vmcu_tools.planner import Options, make_plan, swing
+from vmcu_tools.planner import Options, fusion, make_plan, swing
 from vmcu_tools.planner.fusion import TILES, Cutter
 from vmcu_tools.planner.layout import Cut, Layout
 from vmcu_tools.planner.tasks import stage_floor
@@ -230,6 +230,19 @@ def test_the_search_finds_the_best_cut(seed: int) -> None:
         if group.trace is not None
     ]
     assert max(floors, default=0) <= least
+
+
+def test_the_front_goes_down_to_the_smallest_pool() -> None:
+    graph = Network(3).made
+    choices = fusion.front(graph, Options())
+    pools = [choice.pool_bytes for choice in choices]
+    costs = [choice.extra_instructions for choice in choices]
+    assert len(choices) >= 2 and pools == sorted(pools, reverse=True) and costs == sorted(costs)
+    assert choices[0].stages == 0 and costs[0] == 0
+    assert pools[-1] == fusion.searched(graph, Options())[1]
+    for choice in choices:
+        within = make_plan("vmcu", graph, Options(ram=choice.pool_bytes + 200))
+        assert within.pool_bytes <= choice.pool_bytes + 200
 
 
 def test_more_ram_is_used_for_fewer_instructions() -> None:

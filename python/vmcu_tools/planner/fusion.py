@@ -40,6 +40,7 @@ PER_STRIP, PER_STRIP_CHANNEL = 760, 30
 PER_LAYER = 100
 # The part of a model's instructions that tiles may cost.
 BUDGET = 0.08
+FRONT_STEP = 0.03
 # More than any stage costs.
 UNEASE = 1 << 40
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
@@ -55,6 +56,17 @@ class Option:
     cut: Cut
     peak: int
     cost: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a model may cost: bytes of RAM before tensors are placed, instructions besides those of
+    layers one by one (a part of theirs, by estimate), and how many stages have several layers.
+    Multiply-accumulates are the same in all."""
+
+    pool_bytes: int
+    extra_instructions: float
+    stages: int
 
 
 class Cutter:
@@ -174,10 +186,34 @@ class Cutter:
         """What cuts cost, instructions."""
         return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
 
+    @property
+    def instructions(self) -> float:
+        """Of the model without stages, by estimate."""
+        layers = [self.binder.layer(number) for number in range(self.count)]
+        return sum(PER_MAC * layer.macs + layer.out.bytes for layer in layers)
+
+    def peak(self, cuts: Sequence[Cut]) -> int:
+        """The bytes that the worst of a list of cuts needs."""
+        return max(
+            self.traced[cut].peak if cut in self.traced else self.single[cut.first] for cut in cuts
+        )
+
+    def front(self, least: int) -> list[Choice]:
+        """Ever smaller peaks at ever higher cost, each a FRONT_STEP below the one before, down to
+        the smallest."""
+        found: list[Choice] = []
+        limit = NEVER
+        while True:
+            cuts = self.cheapest(limit)
+            peak, extra = self.peak(cuts), self.cost(cuts) / self.instructions
+            found.append(Choice(peak, extra, sum(cut.stop - cut.first > 1 for cut in cuts)))
+            if peak <= least:
+                return found
+            limit = max(least, int(peak * (1 - FRONT_STEP)))
+
     def within_budget(self, least: int) -> int:
         """The smallest peak from `least` on whose cheapest cuts stay within the budget."""
-        layers = [self.binder.layer(number) for number in range(self.count)]
-        budget = BUDGET * sum(PER_MAC * layer.macs + layer.out.bytes for layer in layers)
+        budget = BUDGET * self.instructions
         if self.cost(self.cheapest(least)) <= budget:
             return least
         peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})
@@ -224,16 +260,7 @@ def plan(graph: Graph, options: Options) -> Plan:
     graph = reordered(graph)
     if not graph.nodes:
         return place("vmcu", Layout(graph, ()), options.seconds)
-    cutter = Cutter(graph, options.stream_input)
-    least = cutter.least_peak(TILES, cutter.least_peak(TILES[:1], NEVER))
-    if least == NEVER:
-        raise UserError(
-            Problem(
-                "its input cannot be streamed: too many layers need it",
-                "leave out --stream-input",
-                graph.origin,
-            )
-        )
+    cutter, least = searched(graph, options)
     plan = placed(cutter, cutter.within_budget(least), options)
     if options.ram is not None and plan.pool_bytes > options.ram:
         plan = placed(cutter, least, options)
@@ -245,6 +272,27 @@ def plan(graph: Graph, options: Options) -> Plan:
         single = replace(joint.plan(graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
     return plan
+
+
+def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
+    """The search over a graph's cuts, and the smallest peak; UserError as plan()."""
+    cutter = Cutter(graph, options.stream_input)
+    least = cutter.least_peak(TILES, cutter.least_peak(TILES[:1], NEVER))
+    if least == NEVER:
+        raise UserError(
+            Problem(
+                "its input cannot be streamed: too many layers need it",
+                "leave out --stream-input",
+                graph.origin,
+            )
+        )
+    return cutter, least
+
+
+def front(graph: Graph, options: Options) -> list[Choice]:
+    """What the default planner can choose from, the fast and large before the slow and small."""
+    cutter, least = searched(reordered(graph), options)
+    return cutter.front(least)
 
 
 def placed(cutter: Cutter, limit: int, options: Options) -> Plan:

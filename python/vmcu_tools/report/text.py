@@ -10,8 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ..compare import Comparison
+from ..planner.fusion import Choice
 from ..verify import Check, Verification
 from .model import ModelReport
+
+BAR = 20
 
 
 def table(*columns: str, left: int = 2) -> Table:
@@ -40,6 +43,28 @@ def print_report(report: ModelReport, console: Console) -> None:
     )
     for note in report.notes:
         console.print(note, soft_wrap=True, highlight=False)
+
+
+def print_front(choices: Sequence[Choice], console: Console) -> None:
+    """One line per choice, with a bar as long as its RAM."""
+    grid = table("pool bytes, at least", "extra instructions", "extra MACs", "stages", left=0)
+    grid.add_column(no_wrap=True)
+    most = max(choice.pool_bytes for choice in choices)
+    for choice in choices:
+        grid.add_row(
+            f"{choice.pool_bytes:,}",
+            f"{100 * choice.extra_instructions:.1f} %",
+            "0",
+            str(choice.stages),
+            "#" * max(1, round(BAR * choice.pool_bytes / most)),
+        )
+    console.print(grid)
+    console.print(
+        "Instructions by estimate, more than layers one by one; `vmcu build --ram SIZE` takes the "
+        "first line that fits.",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def print_comparison(outcome: Comparison, console: Console) -> None:
