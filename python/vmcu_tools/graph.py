@@ -271,6 +271,18 @@ class Move(Op):
     columns: np.ndarray
     channels: np.ndarray
 
+    @staticmethod
+    def of(index: np.ndarray) -> Move | None:
+        """From the input byte of each output byte, int64 (H, W, C), if it can be said so."""
+        first = index[0, 0, 0]
+        op = Move(index[:, 0, 0], index[0, :, 0] - first, index[0, 0, :] - first)
+        return op if np.array_equal(op.index, index) else None
+
+    @property
+    def index(self) -> np.ndarray:
+        """The input byte of each output byte, int64 (H, W, C)."""
+        return self.rows[:, None, None] + self.columns[None, :, None] + self.channels
+
 
 @dataclass(frozen=True, eq=False)
 class Resize(Op):

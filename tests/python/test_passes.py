@@ -20,6 +20,7 @@ from vmcu_tools.graph import (
     Graph,
     Lookup,
     MaxPool2D,
+    Move,
     Node,
     Op,
     Pad,
@@ -209,6 +210,32 @@ def test_tables_are_joined():
     net.then(Requantize(None, act_min=-20), shape, "c", "d")
     assert optimized(net.graph("d")) == ["Lookup"]
     assert optimized(net.graph("b", "d")) == ["Lookup", "Lookup"]
+
+
+def turned(shape: Shape) -> Move:
+    height, width, channels = shape
+    index = np.arange(height * width * channels).reshape(shape).transpose(1, 0, 2)
+    return Move.of(np.ascontiguousarray(index))
+
+
+def test_moves_are_joined():
+    net = Net((2, 3, 4)).then(Reshape(), (4, 3, 2), "x", "a")
+    net.then(turned((4, 3, 2)), (3, 4, 2), "a", "b").then(turned((3, 4, 2)), (4, 3, 2), "b", "c")
+    net.conv("c", "d", kernel=(1, 1)).then(turned((3, 4, 2)), (4, 3, 2), "b", "e")
+    assert optimized(net.graph("b")) == ["Move"]
+    assert optimized(net.graph("b", "d")) == ["Move", "Move", "Conv2D"]
+    # There and back again: nothing moves, and the shape of an input is free.
+    assert optimized(net.graph("d")) == ["Conv2D"]
+
+
+def test_move_and_reshape_are_joined_where_a_loop_says_so():
+    net = Net((2, 3, 4)).then(turned((2, 3, 4)), (3, 2, 4), "x", "a")
+    net.then(Reshape(), (1, 6, 4), "a", "b").conv("b", "c", kernel=(1, 1))
+    assert optimized(net.graph("c")) == ["Move", "Conv2D"]
+    net = Net((2, 3, 4)).then(turned((2, 3, 4)), (3, 2, 4), "x", "a")
+    net.then(Reshape(), (3, 1, 8), "a", "b").dense("b", "c")
+    net.tensors["c"] = replace(net.tensors["c"], shape=(3, 1, 5))
+    assert optimized(net.graph("c")) == ["Move", "FullyConnected"]
 
 
 def test_changes_of_scale_become_no_table():

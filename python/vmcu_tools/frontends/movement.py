@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import Move, Op, Reshape
-from .common import require
+from .common import UnsupportedError, require
 
 
 def file_index(shape: tuple[int, ...]) -> np.ndarray:
@@ -25,15 +25,13 @@ def move(index: np.ndarray, size: int) -> Op:
     """
     if index.size == size and np.array_equal(index.ravel(), np.arange(size)):
         return Reshape()
-    first = index[0, 0, 0]
-    rows, columns, channels = index[:, 0, 0], index[0, :, 0] - first, index[0, 0, :] - first
-    separable = rows[:, None, None] + columns[None, :, None] + channels[None, None, :]
-    require(
-        np.array_equal(separable, index),
-        "it moves elements in a way that no loop over rows, columns and channels describes",
-        "Split it into simpler steps.",
-    )
-    return Move(rows, columns, channels)
+    op = Move.of(index)
+    if op is None:
+        raise UnsupportedError(
+            "it moves elements in a way that no loop over rows, columns and channels describes",
+            "Split it into simpler steps.",
+        )
+    return op
 
 
 def depth_to_space(index: np.ndarray, block: int, column_first: bool = False) -> np.ndarray:

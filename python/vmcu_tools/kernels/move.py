@@ -20,8 +20,7 @@ class MoveLayer(Layer[Move]):
     @functools.cached_property
     def source(self) -> np.ndarray:
         """The input byte under each output byte, int64 (H, W, C)."""
-        op = self.op
-        return op.rows[:, None, None] + op.columns[None, :, None] + op.channels[None, None, :]
+        return self.op.index
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         return data[0].reshape(-1)[self.source[y0:y1]]

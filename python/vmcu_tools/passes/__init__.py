@@ -13,10 +13,11 @@ from .drop_dead import drop_dead
 from .drop_noops import drop_noops
 from .flatten_dense import flatten_dense
 from .fuse_activation import fuse_activation
+from .join_moves import join_moves
 from .join_tables import join_tables
 from .relabel_borders import relabel_borders
 
-PASSES = (drop_noops, absorb_pad, fuse_activation, join_tables, flatten_dense)
+PASSES = (drop_noops, absorb_pad, fuse_activation, join_tables, join_moves, flatten_dense)
 PASSES += (relabel_borders, drop_dead)
 
 

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one Move of two, and of a Move and a Reshape before or behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..graph import Graph, Move, Node, Reshape
+from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
+
+
+def join_moves(graph: Graph) -> Graph:
+    return rewrite_nodes(graph, _join)
+
+
+def _join(graph: Graph, node: Node) -> Graph | None:
+    first = graph.producer(node.inputs[0]) if node.inputs else None
+    if first is None or not isinstance(node.op, (Move, Reshape)):
+        return None
+    if not isinstance(first.op, (Move, Reshape)) or not _moves(node, first):
+        return None
+    source, middle = graph.tensors[first.inputs[0]], graph.tensors[node.inputs[0]]
+    # A Move that others need stays, and nothing is won by reading around it.
+    shared = sole_consumer(graph, middle.name) is not node and isinstance(first.op, Move)
+    if shared or not same_quantisation(source, middle):
+        return None
+    index = _index(graph, first).ravel()[_index(graph, node)]
+    still = np.array_equal(index.ravel(), np.arange(source.bytes))
+    op = Reshape() if still else Move.of(index)
+    if op is None:
+        return None
+    joined = replace(node, op=op, inputs=first.inputs)
+    return with_nodes(graph, [joined if other is node else other for other in graph.nodes])
+
+
+def _moves(node: Node, first: Node) -> bool:
+    return isinstance(node.op, Move) or isinstance(first.op, Move)
+
+
+def _index(graph: Graph, node: Node) -> np.ndarray:
+    """The input byte of each output byte, (H, W, C)."""
+    if isinstance(node.op, Move):
+        return node.op.index
+    shape = graph.tensors[node.outputs[0]].shape
+    return np.arange(shape[0] * shape[1] * shape[2], dtype=np.int64).reshape(shape)
