@@ -57,10 +57,12 @@ Axes = tuple[bool, bool, bool]
 
 
 def _lines(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
-    """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. An
-    image is such a tensor already; of all else the reduced elements become the columns."""
+    """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. Images
+    and sequences are such tensors already; of all else the reduced elements become the columns."""
     if len(x.shape) == 4 and x.order is None:
         return x.tensor, (2 in axes, 3 in axes, 1 in axes)
+    if len(x.shape) == 3 and x.order is None and x.shape[0] == 1:
+        return x.tensor, (1 in axes, False, 2 in axes)
     others = [a for a in range(len(x.shape)) if a not in axes]
     turned = file_index(x.shape).transpose([*others, *axes])
     count = math.prod(x.shape[a] for a in axes)
@@ -73,7 +75,7 @@ def _reduced(
     """Shape in the file, order and (H, W, C) of the reduced value."""
     full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
     height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
-    image = tensor is x.tensor
+    image = len(x.shape) == 4 and tensor is x.tensor
     laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
     if not node.attributes.get("keepdims", 1):
         full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
