@@ -99,9 +99,10 @@ def make_plan(
     if ram is not None and plan.pool_bytes > ram:
         raise UserError(
             Problem(
-                f"does not fit: planner '{planner}' needs {plan.pool_bytes} bytes of RAM, "
-                f"{ram} are allowed",
-                "allow more with --ram, try another --planner, or make the widest layers smaller",
+                f"does not fit: the smallest pool of planner '{planner}' is {plan.pool_bytes} bytes, "
+                f"reached with {plan.macs_extra} extra MACs; {ram} are allowed",
+                "allow more with --ram, deliver the input row by row with --stream-input, or make "
+                "the widest layers smaller",
                 graph.origin,
             )
         )
