@@ -78,6 +78,22 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"vmcu {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
+    planner = planner_options()
+    model, target = model_options(planner), target_options()
+    add_build(commands, model)
+    add_compare(commands)
+    add_verify(commands, [model, target])
+    add_run(commands, [model, target])
+    add_bench(commands, planner)
+    add_size(commands)
+    add_place(commands)
+    add_inspect(commands)
+    add_ops(commands)
+    add_quantize(commands)
+    return top
+
+
+def planner_options() -> argparse.ArgumentParser:
     planner = argparse.ArgumentParser(add_help=False)
     planner.add_argument(
         "--planner",
@@ -98,10 +114,18 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the model takes its input row by row (vmcu_push_row), which never exists whole",
     )
+    return planner
+
+
+def model_options(planner: argparse.ArgumentParser) -> argparse.ArgumentParser:
     model = argparse.ArgumentParser(add_help=False, parents=[planner])
     model.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")
     border_options(model)
     calibration_options(model, needed=False)
+    return model
+
+
+def target_options() -> argparse.ArgumentParser:
     target = argparse.ArgumentParser(add_help=False)
     target.add_argument(
         "--on",
@@ -110,7 +134,10 @@ def parser() -> argparse.ArgumentParser:
         help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
         "qemu:m4-64k (64 KB of RAM), qemu:m7 (default virtual)",
     )
+    return target
 
+
+def add_build(commands: Subparsers, model: argparse.ArgumentParser) -> None:
     build = commands.add_parser(
         "build", parents=[model], help="compile a model to C tables and print what it costs"
     )
@@ -133,13 +160,17 @@ def parser() -> argparse.ArgumentParser:
         "--html", type=Path, metavar="FILE", help="write the figures and a map of the pool as HTML"
     )
 
+
+def add_compare(commands: Subparsers) -> None:
     compare = commands.add_parser("compare", help="planners side by side")
     compare.add_argument("model", type=Path, metavar="MODEL", help="int8 model, .tflite or .onnx")
     compare.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
 
+
+def add_verify(commands: Subparsers, parents: list[argparse.ArgumentParser]) -> None:
     verify = commands.add_parser(
         "verify",
-        parents=[model, target],
+        parents=parents,
         help="compare with TFLite Micro or ONNX Runtime, byte by byte",
     )
     verify.add_argument(
@@ -150,7 +181,9 @@ def parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
 
-    run = commands.add_parser("run", parents=[model, target], help="run a model on given inputs")
+
+def add_run(commands: Subparsers, parents: list[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser("run", parents=parents, help="run a model on given inputs")
     run.add_argument(
         "--input",
         type=Path,
@@ -167,13 +200,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="Y.npy",
         help="once per model output, in order (default: print them)",
     )
-    add_bench(commands, planner)
-    add_size(commands)
-    add_place(commands)
-    add_inspect(commands)
-    add_ops(commands)
-    add_quantize(commands)
-    return top
 
 
 def add_bench(commands: Subparsers, planner: argparse.ArgumentParser) -> None:
