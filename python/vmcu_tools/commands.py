@@ -65,7 +65,7 @@ def build(args: argparse.Namespace) -> int:
 
 
 def show_front(args: argparse.Namespace) -> int:
-    graph = optimize(load(args.model))
+    graph = optimize(load(quantised(args)))
     choices = fusion.front(graph, Options(args.solver_seconds, stream_input=args.stream_input))
     text.print_front(choices, console())
     write_json([asdict(choice) for choice in choices], args.json)
