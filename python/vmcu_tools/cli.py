@@ -16,6 +16,7 @@ from .cli_models import (
     border_options,
     calibration_options,
 )
+from .cli_wear import add_wear
 from .errors import Problem, UserError
 from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS
 
@@ -90,6 +91,7 @@ def parser() -> argparse.ArgumentParser:
     add_inspect(commands)
     add_ops(commands)
     add_quantize(commands)
+    add_wear(commands, planner)
     return top
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from . import compare, progress, size, targets, verify
+from . import commands_wear, compare, progress, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .cli import EXIT_DONE, EXIT_PROBLEM
@@ -194,6 +194,12 @@ def place(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def wear(args: argparse.Namespace) -> int:
+    if args.model is None:
+        return commands_wear.paper_setting(args)
+    return commands_wear.pool_of_model(args, compiled(args))
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "build": build,
     "compare": compare_planners,
@@ -202,5 +208,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "bench": bench,
     "size": image_size,
     "place": place,
+    "wear": wear,
     **MODEL_COMMANDS,
 }

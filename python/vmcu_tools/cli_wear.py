@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of `vmcu wear`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+Subparsers = argparse._SubParsersAction  # argparse gives it no public name
+
+ENDURANCE = 100_000_000
+INFERENCES = 1_000_000
+
+
+def whole(text: str) -> int:
+    """'1000', '1e8' to a positive count."""
+    value = positive(text)
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a count")
+    return int(value)
+
+
+def positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
+    return value
+
+
+def add_wear(commands: Subparsers, planner: argparse.ArgumentParser) -> None:
+    wear = commands.add_parser(
+        "wear",
+        parents=[planner],
+        help="where writes go in a memory that wears out, and how long it lasts",
+        description="With a model: writes to each byte of its pool, the pool's origin fixed and "
+        "rotated. Without: stacks that move, in the setting of the paper on task stack migration.",
+    )
+    wear.add_argument(
+        "model", type=Path, nargs="?", metavar="MODEL", help="int8 model, .tflite or .onnx"
+    )
+    wear.add_argument(
+        "--endurance",
+        type=whole,
+        default=ENDURANCE,
+        metavar="N",
+        help=f"writes that a cell survives (default {ENDURANCE:.0e})",
+    )
+    wear.add_argument(
+        "--rate",
+        type=positive,
+        default=1.0,
+        metavar="HZ",
+        help="inferences, or jobs, in a second (default 1)",
+    )
+    wear.add_argument(
+        "--inferences",
+        type=whole,
+        default=INFERENCES,
+        metavar="N",
+        help=f"of the model, for the figures of its pool (default {INFERENCES:.0e})",
+    )
+    wear.add_argument("--seed", type=int, default=0, help="of the random strides (default 0)")
+    wear.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
+    wear.add_argument(
+        "--pictures", type=Path, metavar="DIR", help="write heat maps here, .png and .svg"
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu wear`: simulates, prints, writes figures and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from .errors import Problem, UserError
+from .plan import Plan
+from .report import wear as report
+from .report.terminal import console
+from .wear import paper, pictures, pool
+from .wear.heap import Setting, seeded
+from .wear.tasks import CNN_JOBS, CYCLES, DEPTHS
+
+
+def paper_setting(args: argparse.Namespace) -> int:
+    """The stack migration paper's setting: 10^6 CNN jobs, then 10^6 ticks of five DSP tasks."""
+    base = seeded(Setting(), args.seed)
+    cnn, dsp = paper.cnn(base, CNN_JOBS), paper.dsp(base)
+    figures = {
+        "table5": paper.table5(),
+        "worst_case_cycles": CYCLES.worst_case(DEPTHS[-1], DEPTHS[-1]),
+        "worst_case_cycles_as_printed": CYCLES.worst_case(DEPTHS[-1], DEPTHS[-1], DEPTHS[-1]),
+        "cnn": report.experiment_figures(cnn, args.endurance, args.rate),
+        "dsp": report.experiment_figures(dsp, args.endurance, args.rate),
+    }
+    report.print_paper(cnn, dsp, args.endurance, args.rate, console())
+    drawn = {"wear-cnn": report.strips(cnn), "wear-dsp": report.strips(dsp)}
+    _write(args, figures, drawn)
+    return 0
+
+
+def pool_of_model(args: argparse.Namespace, plan: Plan) -> int:
+    """The wear of the pool of `plan`, the model's."""
+    result = pool.wear(plan, args.inferences, args.endurance, args.rate)
+    figures = {
+        "model": args.model.name,
+        "pool_bytes": result.pool_bytes,
+        "inferences": result.inferences,
+        "rotation_step": result.step,
+        "rotation_origins": result.origins,
+        "endurance": args.endurance,
+        "rate": args.rate,
+        "fixed": asdict(result.fixed),
+        "rotated": asdict(result.rotated),
+        "writes_per_inference": result.per_inference.tolist(),
+    }
+    report.print_pool(args.model.name, result, args.endurance, args.rate, console())
+    _write(args, figures, {"wear-pool": pool.strips(result)})
+    return 0
+
+
+def _write(args: argparse.Namespace, figures: object, drawn: Mapping[str, pictures.Strips]) -> None:
+    """Everything is made before anything is written."""
+    files: dict[Path, bytes] = {}
+    if args.json:
+        files[args.json] = (json.dumps(figures, indent=2) + "\n").encode()
+    if args.pictures:
+        for name, strips in drawn.items():
+            title = f"{name}: writes by address"
+            files[args.pictures / f"{name}.svg"] = pictures.svg(title, strips).encode()
+            files[args.pictures / f"{name}.png"] = pictures.png(strips)
+        if args.pictures.exists() and not args.pictures.is_dir():
+            reason, remedy = "is not a folder", "give --pictures a folder"
+            raise UserError(Problem(reason, remedy, str(args.pictures)))
+        args.pictures.mkdir(parents=True, exist_ok=True)
+    for path, data in files.items():
+        path.write_bytes(data)
+        if path != args.json:
+            print(f"wrote {path}")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was simulated about wear, for a terminal and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ..wear import paper
+from ..wear.heap import Run
+from ..wear.pool import SECONDS_PER_YEAR, PoolWear, Wear
+from ..wear.tasks import CYCLES, DEPTHS
+from .costs import say
+from .text import table
+
+GRID_PARAMETERS = ("threshold_ticks", "migration_depth", "stride_depth", "stride_size")
+
+
+def experiment_figures(
+    experiment: paper.Experiment, endurance: int, rate: float
+) -> dict[str, object]:
+    """The best of vmcu's walk, and under "paper" the paper's allocator. rate: jobs per second of
+    each task; lifetimes end when a word has been written `endurance` times."""
+    best = paper.figures(experiment.best)
+    own = asdict(best) | lifetime(best, endurance, rate)
+    ratio = experiment.no_stride.writes().max() / experiment.no_migration.writes().max()
+    return own | {
+        "paper": {
+            "best": asdict(paper.figures(experiment.paper)),
+            "readings": {
+                name: asdict(paper.figures(run)) for name, run in experiment.readings.items()
+            },
+            "no_stride": asdict(paper.figures(experiment.no_stride)),
+            "no_migration": asdict(paper.figures(experiment.no_migration))
+            | lifetime(paper.figures(experiment.no_migration), endurance, rate),
+            "no_stride_over_no_migration": float(ratio),
+            "means": {
+                parameter: {
+                    f"{value:g}": {"max_writes_over_ideal": most, "relative_std": std}
+                    for value, (most, std) in paper.means(experiment.grid, parameter).items()
+                }
+                for parameter in GRID_PARAMETERS
+            },
+            "grid": [_point(entry) for entry in experiment.grid],
+        }
+    }
+
+
+def _point(entry: paper.Figures) -> dict[str, object]:
+    return {name: entry.parameters[name] for name in GRID_PARAMETERS} | {
+        "max_writes_over_ideal": entry.max_writes_over_ideal,
+        "relative_std": entry.relative_std,
+        "overhead_per_tick": entry.overhead_per_tick,
+        "success_rate": entry.success_rate,
+        "stride_success_rate": entry.stride_success_rate,
+    }
+
+
+def lifetime(figures: paper.Figures, endurance: int, rate: float) -> dict[str, float]:
+    jobs = endurance / figures.writes_per_job
+    return {"lifetime_jobs": jobs, "lifetime_years": jobs / rate / SECONDS_PER_YEAR}
+
+
+def strips(experiment: paper.Experiment) -> tuple[tuple[str, np.ndarray], ...]:
+    """Figure 18: writes by word under each policy."""
+    return (
+        ("no migration", experiment.no_migration.writes()),
+        ("no stride", experiment.no_stride.writes()),
+        ("paper", experiment.paper.writes()),
+        ("walk", experiment.best.writes()),
+        ("ideal", experiment.best.ideal()),
+    )
+
+
+def print_paper(
+    cnn: paper.Experiment, dsp: paper.Experiment, endurance: int, rate: float, console: Console
+) -> None:
+    """Both experiments, then what follows without a simulation."""
+    for title, experiment in (("one CNN task", cnn), ("five DSP tasks in turn", dsp)):
+        say(console, f"{title}, {experiment.best.rounds:,} jobs each")
+        _print_experiment(experiment, endurance, rate, console)
+    grid = table("threshold", *(task.name for task in dsp.tasks), left=1)
+    for threshold, ratios in paper.table5().items():
+        grid.add_row(f"{threshold} ticks", *(f"{ratio:.1f}" for ratio in ratios.values()))
+    say(console, "migrations for each one of SVM")
+    console.print(grid)
+    most = DEPTHS[-1]
+    say(
+        console,
+        f"worst case at depths {most}/{most}: {CYCLES.worst_case(most, most):,} cycles "
+        f"({CYCLES.worst_case(most, most, most):,} if each search draws its own random number, "
+        f"as the paper's formula has it)",
+    )
+
+
+def _print_experiment(
+    experiment: paper.Experiment, endurance: int, rate: float, console: Console
+) -> None:
+    columns = ("max over ideal", "relative std", "cycles added", "success", "worst", "years")
+    grid = table("how", *columns, left=1)
+    rows = [
+        ("no migration", experiment.no_migration),
+        ("no stride", experiment.no_stride),
+        *((f"paper, {name}: {_where(run)}", run) for name, run in experiment.readings.items()),
+        (f"walk: {_where(experiment.best)}", experiment.best),
+    ]
+    for label, run in rows:
+        _add_row(grid, label, run, endurance, rate)
+    console.print(grid)
+    for parameter in GRID_PARAMETERS:
+        means = paper.means(experiment.grid, parameter)
+        if len(means) > 1:
+            values = ", ".join(f"{v:g}: {m:.2f} {s:.3f}" for v, (m, s) in means.items())
+            say(console, f"paper's grid, mean max over ideal and std by {parameter}: {values}")
+
+
+def _where(run: Run) -> str:
+    setting = run.setting
+    found = f"threshold {setting.threshold:g}, depth {setting.depth}"
+    if setting.policy == "circular":
+        found += f", stride {setting.stride_depth} x {setting.stride_size}"
+    return found
+
+
+def _add_row(grid: Table, label: str, run: Run, endurance: int, rate: float) -> None:
+    figures = paper.figures(run, ())
+    grid.add_row(
+        label,
+        f"{figures.max_writes_over_ideal:.3f}",
+        f"{figures.relative_std:.3f}",
+        f"{100 * figures.overhead_per_tick:.3f} %",
+        f"{100 * figures.success_rate:.1f} %",
+        f"{figures.worst_cycles:,}",
+        f"{lifetime(figures, endurance, rate)['lifetime_years']:.3g}",
+    )
+
+
+def print_pool(name: str, result: PoolWear, endurance: int, rate: float, console: Console) -> None:
+    """Fixed and rotated, side by side."""
+    columns = ("max writes", "max over ideal", "relative std", "lifetime, inferences", "years")
+    grid = table("origin", *columns, left=1)
+    for label, wear in (("fixed", result.fixed), ("rotated", result.rotated)):
+        grid.add_row(label, *_cells(wear))
+    console.print(grid)
+    say(
+        console,
+        f"{name}: pool of {result.pool_bytes:,} bytes, {int(result.per_inference.sum()):,} writes "
+        f"to it in an inference; {result.inferences:,} inferences, the origin moved by "
+        f"{result.step:,} bytes after each, through {result.origins:,} places; lifetime for "
+        f"{endurance:,} writes a cell, {rate:g} inferences a second",
+    )
+
+
+def _cells(wear: Wear) -> tuple[str, ...]:
+    return (
+        f"{wear.max_writes:,}",
+        f"{wear.max_writes_over_ideal:.3f}",
+        f"{wear.relative_std:.3f}",
+        f"{wear.lifetime_inferences:,}",
+        f"{wear.lifetime_years:.3g}",
+    )

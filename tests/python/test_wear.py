@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where writes go: the stack migration paper's figures, and pools whose origin rotates."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from random_graphs import disjoint, random_layers
+from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.errors import UserError
+from vmcu_tools.wear import paper, pictures, pool
+from vmcu_tools.wear.heap import Setting, simulate
+from vmcu_tools.wear.tasks import CNN, CYCLES, DSP, HEADER_BYTES, THRESHOLDS, WORD
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
+
+MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
+# As the paper prints it, Bayesian, Convolution, FFT, Matrix, SVM.
+TABLE_5 = {
+    "1": (1.6, 8.0, 8.0, 4.0, 1.0),
+    "5": (1.6, 18.0, 36.0, 4.0, 1.0),
+    "10": (1.6, 18.0, 72.0, 4.0, 1.0),
+    "50": (1.6, 22.4, 179.0, 4.1, 1.0),
+    "100": (1.6, 22.3, 238.3, 4.1, 1.0),
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what `vmcu wear` writes."""
+    folder = tmp_path_factory.mktemp("wear")
+    wear = ["wear", "--json", str(folder / "wear.json"), "--pictures", str(folder / "pictures")]
+    assert main(wear) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def figures(run: Path) -> dict:
+    return json.loads((run / "wear.json").read_text())
+
+
+def test_table_5_is_the_papers(figures: dict):
+    found = {
+        threshold: tuple(round(ratio, 1) for ratio in row.values())
+        for threshold, row in figures["table5"].items()
+    }
+    assert found == TABLE_5
+
+
+def test_table_5_is_what_the_simulation_attempts():
+    rounds = 100_000
+    for threshold in THRESHOLDS:
+        alone = [simulate(Setting("walk", threshold), (task,), rounds).attempts for task in DSP]
+        ratios = [attempts / alone[-1] for attempts in alone]
+        assert ratios == pytest.approx(TABLE_5[str(threshold)], rel=0.035)
+
+
+def test_worst_case_is_the_papers_and_is_not_exceeded(figures: dict):
+    assert figures["worst_case_cycles"] == 2550
+    assert figures["worst_case_cycles_as_printed"] == 2850
+    setting = Setting(stride_depth=6, depth=6, redraw=False)
+    for tasks in ((CNN,), DSP):
+        for merge in (False, True):
+            found = simulate(replace(setting, merge=merge), tasks, 30_000)
+            assert 0 < found.worst_cycles + CYCLES.time_keeping <= 2550
+
+
+def test_no_stride_is_a_slot_among_eleven(figures: dict):
+    assert figures["cnn"]["paper"]["no_stride_over_no_migration"] == pytest.approx(0.091, abs=5e-4)
+
+
+def test_cnn_figures(figures: dict):
+    cnn = figures["cnn"]
+    assert cnn["parameters"]["policy"] == "walk"
+    assert cnn["max_writes_over_ideal"] <= 1.001
+    assert max(cnn["by_pattern"].values()) <= 1.001
+    assert cnn["success_rate"] == 1.0
+    readings = cnn["paper"]["readings"]
+    assert readings["largest"]["max_writes_over_ideal"] <= 1.196
+    assert readings["redrawn"]["max_writes_over_ideal"] <= 1.3
+    for entry in (cnn, *readings.values()):
+        assert 0.002 <= entry["overhead_per_tick"] <= 0.0022
+    assert cnn["worst_cycles"] < min(entry["worst_cycles"] for entry in readings.values())
+
+
+def test_dsp_figures(figures: dict):
+    dsp = figures["dsp"]
+    assert dsp["max_writes_over_ideal"] <= 1.06
+    theirs = dsp["paper"]["best"]
+    assert theirs["max_writes_over_ideal"] > dsp["max_writes_over_ideal"]
+    assert theirs["overhead_per_tick"] > dsp["overhead_per_tick"]
+    assert theirs["relative_std"] > dsp["relative_std"]
+
+
+def test_lifetime_is_endurance_over_writes(figures: dict):
+    cnn = figures["cnn"]
+    assert cnn["lifetime_jobs"] == pytest.approx(1e8 / cnn["writes_per_job"])
+    gained = cnn["lifetime_jobs"] / cnn["paper"]["no_migration"]["lifetime_jobs"]
+    assert gained > 50
+
+
+def test_orderings_of_figures_16_and_17(figures: dict):
+    """One task: migration depth 1 is best, at the lowest success; stride depth helps up to 2."""
+    means = figures["cnn"]["paper"]["means"]
+    for measure in ("max_writes_over_ideal", "relative_std"):
+        by_depth = {depth: entry[measure] for depth, entry in means["migration_depth"].items()}
+        assert min(by_depth, key=by_depth.get) == "1"
+        strides = {depth: entry[measure] for depth, entry in means["stride_depth"].items()}
+        assert strides["2"] < 0.95 * strides["1"]
+        assert all(abs(strides[depth] / strides["2"] - 1) < 0.01 for depth in "3456")
+    grid = figures["cnn"]["paper"]["grid"]
+    success = [
+        np.mean([point["success_rate"] for point in grid if point["migration_depth"] == depth])
+        for depth in (1, 2, 3)
+    ]
+    assert success[0] < 0.9 < success[1] < success[2] == pytest.approx(1, abs=0.01)
+
+
+def test_orderings_of_figures_19_and_20(figures: dict):
+    """Five tasks: threshold 100 is 5 to 10 % worse than 10 and 50, stride depth helps up to 2."""
+    means = figures["dsp"]["paper"]["means"]
+    std = {name: entry["relative_std"] for name, entry in means["threshold_ticks"].items()}
+    assert 1.05 < std["100"] / np.mean([std["10"], std["50"]]) < 1.10
+    strides = {name: entry["relative_std"] for name, entry in means["stride_depth"].items()}
+    assert strides["2"] < 0.85 * strides["1"]
+    assert all(0.95 < strides[depth] / strides["2"] < 1 for depth in "3456")
+    grid = figures["dsp"]["paper"]["grid"]
+
+    def success(threshold: int, depths: tuple[int, ...]) -> float:
+        own = [p for p in grid if p["threshold_ticks"] == threshold]
+        return np.mean([p["success_rate"] for p in own if p["migration_depth"] in depths])
+
+    assert all(success(1, (1,)) > success(threshold, (1,)) for threshold in THRESHOLDS[1:])
+    overheads = [
+        np.mean([p["overhead_per_tick"] for p in grid if p["threshold_ticks"] == threshold])
+        for threshold in THRESHOLDS
+    ]
+    assert overheads == sorted(overheads, reverse=True)
+
+
+class CellHeap:
+    """The paper's allocator over a map of cells, one a word: free 0, all else 1, and a queue."""
+
+    def __init__(self, setting: Setting):
+        self.setting = setting
+        self.cells = np.zeros(setting.heap_bytes // WORD, np.int8)
+        self.queue: list[list[int]] = []
+        self.state = setting.seed
+
+    def draw(self) -> int:
+        x, mask = self.state, (1 << 64) - 1
+        x ^= x >> 12
+        x ^= x << 25 & mask
+        x ^= x >> 27
+        self.state = x
+        return (x * 2685821657736338717 & mask) >> 33
+
+    def stride(self) -> int:
+        return self.room(1 + self.draw() % self.setting.stride_size)
+
+    def room(self, size: int) -> int:
+        return -(-(size + HEADER_BYTES) // self.setting.align) * self.setting.align // WORD
+
+    def runs(self) -> list[tuple[int, int]]:
+        edges = np.flatnonzero(np.diff(np.concatenate([[1], self.cells, [1]])))
+        return [(int(a), int(b - a)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+    def obtain(self, size: int, depth: int, redraw: bool) -> tuple[int, int] | None:
+        """Start and cells of what is taken."""
+        for turn in range(depth):
+            size = self.stride() if turn and redraw else size
+            fits = [run for run in self.runs() if run[1] >= size]
+            if fits:
+                first = self.setting.fit == "first"
+                start, length = fits[0] if first else max(fits, key=lambda run: run[1])
+                length = length if (length - size) * WORD < 2 * HEADER_BYTES else size
+                self.cells[start : start + length] = 1
+                return start, length
+            if self.queue:
+                start, length = self.queue.pop(0)
+                self.cells[start : start + length] = 0
+        return None
+
+    def release(self, start: int, length: int) -> None:
+        above = [entry for entry in self.queue if entry[0] == start + length]
+        if self.setting.merge and above:
+            self.queue.remove(above[0])
+            length += above[0][1]
+        below = [entry for entry in self.queue if sum(entry) == start]
+        if self.setting.merge and below:
+            below[0][1] += length
+        else:
+            self.queue.append([start, length])
+
+    def move(self, old: tuple[int, int], size: int) -> tuple[int, int]:
+        found = self.obtain(self.stride(), self.setting.stride_depth, self.setting.redraw)
+        if found:
+            self.queue.append(list(found))
+        new = self.obtain(size, self.setting.depth, False)
+        if new is None:
+            return old
+        self.release(*old)
+        return new
+
+
+@pytest.mark.parametrize("reading", paper.READINGS)
+@pytest.mark.parametrize("depths", [(1, 1), (2, 1), (3, 3)])
+def test_allocator_is_that_of_a_map_of_cells(reading: str, depths: tuple[int, int]):
+    rounds = 1500
+    stride_depth, depth = depths
+    setting = Setting("circular", 5.0, stride_depth, depth, 600, **paper.READINGS[reading])
+    heap = CellHeap(setting)
+    expected = np.zeros((len(DSP), heap.cells.size), np.int32)
+    places = [heap.obtain(heap.room(task.stack_bytes), 1, False) for task in DSP]
+    ran = [0.0] * len(DSP)
+    for _ in range(rounds):
+        for number, task in enumerate(DSP):
+            if ran[number] >= setting.threshold:
+                ran[number] = 0.0
+                places[number] = heap.move(places[number], heap.room(task.stack_bytes))
+            ran[number] += task.ticks
+            expected[number, places[number][0] + HEADER_BYTES // WORD] += 1
+    found = simulate(setting, DSP, rounds)
+    assert found.moves > 0
+    assert (found.jobs == expected).all()
+
+
+def test_walk_keeps_stacks_apart_and_visits_every_place():
+    lap = (12 * 1024 - CNN.stack_bytes) // WORD + 1
+    alone = simulate(Setting("walk"), (CNN,), lap + 1).jobs[0]
+    assert (alone[:lap] >= 1).all() and alone.sum() == lap + 1 and not alone[lap:].any()
+    # Hardly more heap than stacks: most places are taken.
+    tight = Setting("walk", 0.0, depth=3, heap_bytes=1600)
+    found = simulate(tight, DSP, 2000)
+    assert 0 < found.success_rate < 1
+
+
+def test_a_heap_too_small_is_the_users_problem():
+    with pytest.raises(UserError, match="does not hold 5 stacks"):
+        simulate(Setting(heap_bytes=1024), DSP, 10)
+
+
+def test_simulations_repeat():
+    first, again = (paper.cnn(Setting(), 3000) for _ in range(2))
+    assert first.grid == again.grid
+    assert paper.figures(first.best) == paper.figures(again.best)
+
+
+def turned(writes: np.ndarray, step: int, inferences: int) -> np.ndarray:
+    return sum(np.roll(writes, number * step % writes.size) for number in range(inferences))
+
+
+@pytest.mark.parametrize("size", [97, 100, 360])
+def test_rotation_is_that_of_turning_step_by_step(size: int):
+    writes = np.random.default_rng(size).integers(0, 50, size)
+    step, origins = pool.rotation_step(size)
+    assert np.unique(np.arange(origins) * step % size).size == origins
+    for inferences in (0, 1, 7, origins, 2 * origins + 11):
+        expected = turned(writes, step, inferences) if inferences else np.zeros(size)
+        assert (pool.rotated_writes(writes, step, inferences) == expected).all()
+    for endurance in (60, 5000):
+        life = pool.lifetime(writes, step, endurance)
+        assert turned(writes, step, life).max() <= endurance < turned(writes, step, life + 1).max()
+
+
+def test_every_tensor_is_written_once():
+    plan = disjoint(random_layers("conv2d", 3, 1))
+    writes = pool.writes_of_inference(plan)
+    for name, placement in plan.placements.items():
+        size = plan.graph.tensors[name].bytes
+        assert (writes[placement.base : placement.base + size] == 1).all()
+
+
+def test_pool_of_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    model = MODELS / "mlperf-tiny-kws.tflite"
+    if not model.exists():
+        pytest.skip("no ../shared/models")
+    target = tmp_path / "pool.json"
+    assert (
+        main(["wear", str(model), "--endurance", "1e6", "--rate", "2", "--json", str(target)]) == 0
+    )
+    found = json.loads(target.read_text())
+    writes = np.array(found["writes_per_inference"])
+    plan = compile_model(model)
+    assert writes.size == plan.pool_bytes
+    assert writes.sum() >= sum(plan.graph.tensors[name].bytes for name in plan.placements)
+    assert found["fixed"]["lifetime_inferences"] == 1_000_000 // writes.max()
+    assert (
+        found["rotated"]["max_writes_over_ideal"] <= 1.02 < found["fixed"]["max_writes_over_ideal"]
+    )
+    years = found["rotated"]["lifetime_inferences"] / 2 / (365.25 * 24 * 3600)
+    assert found["rotated"]["lifetime_years"] == pytest.approx(years)
+    assert "2 inferences a second" in capsys.readouterr().out
+
+
+def test_pictures_can_be_read(run: Path):
+    for name in ("wear-cnn", "wear-dsp"):
+        ElementTree.parse(run / "pictures" / f"{name}.svg")
+        data = (run / "pictures" / f"{name}.png").read_bytes()
+        assert data.startswith(b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", data[16:24])
+        start = data.index(b"IDAT") + 4
+        pixels = zlib.decompress(data[start:-16])
+        assert len(pixels) == height * (3 * width + 1)
+
+
+def test_a_hot_word_is_the_darkest_of_its_strip():
+    writes = np.ones(2000)
+    writes[1234] = 1000
+    image = pictures.svg("t", (("one", writes),))
+    rects = [e for e in ElementTree.fromstring(image).iter() if e.tag.endswith("rect")]
+    dark = [e for e in rects if e.get("fill") == "#67000d"]
+    assert len(rects) == 3 and len(dark) == 1
+    at = float(dark[0].get("x")) - pictures.LABEL
+    assert at == pytest.approx(1234 / 2000 * pictures.WIDTH, abs=1)
+
+
+@pytest.mark.parametrize(
+    "words", [["--rate", "0"], ["--endurance", "-1"], ["--inferences", "1.5"], ["--pictures"]]
+)
+def test_usage(words: list[str]):
+    assert main(["wear", *words]) == 2
