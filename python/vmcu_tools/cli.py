@@ -11,6 +11,7 @@ from pathlib import Path
 from . import __version__
 from .cli_models import (
     add_inspect,
+    add_new,
     add_ops,
     add_quantize,
     border_options,
@@ -89,6 +90,7 @@ def parser() -> argparse.ArgumentParser:
     add_size(commands)
     add_place(commands)
     add_inspect(commands)
+    add_new(commands)
     add_ops(commands)
     add_quantize(commands)
     add_wear(commands, planner)

@@ -50,6 +50,20 @@ def add_inspect(commands: Subparsers) -> None:
     inspect.add_argument("--json", type=Path, metavar="FILE", help="write the same as JSON")
 
 
+def add_new(commands: Subparsers) -> None:
+    new = commands.add_parser(
+        "new",
+        help="write a Zephyr application around a model",
+        description="Fills a new or empty folder with CMakeLists.txt, prj.conf, src/main.c, a "
+        "README and a copy of the model.",
+    )
+    new.add_argument("folder", type=Path, metavar="DIR", help="missing or empty")
+    new.add_argument(
+        "--model", type=Path, required=True, metavar="MODEL", help="int8 model, .tflite or .onnx"
+    )
+    new.add_argument("--name", help="C name of the model (default: the file's)")
+
+
 def add_ops(commands: Subparsers) -> None:
     ops = commands.add_parser("ops", help="the operators that models may have, by format")
     ops.add_argument("--json", type=Path, metavar="FILE", help="write them as JSON")

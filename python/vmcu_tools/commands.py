@@ -18,6 +18,7 @@ from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .cli import EXIT_DONE, EXIT_PROBLEM
 from .commands_models import MODEL_COMMANDS, quantised, with_layout
+from .commands_new import new
 from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
@@ -208,6 +209,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "bench": bench,
     "size": image_size,
     "place": place,
+    "new": lambda args: new(args, args.name or name_of(args.model)),
     "wear": wear,
     **MODEL_COMMANDS,
 }

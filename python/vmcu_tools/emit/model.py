@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 import numpy as np
 
 from ..errors import PlanError, Problem, UserError
@@ -23,6 +22,7 @@ from ..schedule import stage_at
 from .initialisers import Constants
 from .params import STRUCT_BYTES, kernel_of
 from .schedule import Part, written
+from .text import comment, environment, string
 
 UINT16_MAX = 2**16 - 1
 UINT8_MAX = 2**8 - 1
@@ -156,19 +156,6 @@ def _check_whole(plan: Plan, port: Port) -> None:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
 
 
-def _comment(text: str) -> str:
-    """Text from a model file that cannot end a comment, nor continue its line."""
-    return re.sub(r"[^ -~]|\*/|/\*|\\|\?", "_", text)
-
-
-def _string(text: str) -> str:
-    """A C string literal; octal escapes end after three digits whatever follows."""
-    return "".join(
-        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}"
-        for b in text.encode("utf-8")
-    )
-
-
 def _lines(values: Sequence[int], count: int) -> list[str]:
     """Lines of `count` integers, as initialisers have them."""
     return [", ".join(map(str, values[i : i + count])) + "," for i in range(0, len(values), count)]
@@ -211,7 +198,7 @@ class _Emitter:
         values = {
             "name": self.name,
             "upper": self.name.upper(),
-            "origin": _comment(Path(self.graph.origin).name),
+            "origin": comment(Path(self.graph.origin).name),
             "planner": self.plan.planner,
             "pool_bytes": self.plan.pool_bytes,
             "definitions": self.constants.definitions,
@@ -225,7 +212,7 @@ class _Emitter:
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
         }
-        templates = _environment()
+        templates = environment()
         files = {
             f"{self.name}.{suffix}": templates.get_template(f"model.{suffix}.j2").render(values)
             for suffix in ("c", "h")
@@ -243,7 +230,7 @@ class _Emitter:
         first_input = len(self.inputs)
         self.inputs += [self.index[name] for name in node.inputs]
         return LayerRow(
-            comment=f"{number:02d} {node.kind} {_comment(node.name)}: {shapes} -> "
+            comment=f"{number:02d} {node.kind} {comment(node.name)}: {shapes} -> "
             f"{_shape(self.graph.tensors[node.outputs[0]].shape)}",
             kernel=kernel.symbol,
             params=params,
@@ -261,7 +248,7 @@ class _Emitter:
         placement = self.plan.placements[name]
         height, width, channels = self.graph.tensors[name].shape
         return TensorRow(
-            comment=f"{self.index[name]} {_comment(name)}",
+            comment=f"{self.index[name]} {comment(name)}",
             base=placement.base % self.plan.pool_bytes,
             ring=placement.ring,
             phase=placement.phase,
@@ -286,7 +273,7 @@ class _Emitter:
         height, width, channels = tensor.shape
         return IoRow(
             macro=f"VMCU_MODEL_{self.name.upper()}_{label}",
-            name=_string(port.name),
+            name=string(port.name),
             # The shortest digits that read back as the same float32.
             scale=f"{np.float32(tensor.scale)}f",
             zero_point=tensor.zero_point,
@@ -313,14 +300,3 @@ class _Emitter:
             + 2 * len(self.inputs)
             + sum(len(name.encode("utf-8")) + 1 for name in names)
         )
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader(__name__.rpartition(".")[0]),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )

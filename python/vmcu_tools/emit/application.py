@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Zephyr application around a model: what `vmcu new` writes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Problem, UserError
+from ..graph import Graph, Port
+from .text import comment, environment
+
+# Each file of an application by the template it comes from.
+FILES = {
+    "CMakeLists.txt": "CMakeLists.txt.j2",
+    "README.md": "README.md.j2",
+    "prj.conf": "prj.conf.j2",
+    "src/main.c": "main.c.j2",
+}
+
+# <name>.h is found before headers of the same name.
+STANDARD_HEADERS = (
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal "
+    "stdarg stdbool stddef stdint stdio stdlib string tgmath time wchar wctype"
+)
+
+
+@dataclass(frozen=True)
+class PortText:
+    """An input or output as main.c speaks of it; `macro` is the stem of its macros in the model's
+    header, `is_index` tells that its bytes are those of int32."""
+
+    macro: str
+    comment: str
+    is_index: bool
+
+
+def application(graph: Graph, name: str, model: str) -> dict[str, str]:
+    """The text of each file, by path. `name` is the model's C name, `model` its file inside the
+    application.
+
+    Raises UserError for a name that C cannot use.
+    """
+    _check_name(name)
+    values = {
+        "name": name,
+        "model": model,
+        "inputs": [_port(f"{name}_INPUT{n}", port) for n, port in enumerate(graph.inputs)],
+        "outputs": [_port(f"{name}_OUTPUT{n}", port) for n, port in enumerate(graph.outputs)],
+    }
+    templates = environment()
+    return {path: templates.get_template(source).render(values) for path, source in FILES.items()}
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
+        reason = f"'{name}' is not a C identifier"
+    elif name in STANDARD_HEADERS.split():
+        reason = f"the model's header would be {name}.h, which is one of C's own"
+    else:
+        return
+    raise UserError(Problem(reason, "choose another name with --name"))
+
+
+def _port(label: str, port: Port) -> PortText:
+    shape = ", ".join(map(str, port.file_shape))
+    return PortText(
+        f"VMCU_MODEL_{label.upper()}",
+        f"{comment(port.name)}: {port.dtype} [{shape}] in the file",
+        port.dtype in ("int32", "int64"),
+    )
+
+
+def check_new(folder: Path) -> None:
+    """Raises UserError unless `folder` is missing or empty."""
+    if folder.is_dir():
+        if not any(folder.iterdir()):
+            return
+        reason = "exists and is not empty"
+    elif folder.exists() or folder.is_symlink():
+        reason = "exists and is not a folder"
+    else:
+        return
+    raise UserError(Problem(reason, "choose a folder that does not exist yet", str(folder)))
+
+
+def create(files: Mapping[str, bytes], folder: Path) -> list[Path]:
+    """Fills a missing or empty folder with files, by path in it; whatever stops that, even the
+    user, all of it is taken back."""
+    check_new(folder)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    except BaseException as error:
+        _take_back(missing[-1:] or [folder / Path(name).parts[0] for name in files])
+        if isinstance(error, OSError):
+            reason = f"cannot write there: {error.strerror}"
+            raise UserError(Problem(reason, "choose another folder", str(folder))) from error
+        raise
+    return [folder / name for name in files]
+
+
+def _take_back(paths: list[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()

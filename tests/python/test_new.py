@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""That the application `vmcu new` writes builds, and prints ONNX Runtime's answer to zeros."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from builders.onnx_models import OnnxModel
+from vmcu_tools import paths, targets
+from vmcu_tools.cli import main
+from vmcu_tools.emit.application import create
+from vmcu_tools.errors import UserError
+from vmcu_tools.frontends import load
+
+# Only operators that equal ONNX Runtime to the bit.
+TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
+FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
+
+
+def expected(path: Path) -> dict[str, list[int]]:
+    """What ONNX Runtime makes of zeros: each output as main.c prints it, channels last."""
+    ort = pytest.importorskip("onnxruntime")
+    graph = load(path)
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    feeds = {port.name: np.zeros(port.file_shape, np.float32) for port in graph.inputs}
+    outputs = {}
+    for port, values in zip(graph.outputs, session.run(None, feeds), strict=True):
+        tensor = graph.tensors[port.tensor]
+        if port.dtype == "float32":
+            values = np.rint(values / np.float32(tensor.scale)) + tensor.zero_point
+        if port.layout == "nchw":
+            values = np.moveaxis(values, 1, -1)
+        outputs[port.name] = values.astype(int).ravel().tolist()
+    return outputs
+
+
+def printed(text: str) -> dict[str, list[int]]:
+    found = re.findall(r"^(\w+):((?: -?\d+)+)(?: \.\.\.)?$", text, re.MULTILINE)
+    return {name: [int(value) for value in values.split()] for name, values in found}
+
+
+def run_here(application: Path, name: str, model: Path, folder: Path) -> str:
+    """The application's C, with the model compiled as CMakeLists.txt asks for, on this computer."""
+    host = targets.get("host:sanitize")
+    assert main(["build", str(model), "-o", str(folder), "--name", name]) == 0
+    sources = [application / "src" / "main.c", folder / f"{name}.c", host.archive()]
+    flags = ["-Wconversion", f"-I{folder}", "-o", str(folder / "program")]
+    host.gcc([*map(str, sources), *flags], folder)
+    done = subprocess.run([folder / "program"], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def several_ports(path: Path) -> None:
+    """Two inputs; one output of more values than are printed, and one of indices."""
+    m = OnnxModel()
+    params = [m.stated(0.5, 3), m.stated(0.25, -7), m.stated(0.5, 11)]
+    x, y = (m.qdq(name, param) for name, param in zip("xy", params, strict=False))
+    total = m.qdq(m.node("Add", [x, y]), params[2])
+    best = m.node("ArgMax", [total], axis=1)
+    shape = (1, 3, 4, 5)
+    ends = {total: (FLOAT, shape), best: (INT64, None)}
+    onnx.save(m.proto({"x": (FLOAT, shape), "y": (FLOAT, shape)}, ends), path)
+
+
+def test_holds_a_copy_of_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "a" / "b"
+    assert main(["new", str(folder), "--model", str(TINY), "--name", "net"]) == 0
+    files = {str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file()}
+    assert files == {"CMakeLists.txt", "README.md", "net.onnx", "prj.conf", "src/main.c"}
+    assert (folder / "net.onnx").read_bytes() == TINY.read_bytes()
+    assert "vmcu_add_model(app NAME net MODEL net.onnx)" in (folder / "CMakeLists.txt").read_text()
+    assert f"west build -b qemu_cortex_m3 {folder}" in capsys.readouterr().out
+
+
+def test_weights_in_other_files_come_along(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    onnx.save(
+        onnx.load(TINY), model, save_as_external_data=True, location="w.bin", size_threshold=0
+    )
+    assert main(["new", str(tmp_path / "app"), "--model", str(model)]) == 0
+    (tmp_path / "w.bin").unlink()
+    copied, original = (onnx.load(path) for path in (tmp_path / "app" / "model.onnx", TINY))
+    for ours, theirs in zip(copied.graph.initializer, original.graph.initializer, strict=True):
+        ours, theirs = onnx.numpy_helper.to_array(ours), onnx.numpy_helper.to_array(theirs)
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@needs_gcc
+def test_runs_here(tmp_path: Path) -> None:
+    assert main(["new", str(tmp_path / "app"), "--model", str(TINY)]) == 0
+    output = run_here(tmp_path / "app", "tiny", tmp_path / "app" / "tiny.onnx", tmp_path)
+    assert printed(output) == expected(TINY)
+
+
+@needs_gcc
+def test_several_inputs_and_outputs(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    several_ports(model)
+    assert main(["new", str(tmp_path / "app"), "--model", str(model)]) == 0
+    output = run_here(tmp_path / "app", "model", model, tmp_path)
+    wanted = expected(model)
+    assert len(wanted) == 2 and {len(values) for values in wanted.values()} == {60, 20}
+    assert printed(output) == {name: values[:16] for name, values in wanted.items()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "missing.onnx"], "missing.onnx: no such file"),
+        (["--model", str(TINY), "--name", "1st"], "'1st' is not a C identifier"),
+        (["--model", str(TINY), "--name", "string"], "string.h, which is one of C's own"),
+    ],
+)
+def test_a_mistake_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["new", str(tmp_path / "app"), *arguments]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("vmcu new:") == 1 and "remedy:" in error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("name", "reason"), [("full", "not empty"), ("file", "not a folder")])
+def test_keeps_off_what_exists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, reason: str
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["new", str(tmp_path / name), "--model", str(TINY)]) == 1
+    assert reason in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_write_that_fails_is_taken_back(tmp_path: Path, exists: bool) -> None:
+    folder = tmp_path / "a" / "b"
+    if exists:
+        folder.mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    # "x" cannot be both.
+    with pytest.raises(UserError, match="cannot write there"):
+        create({"src/main.c": b"", "x": b"", "x/y": b""}, folder)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def zephyr_tree() -> Path:
+    """As ./test finds it; skips where there is none, or nothing to build it with."""
+    tree = Path(os.environ.get("ZEPHYR_BASE") or Path.home() / "zephyrproject" / "zephyr")
+    if not (tree / "scripts" / "zephyr_module.py").is_file():
+        pytest.skip("no Zephyr tree")
+    for tool in ("cmake", "ninja", "dtc", "arm-none-eabi-gcc", "qemu-system-arm"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"not installed: {tool}")
+    return tree
+
+
+def configure(source: Path, build: Path, tree: Path) -> subprocess.CompletedProcess[str]:
+    prefix = Path(shutil.which("arm-none-eabi-gcc") or "").parents[1]
+    environment = os.environ | {
+        "ZEPHYR_BASE": str(tree),
+        "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb",
+        "GNUARMEMB_TOOLCHAIN_PATH": str(prefix),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    options = ["-DBOARD=qemu_cortex_m3", f"-DEXTRA_ZEPHYR_MODULES={paths.root()}"]
+    command = ["cmake", "-G", "Ninja", *options, "-S", str(source), "-B", str(build)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def console(image: Path, until: str) -> str:
+    """What an image that never ends prints, up to a line that begins with `until`."""
+    command = ["qemu-system-arm", "-M", "lm3s6965evb", "-display", "none", "-monitor", "none"]
+    lines = []
+    with subprocess.Popen(
+        [*command, "-serial", "stdio", "-kernel", str(image)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        limit = threading.Timer(60, process.kill)
+        limit.start()
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith(until):
+                break
+        limit.cancel()
+        process.kill()
+    return "".join(lines)
+
+
+def test_runs_on_zephyr(tmp_path: Path) -> None:
+    tree = zephyr_tree()
+    assert main(["new", str(tmp_path / "app"), "--model", str(TINY)]) == 0
+    build = tmp_path / "build"
+    done = configure(tmp_path / "app", build, tree)
+    if done.returncode != 0:
+        hello = configure(tree / "samples" / "hello_world", tmp_path / "hello", tree)
+        if hello.returncode != 0:
+            pytest.skip(f"{tree} cannot configure its own hello_world")
+    assert done.returncode == 0, done.stderr
+    made = subprocess.run(["ninja", "-C", build], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout
+    output = console(build / "zephyr" / "zephyr.elf", "y:")
+    assert printed(output) == expected(TINY)
