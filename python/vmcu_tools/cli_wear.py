@@ -11,6 +11,7 @@ Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 
 ENDURANCE = 100_000_000
 INFERENCES = 1_000_000
+ALIGN = 4
 
 
 def whole(text: str) -> int:
@@ -28,6 +29,13 @@ def positive(text: str) -> float:
         value = 0.0
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive number")
+    return value
+
+
+def alignment(text: str) -> int:
+    value = whole(text)
+    if value < 4 or value & (value - 1):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a power of two from 4 on")
     return value
 
 
@@ -62,6 +70,14 @@ def add_wear(commands: Subparsers, planner: argparse.ArgumentParser) -> None:
         default=INFERENCES,
         metavar="N",
         help=f"of the model, for the figures of its pool (default {INFERENCES:.0e})",
+    )
+    wear.add_argument(
+        "--align",
+        type=alignment,
+        default=ALIGN,
+        metavar="BYTES",
+        help="between places of a stack, and between origins of a pool; an MPU may want 32 "
+        f"(default {ALIGN})",
     )
     wear.add_argument("--seed", type=int, default=0, help="of the random strides (default 0)")
     wear.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")

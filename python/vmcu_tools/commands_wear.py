@@ -20,7 +20,7 @@ from .wear.tasks import CNN_JOBS, CYCLES, DEPTHS
 
 def paper_setting(args: argparse.Namespace) -> int:
     """The stack migration paper's setting: 10^6 CNN jobs, then 10^6 ticks of five DSP tasks."""
-    base = seeded(Setting(), args.seed)
+    base = seeded(Setting(align=args.align), args.seed)
     cnn, dsp = paper.cnn(base, CNN_JOBS), paper.dsp(base)
     figures = {
         "table5": paper.table5(),
@@ -37,7 +37,7 @@ def paper_setting(args: argparse.Namespace) -> int:
 
 def pool_of_model(args: argparse.Namespace, plan: Plan) -> int:
     """The wear of the pool of `plan`, the model's."""
-    result = pool.wear(plan, args.inferences, args.endurance, args.rate)
+    result = pool.wear(plan, args.inferences, args.endurance, args.rate, args.align)
     figures = {
         "model": args.model.name,
         "pool_bytes": result.pool_bytes,

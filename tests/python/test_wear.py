@@ -244,6 +244,14 @@ def test_walk_keeps_stacks_apart_and_visits_every_place():
     assert 0 < found.success_rate < 1
 
 
+@pytest.mark.parametrize("align", [4, 32, 64])
+def test_walk_keeps_to_aligned_places(align: int):
+    jobs = simulate(Setting("walk", align=align), (CNN,), 5000).jobs[0]
+    assert set(np.flatnonzero(jobs) * WORD % align) == {0}
+    places = (12 * 1024 - CNN.stack_bytes) // align + 1
+    assert np.count_nonzero(jobs) == places
+
+
 def test_a_heap_too_small_is_the_users_problem():
     with pytest.raises(UserError, match="does not hold 5 stacks"):
         simulate(Setting(heap_bytes=1024), DSP, 10)
@@ -325,7 +333,14 @@ def test_a_hot_word_is_the_darkest_of_its_strip():
 
 
 @pytest.mark.parametrize(
-    "words", [["--rate", "0"], ["--endurance", "-1"], ["--inferences", "1.5"], ["--pictures"]]
+    "words",
+    [
+        ["--rate", "0"],
+        ["--endurance", "-1"],
+        ["--inferences", "1.5"],
+        ["--align", "6"],
+        ["--pictures"],
+    ],
 )
 def test_usage(words: list[str]):
     assert main(["wear", *words]) == 2
