@@ -19,7 +19,7 @@ from .cli_models import (
 )
 from .cli_wear import add_wear
 from .errors import Problem, UserError
-from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS
+from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, TILE_COST
 
 Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 
@@ -58,6 +58,17 @@ def seconds(text: str) -> float:
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
     return value
+
+
+def percentage(text: str) -> float:
+    """'8' or '8%' to 0.08."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e6:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage")
+    return value / 100
 
 
 def duration(text: str) -> float:
@@ -117,6 +128,14 @@ def planner_options() -> argparse.ArgumentParser:
         "--stream-input",
         action="store_true",
         help="the model takes its input row by row (vmcu_push_row), which never exists whole",
+    )
+    planner.add_argument(
+        "--tile-cost",
+        type=percentage,
+        default=TILE_COST,
+        metavar="PERCENT",
+        help="how many more instructions may be spent, by estimate, on keeping tensors in tiles of "
+        f"rows (default {100 * TILE_COST:g}); more than that also tries single columns",
     )
     return planner
 

@@ -42,7 +42,12 @@ def name_of(path: Path) -> str:
 def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
     """The plan that a command's model and planner options ask for."""
     plan = compile_model(
-        quantised(args), args.planner, ram, args.solver_seconds, stream_input=args.stream_input
+        quantised(args),
+        args.planner,
+        ram,
+        args.solver_seconds,
+        stream_input=args.stream_input,
+        tile_cost=args.tile_cost,
     )
     return with_layout(plan, getattr(args, "input_layout", "file"))
 

@@ -9,7 +9,7 @@ from .errors import Problem, UserError
 from .frontends import load
 from .passes import optimize
 from .plan import Plan
-from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, Options, make_plan
+from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, TILE_COST, Options, make_plan
 
 
 def compile_model(
@@ -19,11 +19,13 @@ def compile_model(
     seconds: float = SOLVER_SECONDS,
     original: bool = False,
     stream_input: bool = False,
+    tile_cost: float = TILE_COST,
 ) -> Plan:
     """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
 
     ram: bytes the pool may have, None for as few as possible. seconds: for solvers, if one is
     needed. original: as planner.make_plan has it. stream_input: the input comes row by row.
+    tile_cost: see planner.Options.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -32,4 +34,4 @@ def compile_model(
     graph = load(path)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph)
-    return make_plan(planner, graph, Options(seconds, ram, stream_input), original)
+    return make_plan(planner, graph, Options(seconds, ram, stream_input, tile_cost), original)

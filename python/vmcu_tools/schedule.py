@@ -23,6 +23,7 @@ READY = -1
 STREAMED = -2
 # About how many bytes of output a call computes; None: rows.
 Tile = int | None
+ONE_COLUMN = 1
 # The fewest columns of a call: of depthwise layers, which work in blocks of four, and of others.
 FEWEST = (4, 2)
 # Less than any number of pixels, whatever is added to it.
@@ -138,6 +139,8 @@ def tile_width(layer: Layer, tile: Tile) -> int:
     if tile is None or not layer.by_columns:
         return width
     fewest = FEWEST[0] if isinstance(layer.op, DepthwiseConv2D) else FEWEST[1]
+    if tile == ONE_COLUMN:
+        return 1
     most = min(max(tile // layer.out.shape[2], fewest), width)
     return next((count for count in range(most, 1, -1) if width % count == 0), width)
 

@@ -5,7 +5,7 @@ A dynamic program over the places where a stage may end (vMCU paper, section 5.2
 What a stage needs is traced call by call: tensors from outside shrink as they are read, outputs
 grow, rings of lines or tiles stand between. First the smallest peak over all cuts, then, among the
 cuts that stay within it, the one that costs the fewest instructions: single layers before stages,
-rows before tiles. Where that costs more than BUDGET, a larger peak is taken that does not.
+rows before tiles. Where that costs more than is allowed, a larger peak is taken that does not.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..errors import Problem, UserError
 from ..graph import Conv2D, DepthwiseConv2D, Graph
 from ..kernels import Layer
 from ..plan import Plan
-from ..schedule import Tile, kept_outputs, stage_of
+from ..schedule import ONE_COLUMN, Tile, kept_outputs, stage_of
 from . import joint
 from .in_place import traced
 from .layout import Binder, Cut, Layout, Memory
-from .options import Options
+from .options import TILE_COST, Options
 from .order import reordered
 from .swing import place, walked
 from .tasks import tasks_of
@@ -38,8 +38,8 @@ PER_CALL = 190
 PER_WINDOW = 410
 PER_STRIP, PER_STRIP_CHANNEL = 760, 30
 PER_LAYER = 100
-# The part of a model's instructions that tiles may cost.
-BUDGET = 0.08
+# Columns that kernels work on together: depthwise ones, and others.
+STRIP, PAIR = 4, 2
 FRONT_STEP = 0.03
 # More than any stage costs.
 UNEASE = 1 << 40
@@ -72,8 +72,8 @@ class Choice:
 class Cutter:
     """The search over cuts of one graph in its order of nodes."""
 
-    def __init__(self, graph: Graph, streamed: bool):
-        self.graph, self.streamed = graph, streamed
+    def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
+        self.graph, self.streamed, self.tiles = graph, streamed, tiles
         self.count = len(graph.nodes)
         self.binder = Binder(graph)
         singles = tuple(Cut(number, number + 1) for number in range(self.count))
@@ -118,7 +118,7 @@ class Cutter:
                 yield Option(Cut(first, stop), self.single[first], 0)
             return
         seen: set[tuple[Layer, ...]] = set()
-        for tile in TILES if tiles is None else tiles:
+        for tile in self.tiles if tiles is None else tiles:
             cut = Cut(first, stop, tile)
             layers = self.binder.stage(cut)
             if layers in seen:
@@ -211,9 +211,10 @@ class Cutter:
                 return found
             limit = max(least, int(peak * (1 - FRONT_STEP)))
 
-    def within_budget(self, least: int) -> int:
-        """The smallest peak from `least` on whose cheapest cuts stay within the budget."""
-        budget = BUDGET * self.instructions
+    def within_budget(self, least: int, tile_cost: float) -> int:
+        """The smallest peak from `least` on whose cheapest cuts cost no more than this part of the
+        model's instructions."""
+        budget = tile_cost * self.instructions
         if self.cost(self.cheapest(least)) <= budget:
             return least
         peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})
@@ -245,10 +246,18 @@ class Cutter:
 def extra_cost(layer: Layer) -> int:
     """Instructions that a layer in tiles costs more than in rows, by estimate."""
     calls = layer.height * (layer.width // layer.columns - 1)
+    per_call, per_mac, block = PER_CALL, PER_MAC / 2, PAIR
     if isinstance(layer.op, DepthwiseConv2D):
-        return PER_LAYER + calls * (PER_STRIP + PER_STRIP_CHANNEL * layer.out.shape[2])
-    is_window = isinstance(layer.op, Conv2D) and layer.op.window.kernel != (1, 1)
-    return PER_LAYER + calls * (PER_WINDOW if is_window else PER_CALL)
+        per_call, per_mac, block = PER_STRIP + PER_STRIP_CHANNEL * layer.out.shape[2], 3.0, STRIP
+    elif isinstance(layer.op, Conv2D) and layer.op.window.kernel != (1, 1):
+        per_call = PER_WINDOW
+    wasted = idle(layer.columns, block) - idle(layer.width, block)
+    return round(PER_LAYER + calls * per_call + per_mac * wasted * layer.macs)
+
+
+def idle(columns: int, block: int) -> float:
+    """What a kernel that works in blocks of columns computes for nothing, a part of what counts."""
+    return -(-columns // block) * block / columns - 1
 
 
 def plan(graph: Graph, options: Options) -> Plan:
@@ -261,7 +270,7 @@ def plan(graph: Graph, options: Options) -> Plan:
     if not graph.nodes:
         return place("vmcu", Layout(graph, ()), options.seconds)
     cutter, least = searched(graph, options)
-    plan = placed(cutter, cutter.within_budget(least), options)
+    plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     if options.ram is not None and plan.pool_bytes > options.ram:
         plan = placed(cutter, least, options)
     if options.ram is not None and options.ram > plan.pool_bytes:
@@ -276,8 +285,10 @@ def plan(graph: Graph, options: Options) -> Plan:
 
 def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     """The search over a graph's cuts, and the smallest peak; UserError as plan()."""
-    cutter = Cutter(graph, options.stream_input)
-    least = cutter.least_peak(TILES, cutter.least_peak(TILES[:1], NEVER))
+    # Single columns waste most of what kernels compute: only for who would pay any price.
+    tiles = TILES if options.tile_cost <= TILE_COST else (*TILES, ONE_COLUMN)
+    cutter = Cutter(graph, options.stream_input, tiles)
+    least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], NEVER))
     if least == NEVER:
         raise UserError(
             Problem(
