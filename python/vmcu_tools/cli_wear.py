@@ -79,6 +79,13 @@ def add_wear(commands: Subparsers, planner: argparse.ArgumentParser) -> None:
         help="between places of a stack, and between origins of a pool; an MPU may want 32 "
         f"(default {ALIGN})",
     )
+    wear.add_argument(
+        "--on",
+        default="virtual",
+        metavar="TARGET",
+        help="where the model's writes are counted: virtual (the pool, from the plan), or qemu:m3, "
+        "qemu:m4, qemu:m7 (pool and stack, store by store) (default virtual)",
+    )
     wear.add_argument("--seed", type=int, default=0, help="of the random strides (default 0)")
     wear.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     wear.add_argument(

@@ -13,9 +13,11 @@ from .errors import Problem, UserError
 from .plan import Plan
 from .report import wear as report
 from .report.terminal import console
-from .wear import paper, pictures, pool
+from .wear import paper, pictures, pool, traces
 from .wear.heap import Setting, seeded
 from .wear.tasks import CNN_JOBS, CYCLES, DEPTHS
+
+VIRTUAL = "virtual"
 
 
 def paper_setting(args: argparse.Namespace) -> int:
@@ -36,9 +38,12 @@ def paper_setting(args: argparse.Namespace) -> int:
 
 
 def pool_of_model(args: argparse.Namespace, plan: Plan) -> int:
-    """The wear of the pool of `plan`, the model's."""
-    result = pool.wear(plan, args.inferences, args.endurance, args.rate, args.align)
-    figures = {
+    """The wear of the pool of `plan`, the model's; on a board also that of its stack."""
+    trace = None if args.on == VIRTUAL else traces.record(plan, args.on)
+    writes = pool.writes_of_inference(plan) if trace is None else trace.pool
+    result = pool.wear(writes, args.inferences, args.endurance, args.rate, args.align)
+    figures: dict[str, object] = {
+        "target": args.on,
         "model": args.model.name,
         "pool_bytes": result.pool_bytes,
         "inferences": result.inferences,
@@ -51,7 +56,14 @@ def pool_of_model(args: argparse.Namespace, plan: Plan) -> int:
         "writes_per_inference": result.per_inference.tolist(),
     }
     report.print_pool(args.model.name, result, args.endurance, args.rate, console())
-    _write(args, figures, {"wear-pool": pool.strips(result)})
+    drawn: dict[str, pictures.Strips] = {"wear-pool": pool.strips(result)}
+    if trace is not None:
+        base = seeded(Setting(align=args.align), args.seed)
+        ways = paper.measured(trace.task(args.model.name), base)
+        figures["stack"] = report.stack_figures(trace, ways, args.endurance, args.rate)
+        report.print_stack(trace, ways, args.endurance, args.rate, console())
+        drawn["wear-stack"] = [(name, run.writes()) for name, run in ways.items()]
+    _write(args, figures, drawn)
     return 0
 
 

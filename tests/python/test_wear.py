@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from random_graphs import disjoint, random_layers
+from vmcu_tools.bench.model import bench
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
@@ -23,6 +24,7 @@ from vmcu_tools.wear.tasks import CNN, CYCLES, DSP, HEADER_BYTES, THRESHOLDS, WO
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
 
+DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
 # As the paper prints it, Bayesian, Convolution, FFT, Matrix, SVM.
 TABLE_5 = {
@@ -344,3 +346,42 @@ def test_a_hot_word_is_the_darkest_of_its_strip():
 )
 def test_usage(words: list[str]):
     assert main(["wear", *words]) == 2
+
+
+@pytest.mark.skipif(
+    any(shutil.which(name) is None for name in ("qemu-system-arm", "arm-none-eabi-gcc")),
+    reason="not installed: qemu-system-arm, gcc-arm-none-eabi",
+)
+def test_stores_of_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    model = tmp_path / "digits.onnx"
+    shutil.copy(DIGITS, model)
+    target = tmp_path / "wear.json"
+    assert main(["wear", str(model), "--on", "qemu:m4", "--json", str(target)]) == 0
+    assert "bytes of stack" in capsys.readouterr().out
+    found = json.loads(target.read_text())
+    measured = np.array(found["writes_per_inference"])
+    plan = compile_model(model)
+    for port in plan.graph.outputs:
+        base = plan.placements[port.tensor].base
+        assert (measured[base : base + plan.graph.tensors[port.tensor].bytes] > 0).all()
+    # What the plan says is written, a board writes; kernels come back to their scratch.
+    expected = pool.writes_of_inference(plan)
+    scratch = np.zeros(plan.pool_bytes, bool)
+    for step in plan.steps:
+        scratch[step.scratch : step.scratch + step.scratch_bytes] = True
+    for base in plan.progress:
+        scratch[base : base + 8 * len(plan.steps)] = True
+    assert (measured[~scratch] == expected[~scratch]).all()
+    report = bench(plan, "digits", "qemu:m4")
+    stack = found["stack"]
+    # The report takes every store for a word.
+    assert 0 <= report.stack_bytes - stack["stack_bytes"] < WORD
+    assert stack["instructions"] == report.instructions
+    assert sum(stack["stores_per_inference"]) <= report.stores
+    assert stack["walk"]["max_writes_over_ideal"] < 1.05
+    assert stack["walk"]["lifetime_jobs"] > 10 * stack["no migration"]["lifetime_jobs"]
+
+
+def test_a_target_that_counts_nothing(capsys: pytest.CaptureFixture[str]):
+    assert main(["wear", str(DIGITS), "--on", "host"]) == 1
+    assert "choose one of: qemu" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 import numpy as np
@@ -12,7 +13,8 @@ from rich.table import Table
 from ..wear import paper
 from ..wear.heap import Run
 from ..wear.pool import SECONDS_PER_YEAR, PoolWear, Wear
-from ..wear.tasks import CYCLES, DEPTHS
+from ..wear.tasks import CYCLES, DEPTHS, WORD
+from ..wear.traces import Trace
 from .costs import say
 from .text import table
 
@@ -135,6 +137,48 @@ def _add_row(grid: Table, label: str, run: Run, endurance: int, rate: float) -> 
         f"{100 * figures.success_rate:.1f} %",
         f"{figures.worst_cycles:,}",
         f"{lifetime(figures, endurance, rate)['lifetime_years']:.3g}",
+    )
+
+
+def stack_figures(
+    trace: Trace, ways: Mapping[str, Run], endurance: int, rate: float
+) -> dict[str, object]:
+    """JSON of `print_stack`."""
+    found: dict[str, object] = {
+        "stack_bytes": WORD * trace.stack.size,
+        "instructions": trace.instructions,
+        "stores_per_inference": trace.stack.tolist(),
+    }
+    for name, run in ways.items():
+        figures = paper.figures(run, ())
+        found[name] = asdict(figures) | lifetime(figures, endurance, rate)
+    return found
+
+
+def print_stack(
+    trace: Trace, ways: Mapping[str, Run], endurance: int, rate: float, console: Console
+) -> None:
+    """The stack of the inferences, each way of moving it in the paper's heap."""
+    columns = ("writes an inference", "max over ideal", "relative std", "success", "years")
+    grid = table("stack", *columns, left=1)
+    for name, run in ways.items():
+        figures = paper.figures(run, ())
+        grid.add_row(
+            name,
+            f"{figures.writes_per_job:,.1f}",
+            f"{figures.max_writes_over_ideal:.3f}",
+            f"{figures.relative_std:.3f}",
+            f"{100 * figures.success_rate:.1f} %",
+            f"{lifetime(figures, endurance, rate)['lifetime_years']:.3g}",
+        )
+    console.print(grid)
+    setting = ways["walk"].setting
+    say(
+        console,
+        f"{trace.target}: {WORD * trace.stack.size:,} bytes of stack, {int(trace.stack.sum()):,} "
+        f"words stored to it in an inference of {trace.instructions:,} instructions; "
+        f"{ways['walk'].rounds:,} inferences, each on its own place in {setting.heap_bytes:,} "
+        f"bytes, {setting.align} bytes apart",
     )
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from ..elf import Elf
 from ..emit.params import STRUCT_BYTES
 from ..errors import Problem, UserError
@@ -23,6 +25,7 @@ from .qemu import QemuTarget
 
 SOURCE = Path(__file__).parent / "plugin" / "count.c"
 COUNTS_FILE = "counts.txt"
+TRACE_FILE = "trace.txt"
 RAM_START = 0x20000000
 OLDEST_API = 1
 # The calls that an inference is made of.
@@ -61,7 +64,8 @@ class Counts:
 
 @dataclass(frozen=True)
 class Markers:
-    """Addresses that tell the plugin where it is, see plugin/count.c."""
+    """Addresses that tell the plugin where it is, see plugin/count.c. trace_bytes: of RAM, from its
+    start, whose stores are counted one by one, see `trace_of`."""
 
     entries: tuple[int, ...]
     kernels: tuple[int, ...] = ()
@@ -69,6 +73,7 @@ class Markers:
     stride: int = 1
     layers: int = 0
     stack: int | None = None
+    trace_bytes: int = 0
 
     def arguments(self) -> list[str]:
         return [
@@ -79,6 +84,7 @@ class Markers:
             f"layers={self.layers}",
             f"ram={RAM_START:#x}",
             *([] if self.stack is None else [f"stack={self.stack:#x}"]),
+            *([f"span={self.trace_bytes}", f"trace={TRACE_FILE}"] if self.trace_bytes else []),
         ]
 
 
@@ -142,6 +148,15 @@ class CountingTarget(QemuTarget):
             return replace(self, api=int(wanted[1])).count(folder, run)
         lines = (folder / COUNTS_FILE).read_text().splitlines()
         return result, [Counts(*map(int, line.split())) for line in lines]
+
+
+def trace_of(folder: Path, trace_bytes: int) -> np.ndarray:
+    """Stores to each byte of RAM that the image which ran in `folder` made during its inference:
+    int64 (trace_bytes), from RAM_START."""
+    stores = np.zeros(trace_bytes, np.int64)
+    found = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
+    stores[found[:, 0]] = found[:, 1]
+    return stores
 
 
 @functools.cache

@@ -178,6 +178,19 @@ def table5() -> dict[str, dict[str, float]]:
     }
 
 
+def measured(task: Task, base: Setting, jobs: int = CNN_JOBS) -> dict[str, Run]:
+    """A task whose writes were measured, under each way of moving. The paper's has the parameters
+    that its own experiment with one task found best."""
+    ways = {
+        "no migration": replace(base, policy="stay"),
+        "no stride": replace(reading(base), stride_size=0, depth=max(DEPTHS)),
+        "paper": reading(base),
+        "walk": replace(base, policy="walk"),
+    }
+    runs = simulate_all(list(ways.values()), (task,), jobs)
+    return dict(zip(ways, runs, strict=True))
+
+
 def means(grid: Sequence[Figures], parameter: str) -> dict[float, tuple[float, float]]:
     """Means over all other parameters, by a parameter's value: max_writes_over_ideal and
     relative_std."""

@@ -34,8 +34,7 @@ class Wear:
 class PoolWear:
     """A model's pool with its origin fixed, and moved by `step` bytes after each inference.
 
-    per_inference: int64 (pool_bytes), writes by the input, the layers' outputs, and once for each
-    call the scratch and progress of the layer called. origins: how many the walk visits in a lap.
+    per_inference: int64 (pool_bytes), writes of one. origins: how many the walk visits in a lap.
     """
 
     pool_bytes: int
@@ -85,7 +84,9 @@ class _WriteCounter(VirtualMcu):
 
 
 def writes_of_inference(plan: Plan) -> np.ndarray:
-    """Writes to each byte of the pool in one inference: int64 (pool_bytes)."""
+    """Writes to each byte of the pool in one inference on the virtual MCU: int64 (pool_bytes). By
+    the input, the layers' outputs, and once for each call the scratch and progress of the layer
+    called."""
     machine = _WriteCounter(plan)
     machine.prove()
     return machine.writes
@@ -146,14 +147,14 @@ def _wear(writes: np.ndarray, inferences: int, rate: float) -> Wear:
 
 
 def wear(
-    plan: Plan, inferences: int, endurance: int, rate: float, align: int = SCRATCH_ALIGN
+    writes: np.ndarray, inferences: int, endurance: int, rate: float, align: int = SCRATCH_ALIGN
 ) -> PoolWear:
-    """The wear of a plan's pool. rate: inferences per second."""
-    writes = writes_of_inference(plan)
-    step, origins = rotation_step(plan.pool_bytes, align)
+    """The wear of a pool. writes: int64 (pool_bytes), of one inference. rate: inferences per
+    second."""
+    step, origins = rotation_step(writes.size, align)
     after = rotated_writes(writes, step, inferences)
     return PoolWear(
-        pool_bytes=plan.pool_bytes,
+        pool_bytes=writes.size,
         per_inference=writes,
         after_rotation=after,
         inferences=inferences,

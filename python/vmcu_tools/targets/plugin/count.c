@@ -17,6 +17,8 @@
  * stack; out=FILE. At exit the file gets one line for the executor and one for each layer: calls,
  * instructions, loads from RAM, loads from flash, stores, and the bytes of stack that the inference
  * used, with the executor. An access is what the bus sees: an LDM of four registers is four loads.
+ * With span=BYTES and trace=FILE, that file gets a line for each byte of so many from the start of
+ * RAM that was stored to: its offset and how often.
  */
 
 #include <inttypes.h>
@@ -68,6 +70,7 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = API_VERSION;
 
@@ -104,7 +107,10 @@ static uint64_t ram = 0x20000000;
 static uint64_t stack = UINT64_MAX;
 static uint64_t stack_low = UINT64_MAX; /* what is stored to between entry and return */
 static uint64_t stack_high;
+static uint64_t span;
+static uint32_t *stored; /* how often to each byte of the span */
 static const char *out;
+static const char *trace;
 
 static struct counts *rows;   /* the executor's, then one for each layer */
 static struct counts *active; /* NULL outside an inference */
@@ -154,6 +160,17 @@ static void block_executed(unsigned int cpu, void *data)
 	}
 }
 
+static void note_store(uint64_t address, unsigned int bytes)
+{
+	for (unsigned int i = 0; i < bytes; i++) {
+		const uint64_t offset = address + i - ram;
+
+		if (offset < span) {
+			stored[offset]++;
+		}
+	}
+}
+
 static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
 	(void)cpu;
@@ -163,6 +180,7 @@ static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 	}
 	if (qemu_plugin_mem_is_store(info)) {
 		active->stores++;
+		note_store(address, 1U << qemu_plugin_mem_size_shift(info));
 		if (address >= stack) {
 			stack_low = (address < stack_low) ? address : stack_low;
 			stack_high = (address + 4U > stack_high) ? address + 4U : stack_high;
@@ -201,6 +219,22 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
+static void write_trace(void)
+{
+	FILE *file = fopen(trace, "w");
+
+	if (file == NULL) {
+		perror(trace);
+		return;
+	}
+	for (uint64_t i = 0; i < span; i++) {
+		if (stored[i] > 0U) {
+			fprintf(file, "%" PRIu64 " %" PRIu32 "\n", i, stored[i]);
+		}
+	}
+	fclose(file);
+}
+
 static void finished(qemu_plugin_id_t id, void *data)
 {
 	FILE *file = fopen(out, "w");
@@ -220,6 +254,9 @@ static void finished(qemu_plugin_id_t id, void *data)
 			rows[i].stores, (i == 0U) ? used : 0U);
 	}
 	fclose(file);
+	if (trace != NULL) {
+		write_trace();
+	}
 }
 
 static bool add_mark(struct marks *marks, uint64_t address)
@@ -242,12 +279,18 @@ static bool understand(const char *argument)
 	} known[] = {
 		{"entry", NULL, &entries}, {"kernel", NULL, &kernels}, {"table", &table, NULL},
 		{"stride", &stride, NULL}, {"layers", &layers, NULL},  {"ram", &ram, NULL},
-		{"stack", &stack, NULL},
+		{"stack", &stack, NULL},  {"span", &span, NULL},
 	};
+	const char **file = NULL;
 
 	if (length == 3U && strncmp(argument, "out", length) == 0) {
-		out = strdup(value + 1);
-		return out != NULL;
+		file = &out;
+	} else if (length == 5U && strncmp(argument, "trace", length) == 0) {
+		file = &trace;
+	}
+	if (file != NULL) {
+		*file = strdup(value + 1);
+		return *file != NULL;
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (strlen(known[i].name) == length &&
@@ -275,7 +318,8 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 		}
 	}
 	rows = calloc(layers + 1U, sizeof(*rows));
-	if (rows == NULL || out == NULL || stride == 0U) {
+	stored = calloc(span + 1U, sizeof(*stored));
+	if (rows == NULL || stored == NULL || out == NULL || stride == 0U) {
 		fprintf(stderr, "count: out= is missing, or stride= or layers= is nonsense\n");
 		return -1;
 	}
