@@ -291,7 +291,8 @@ vmcu_dot_dense_word(acc, word, w);
 DSP = Target(
     "dsp",
     "ARMv7E-M and ARMv8-M with DSP",
-    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && !defined(VMCU_PORTABLE)",
+    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && "
+    "!defined(VMCU_NO_DSP) && \\\n\t!defined(VMCU_PORTABLE)",
     PRELUDE + dsp_depthwise.PRELUDE + dsp_pool.PRELUDE + dsp_products.PRELUDE,
     {
         **portable.BODIES,

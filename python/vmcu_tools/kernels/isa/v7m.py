@@ -47,7 +47,8 @@ def load(register: str, pointer: str, at: int, size: int) -> str:
 V7M = Target(
     "v7m",
     "ARMv7-M and ARMv8-M without DSP",
-    "(defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_8M_MAIN__)) && !defined(VMCU_PORTABLE)",
+    "(defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__)) && "
+    "\\\n\t!defined(VMCU_PORTABLE)",
     portable.PRELUDES,
     {**portable.BODIES, "dot_2": dot(2), "dot_1": dot(1)},
 )
