@@ -174,7 +174,7 @@ def test_kernels_stand_beside_their_figures() -> None:
 
 
 def test_only_emulated_boards_count() -> None:
-    with pytest.raises(UserError, match=r"'host' cannot count(.|\n)*qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7"):
+    with pytest.raises(UserError, match=r"'host' cannot count(.|\n)*qemu:m3, qemu:m4,"):
         board("host")
 
 

@@ -255,6 +255,18 @@ def test_more_ram_is_used_for_fewer_instructions() -> None:
         make_plan("vmcu", graph, Options(ram=small.pool_bytes - 1))
 
 
+def test_tiles_cost_no_more_than_allowed() -> None:
+    graph = Network(5).made
+    free = make_plan("vmcu", graph, Options(tile_cost=0.0))
+    for step in free.steps:
+        layer = step.bind(graph)
+        assert layer.columns == layer.width
+    default = make_plan("vmcu", graph)
+    any_price = make_plan("vmcu", graph, Options(tile_cost=9.0))
+    assert any_price.pool_bytes <= default.pool_bytes <= free.pool_bytes
+    expect_every_tensor(any_price)
+
+
 def test_only_single_inputs_are_streamed() -> None:
     builder = Builder(np.random.default_rng(0))
     x, y = builder.input((4, 4, 2)), builder.input((4, 4, 2))

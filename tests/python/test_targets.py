@@ -33,7 +33,7 @@ def copy_plan() -> Plan:
 
 
 def test_unknown_target_lists_the_known() -> None:
-    with pytest.raises(UserError, match=r"'m0'(.|\n)*virtual, host, .*qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7"):
+    with pytest.raises(UserError, match=r"'m0'(.|\n)*virtual, host, .*qemu:m3, qemu:m4,"):
         targets.get("m0")
 
 

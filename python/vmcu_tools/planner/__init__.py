@@ -99,8 +99,8 @@ def make_plan(
     if ram is not None and plan.pool_bytes > ram:
         raise UserError(
             Problem(
-                f"does not fit: the smallest pool of planner '{planner}' is {plan.pool_bytes} bytes, "
-                f"reached with {plan.macs_extra} extra MACs; {ram} are allowed",
+                f"does not fit: the smallest pool of planner '{planner}' is {plan.pool_bytes} "
+                f"bytes, reached with {plan.macs_extra} extra MACs; {ram} are allowed",
                 "allow more with --ram, deliver the input row by row with --stream-input, or make "
                 "the widest layers smaller",
                 graph.origin,

@@ -27,7 +27,7 @@ from .swing import place, walked
 from .tasks import tasks_of
 from .trace import TooLargeError
 
-# Tiles that are tried, the cheap before the dear.
+# Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
 # The most layers of a stage.
 LONGEST = 64
@@ -108,8 +108,7 @@ class Cutter:
     def options(
         self, first: int, stop: int, limit: int, tiles: Sequence[Tile] | None = None
     ) -> Iterator[Option]:
-        """The stages of nodes [first, stop) that need at most `limit` bytes, the cheap before the
-        dear."""
+        """The stages of nodes [first, stop) that need at most `limit` bytes."""
         if self.source is not None and first == 0 and stop <= self.last[self.source.name]:
             return
         streams = self.source is not None and first == 0
@@ -232,12 +231,14 @@ class Cutter:
         is followed by a layer which fits by itself gains nothing by taking that layer in, as long
         as what comes after it fits too."""
         for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
-            option = None
-            for option in self.options(first, stop, limit):
-                yield option
-                if option.peak <= ease:
-                    break
-            if option is None or thorough or stop == self.count:
+            found = list(self.options(first, stop, limit))
+            if not found:
+                continue
+            yield min(found, key=lambda option: option.cost)
+            easy = [option for option in found if option.peak <= ease]
+            if easy and ease < limit:
+                yield min(easy, key=lambda option: option.cost)
+            if thorough or stop == self.count:
                 continue
             if self.single[stop] <= ease:
                 return
@@ -285,7 +286,7 @@ def plan(graph: Graph, options: Options) -> Plan:
 
 def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     """The search over a graph's cuts, and the smallest peak; UserError as plan()."""
-    # Single columns waste most of what kernels compute: only for who would pay any price.
+    # Single columns waste half and more of what kernels compute: only for who would pay any price.
     tiles = TILES if options.tile_cost <= TILE_COST else (*TILES, ONE_COLUMN)
     cutter = Cutter(graph, options.stream_input, tiles)
     least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], NEVER))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 # What solvers may take, in seconds on a desktop computer.
 SOLVER_SECONDS = 10.0
 # The part of its instructions that a model may spend on tiles.
-TILE_COST = 0.16
+TILE_COST = 1.0
 
 
 @dataclass(frozen=True)
