@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+import subprocess
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.wear import paper, pictures, pool
-from vmcu_tools.wear.heap import Setting, simulate
+from vmcu_tools.wear.heap import SOURCE, Setting, simulate
 from vmcu_tools.wear.tasks import CNN, CYCLES, DSP, HEADER_BYTES, THRESHOLDS, WORD
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
@@ -257,6 +258,43 @@ def test_walk_keeps_to_aligned_places(align: int):
 def test_a_heap_too_small_is_the_users_problem():
     with pytest.raises(UserError, match="does not hold 5 stacks"):
         simulate(Setting(heap_bytes=1024), DSP, 10)
+    with pytest.raises(ValueError, match="too many to simulate"):
+        simulate(Setting(heap_bytes=1 << 20), DSP, 10)
+
+
+SANITIZED = """
+#include "stack_heap.c"
+
+int main(void)
+{
+	const int32_t bytes[3] = {160, 456, 156};
+	const double ticks[3] = {0.22, 33.7, 0.14};
+	static int32_t jobs[3 * 1024], arrivals[3 * 1024], headers[1024];
+	struct tally tally = {0};
+	int err = 0;
+
+	for (int32_t i = 0; i < 1200; i++) {
+		const struct setting set = {
+			.policy = i % 3, .fit = i / 3 % 2, .merge = i / 6 % 2, .redraw = i / 12 % 2,
+			.heap = 4096, .header = 8, .align = 4 << i / 24 % 2 * 3,
+			.stride_depth = 1 + i / 48 % 5, .depth = 1 + i / 240, .stride_size = i % 300,
+			.tasks = 3, .rounds = 300, .seed = 1U + (uint32_t)i,
+		};
+
+		err |= wear_run(&set, bytes, ticks, 1.0, jobs, arrivals, headers, &tally);
+	}
+	return err != 0;
+}
+"""
+
+
+def test_simulator_is_clean_c99(tmp_path: Path):
+    (tmp_path / "main.c").write_text(SANITIZED)
+    flags = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror")
+    sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    command = ["gcc", *flags, *sanitizers, f"-I{SOURCE.parent}", "main.c", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "main"], check=True)
 
 
 def test_simulations_repeat():

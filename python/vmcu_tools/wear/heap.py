@@ -205,6 +205,8 @@ def simulate(setting: Setting, tasks: Sequence[Task], rounds: int) -> Run:
         headers.ctypes,
         ctypes.byref(tally),
     )
+    if code == -2:
+        raise ValueError(f"{setting.heap_bytes} bytes or {len(tasks)} tasks: too many to simulate")
     if code != 0:
         reason = f"a stack heap of {setting.heap_bytes} bytes does not hold {len(tasks)} stacks"
         raise UserError(Problem(reason, "give it more"))

@@ -15,6 +15,8 @@ enum state { FREE, FREED, LIVE };
 
 #define MAX_BLOCKS 2048
 #define MAX_TASKS  16
+/* A header and a word. */
+#define LEAST_BLOCK 12
 /* What FreeRTOS's heap_4 leaves in one piece: two headers. */
 #define LEAST_SPLIT 16
 
@@ -344,11 +346,12 @@ static void attempt(struct heap *heap, struct stacks *stacks, int32_t task, stru
 /*
  * Runs the tasks in turn. bytes: of each stack; ticks: a job's running time, each; threshold: in
  * ticks. Adds to jobs (tasks, heap / 4) at the word where the stack began, to arrivals (likewise)
- * where it moved to, to headers (heap / 4) where a header was written. Returns 0, or -1 if the
- * heap does not hold the stacks.
+ * where it moved to, to headers (heap / 4) where a header was written. Returns 0, -1 if the heap
+ * does not hold the stacks, or -2 if heap or tasks are more than this simulates.
  */
 int wear_run(const struct setting *set, const int32_t *bytes, const double *ticks,
-	     double threshold, int32_t *jobs, int32_t *arrivals, int32_t *headers, struct tally *tally)
+	     double threshold, int32_t *jobs, int32_t *arrivals, int32_t *headers,
+	     struct tally *tally)
 {
 	struct heap heap = {.set = set, .count = 1, .random = set->seed, .headers = headers};
 	struct stacks stacks = {.turns = {0}};
@@ -356,7 +359,10 @@ int wear_run(const struct setting *set, const int32_t *bytes, const double *tick
 	int32_t header = set->policy == WALK ? 0 : set->header;
 
 	heap.blocks[0] = (struct block){0, set->heap, FREE, 0};
-	if (set->tasks > MAX_TASKS || settle(&heap, &stacks, bytes) != 0) {
+	if (set->tasks > MAX_TASKS || set->heap > MAX_BLOCKS * LEAST_BLOCK) {
+		return -2;
+	}
+	if (settle(&heap, &stacks, bytes) != 0) {
 		return -1;
 	}
 	for (int32_t round = 0; round < set->rounds; round++) {
