@@ -62,6 +62,7 @@ def add_new(commands: Subparsers) -> None:
         "--model", type=Path, required=True, metavar="MODEL", help="int8 model, .tflite or .onnx"
     )
     new.add_argument("--name", help="C name of the model (default: the file's)")
+    calibration_options(new, needed=False)
 
 
 def add_ops(commands: Subparsers) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 
+from .commands_models import quantised
 from .emit.application import application, check_new, create
 from .frontends import format_of, load
 
@@ -15,10 +16,11 @@ from .frontends import format_of, load
 def new(args: argparse.Namespace, name: str) -> int:
     """Writes an application for a model whose C name is `name`, and says how to build it."""
     check_new(args.folder)
-    graph = load(args.model)
-    file = f"{name}.{format_of(args.model)}"
+    model = quantised(args)
+    graph = load(model)
+    file = f"{name}.{format_of(model)}"
     files = {path: text.encode() for path, text in application(graph, name, file).items()}
-    for path in create(files | {file: in_one_file(args.model)}, args.folder):
+    for path in create(files | {file: in_one_file(model)}, args.folder):
         print(f"wrote {path}")
     print(f"build and run: west build -b qemu_cortex_m3 {args.folder} -t run")
     return 0

@@ -96,6 +96,22 @@ def test_weights_in_other_files_come_along(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_a_float_model_becomes_int8(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    value = onnx.helper.make_tensor_value_info
+    weights = onnx.numpy_helper.from_array(np.eye(4, 3, dtype=np.float32), "w")
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    ports = [value("x", FLOAT, (1, 4))], [value("y", FLOAT, (1, 3))]
+    graph = onnx.helper.make_graph([node], "float", *ports, [weights])
+    opset = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), tmp_path / "f.onnx")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).random((8, 4), np.float32))
+    words = ["new", str(tmp_path / "app"), "--model", str(tmp_path / "f.onnx")]
+    assert main(words) == 1 and not (tmp_path / "app").exists()
+    assert main([*words, "--calibration", str(tmp_path / "data.npz")]) == 0
+    assert [port.name for port in load(tmp_path / "app" / "f.onnx").inputs] == ["x"]
+
+
 @needs_gcc
 def test_runs_here(tmp_path: Path) -> None:
     assert main(["new", str(tmp_path / "app"), "--model", str(TINY)]) == 0
