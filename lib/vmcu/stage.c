@@ -9,18 +9,18 @@
 
 #include "stage.h"
 
-static struct vmcu_progress *progress_of(const struct vmcu_context *ctx,
-					 const struct vmcu_stage *stage)
+/** How many calls of each layer have been made. */
+static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
-	return (struct vmcu_progress *)(void *)(ctx->pool.start + stage->progress);
+	return (uint16_t *)(void *)(ctx->pool.start + stage->progress);
 }
 
 void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
-	struct vmcu_progress *progress = progress_of(ctx, stage);
+	uint16_t *progress = progress_of(ctx, stage);
 
 	for (uint16_t i = 0; i < stage->count; i++) {
-		progress[i] = (struct vmcu_progress){0};
+		progress[i] = 0U;
 	}
 	ctx->at.part = 0U;
 	ctx->at.time = 0U;
@@ -28,19 +28,16 @@ void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 }
 
 /** The next call of a layer. */
-static void call_next(struct vmcu_call *call, struct vmcu_progress *at)
+static void call_next(struct vmcu_call *call, uint16_t *made)
 {
 	const struct vmcu_layer *layer = call->layer;
+	const uint32_t pixel = (uint32_t)*made * layer->columns;
 
-	call->y = at->y;
-	call->x = at->x;
+	call->y = (uint16_t)(pixel / layer->width);
+	call->x = (uint16_t)(pixel % layer->width);
 	call->columns = layer->columns;
 	layer->kernel(call);
-	at->x = (uint16_t)(at->x + layer->columns);
-	if (at->x == layer->width) {
-		at->x = 0U;
-		at->y++;
-	}
+	(*made)++;
 }
 
 /** Goes through a part once from an entry on; the entry behind a wait, or 0 at the part's end. */
@@ -49,7 +46,7 @@ static uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
 	const uint8_t *schedule = &stage->schedule[part->start];
-	struct vmcu_progress *progress = progress_of(ctx, stage);
+	uint16_t *progress = progress_of(ctx, stage);
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {.pool = &ctx->pool, .tensors = ctx->model->tensors};
 

@@ -11,8 +11,9 @@ from .kernels import Layer, bind
 # The executor's own buffer for scratch; what does not fit into it lives in the pool.
 STACK_SCRATCH = 256
 SCRATCH_ALIGN = 4
-# What the executor notes down about a layer of a stage of several: struct vmcu_progress.
-PROGRESS_BYTES = 4
+# What the executor notes down about a layer of a stage of several: how many calls it has made.
+PROGRESS_BYTES = 2
+MOST_CALLS = 2**16 - 1
 
 
 def on_stack(layer: Layer) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ..errors import Problem, UserError
 from ..graph import Conv2D, DepthwiseConv2D, Graph
 from ..kernels import Layer
-from ..plan import Plan
+from ..plan import MOST_CALLS, Plan
 from ..schedule import ONE_COLUMN, Tile, kept_outputs, stage_of
 from . import joint
 from .in_place import traced
@@ -120,7 +120,7 @@ class Cutter:
         for tile in self.tiles if tiles is None else tiles:
             cut = Cut(first, stop, tile)
             layers = self.binder.stage(cut)
-            if layers in seen:
+            if layers in seen or any(calls_of(layer) > MOST_CALLS for layer in layers):
                 continue
             seen.add(layers)
             found = self.known(cut, layers, limit)
@@ -244,9 +244,14 @@ class Cutter:
                 return
 
 
+def calls_of(layer: Layer) -> int:
+    """How often a layer is called."""
+    return layer.height * (layer.width // layer.columns)
+
+
 def extra_cost(layer: Layer) -> int:
     """Instructions that a layer in tiles costs more than in rows, by estimate."""
-    calls = layer.height * (layer.width // layer.columns - 1)
+    calls = calls_of(layer) - layer.height
     per_call, per_mac, block = PER_CALL, PER_MAC / 2, PAIR
     if isinstance(layer.op, DepthwiseConv2D):
         per_call, per_mac, block = PER_STRIP + PER_STRIP_CHANNEL * layer.out.shape[2], 3.0, STRIP

@@ -94,12 +94,6 @@ struct vmcu_part {
 /** Stands for a layer in a schedule where the next row of the input has to be there. */
 #define VMCU_WAIT UINT8_MAX
 
-/** The next call of a layer in a stage of several. In the pool. */
-struct vmcu_progress {
-	uint16_t y;
-	uint16_t x;
-};
-
 /**
  * A run of consecutive layers. One on its own is computed row by row. Several are called in the
  * order of a schedule, each for its next columns.
@@ -107,7 +101,7 @@ struct vmcu_progress {
 struct vmcu_stage {
 	const uint8_t *schedule;       /**< layers from the first on; NULL for one on its own */
 	const struct vmcu_part *parts; /**< how to read it */
-	uint32_t progress;             /**< offset in the pool, struct vmcu_progress by layer */
+	uint32_t progress;             /**< offset in the pool of uint16_t by layer: calls made */
 	uint16_t part_count;
 	uint16_t first;
 	uint16_t count;
