@@ -31,7 +31,7 @@ class Vmcu(WestCommand):
             help=self.help,
             description=self.description,
             add_help=False,
-            usage="west vmcu {build,verify,run,compare,bench,size,inspect,ops,quantize,new} ...",
+            usage="west vmcu {build,verify,run,compare,bench,size,inspect,ops,quantize,new,place,wear} ...",
             epilog="`west vmcu <command> --help` explains one.",
         )
 
