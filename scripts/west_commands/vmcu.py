@@ -31,8 +31,8 @@ class Vmcu(WestCommand):
             help=self.help,
             description=self.description,
             add_help=False,
-            usage="west vmcu {build,verify,run,compare,bench,size,inspect,ops,quantize,new,place,wear} ...",
-            epilog="`west vmcu <command> --help` explains one.",
+            usage="west vmcu <command> ...",
+            epilog="`west vmcu --help` lists the commands, `west vmcu <command> --help` explains one.",
         )
 
     def do_run(self, args: Namespace, unknown: list[str]) -> None:
