@@ -32,7 +32,7 @@ class Vmcu(WestCommand):
             description=self.description,
             add_help=False,
             usage="west vmcu <command> ...",
-            epilog="`west vmcu --help` lists the commands, `west vmcu <command> --help` tells more.",
+            epilog="`west vmcu --help` lists the commands.",
         )
 
     def do_run(self, args: Namespace, unknown: list[str]) -> None:
