@@ -28,7 +28,7 @@ void vmcu_average_pool_sum(const struct vmcu_call *call)
 	out = vmcu_row(call->pool, vmcu_call_output(call), 0);
 	for (uint16_t c = 0; c < in->channels; c++) {
 		const int32_t count = in->height * in->width;
-		/* What is added up for padding elsewhere: nothing here. */
+		/* A mean that is rescaled counts from the zero point. */
 		const int32_t zeros = p->rescale ? p->input_zero * count : 0;
 
 		out[c] = vmcu_mean(p, sums[c] - zeros, count);

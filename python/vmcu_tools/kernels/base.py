@@ -259,29 +259,6 @@ def window_rows(window: Window, height: int, y: int) -> range:
     return range(first, stop, step)
 
 
-def last_users(window: Window, axis: int, in_size: int, out_size: int) -> np.ndarray:
-    """For every input index along `axis`, the last output index whose window covers it."""
-    last = np.full(in_size, NEVER, np.int64)
-    outs = np.arange(out_size, dtype=np.int64)
-    for tap in range(window.kernel[axis]):
-        at = outs * window.stride[axis] - window.pad[axis] + tap * window.dilation[axis]
-        inside = (at >= 0) & (at < in_size)
-        np.maximum.at(last, at[inside], outs[inside])
-    return last
-
-
-def window_last_reads(
-    window: Window, shape: tuple[int, int, int], out: Tensor, channel_tick: np.ndarray
-) -> np.ndarray:
-    """last_reads of a kernel that goes pixel by pixel, channel by channel, with one tick for each
-    output byte. channel_tick (C,): the last output channel that reads each input channel."""
-    height, width, _ = shape
-    y_last = last_users(window, 0, height, out.shape[0])[:, None, None]
-    x_last = last_users(window, 1, width, out.shape[1])[None, :, None]
-    ticks = y_last * out.row_bytes + x_last * out.shape[2] + channel_tick[None, None, :]
-    return np.where((y_last < 0) | (x_last < 0), NEVER, ticks)
-
-
 def gather(
     data: np.ndarray, window: Window, out_width: int, y0: int, y1: int, fill: int
 ) -> tuple[np.ndarray, np.ndarray]:

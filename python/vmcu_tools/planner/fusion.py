@@ -23,7 +23,7 @@ from .in_place import traced
 from .layout import Binder, Cut, Layout, Memory
 from .options import TILE_COST, Options
 from .order import reordered
-from .swing import place, walked
+from .swing import packed, place, walked
 from .tasks import tasks_of
 from .trace import TooLargeError
 
@@ -325,5 +325,5 @@ def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
         if plan is not None:
             return plan
     share = options.seconds / len(layouts)
-    plans = [place("vmcu", layout, share) for layout in layouts.values()]
+    plans = [packed("vmcu", layout, share) for layout in layouts.values()]
     return min(plans, key=lambda plan: plan.pool_bytes)

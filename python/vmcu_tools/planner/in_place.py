@@ -9,7 +9,7 @@ rows of a ring).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,11 +27,8 @@ class Stay:
     last: int
 
 
-@dataclass
-class Ring:
-    """By slot, who stays there."""
-
-    slots: list[list[Stay]] = field(default_factory=list)
+# By slot of a ring, who stays there.
+Ring = list[list[Stay]]
 
 
 def traced(stage: Stage, limit: int | None = None) -> Trace:
@@ -48,8 +45,8 @@ def in_place(trace: Trace) -> Trace:
         if trace.stage.kept[number] or layer.sums or layer.columns != layer.width:
             continue
         for index, feed in enumerate(trace.stage.feeds[number]):
-            home = _home(trace, homes, rings, number, index)
-            if home is not None and feed.stride[0] == 1:
+            home = _home(trace, homes, rings, number, index) if feed.stride[0] == 1 else None
+            if home is not None:
                 homes[number] = home
                 sizes[number] = sizes[home.owner]
                 break
@@ -74,11 +71,11 @@ def _home(
     above = trace.stage.feeds[number][index].before[0]
     home = Home(there.owner, (there.phase - above * width) % (count * width))
     if there.owner not in rings:
-        rings[there.owner] = Ring([[] for _ in range(count)])
+        rings[there.owner] = [[] for _ in range(count)]
         _settle(rings[there.owner], _stays(trace, source, there.phase // width, count))
     stays = _stays(trace, number, home.phase // width, count)
     for slot, stay in stays:
-        for other in rings[there.owner].slots[slot]:
+        for other in rings[there.owner][slot]:
             just_read = other.tensor == source and other.row == stay.row - above
             free = other.last <= stay.first if just_read else other.last < stay.first
             if not free and stay.last >= other.first:
@@ -96,7 +93,7 @@ def _reads_first(trace: Trace, number: int, index: int) -> bool:
 
 def _settle(ring: Ring, stays: list[tuple[int, Stay]]) -> None:
     for slot, stay in stays:
-        ring.slots[slot].append(stay)
+        ring[slot].append(stay)
 
 
 def _stays(trace: Trace, number: int, phase: int, count: int) -> list[tuple[int, Stay]]:

@@ -29,9 +29,11 @@ def place(planner: str, layout: Layout, seconds: float) -> Plan:
     `seconds` bounds the constraint solver, in its deterministic measure of time: about so many on
     a desktop computer, and the same outcome on every machine.
     """
-    found = walked(planner, layout)
-    if found is not None:
-        return found
+    return walked(planner, layout) or packed(planner, layout, seconds)
+
+
+def packed(planner: str, layout: Layout, seconds: float) -> Plan:
+    """The constraint solver's plan."""
     free = tasks_of(layout, both_ways=True)
     bound = max(task.bound() for task in free)
     return plan_of(planner, layout, *solved(free, bound, seconds))
