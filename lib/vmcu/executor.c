@@ -21,6 +21,16 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 	/* The circle is the plan's: surplus bytes would move every row behind the wrap. */
 	ctx->pool.size = model->pool_bytes;
 	ctx->rows = 0U;
+	ctx->cancelled = false;
+	return 0;
+}
+
+int vmcu_cancel(struct vmcu_context *ctx)
+{
+	if (ctx == NULL || ctx->model == NULL) {
+		return -EINVAL;
+	}
+	ctx->cancelled = true;
 	return 0;
 }
 
@@ -88,14 +98,19 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 		.columns = layer->columns,
 	};
 
-	for (uint16_t i = 0; i < layer->rows; i++) {
+	for (uint16_t i = 0; i < layer->rows && !ctx->cancelled; i++) {
 		call.y = (layer->descending != 0U) ? (uint16_t)(layer->rows - 1U - i) : i;
 		layer->kernel(&call);
 	}
 }
 
-/** Computes stages from @a number on to the end. */
-static void run_stages(struct vmcu_context *ctx, uint16_t number)
+/**
+ * @brief Computes stages from @a number on to the end of the inference, or until it is cancelled.
+ *
+ * Stages that follow a cancelled one begin and stop at once: that costs fewer instructions, where
+ * nobody cancels, than asking each of them.
+ */
+static int finish(struct vmcu_context *ctx, uint16_t number)
 {
 	for (; number < ctx->model->stage_count; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
@@ -107,6 +122,12 @@ static void run_stages(struct vmcu_context *ctx, uint16_t number)
 			(void)vmcu_stage_run(ctx, stage);
 		}
 	}
+	ctx->rows = 0U;
+	if (ctx->cancelled) {
+		ctx->cancelled = false;
+		return -ECANCELED;
+	}
+	return 0;
 }
 
 int vmcu_invoke(struct vmcu_context *ctx)
@@ -117,8 +138,7 @@ int vmcu_invoke(struct vmcu_context *ctx)
 	if (ctx->model->streamed) {
 		return -ENOTSUP;
 	}
-	run_stages(ctx, 0U);
-	return 0;
+	return finish(ctx, 0U);
 }
 
 /** Copies a row to its place. */
@@ -152,17 +172,14 @@ int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
 		return -ENOTSUP;
 	}
 	if (ctx->model->streamed) {
-		if (!stream_row(ctx, row)) {
+		if (!stream_row(ctx, row) && !ctx->cancelled) {
 			return 1;
 		}
-		run_stages(ctx, 1U);
-	} else {
-		keep_row(ctx, row);
-		if (ctx->rows < input_tensor(ctx, 0U)->height) {
-			return 1;
-		}
-		run_stages(ctx, 0U);
+		return finish(ctx, 1U);
 	}
-	ctx->rows = 0U;
-	return 0;
+	keep_row(ctx, row);
+	if (ctx->rows < input_tensor(ctx, 0U)->height && !ctx->cancelled) {
+		return 1;
+	}
+	return finish(ctx, 0U);
 }

@@ -40,7 +40,7 @@ static void call_next(struct vmcu_call *call, uint16_t *made)
 	(*made)++;
 }
 
-/** Goes through a part once from an entry on; the entry behind a wait, or 0 at the part's end. */
+/** Goes through a part from an entry on; the entry behind a wait, or 0 at the part's end. */
 static uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
 		       const struct vmcu_part *part, uint16_t entry)
 {
@@ -53,7 +53,7 @@ static uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *
 	while (entry < part->length) {
 		const uint8_t number = schedule[entry++];
 
-		if (number == VMCU_WAIT) {
+		if (number == VMCU_WAIT || ctx->cancelled) {
 			return entry;
 		}
 		call.layer = &layers[number];

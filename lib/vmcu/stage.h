@@ -29,6 +29,8 @@ void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage);
 /**
  * @brief Computes a stage up to where it waits for a row of the input, or to its end.
  *
+ * Stops short where the inference is cancelled.
+ *
  * @return True at its end.
  */
 bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage);

@@ -10,6 +10,7 @@
 #ifndef VMCU_VMCU_H_
 #define VMCU_VMCU_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,7 @@ struct vmcu_context {
 		uint16_t time;
 		uint16_t entry;
 	} at;
+	volatile bool cancelled; /**< set by vmcu_cancel(), cleared by the call that it stops */
 };
 
 /**
@@ -82,11 +84,24 @@ size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
 /**
  * @brief Runs the model once.
  *
- * @retval 0       The outputs are ready.
- * @retval -EINVAL  @a ctx is NULL or was not set up.
- * @retval -ENOTSUP The model was built with --stream-input: use vmcu_push_row().
+ * @retval 0          The outputs are ready.
+ * @retval -EINVAL    @a ctx is NULL or was not set up.
+ * @retval -ENOTSUP   The model was built with --stream-input: use vmcu_push_row().
+ * @retval -ECANCELED vmcu_cancel() stopped it; write the inputs again before the next call.
  */
 int vmcu_invoke(struct vmcu_context *ctx);
+
+/**
+ * @brief Stops an inference at its next row.
+ *
+ * From any thread or interrupt. The inference is the one that vmcu_invoke() or vmcu_push_row() is
+ * computing, or else the next: a request is never lost between two calls, only vmcu_init() drops
+ * it. The call returns -ECANCELED, once; afterwards the context may be used as after vmcu_init().
+ *
+ * @retval 0       The request was noted.
+ * @retval -EINVAL @a ctx is NULL or was not set up.
+ */
+int vmcu_cancel(struct vmcu_context *ctx);
 
 /**
  * @brief Delivers the next row of the only input, and computes what that makes possible.
@@ -98,10 +113,11 @@ int vmcu_invoke(struct vmcu_context *ctx);
  * @param ctx Context that vmcu_init() has set up.
  * @param row The row's pixels of channels, int8: vmcu_row_size() bytes.
  *
- * @retval 1        Another row is wanted.
- * @retval 0        The outputs are ready; the next row is the first of the next input.
- * @retval -EINVAL  A pointer is NULL or @a ctx was not set up.
- * @retval -ENOTSUP The model has several inputs.
+ * @retval 1          Another row is wanted.
+ * @retval 0          The outputs are ready; the next row is the first of the next input.
+ * @retval -EINVAL    A pointer is NULL or @a ctx was not set up.
+ * @retval -ENOTSUP   The model has several inputs.
+ * @retval -ECANCELED vmcu_cancel() stopped it; the next row is the first of the next input.
  */
 int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
 
