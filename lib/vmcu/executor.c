@@ -6,23 +6,33 @@
 
 #include <vmcu/vmcu.h>
 
+#include "hooks.h"
 #include "stage.h"
 
-int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
+static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
 {
 	if (ctx == NULL || model == NULL || pool == NULL || (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
 		return -EINVAL;
 	}
-	if (size < model->pool_bytes) {
+	if (size < model->pool_bytes + VMCU_POOL_GUARD_BYTES) {
 		return -ENOMEM;
 	}
 	ctx->model = model;
-	ctx->pool.start = pool;
+	ctx->pool.start = (int8_t *)pool + VMCU_POOL_GUARD_BYTES / 2;
 	/* The circle is the plan's: surplus bytes would move every row behind the wrap. */
 	ctx->pool.size = model->pool_bytes;
 	ctx->rows = 0U;
 	ctx->cancelled = false;
+	vmcu_guard_init(ctx, size);
 	return 0;
+}
+
+int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
+{
+	const int err = bind(ctx, model, pool, size);
+
+	vmcu_hook_init(ctx, model, size, err);
+	return err;
 }
 
 int vmcu_cancel(struct vmcu_context *ctx)
@@ -100,8 +110,22 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 
 	for (uint16_t i = 0; i < layer->rows && !ctx->cancelled; i++) {
 		call.y = (layer->descending != 0U) ? (uint16_t)(layer->rows - 1U - i) : i;
-		layer->kernel(&call);
+		vmcu_hook_call(ctx, &call);
 	}
+}
+
+/** An inference begins. */
+static int begin(struct vmcu_context *ctx)
+{
+	vmcu_hook_begin(ctx);
+	return vmcu_guard_begin(ctx);
+}
+
+/** Stage @a number is over. */
+static int stage_over(struct vmcu_context *ctx, uint16_t number)
+{
+	vmcu_hook_stage_end(ctx, number);
+	return vmcu_guard_stage(ctx, number);
 }
 
 /**
@@ -109,25 +133,30 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
  *
  * Stages that follow a cancelled one begin and stop at once: that costs fewer instructions, where
  * nobody cancels, than asking each of them.
+ *
+ * @param err What went wrong before, 0 for nothing.
  */
-static int finish(struct vmcu_context *ctx, uint16_t number)
+static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 {
-	for (; number < ctx->model->stage_count; number++) {
+	for (; err == 0 && number < ctx->model->stage_count; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
+		vmcu_hook_stage_begin(ctx, number);
 		if (stage->schedule == NULL) {
 			run_layer(ctx, &ctx->model->layers[stage->first]);
 		} else {
 			vmcu_stage_start(ctx, stage);
 			(void)vmcu_stage_run(ctx, stage);
 		}
+		err = stage_over(ctx, number);
 	}
 	ctx->rows = 0U;
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
-		return -ECANCELED;
+		err = (err == 0) ? -ECANCELED : err;
 	}
-	return 0;
+	vmcu_hook_end(ctx, err);
+	return err;
 }
 
 int vmcu_invoke(struct vmcu_context *ctx)
@@ -138,7 +167,7 @@ int vmcu_invoke(struct vmcu_context *ctx)
 	if (ctx->model->streamed) {
 		return -ENOTSUP;
 	}
-	return finish(ctx, 0U);
+	return finish(ctx, 0U, begin(ctx));
 }
 
 /** Copies a row to its place. */
@@ -150,17 +179,26 @@ static void keep_row(struct vmcu_context *ctx, const int8_t *row)
 	ctx->rows++;
 }
 
-/** Keeps a row and runs the first stage as far as it goes; true if it is done. */
-static bool stream_row(struct vmcu_context *ctx, const int8_t *row)
+/** Keeps a row and runs the first stage as far as it goes: 1 if it waits for the next row. */
+static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 {
 	const struct vmcu_stage *stage = &ctx->model->stages[0];
 
 	if (ctx->rows == 0U) {
+		const int err = begin(ctx);
+
+		if (err != 0) {
+			return err;
+		}
+		vmcu_hook_stage_begin(ctx, 0U);
 		vmcu_stage_start(ctx, stage);
 		(void)vmcu_stage_run(ctx, stage);
 	}
 	keep_row(ctx, row);
-	return vmcu_stage_run(ctx, stage);
+	if (!vmcu_stage_run(ctx, stage) && !ctx->cancelled) {
+		return 1;
+	}
+	return stage_over(ctx, 0U);
 }
 
 int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
@@ -172,14 +210,13 @@ int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
 		return -ENOTSUP;
 	}
 	if (ctx->model->streamed) {
-		if (!stream_row(ctx, row) && !ctx->cancelled) {
-			return 1;
-		}
-		return finish(ctx, 1U);
+		const int err = stream_row(ctx, row);
+
+		return (err > 0) ? err : finish(ctx, 1U, err);
 	}
 	keep_row(ctx, row);
 	if (ctx->rows < input_tensor(ctx, 0U)->height && !ctx->cancelled) {
 		return 1;
 	}
-	return finish(ctx, 0U);
+	return finish(ctx, 0U, begin(ctx));
 }

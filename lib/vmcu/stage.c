@@ -9,6 +9,8 @@
 
 #include "stage.h"
 
+#include "hooks.h"
+
 /** How many calls of each layer have been made. */
 static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
@@ -28,7 +30,7 @@ void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 }
 
 /** The next call of a layer. */
-static void call_next(struct vmcu_call *call, uint16_t *made)
+static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, uint16_t *made)
 {
 	const struct vmcu_layer *layer = call->layer;
 	const uint32_t pixel = (uint32_t)*made * layer->columns;
@@ -36,7 +38,7 @@ static void call_next(struct vmcu_call *call, uint16_t *made)
 	call->y = (uint16_t)(pixel / layer->width);
 	call->x = (uint16_t)(pixel % layer->width);
 	call->columns = layer->columns;
-	layer->kernel(call);
+	vmcu_hook_call(ctx, call);
 	(*made)++;
 }
 
@@ -58,7 +60,7 @@ static uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *
 		}
 		call.layer = &layers[number];
 		call.scratch = vmcu_scratch(ctx, call.layer, scratch);
-		call_next(&call, &progress[number]);
+		call_next(ctx, &call, &progress[number]);
 	}
 	return 0U;
 }

@@ -11,6 +11,8 @@ import pytest
 from vmcu_tools import paths, quant
 
 C_TESTS = Path(__file__).parents[1] / "c"
+# What a test needs the runtime to be built with.
+DEFINES = {"test_guard": ("-DVMCU_POOL_GUARD",)}
 FLAGS = (
     *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wshadow"),
     *("-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
@@ -28,7 +30,8 @@ def build(source: Path, folder: Path, *flags: str) -> Path:
 
 @pytest.mark.parametrize("source", sorted(C_TESTS.glob("test_*.c")), ids=lambda path: path.stem)
 def test_c(source: Path, tmp_path: Path) -> None:
-    subprocess.run([build(source, tmp_path)], check=True)
+    program = build(source, tmp_path, *DEFINES.get(source.stem, ()))
+    subprocess.run([program], check=True)
 
 
 def test_contraction_cannot_change_the_float_path(tmp_path: Path) -> None:

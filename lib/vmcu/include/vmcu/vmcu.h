@@ -31,12 +31,21 @@ extern "C" {
 
 /**
  * Pool bytes of the model called @a name, an integer constant: VMCU_MODEL_POOL_BYTES(kws). Needs
- * the model's header.
+ * the model's header. A build with VMCU_POOL_GUARD, as CONFIG_VMCU_POOL_GUARD makes it, counts the
+ * canaries in and vmcu_init() demands them.
  */
+#if defined(VMCU_POOL_GUARD)
+#define VMCU_POOL_GUARD_BYTES       32
+#define VMCU_MODEL_POOL_BYTES(name) (vmcu_pool_bytes_of_##name + VMCU_POOL_GUARD_BYTES)
+#else
+#define VMCU_POOL_GUARD_BYTES       0
 #define VMCU_MODEL_POOL_BYTES(name) vmcu_pool_bytes_of_##name
+#endif
 
 /** Bytes of a row of the first input of the model called @a name, an integer constant. */
 #define VMCU_MODEL_ROW_BYTES(name) vmcu_row_bytes_of_##name
+
+struct vmcu_profile;
 
 /**
  * A model together with the pool it runs in. The caller owns it; two contexts share nothing but
@@ -53,6 +62,12 @@ struct vmcu_context {
 		uint16_t entry;
 	} at;
 	volatile bool cancelled; /**< set by vmcu_cancel(), cleared by the call that it stops */
+#if defined(VMCU_POOL_GUARD)
+	uint32_t guard_end; /**< of the last canary, from the pool's start */
+#endif
+#if defined(VMCU_PROFILE)
+	struct vmcu_profile *profile; /**< see vmcu/profile.h */
+#endif
 };
 
 /**
@@ -88,6 +103,7 @@ size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
  * @retval -EINVAL    @a ctx is NULL or was not set up.
  * @retval -ENOTSUP   The model was built with --stream-input: use vmcu_push_row().
  * @retval -ECANCELED vmcu_cancel() stopped it; write the inputs again before the next call.
+ * @retval -EFAULT    Only with VMCU_POOL_GUARD: something has written outside the pool.
  */
 int vmcu_invoke(struct vmcu_context *ctx);
 
@@ -118,6 +134,7 @@ int vmcu_cancel(struct vmcu_context *ctx);
  * @retval -EINVAL    A pointer is NULL or @a ctx was not set up.
  * @retval -ENOTSUP   The model has several inputs.
  * @retval -ECANCELED vmcu_cancel() stopped it; the next row is the first of the next input.
+ * @retval -EFAULT    Only with VMCU_POOL_GUARD, see vmcu_invoke().
  */
 int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
 
