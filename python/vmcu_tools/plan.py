@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .graph import Graph, Node
-from .kernels import Layer, bind
+from .kernels import Form, Layer, bind
 
 # The executor's own buffer for scratch; what does not fit into it lives in the pool.
 STACK_SCRATCH = 256
@@ -57,8 +57,8 @@ class Step:
     """One layer of the execution order, with its scratch in the pool (offset and size, bytes).
     `descending`: it works from the last row and pixel to the first. `foreign`: the layer as another
     library's kernel runs it; such a step can be replayed, not emitted. `columns`: in a stage of
-    several layers, how many columns of a row a call computes; `summing`: it adds up its input as
-    it comes."""
+    several layers, how many columns of a row a call computes; `form`: how it works, where there
+    is a choice."""
 
     node: Node
     scratch: int = 0
@@ -66,13 +66,13 @@ class Step:
     descending: bool = False
     foreign: Layer | None = None
     columns: int | None = None
-    summing: bool = False
+    form: Form = Form.USUAL
 
     def bind(self, graph: Graph) -> Layer:
         """The step's layer."""
         if self.foreign is not None:
             return self.foreign
-        return bind(graph, self.node, self.descending, self.columns, self.summing)
+        return bind(graph, self.node, self.descending, self.columns, self.form)
 
 
 @dataclass(frozen=True, eq=False)

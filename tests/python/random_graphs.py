@@ -29,7 +29,7 @@ from vmcu_tools.graph import (
     Tensor,
     Window,
 )
-from vmcu_tools.kernels import bind
+from vmcu_tools.kernels import Form, bind, serves
 from vmcu_tools.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
 from vmcu_tools.planner.overlap import min_distance
 from vmcu_tools.quant import FixedPoint, FloatScale
@@ -242,25 +242,33 @@ def random_inputs(graph: Graph, seed: int) -> list[np.ndarray]:
     return [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
 
 
-def disjoint(graph: Graph) -> Plan:
-    """Every tensor whole, one after the other."""
+def step_of(graph: Graph, node: Node, form: Form) -> Step:
+    """A node on its own, in a form if it can."""
+    return Step(node, form=form if serves(graph, node, form) else Form.USUAL)
+
+
+def disjoint(graph: Graph, form: Form = Form.USUAL) -> Plan:
+    """Every tensor whole, one after the other; layers in a form where they can."""
     bases, at = {}, 0
     for name, tensor in graph.tensors.items():
         bases[name] = at
         at += tensor.bytes
-    return plan_at(graph, bases, at)
+    return plan_at(graph, bases, at, form=form)
 
 
-def plan_at(graph: Graph, bases: dict[str, int], scratch: int, above: int = 0) -> Plan:
+def plan_at(
+    graph: Graph, bases: dict[str, int], scratch: int, above: int = 0, form: Form = Form.USUAL
+) -> Plan:
     """Every tensor whole, at the given address; scratch from `scratch` on, then `above` bytes."""
     placements = {
         name: Placement(name, bases[name], t.bytes, -1, len(graph.nodes))
         for name, t in graph.tensors.items()
     }
     top = -(-scratch // SCRATCH_ALIGN) * SCRATCH_ALIGN
-    sizes = [pool_scratch(bind(graph, node)) for node in graph.nodes]
-    pairs = zip(graph.nodes, sizes, strict=True)
-    stages = tuple((Step(n, top, s),) if s else (Step(n),) for n, s in pairs)
+    steps = [step_of(graph, node, form) for node in graph.nodes]
+    sizes = [pool_scratch(step.bind(graph)) for step in steps]
+    pairs = zip(steps, sizes, strict=True)
+    stages = tuple((replace(s, scratch=top if n else 0, scratch_bytes=n),) for s, n in pairs)
     pool = (top + max(sizes) if any(sizes) else scratch) + above
     return Plan("by hand", graph, stages, placements, pool)
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from drawn import CASES
 from pool_log import machine_of
-from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from random_graphs import LAYERS, disjoint, random_inputs, random_layers, step_of
 from vmcu_tools import targets
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Graph, Tensor
-from vmcu_tools.kernels import Layer, ProgramLayer, bind
+from vmcu_tools.kernels import Form, Layer, ProgramLayer, bind
 from vmcu_tools.kernels.language.evaluate import run
+from vmcu_tools.kernels.mac import Conv2DLayer
 from vmcu_tools.machine import reference
 from vmcu_tools.targets.compiled import MODEL_NAME, CompiledTarget
 from vmcu_tools.targets.host import HostTarget
@@ -37,7 +38,9 @@ def by_columns(kind: str) -> bool:
     return any(bind(graph, node).by_columns for node in graph.nodes)
 
 
-KINDS = [kind for kind in LAYERS if by_columns(kind)]
+# Kinds of random layers, and the form in which those that can shall work.
+KINDS = {kind: (kind, Form.USUAL) for kind in LAYERS if by_columns(kind)}
+KINDS["direct pointwise"] = ("pointwise", Form.DIRECT)
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def cuts(rng: np.random.Generator, width: int) -> list[tuple[int, int]]:
 def looks_around(layer: Layer) -> bool:
     """True for kernels with a window, which cope with a split in what they read."""
     return getattr(layer.op, "window", None) is not None and not (
-        isinstance(layer, ProgramLayer) and layer.binding.program.symbol == "vmcu_pointwise"
+        isinstance(layer, Conv2DLayer) and layer.pointwise
     )
 
 
@@ -139,11 +142,11 @@ def call_of(
     return Call(number, found[-1], inputs)
 
 
-def calls_of(graph: Graph, seed: int, short: int = 0) -> Iterator[Call]:
+def calls_of(graph: Graph, seed: int, form: Form, short: int) -> Iterator[Call]:
     """All layers in random ranges of columns. `short`: columns withheld from each call."""
     rng = np.random.default_rng(seed)
     for number, node in enumerate(graph.nodes):
-        layer = bind(graph, node)
+        layer = step_of(graph, node, form).bind(graph)
         height, width, _ = layer.out.shape
         for y in range(height):
             for x, count in cuts(rng, width) if layer.by_columns else [(0, width)]:
@@ -177,9 +180,11 @@ def in_ranges(name: str) -> CompiledTarget:
     return kind(**{f.name: getattr(target, f.name) for f in fields(target)})
 
 
-def expect_ranges(graph: Graph, seed: int, target: CompiledTarget, short: int = 0) -> None:
-    plan, sample = disjoint(graph), random_inputs(graph, seed)
-    table = "\n".join(call.text for call in calls_of(graph, seed, short))
+def expect_ranges(
+    graph: Graph, seed: int, target: CompiledTarget, form: Form = Form.USUAL, short: int = 0
+) -> None:
+    plan, sample = disjoint(graph, form), random_inputs(graph, seed)
+    table = "\n".join(call.text for call in calls_of(graph, seed, form, short))
     text = f'#include "ranges.h"\n\nconst struct range_call range_calls[] = {{\n{table}\n}};\n'
     text += "const size_t range_count = sizeof(range_calls) / sizeof(range_calls[0]);\n"
     with tempfile.TemporaryDirectory(prefix="vmcu-") as name:
@@ -199,7 +204,8 @@ TARGETS = {name: in_ranges(name) for name in ("host:sanitize", "qemu:m3", "qemu:
 @pytest.mark.parametrize("seed", range(max(1, CASES // BATCH // 4)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranges(kind: str, seed: int, target: str) -> None:
-    expect_ranges(random_layers(kind, BATCH, 200 + seed), seed, TARGETS[target])
+    layers, form = KINDS[kind]
+    expect_ranges(random_layers(layers, BATCH, 200 + seed), seed, TARGETS[target], form)
 
 
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise_square", "max_pool", "add"])
@@ -212,10 +218,11 @@ def test_a_column_too_few_is_noticed(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_in_ranges(kind: str) -> None:
     """The same in Python, where rows are whole."""
-    graph, rng = random_layers(kind, 20, 300), np.random.default_rng(7)
+    layers, form = KINDS[kind]
+    graph, rng = random_layers(layers, 20, 300), np.random.default_rng(7)
     data = reference.run(graph, random_inputs(graph, 7))
     for node in graph.nodes:
-        layer = bind(graph, node)
+        layer = step_of(graph, node, form).bind(graph)
         if not isinstance(layer, ProgramLayer) or not layer.by_columns:
             continue
         machine = machine_of(layer, [data[name] for name in node.inputs])

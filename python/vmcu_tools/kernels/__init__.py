@@ -30,7 +30,7 @@ from ..graph import (
     TransposeConv2D,
 )
 from .add import AddLayer
-from .base import NEVER, Layer, ProgramLayer
+from .base import NEVER, Form, Layer, ProgramLayer
 from .binary import BinaryLayer
 from .channels import ArgMaxLayer, LayerNormLayer
 from .depthwise import DepthwiseConv2DLayer
@@ -44,7 +44,7 @@ from .resize import ResizeLayer
 from .shape import ConcatLayer, PadLayer, ReshapeLayer
 from .transpose_conv import TransposeConv2DLayer
 
-__all__ = ["KERNELS", "NEVER", "Layer", "ProgramLayer", "bind", "can_sum"]
+__all__ = ["KERNELS", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "serves"]
 
 KERNELS: dict[type[Op], type[Layer]] = {
     Conv2D: Conv2DLayer,
@@ -71,9 +71,13 @@ KERNELS: dict[type[Op], type[Layer]] = {
 }
 
 
-def can_sum(graph: Graph, node: Node) -> bool:
-    """True if a node's layer can add its input up as it comes."""
-    return AveragePool2DSumLayer.serves(graph, node)
+def serves(graph: Graph, node: Node, form: Form) -> bool:
+    """True if a node's layer can work in a form."""
+    if form is Form.SUMMING:
+        return AveragePool2DSumLayer.serves(graph, node)
+    if form is Form.DIRECT:
+        return isinstance(node.op, Conv2D) and Conv2DLayer(graph, node).pointwise
+    return True
 
 
 def bind(
@@ -81,10 +85,9 @@ def bind(
     node: Node,
     descending: bool = False,
     columns: int | None = None,
-    summing: bool = False,
+    form: Form = Form.USUAL,
 ) -> Layer:
     """The layer of a node, with the tensors it reads and writes, in a direction. columns: of a
-    call, all of a row by default. summing: as it adds its input up, see can_sum()."""
-    if summing:
-        return AveragePool2DSumLayer(graph, node, columns=columns)
-    return KERNELS[type(node.op)](graph, node, descending, columns)
+    call, all of a row by default. form: one that serves()."""
+    kind = AveragePool2DSumLayer if form is Form.SUMMING else KERNELS[type(node.op)]
+    return kind(graph, node, descending, columns, form)

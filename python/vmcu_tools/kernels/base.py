@@ -11,6 +11,7 @@ the byte's last read is not later than the write. lib/vmcu/kernels follows the s
 
 from __future__ import annotations
 
+import enum
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -59,6 +60,16 @@ class Reach:
         return range(start, max(min(last * self.stride[axis] + self.after[axis], size - 1), -1) + 1)
 
 
+class Form(enum.Enum):
+    """How a layer works, where there is a choice. SUMMING: it sums up whatever it reads, call by
+    call, and writes after the last. DIRECT: it widens its input on the way, again and again,
+    instead of in scratch."""
+
+    USUAL = enum.auto()
+    SUMMING = enum.auto()
+    DIRECT = enum.auto()
+
+
 class Layer(ABC, Generic[OpT]):
     """One node of a graph, bound to its tensors: meaning, cost and order of access.
 
@@ -67,14 +78,17 @@ class Layer(ABC, Generic[OpT]):
     """
 
     can_descend = False
-    # True if a layer sums up whatever it reads, call by call, and writes after the last.
-    sums = False
 
     def __init__(
-        self, graph: Graph, node: Node, descending: bool = False, columns: int | None = None
+        self,
+        graph: Graph,
+        node: Node,
+        descending: bool = False,
+        columns: int | None = None,
+        form: Form = Form.USUAL,
     ):
         assert self.can_descend or not descending, f"{type(self).__name__} cannot descend"
-        self.node = node
+        self.node, self.form = node, form
         self.descending = descending
         self.op: OpT = node.op
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
@@ -122,6 +136,10 @@ class Layer(ABC, Generic[OpT]):
         """True if a call may compute some columns of a row, from input rows that their ring
         splits; see struct vmcu_call."""
         return False
+
+    @property
+    def sums(self) -> bool:
+        return self.form is Form.SUMMING
 
     @property
     def ticks_per_row(self) -> int:

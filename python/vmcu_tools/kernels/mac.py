@@ -14,7 +14,7 @@ import numpy as np
 
 from ..graph import Conv2D, FullyConnected, Window
 from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
-from .base import Binding, Layer, OpT, ProgramLayer, Reach, gather, window_rows
+from .base import Binding, Form, Layer, OpT, ProgramLayer, Reach, gather, window_rows
 from .isa.instructions import LANES, STEP, padded
 from .pack import MacWeights, blocks
 from .programs import PROGRAMS
@@ -127,6 +127,10 @@ class MacLayer(Layer[OpT]):
 
 
 class Conv2DLayer(MacLayer[Conv2D], ProgramLayer[Conv2D]):
+    @property
+    def pointwise(self) -> bool:
+        return self.op.window == Window() and self.op.groups == 1
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)
         cout, kh, kw, depth = self.op.weights.shape
@@ -148,7 +152,9 @@ class Conv2DLayer(MacLayer[Conv2D], ProgramLayer[Conv2D]):
         run = kw * depth if merged else depth
         if merged and self.out.shape[1] == 1 and not any(window.pad):
             return self.bind_mac("dense", run, 4, flat=True)
-        if window == Window() and op.groups == 1:
+        if self.pointwise:
+            if self.form is Form.DIRECT:
+                return self.bind_mac("dense", run, 4)
             return self.bind_mac("pointwise", run, 2, pixels=2)
         return self.bind_mac("conv", run, 2, pixels=2)
 

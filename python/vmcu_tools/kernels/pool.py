@@ -83,7 +83,6 @@ class AveragePool2DSumLayer(AveragePool2DLayer):
     to the last, which writes the output."""
 
     can_descend = False
-    sums = True
     symbol = "vmcu_average_pool_sum"
 
     @staticmethod

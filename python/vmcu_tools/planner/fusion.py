@@ -10,12 +10,13 @@ rows before tiles. Where that costs more than is allowed, a larger peak is taken
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import Problem, UserError
 from ..graph import Conv2D, DepthwiseConv2D, Graph
-from ..kernels import Layer
+from ..kernels import Form, Layer
 from ..plan import MOST_CALLS, Plan
 from ..schedule import ONE_COLUMN, Tile, kept_outputs, stage_of
 from . import joint
@@ -29,11 +30,14 @@ from .trace import TooLargeError
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
+# Whether layers may keep widened pixels in scratch, in the order in which that is tried.
+DIRECT = (False, True)
 # The most layers of a stage.
 LONGEST = 64
 # Estimates in instructions on a Cortex-M4, measured by `vmcu bench`: of a multiply-accumulate, of
 # a call of a kernel beyond one for each row, and what joining a stage costs a layer.
 PER_MAC = 1.9
+PER_MAC_DIRECT = 0.4
 PER_CALL = 190
 PER_WINDOW = 410
 PER_STRIP, PER_STRIP_CHANNEL = 760, 30
@@ -78,6 +82,7 @@ class Cutter:
         self.binder = Binder(graph)
         singles = tuple(Cut(number, number + 1) for number in range(self.count))
         self.traced: dict[Cut, Option] = {}
+        self.held: dict[Cut, int] = {}
         self.beyond: dict[Cut, int] = {}
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.first = {port.tensor: -1 for port in graph.inputs}
@@ -117,8 +122,8 @@ class Cutter:
                 yield Option(Cut(first, stop), self.single[first], 0)
             return
         seen: set[tuple[Layer, ...]] = set()
-        for tile in self.tiles if tiles is None else tiles:
-            cut = Cut(first, stop, tile)
+        for tile, direct in itertools.product(self.tiles if tiles is None else tiles, DIRECT):
+            cut = Cut(first, stop, tile, direct)
             layers = self.binder.stage(cut)
             if layers in seen or any(calls_of(layer) > MOST_CALLS for layer in layers):
                 continue
@@ -128,27 +133,37 @@ class Cutter:
                 yield found
 
     def known(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> Option | None:
-        """A stage's needs and cost; None if it needs more than `limit`. Each is traced once,
-        unless a first look went no further than a lower limit."""
-        if cut in self.traced:
-            return self.traced[cut]
+        """A stage's needs and cost; None if it needs more than `limit`."""
+        if cut not in self.traced:
+            memory = Memory.of(layers).bytes
+            held = self.known_held(replace(cut, direct=False), layers, limit - memory)
+            if held is None:
+                return None
+            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, layers)))
+        return self.traced[cut]
+
+    def known_held(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int | None:
+        """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
+        once, unless a first look went no further than a lower limit."""
+        if cut in self.held:
+            return self.held[cut]
         if limit <= self.beyond.get(cut, -1):
             return None
         try:
-            peak = self.trace(cut, layers, limit)
+            self.held[cut] = self.trace(cut, layers, limit)
         except TooLargeError:
             self.beyond[cut] = limit
             return None
-        self.traced[cut] = Option(cut, peak, sum(map(extra_cost, layers)))
-        return self.traced[cut]
+        return self.held[cut]
 
     def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int:
-        """Peak of a stage; raises TooLargeError where it is above `limit`."""
+        """The most bytes of tensors at any call of a stage; raises TooLargeError where it is above
+        `limit`."""
         nodes = self.graph.nodes[cut.first : cut.stop]
         source = self.source if cut.first == 0 else None
         stage = stage_of(layers, kept_outputs(self.graph, nodes), source)
         touched = {name for node in nodes for name in (*node.inputs, *node.outputs)}
-        besides = Memory.of(layers).bytes
+        besides = 0
         for name, first in self.first.items():
             streamed = self.source is not None and name == self.source.name
             if first < cut.first and self.last[name] >= cut.first and name not in touched:
@@ -258,7 +273,8 @@ def extra_cost(layer: Layer) -> int:
     elif isinstance(layer.op, Conv2D) and layer.op.window.kernel != (1, 1):
         per_call = PER_WINDOW
     wasted = idle(layer.columns, block) - idle(layer.width, block)
-    return round(PER_LAYER + calls * per_call + per_mac * wasted * layer.macs)
+    slower = PER_MAC_DIRECT if layer.form is Form.DIRECT else 0.0
+    return round(PER_LAYER + calls * per_call + (per_mac * wasted + slower) * layer.macs)
 
 
 def idle(columns: int, block: int) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Graph, Tensor
-from ..kernels import Layer, bind, can_sum
+from ..kernels import Form, Layer, bind, serves
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from ..schedule import Tile, kept_outputs, stage_of, tile_width
 from .in_place import traced
@@ -113,11 +113,13 @@ class Memory:
 
 @dataclass(frozen=True)
 class Cut:
-    """Nodes [first, stop) as one stage, worked in tiles of rows."""
+    """Nodes [first, stop) as one stage, worked in tiles of rows. direct: without scratch in the
+    pool, as far as its layers can, see Form."""
 
     first: int
     stop: int
     tile: Tile = None
+    direct: bool = False
 
 
 class Binder:
@@ -125,21 +127,24 @@ class Binder:
 
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.bound: dict[tuple[int, int | None, bool], Layer] = {}
+        self.bound: dict[tuple[int, int | None, Form], Layer] = {}
         self.turned: dict[int, Layer] = {}
 
-    def layer(self, number: int, tile: Tile = None, summing: bool = False) -> Layer:
+    def layer(self, number: int, tile: Tile = None, form: Form = Form.USUAL) -> Layer:
         """Node `number` in tiles."""
-        layer = self._bind(number, None, summing)
+        layer = self._bind(number, None, form)
         columns = tile_width(layer, tile)
-        return layer if columns == layer.width else self._bind(number, columns, summing)
+        return layer if columns == layer.width else self._bind(number, columns, form)
 
-    def _bind(self, number: int, columns: int | None, summing: bool) -> Layer:
-        key = (number, columns, summing)
+    def _bind(self, number: int, columns: int | None, form: Form) -> Layer:
+        key = (number, columns, form)
         if key not in self.bound:
             node = self.graph.nodes[number]
-            self.bound[key] = bind(self.graph, node, columns=columns, summing=summing)
+            self.bound[key] = bind(self.graph, node, columns=columns, form=form)
         return self.bound[key]
+
+    def serves(self, number: int, form: Form) -> bool:
+        return serves(self.graph, self.graph.nodes[number], form)
 
     def descending(self, layer: Layer) -> Layer:
         """A layer from its last row to its first."""
@@ -150,9 +155,15 @@ class Binder:
     def stage(self, cut: Cut) -> tuple[Layer, ...]:
         """A stage's layers; the last sums if it can, so that its input need not be whole."""
         last = cut.stop - 1
-        sums = can_sum(self.graph, self.graph.nodes[last])
-        first = (self.layer(number, cut.tile) for number in range(cut.first, last))
-        return (*first, self.layer(last, cut.tile, sums))
+        found = []
+        for number in range(cut.first, cut.stop):
+            layer = self.layer(number, cut.tile)
+            if number == last and self.serves(number, Form.SUMMING):
+                layer = self.layer(number, cut.tile, Form.SUMMING)
+            elif cut.direct and pool_scratch(layer) and self.serves(number, Form.DIRECT):
+                layer = self.layer(number, cut.tile, Form.DIRECT)
+            found.append(layer)
+        return tuple(found)
 
 
 class Layout:

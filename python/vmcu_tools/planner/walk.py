@@ -179,5 +179,5 @@ def _steps(group: Group, base: int) -> tuple[Step, ...]:
     for layer in group.layers:
         offset, size = memory.scratch(layer)
         where = base + offset
-        steps.append(Step(layer.node, where, size, columns=layer.columns, summing=layer.sums))
+        steps.append(Step(layer.node, where, size, columns=layer.columns, form=layer.form))
     return tuple(steps)

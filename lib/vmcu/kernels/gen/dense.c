@@ -6,56 +6,66 @@
 
 #include "isa.h"
 
-/* All taps, four channels at a time. */
+/* All taps of a pixel, four channels at a time. */
 void vmcu_dense(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
+	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
 	const int32_t steps = p->run / 4;
 	const int32_t rest = p->run % 4;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t i, r, s;
+	int32_t x, i, r, s;
 
-	o = out;
-	do {
-		counts = vmcu_segment(&w);
-		for (i = vmcu_segment_fast(counts); i > 0; i--) {
-			int32_t acc[4];
+	for (x = 0; x < columns; x++) {
+		w = p->stream;
+		o = out + (x * sign + turn * (columns - 1)) * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			for (i = vmcu_segment_fast(counts); i > 0; i--) {
+				int32_t acc[4];
 
-			vmcu_bias_dense(acc, &w);
-			for (r = 0; r < p->window.kernel_h; r++) {
-				const int8_t *line = vmcu_input_row(call, 0,
-					y * p->window.stride_h + r * p->window.dilation_h);
+				vmcu_bias_dense(acc, &w);
+				for (r = 0; r < p->window.kernel_h; r++) {
+					const int8_t *line = vmcu_input_pixel(call, 0,
+						y * p->window.stride_h + r * p->window.dilation_h,
+						column + x * sign + turn * (columns - 1));
 
-				for (s = 0; s + 2 <= steps; s += 2) {
-					vmcu_dot_dense(acc, line + s * 4, &w);
-					vmcu_dot_dense(acc, line + (s + 1) * 4, &w);
+					for (s = 0; s + 2 <= steps; s += 2) {
+						vmcu_dot_dense(acc, line + s * 4, &w);
+						vmcu_dot_dense(acc, line + (s + 1) * 4, &w);
+					}
+					for (; s < steps; s++) {
+						vmcu_dot_dense(acc, line + s * 4, &w);
+					}
+					vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
 				}
-				for (; s < steps; s++) {
-					vmcu_dot_dense(acc, line + s * 4, &w);
-				}
-				vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
+				vmcu_store_dense_fixed(acc, &w, &o);
 			}
-			vmcu_store_dense_fixed(acc, &w, &o);
-		}
-		for (i = vmcu_segment_exact(counts); i > 0; i--) {
-			const int32_t left = vmcu_segment_left(counts, i, 4);
-			int32_t acc[4];
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 4);
+				int32_t acc[4];
 
-			vmcu_bias_dense(acc, &w);
-			for (r = 0; r < p->window.kernel_h; r++) {
-				const int8_t *line = vmcu_input_row(call, 0,
-					y * p->window.stride_h + r * p->window.dilation_h);
+				vmcu_bias_dense(acc, &w);
+				for (r = 0; r < p->window.kernel_h; r++) {
+					const int8_t *line = vmcu_input_pixel(call, 0,
+						y * p->window.stride_h + r * p->window.dilation_h,
+						column + x * sign + turn * (columns - 1));
 
-				for (s = 0; s < steps; s++) {
-					vmcu_dot_dense(acc, line + s * 4, &w);
+					for (s = 0; s < steps; s++) {
+						vmcu_dot_dense(acc, line + s * 4, &w);
+					}
+					vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
 				}
-				vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
+				vmcu_store_dense_any(p, acc, &w, &o, left);
 			}
-			vmcu_store_dense_any(p, acc, &w, &o, left);
-		}
-	} while (vmcu_segment_more(counts));
+		} while (vmcu_segment_more(counts));
+	}
 }

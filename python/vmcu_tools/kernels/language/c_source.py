@@ -66,11 +66,12 @@ def argument(operand: Operand) -> str:
             place = (operand.row, operand.pixel, operand.channel)
             return ", ".join([f"&{_row(operand.tensor)}", *map(c_text, place)])
         case Ram():
-            name = operand.line or _row(operand.tensor)
+            if operand.line is not None:
+                return c_text(Name(operand.line) + operand.channel)
             channels = _channels(operand.tensor)
             # These pointers start at the call's first column.
             pixel = substitute(operand.pixel, {COLUMN.text: 0})
-            return c_text(Name(name) + pixel * channels + operand.channel)
+            return c_text(Name(_row(operand.tensor)) + pixel * channels + operand.channel)
     assert isinstance(operand, Expr)
     return c_text(operand)
 
@@ -87,8 +88,9 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return call(instruction, operands, tab)
         case RegAlloc(Registers(name, count)):
             return [f"{tab}int32_t {name}[{count}];"]
-        case Line(name, tensor, row):
-            text = f"const int8_t *{name} = vmcu_input_row(call, {tensor}, {c_text(row)});"
+        case Line(name, tensor, row, pixel):
+            place = f"{tensor}, {c_text(row)}, {c_text(pixel)}"
+            text = f"const int8_t *{name} = vmcu_input_pixel(call, {place});"
             return wrap(text, tab, 8)
         case Point(name, ram):
             return wrap(f"{name} = {argument(ram)};", tab, 8)

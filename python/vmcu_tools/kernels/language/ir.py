@@ -47,8 +47,8 @@ class Ram:
 
     `tensor` is "output" or the index of an input. `guarded`: elements outside the image are
     skipped (they are padding), else all must lie inside; so are channels from `limit` on, where
-    a group ends before the tensor does. `line`: the C pointer to the row where
-    that is not the row that is being computed, see Builder.line. `moving`: the C pointer, set by
+    a group ends before the tensor does. `line`: the C pointer to the pixel where
+    its row is not the one that is being computed, see Builder.line. `moving`: the C pointer, set by
     Builder.point, that the instruction moves past what it touched.
     """
 
@@ -120,11 +120,12 @@ class RegAlloc:
 
 @dataclass(frozen=True)
 class Line:
-    """Names the start of an input's row."""
+    """Names a pixel of an input."""
 
     name: str
     tensor: int
     row: Expr
+    pixel: Expr
 
 
 @dataclass(frozen=True)
@@ -290,9 +291,9 @@ class Builder:
         self._stack[-1].append(RegAlloc(registers))
         return registers
 
-    def line(self, name: str, tensor: int, row: Expr) -> str:
-        """A C pointer to the start of a row."""
-        self._stack[-1].append(Line(name, tensor, row))
+    def line(self, name: str, tensor: int, row: Expr, pixel: Expr) -> str:
+        """A C pointer to a pixel, which accesses name as `line`."""
+        self._stack[-1].append(Line(name, tensor, row, pixel))
         return name
 
     def point(self, name: str, ram: Ram) -> str:

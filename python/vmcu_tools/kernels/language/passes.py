@@ -100,7 +100,8 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
             case Point():
                 return replace(stmt, ram=operand(stmt.ram))
             case Line():
-                return replace(stmt, row=substitute(stmt.row, values))
+                row, pixel = (substitute(e, values) for e in (stmt.row, stmt.pixel))
+                return replace(stmt, row=row, pixel=pixel)
             case Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
                 stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
