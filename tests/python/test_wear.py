@@ -20,7 +20,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.wear import paper, pictures, pool
-from vmcu_tools.wear.heap import SOURCE, Setting, simulate
+from vmcu_tools.wear.heap import Setting, arguments, simulate
 from vmcu_tools.wear.tasks import CNN, CYCLES, DSP, HEADER_BYTES, THRESHOLDS, WORD
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
@@ -269,7 +269,8 @@ int main(void)
 {
 	const int32_t bytes[3] = {160, 456, 156};
 	const double ticks[3] = {0.22, 33.7, 0.14};
-	static int32_t jobs[3 * 1024], arrivals[3 * 1024], headers[1024];
+	static int32_t jobs[3 * 1024], arrivals[3 * 1024];
+	static uint32_t headers[1024];
 	struct tally tally = {0};
 	int err = 0;
 
@@ -292,7 +293,9 @@ def test_simulator_is_clean_c99(tmp_path: Path):
     (tmp_path / "main.c").write_text(SANITIZED)
     flags = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror")
     sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    command = ["gcc", *flags, *sanitizers, f"-I{SOURCE.parent}", "main.c", "-o", "main"]
+    include, source, *others = arguments()
+    around = [include, f"-I{Path(source).parent}", *others, "main.c"]
+    command = ["gcc", *flags, *sanitizers, *around, "-o", "main"]
     subprocess.run(command, cwd=tmp_path, check=True)
     subprocess.run([tmp_path / "main"], check=True)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulation of stack_heap.c, and what its counts of jobs mean in writes."""
+"""The simulation of stack_heap.c, which runs lib/vmcu/endurance, and what its counts of jobs mean
+in writes."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import paths
 from ..errors import Problem, UserError
 from ..targets.compiled import find_program
 from .tasks import (
@@ -151,13 +153,19 @@ class Run:
         return float(writes.std() / writes.mean())
 
 
+def arguments() -> list[str]:
+    """What gcc compiles: the simulation, and the allocator, which is the device's."""
+    runtime = paths.runtime()
+    sources = (SOURCE, *sorted((runtime / "endurance").glob("*.c")))
+    return [f"-I{runtime / 'include'}", *map(str, sources)]
+
+
 @functools.cache
 def _library() -> ctypes.CDLL:
     gcc = find_program("gcc", "gcc")
     with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
         made = Path(folder) / "stack_heap.so"
-        flags = ("-std=c99", "-O2", "-shared", "-fPIC")
-        command = [gcc, *flags, str(SOURCE), "-o", str(made)]
+        command = [gcc, "-std=c99", "-O2", "-shared", "-fPIC", *arguments(), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise UserError(
