@@ -1,0 +1,39 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Pools for inference in user threads: CONFIG_VMCU_USERSPACE.
+ */
+
+#ifndef VMCU_USER_H_
+#define VMCU_USER_H_
+
+#include <zephyr/app_memory/app_memdomain.h>
+
+#include <vmcu/vmcu.h>
+
+/**
+ * @defgroup vmcu_user Inference in user mode
+ * @{
+ */
+
+/**
+ * @brief Defines a pool in a memory partition.
+ *
+ * The context goes there as well: K_APP_BMEM(partition) static struct vmcu_context ctx. The linker
+ * gives the partition the size and alignment that the memory protection unit wants; on ARMv7-M that
+ * is a power of two. Pools of user threads lie in ordinary RAM, whatever the devicetree chooses as
+ * `vmcu,pool`.
+ *
+ * @param name      Name of the array.
+ * @param bytes     Its size, such as VMCU_MODEL_POOL_BYTES(kws).
+ * @param partition What K_APPMEM_PARTITION_DEFINE() has defined.
+ */
+#define VMCU_USER_POOL_DEFINE(name, bytes, partition)                                              \
+	K_APP_BMEM(partition) static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))
+
+/** @} */
+
+#endif /* VMCU_USER_H_ */
