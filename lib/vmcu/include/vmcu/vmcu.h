@@ -45,6 +45,11 @@ extern "C" {
 /** Bytes of a row of the first input of the model called @a name, an integer constant. */
 #define VMCU_MODEL_ROW_BYTES(name) vmcu_row_bytes_of_##name
 
+#ifndef VMCU_MODEL_REGISTER
+/** Enters a model into the port's list of models, if there is one. */
+#define VMCU_MODEL_REGISTER(name) extern const struct vmcu_model name##_model
+#endif
+
 struct vmcu_profile;
 
 /**

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief What vmcu takes from Zephyr: where pools are placed.
+ * @brief What vmcu takes from Zephyr: where pools are placed, where models are listed.
  */
 
 #ifndef VMCU_ZEPHYR_H_
@@ -13,6 +13,10 @@
 #include <zephyr/devicetree.h>
 #include <zephyr/linker/devicetree_regions.h>
 #include <zephyr/toolchain.h>
+
+#if defined(CONFIG_VMCU_REGISTRY)
+#include <vmcu/registry.h>
+#endif
 
 #if DT_HAS_CHOSEN(vmcu_pool) && !defined(VMCU_POOL_PLACEMENT)
 BUILD_ASSERT(DT_NODE_HAS_COMPAT(DT_CHOSEN(vmcu_pool), zephyr_memory_region),

@@ -1,0 +1,98 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Tells Zephyr's log and tracing what the executor does.
+ */
+
+#include <errno.h>
+
+#include <zephyr/logging/log.h>
+#include <zephyr/sys/util.h>
+
+#include <vmcu/trace.h>
+
+#include "../../hooks.h"
+
+LOG_MODULE_REGISTER(vmcu, CONFIG_VMCU_LOG_LEVEL);
+
+static void trace(const char *name, uint32_t arg0, uint32_t arg1)
+{
+	if (IS_ENABLED(CONFIG_VMCU_TRACING)) {
+		vmcu_trace_event(name, arg0, arg1);
+	}
+}
+
+static void trace_stage(const char *name, const struct vmcu_context *ctx, uint16_t number)
+{
+	trace(name, number, ctx->model->stages[number].first);
+}
+
+void vmcu_hook_init(struct vmcu_context *ctx, const struct vmcu_model *model, size_t size, int err)
+{
+	switch (err) {
+	case 0:
+		LOG_INF("%s: pool of %u bytes, %u layers", model->name, model->pool_bytes,
+			model->layer_count);
+#if defined(CONFIG_VMCU_PROFILE)
+		ctx->profile = NULL;
+#endif
+		break;
+	case -ENOMEM:
+		LOG_ERR("%s: pool of %u bytes is too small, %u are needed", model->name,
+			(uint32_t)size, model->pool_bytes + VMCU_POOL_GUARD_BYTES);
+		break;
+	default:
+		LOG_ERR("no context, no model, or a pool that is not aligned to %u bytes",
+			VMCU_POOL_ALIGN);
+	}
+	ARG_UNUSED(ctx);
+	ARG_UNUSED(model);
+	ARG_UNUSED(size);
+}
+
+void vmcu_hook_begin(const struct vmcu_context *ctx)
+{
+	trace(VMCU_TRACE_BEGIN, ctx->model->pool_bytes, ctx->model->stage_count);
+}
+
+void vmcu_hook_end(const struct vmcu_context *ctx, int err)
+{
+	if (err != 0) {
+		LOG_WRN("%s: inference ended with %d", ctx->model->name, err);
+	}
+	trace(VMCU_TRACE_END, ctx->model->pool_bytes, (uint32_t)err);
+}
+
+void vmcu_hook_stage_begin(const struct vmcu_context *ctx, uint16_t number)
+{
+	const struct vmcu_stage *stage = &ctx->model->stages[number];
+
+	LOG_DBG("%s: stage %u, layers %u to %u", ctx->model->name, number, stage->first,
+		stage->first + stage->count - 1);
+	ARG_UNUSED(stage);
+	trace_stage(VMCU_TRACE_STAGE_BEGIN, ctx, number);
+}
+
+void vmcu_hook_stage_end(const struct vmcu_context *ctx, uint16_t number)
+{
+	trace_stage(VMCU_TRACE_STAGE_END, ctx, number);
+}
+
+void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t number)
+{
+	const struct vmcu_model *model = ctx->model;
+
+	if (number == VMCU_HOOK_NO_STAGE) {
+		LOG_ERR("%s: byte %d of a pool of %u bytes was written between inferences",
+			model->name, offset, ctx->pool.size);
+	} else {
+		LOG_ERR("%s: byte %d of a pool of %u bytes was written during stage %u, layers %u to %u",
+			model->name, offset, ctx->pool.size, number, model->stages[number].first,
+			model->stages[number].first + model->stages[number].count - 1);
+	}
+	ARG_UNUSED(offset);
+	ARG_UNUSED(model);
+}

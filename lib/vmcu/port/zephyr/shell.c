@@ -1,0 +1,321 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Shell commands: what models there are, what they look like, what they take.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zephyr/kernel.h>
+#include <zephyr/shell/shell.h>
+#include <zephyr/sys/util.h>
+#include <zephyr/timing/timing.h>
+
+#include <vmcu/registry.h>
+#include <vmcu/shell.h>
+#include <vmcu/vmcu.h>
+
+#if defined(CONFIG_VMCU_PROFILE)
+#include <vmcu/profile.h>
+#endif
+
+#define PRINTED_VALUES 16
+
+BUILD_ASSERT(CONFIG_SHELL_STACK_SIZE >= 3072,
+	     "vmcu run takes 1.5 KB of the shell's stack: set CONFIG_SHELL_STACK_SIZE=3072 or more");
+
+#if CONFIG_VMCU_SHELL_POOL_SIZE > 0
+VMCU_POOL_DEFINE(own_pool, CONFIG_VMCU_SHELL_POOL_SIZE);
+#define OWN_POOL own_pool
+#else
+#define OWN_POOL NULL
+#endif
+
+/* Held by whoever runs a model, since a shell may have several terminals. */
+static K_MUTEX_DEFINE(busy);
+
+static struct {
+	uint8_t *start;
+	size_t size;
+} pool = {OWN_POOL, CONFIG_VMCU_SHELL_POOL_SIZE};
+
+int vmcu_shell_set_pool(void *start, size_t size)
+{
+	if ((uintptr_t)start % VMCU_POOL_ALIGN != 0U) {
+		return -EINVAL;
+	}
+	k_mutex_lock(&busy, K_FOREVER);
+	pool.start = start;
+	pool.size = (start == NULL) ? 0U : size;
+	k_mutex_unlock(&busy);
+	return 0;
+}
+
+/** A running model. @a row: where rows of a streamed input are made. */
+struct session {
+	struct vmcu_context ctx;
+	int8_t *row;
+};
+
+static const struct vmcu_model *find(const struct shell *sh, const char *name)
+{
+	const struct vmcu_model *model = vmcu_model_find(name);
+
+	if (model == NULL) {
+		shell_error(sh, "there is no model '%s'; `vmcu list` lists them", name);
+	}
+	return model;
+}
+
+static size_t row_bytes(const struct vmcu_model *model)
+{
+	const struct vmcu_tensor *t = &model->tensors[model->inputs[0].tensor];
+
+	return model->streamed ? (size_t)t->width * t->channels : 0U;
+}
+
+/** Binds a model to the pool. A row of a streamed input lies in front of the model's bytes. */
+static int start(const struct shell *sh, struct session *s, const struct vmcu_model *model)
+{
+	const size_t row = ROUND_UP(row_bytes(model), VMCU_POOL_ALIGN);
+	const size_t needed = row + model->pool_bytes + VMCU_POOL_GUARD_BYTES;
+
+	if (pool.size < needed) {
+		shell_error(sh,
+			    "%s needs a pool of %u bytes, the shell has %u: set "
+			    "CONFIG_VMCU_SHELL_POOL_SIZE or call vmcu_shell_set_pool()",
+			    model->name, (uint32_t)needed, (uint32_t)pool.size);
+		return -ENOMEM;
+	}
+	s->row = (int8_t *)pool.start;
+	return vmcu_init(&s->ctx, model, pool.start + row, pool.size - row);
+}
+
+/** One inference on zeros. */
+static int infer(struct session *s)
+{
+	const struct vmcu_model *model = s->ctx.model;
+	int err = 1;
+
+	if (!model->streamed) {
+		for (uint8_t i = 0; i < model->input_count; i++) {
+			memset(vmcu_input(&s->ctx, i), model->inputs[i].zero_point,
+			       vmcu_input_size(&s->ctx, i));
+		}
+		return vmcu_invoke(&s->ctx);
+	}
+	memset(s->row, model->inputs[0].zero_point, row_bytes(model));
+	while (err == 1) {
+		err = vmcu_push_row(&s->ctx, s->row);
+	}
+	return err;
+}
+
+static void print_output(const struct shell *sh, const struct vmcu_context *ctx, uint8_t number)
+{
+	const int8_t *values = vmcu_output(ctx, number);
+	const size_t count = vmcu_output_size(ctx, number);
+
+	shell_fprintf(sh, SHELL_NORMAL, "%s:", ctx->model->outputs[number].name);
+	for (size_t i = 0; i < MIN(count, PRINTED_VALUES); i++) {
+		shell_fprintf(sh, SHELL_NORMAL, " %d", values[i]);
+	}
+	shell_print(sh, "%s", (count > PRINTED_VALUES) ? " ..." : "");
+}
+
+static int run_rounds(const struct shell *sh, const struct vmcu_model *model, unsigned long rounds)
+{
+	struct session s;
+	uint32_t began;
+	uint32_t microseconds;
+	int err = start(sh, &s, model);
+
+	if (err != 0) {
+		return err;
+	}
+	began = k_cycle_get_32();
+	for (unsigned long i = 0; i < rounds && err == 0; i++) {
+		err = infer(&s);
+	}
+	microseconds = k_cyc_to_us_near32(k_cycle_get_32() - began);
+	if (err != 0) {
+		shell_error(sh, "%s: error %d", model->name, err);
+		return err;
+	}
+	shell_print(sh, "%s: %lu inferences on zeros, %lu us each", model->name, rounds,
+		    (unsigned long)microseconds / rounds);
+	for (uint8_t i = 0; i < model->output_count; i++) {
+		print_output(sh, &s.ctx, i);
+	}
+	return 0;
+}
+
+static int cmd_run(const struct shell *sh, size_t argc, char **argv)
+{
+	const struct vmcu_model *model = find(sh, argv[1]);
+	unsigned long rounds = 1;
+	int err = 0;
+
+	if (model == NULL) {
+		return -ENOENT;
+	}
+	if (argc > 2) {
+		rounds = shell_strtoul(argv[2], 10, &err);
+	}
+	if (err != 0 || rounds == 0U) {
+		shell_error(sh, "'%s' is not a number of inferences", argv[2]);
+		return -EINVAL;
+	}
+	k_mutex_lock(&busy, K_FOREVER);
+	err = run_rounds(sh, model, rounds);
+	k_mutex_unlock(&busy);
+	return err;
+}
+
+#if defined(CONFIG_VMCU_PROFILE)
+static void print_layers(const struct shell *sh, const struct vmcu_profile *profile)
+{
+	for (uint16_t i = 0; i < profile->count; i++) {
+		const struct vmcu_layer_profile *layer = &profile->layers[i];
+
+		shell_print(sh, "%5u %10u %12u %12u", profile->first + i, layer->calls, layer->cycles,
+			    (uint32_t)(timing_cycles_to_ns(layer->cycles) / 1000U));
+	}
+}
+
+/** As many inferences as a profile has to be moved along the layers. */
+static int profile_layers(const struct shell *sh, const struct vmcu_model *model)
+{
+	struct vmcu_profile profile;
+	struct session s;
+	uint64_t total = 0U;
+	uint16_t first = 0U;
+	int err = start(sh, &s, model);
+
+	if (err == 0) {
+		shell_print(sh, "layer      calls       cycles           us");
+	}
+	while (err == 0 && first < model->layer_count) {
+		err = vmcu_profile_start(&s.ctx, &profile, first);
+		err = (err == 0) ? infer(&s) : err;
+		print_layers(sh, &profile);
+		for (uint16_t i = 0; i < profile.count; i++) {
+			total += profile.layers[i].cycles;
+		}
+		first += profile.count;
+	}
+	if (err == 0) {
+		shell_print(sh, "%s: %u layers, %llu cycles, %llu us", model->name, model->layer_count,
+			    total, timing_cycles_to_ns(total) / 1000U);
+	}
+	return err;
+}
+
+static int cmd_profile(const struct shell *sh, size_t argc, char **argv)
+{
+	const struct vmcu_model *model = find(sh, argv[1]);
+	int err;
+
+	ARG_UNUSED(argc);
+	if (model == NULL) {
+		return -ENOENT;
+	}
+	k_mutex_lock(&busy, K_FOREVER);
+	err = profile_layers(sh, model);
+	k_mutex_unlock(&busy);
+	return err;
+}
+#endif /* CONFIG_VMCU_PROFILE */
+
+static int cmd_list(const struct shell *sh, size_t argc, char **argv)
+{
+	ARG_UNUSED(argc);
+	ARG_UNUSED(argv);
+	VMCU_MODEL_FOREACH(entry) {
+		shell_print(sh, "%s: pool %u, layers %u%s", entry->model->name,
+			    entry->model->pool_bytes, entry->model->layer_count,
+			    entry->model->streamed ? ", input in rows" : "");
+	}
+	return 0;
+}
+
+static void print_io(const struct shell *sh, const struct vmcu_model *model, const char *kind,
+		     const struct vmcu_io *io)
+{
+	const struct vmcu_tensor *t = &model->tensors[io->tensor];
+	/* Not every image can print floats. */
+	const uint64_t billionths = (uint64_t)(io->scale * 1e9f + 0.5f);
+
+	shell_print(sh, "%s %s: %u x %u x %u, scale %u.%09u, zero point %d", kind, io->name,
+		    t->height, t->width, t->channels, (uint32_t)(billionths / 1000000000U),
+		    (uint32_t)(billionths % 1000000000U), io->zero_point);
+}
+
+static int cmd_info(const struct shell *sh, size_t argc, char **argv)
+{
+	const struct vmcu_model *model = find(sh, argv[1]);
+
+	ARG_UNUSED(argc);
+	if (model == NULL) {
+		return -ENOENT;
+	}
+	shell_print(sh, "%s: pool of %u bytes, %u tensors, %u layers in %u stages", model->name,
+		    model->pool_bytes, model->tensor_count, model->layer_count, model->stage_count);
+	for (uint8_t i = 0; i < model->input_count; i++) {
+		print_io(sh, model, model->streamed ? "input in rows" : "input", &model->inputs[i]);
+	}
+	for (uint8_t i = 0; i < model->output_count; i++) {
+		print_io(sh, model, "output", &model->outputs[i]);
+	}
+	return 0;
+}
+
+static int cmd_pool(const struct shell *sh, size_t argc, char **argv)
+{
+	const struct vmcu_model *model = find(sh, argv[1]);
+
+	ARG_UNUSED(argc);
+	if (model == NULL) {
+		return -ENOENT;
+	}
+	shell_print(sh, "tensor   from     to  bytes shape");
+	for (uint16_t i = 0; i < model->tensor_count; i++) {
+		const struct vmcu_tensor *t = &model->tensors[i];
+		const uint32_t bytes = (uint32_t)t->height * t->width * t->channels;
+
+		shell_print(sh, "%6u %6u %6u %6u %u x %u x %u%s", i, t->base,
+			    (t->base + t->ring) % model->pool_bytes, t->ring, t->height, t->width,
+			    t->channels, (t->ring < bytes) ? ", in part" : "");
+	}
+	shell_print(sh, "%s: pool of %u bytes", model->name, model->pool_bytes);
+	return 0;
+}
+
+static void name_of(size_t index, struct shell_static_entry *entry)
+{
+	const struct vmcu_model *model = vmcu_model_get(index);
+
+	entry->syntax = (model == NULL) ? NULL : model->name;
+	entry->handler = NULL;
+	entry->subcmd = NULL;
+	entry->help = NULL;
+}
+
+SHELL_DYNAMIC_CMD_CREATE(names, name_of);
+
+SHELL_STATIC_SUBCMD_SET_CREATE(
+	commands,
+	SHELL_CMD_ARG(list, NULL, "Lists the models of this image.", cmd_list, 1, 0),
+	SHELL_CMD_ARG(info, &names, "Inputs, outputs and sizes: info <model>", cmd_info, 2, 0),
+	SHELL_CMD_ARG(run, &names, "Runs a model on zeros: run <model> [times]", cmd_run, 2, 1),
+	SHELL_COND_CMD_ARG(CONFIG_VMCU_PROFILE, profile, &names,
+			   "Calls and time of each layer: profile <model>", cmd_profile, 2, 0),
+	SHELL_CMD_ARG(pool, &names, "Where tensors lie in the pool: pool <model>", cmd_pool, 2, 0),
+	SHELL_SUBCMD_SET_END);
+
+SHELL_CMD_REGISTER(vmcu, &commands, "Neural networks", NULL);
