@@ -138,6 +138,8 @@ static int stage_over(struct vmcu_context *ctx, uint16_t number)
  */
 static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 {
+	struct vmcu_feed nothing = {.row = NULL};
+
 	for (; err == 0 && number < ctx->model->stage_count; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
@@ -146,7 +148,7 @@ static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 			run_layer(ctx, &ctx->model->layers[stage->first]);
 		} else {
 			vmcu_stage_start(ctx, stage);
-			(void)vmcu_stage_run(ctx, stage);
+			(void)vmcu_stage_run(ctx, stage, &nothing);
 		}
 		err = stage_over(ctx, number);
 	}
@@ -179,10 +181,11 @@ static void keep_row(struct vmcu_context *ctx, const int8_t *row)
 	ctx->rows++;
 }
 
-/** Keeps a row and runs the first stage as far as it goes: 1 if it waits for the next row. */
+/** Runs the first stage as far as a row takes it: 1 if it waits for the next one. */
 static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 {
 	const struct vmcu_stage *stage = &ctx->model->stages[0];
+	struct vmcu_feed feed = {.row = row};
 
 	if (ctx->rows == 0U) {
 		const int err = begin(ctx);
@@ -192,10 +195,8 @@ static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 		}
 		vmcu_hook_stage_begin(ctx, 0U);
 		vmcu_stage_start(ctx, stage);
-		(void)vmcu_stage_run(ctx, stage);
 	}
-	keep_row(ctx, row);
-	if (!vmcu_stage_run(ctx, stage) && !ctx->cancelled) {
+	if (!vmcu_stage_run(ctx, stage, &feed) && !ctx->cancelled) {
 		return 1;
 	}
 	return stage_over(ctx, 0U);

@@ -29,22 +29,76 @@ void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 	ctx->at.entry = 0U;
 }
 
+/** Of @a columns pixels of a row, those in front of the end of the tensor's ring. */
+static uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uint16_t columns)
+{
+	const uint32_t left = (t->ring - vmcu_place(t, y, x)) / t->channels;
+
+	return (left < columns) ? (uint16_t)left : columns;
+}
+
+/** Of a call's columns, those that no ring splits. */
+static uint16_t in_one_piece(const struct vmcu_call *call, uint16_t columns)
+{
+	uint8_t splits = call->layer->splits >> 1;
+
+	if ((call->layer->splits & 1U) != 0U) {
+		columns = unsplit(vmcu_call_output(call), call->y, call->x, columns);
+	}
+	for (uint16_t i = 0; splits != 0U; i++, splits >>= 1) {
+		if ((splits & 1U) != 0U) {
+			columns = unsplit(vmcu_call_input(call, i), call->y, call->x, columns);
+		}
+	}
+	return columns;
+}
+
 /** The next call of a layer. */
 static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, uint16_t *made)
 {
 	const struct vmcu_layer *layer = call->layer;
 	const uint32_t pixel = (uint32_t)*made * layer->columns;
+	uint16_t left = layer->columns;
 
 	call->y = (uint16_t)(pixel / layer->width);
 	call->x = (uint16_t)(pixel % layer->width);
-	call->columns = layer->columns;
-	vmcu_hook_call(ctx, call);
 	(*made)++;
+	if (layer->splits == 0U) {
+		call->columns = left;
+		vmcu_hook_call(ctx, call);
+		return;
+	}
+	while (left != 0U) {
+		call->columns = in_one_piece(call, left);
+		vmcu_hook_call(ctx, call);
+		call->x = (uint16_t)(call->x + call->columns);
+		left = (uint16_t)(left - call->columns);
+	}
 }
 
-/** Goes through a part from an entry on; the entry behind a wait, or 0 at the part's end. */
-static uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
-		       const struct vmcu_part *part, uint16_t entry)
+/** Takes the next columns of the input from the caller's row. */
+static void take(struct vmcu_context *ctx, struct vmcu_feed *feed, uint16_t columns)
+{
+	const struct vmcu_tensor *in = &ctx->model->tensors[ctx->model->inputs[0].tensor];
+
+	while (columns != 0U) {
+		const uint16_t part = unsplit(in, ctx->rows, feed->x, columns);
+
+		__builtin_memcpy(vmcu_pixel(&ctx->pool, in, ctx->rows, feed->x),
+				 &feed->row[(uint32_t)feed->x * in->channels],
+				 (size_t)part * in->channels);
+		feed->x = (uint16_t)(feed->x + part);
+		columns = (uint16_t)(columns - part);
+	}
+	if (feed->x == in->width) {
+		feed->row = NULL;
+		ctx->rows++;
+	}
+}
+
+/** Goes through a part from ctx->at.entry on; false if it stops short of the part's end. */
+static bool follow(struct vmcu_context *ctx, const struct vmcu_stage *stage,
+		   const struct vmcu_part *part, struct vmcu_feed *feed)
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
 	const uint8_t *schedule = &stage->schedule[part->start];
@@ -52,27 +106,33 @@ static uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {.pool = &ctx->pool, .tensors = ctx->model->tensors};
 
-	while (entry < part->length) {
-		const uint8_t number = schedule[entry++];
+	for (uint16_t entry = ctx->at.entry; entry < part->length; entry++) {
+		const uint8_t number = schedule[entry];
 
-		if (number == VMCU_WAIT || ctx->cancelled) {
-			return entry;
+		if (ctx->cancelled || (number == VMCU_TAKE && feed->row == NULL)) {
+			ctx->at.entry = entry;
+			return false;
+		}
+		if (number == VMCU_TAKE) {
+			take(ctx, feed, stage->taken);
+			continue;
 		}
 		call.layer = &layers[number];
 		call.scratch = vmcu_scratch(ctx, call.layer, scratch);
 		call_next(ctx, &call, &progress[number]);
 	}
-	return 0U;
+	ctx->at.entry = 0U;
+	return true;
 }
 
-bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage)
+bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage,
+		    struct vmcu_feed *feed)
 {
 	for (; ctx->at.part < stage->part_count; ctx->at.part++, ctx->at.time = 0U) {
 		const struct vmcu_part *part = &stage->parts[ctx->at.part];
 
 		for (; ctx->at.time < part->times; ctx->at.time++) {
-			ctx->at.entry = follow(ctx, stage, part, ctx->at.entry);
-			if (ctx->at.entry != 0U) {
+			if (!follow(ctx, stage, part, feed)) {
 				return false;
 			}
 		}

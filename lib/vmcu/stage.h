@@ -23,16 +23,23 @@ static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vm
 							 : (void *)(ctx->pool.start + layer->scratch);
 }
 
+/** A row that the caller delivers: what is left of it, from column @a x on; NULL: nothing. */
+struct vmcu_feed {
+	const int8_t *row;
+	uint16_t x;
+};
+
 /** Goes to the start of a stage. */
 void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage);
 
 /**
- * @brief Computes a stage up to where it waits for a row of the input, or to its end.
+ * @brief Computes a stage up to where it wants more of the input than there is, or to its end.
  *
  * Stops short where the inference is cancelled.
  *
  * @return True at its end.
  */
-bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage);
+bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage,
+		    struct vmcu_feed *feed);
 
 #endif /* VMCU_STAGE_H_ */

@@ -35,7 +35,7 @@ class Placement:
     Byte o of the tensor, counted through its rows and pixels, lives at base + (o + phase) % ring
     modulo the pool's size; a whole tensor is a ring as large as itself. The pool's end never splits
     a row, the ring's end never a pixel; a ring whose end splits rows does not reach around the
-    pool. Two tensors may share a ring if one's rows take the places of the other's dead ones.
+    pool. Two tensors may share a ring if one's pixels take the places of the other's dead ones.
     Bytes live from step `first` (which writes them; -1 for a graph input) to step `last` (which
     reads them; the number of steps for a graph output), both included.
     """
@@ -81,7 +81,8 @@ class Plan:
 
     `stages` holds the steps in execution order, grouped into runs that are worked on demand, see
     schedule.py; `progress` is where in the pool a stage of several layers notes how far each has
-    come, PROGRESS_BYTES a layer. `macs_extra` counts recomputed multiply-accumulates.
+    come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
+    the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates.
     """
 
     planner: str
@@ -92,6 +93,7 @@ class Plan:
     solve_seconds: float = 0.0
     macs_extra: int = 0
     input_streamed: bool = False
+    taken: int = 0
     progress: tuple[int, ...] = ()
     notes: tuple[str, ...] = field(default=())
 

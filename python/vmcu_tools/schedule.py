@@ -9,13 +9,15 @@ and the executor gets them as a table.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from .graph import DepthwiseConv2D, Graph, Node, Tensor
 from .kernels import Layer
+from .kernels.base import Reach
 from .plan import Plan
 
 # Who makes an input, where it is no layer of the stage.
@@ -26,6 +28,8 @@ Tile = int | None
 ONE_COLUMN = 1
 # The fewest columns of a call: of depthwise layers, which work in blocks of four, and of others.
 FEWEST = (4, 2)
+# In place of an input's number.
+OUTPUT = -1
 # Less than any number of pixels, whatever is added to it.
 NOTHING = -(1 << 40)
 
@@ -61,8 +65,8 @@ class Feed:
 
 
 class Call(NamedTuple):
-    """Columns [x, x + columns) of row y of a layer's output; layer STREAMED: the caller delivers
-    row y of the stage's streamed input."""
+    """Columns [x, x + columns) of row y of a layer's output; layer STREAMED: these columns of the
+    stage's streamed input are taken from the row that the caller delivers."""
 
     layer: int
     y: int
@@ -75,7 +79,8 @@ class Stage:
     """A stage's layers as the schedule sees them.
 
     feeds: by layer; columns: by layer, how many a call computes; kept: layers whose whole output
-    is needed after the stage; source: the streamed input, if any. A layer that sums comes last.
+    is needed after the stage; source: the streamed input, if any, of which `taken` columns are
+    taken at a time. A layer that sums comes last.
     """
 
     layers: tuple[Layer, ...]
@@ -83,6 +88,7 @@ class Stage:
     columns: tuple[int, ...]
     kept: tuple[bool, ...]
     source: Tensor | None = None
+    taken: int = 0
 
     def calls(self) -> Iterator[Call]:
         return _Run(self).calls()
@@ -100,15 +106,17 @@ def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
     return found
 
 
-def stage_of(layers: Sequence[Layer], kept: Sequence[bool], source: Tensor | None = None) -> Stage:
-    """The stage of consecutive layers."""
+def stage_of(
+    layers: Sequence[Layer], kept: Sequence[bool], source: Tensor | None = None, taken: int = 0
+) -> Stage:
+    """The stage of consecutive layers. taken: columns of a streamed input at a time."""
     makers = {layer.out.name: number for number, layer in enumerate(layers)}
     feeds = tuple(
         tuple(_feed(layer, index, makers, source) for index in range(len(layer.ins)))
         for layer in layers
     )
     columns = tuple(layer.columns for layer in layers)
-    return Stage(tuple(layers), feeds, columns, tuple(kept), source)
+    return Stage(tuple(layers), feeds, columns, tuple(kept), source, taken)
 
 
 def stage_at(plan: Plan, number: int) -> Stage | None:
@@ -120,7 +128,8 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     if len(steps) == 1 and source is None:
         return None
     layers = [step.bind(plan.graph) for step in steps]
-    return stage_of(layers, kept_outputs(plan.graph, [step.node for step in steps]), source)
+    kept = kept_outputs(plan.graph, [step.node for step in steps])
+    return stage_of(layers, kept, source, plan.taken)
 
 
 def _feed(layer: Layer, index: int, makers: dict[str, int], source: Tensor | None) -> Feed:
@@ -139,10 +148,62 @@ def tile_width(layer: Layer, tile: Tile) -> int:
     if tile is None or not layer.by_columns:
         return width
     fewest = FEWEST[0] if isinstance(layer.op, DepthwiseConv2D) else FEWEST[1]
+    return _part_of(width, layer.out.shape[2], tile, fewest)
+
+
+def _part_of(width: int, channels: int, tile: int, fewest: int) -> int:
+    """Columns of a tile that divide a row."""
     if tile == ONE_COLUMN:
         return 1
-    most = min(max(tile // layer.out.shape[2], fewest), width)
+    most = min(max(tile // channels, fewest), width)
     return next((count for count in range(most, 1, -1) if width % count == 0), width)
+
+
+def taken_columns(source: Tensor | None, tile: Tile) -> int:
+    """Columns of a streamed input that are taken at a time."""
+    if source is None:
+        return 0
+    _, width, channels = source.shape
+    return width if tile is None else _part_of(width, channels, tile, FEWEST[1])
+
+
+def in_one_piece(layer: Layer) -> list[int]:
+    """What a call's columns must not be split in: inputs that are read pixel for pixel, OUTPUT."""
+    whole = [] if layer.sums else [OUTPUT]
+    if layer.by_columns:
+        same = Reach.shifted()
+        whole += [index for index in range(len(layer.ins)) if layer.reach(index) == same]
+    return whole
+
+
+def operand(layer: Layer, index: int) -> Tensor:
+    """A layer's input, or its OUTPUT."""
+    return layer.out if index == OUTPUT else layer.ins[index]
+
+
+def unsplit(plan: Plan, tensor: Tensor, y: int, x: int, columns: int) -> int:
+    """Of `columns` pixels of a row from x on, those in front of the place that splits it."""
+    placement = plan.placements[tensor.name]
+    _, width, channels = tensor.shape
+    at = ((y * width + x) * channels + placement.phase) % placement.ring
+    return min(columns, (placement.ring - at) // channels)
+
+
+def splits_calls(plan: Plan, layer: Layer, tensor: Tensor) -> bool:
+    """True if the end of the ring of one of a layer's tensors lies within the columns of a call."""
+    placement, channels = plan.placements[tensor.name], tensor.shape[2]
+    first = np.arange(0, layer.height * layer.width, layer.columns, dtype=np.int64) * channels
+    ends = (first + placement.phase) % placement.ring + layer.columns * channels
+    return bool((ends > placement.ring).any())
+
+
+def pieces(plan: Plan, call: Call, tensors: Sequence[Tensor]) -> Iterator[Call]:
+    """A call as it is made: in parts where a ring of the tensors splits it."""
+    x, end = call.x, call.x + call.columns
+    while x < end:
+        count = min(unsplit(plan, tensor, call.y, x, end - x) for tensor in tensors)
+        yield call._replace(x=x, columns=count)
+        x += count
 
 
 class _Run:
@@ -154,7 +215,8 @@ class _Run:
         self.y, self.place, self.made = [0] * count, [0] * count, [0] * count
         self.heights = [layer.height for layer in stage.layers]
         self.widths = [layer.width for layer in stage.layers]
-        self.rows = 0
+        # Pixels of the streamed input.
+        self.taken = 0
         lasts = [range(n - 1, w, n) for n, w in zip(stage.columns, self.widths, strict=True)]
         self.wants = [
             [
@@ -179,8 +241,9 @@ class _Run:
             missing = self.missing(layer)
             if missing == STREAMED:
                 assert self.stage.source is not None
-                yield Call(STREAMED, self.rows, 0, self.stage.source.shape[1])
-                self.rows += 1
+                row, column = divmod(self.taken, self.stage.source.shape[1])
+                yield Call(STREAMED, row, column, self.stage.taken)
+                self.taken += self.stage.taken
             elif missing != READY:
                 path.append(missing)
             else:
@@ -201,25 +264,17 @@ class _Run:
         for producer, rows, columns in self.wants[layer]:
             needed = rows[row] + columns[place]
             if producer == STREAMED:
-                assert self.stage.source is not None
-                if self.rows * self.stage.source.shape[1] < needed:
+                if self.taken < needed:
                     return STREAMED
             elif self.made[producer] < needed:
                 return producer
         return READY
 
 
-def grain(stage: Stage, layer: int) -> int:
-    """Pixels that a layer's output is written and read in, so that its ring may split it only
-    between them."""
-    out = stage.layers[layer].out
-    pieces = [stage.columns[layer]]
+def whole_rows(stage: Stage, layer: int) -> bool:
+    """True if a layer's output is written or read in rows that must not be split."""
+    users = [stage.layers[layer]]
     for number, feeds in enumerate(stage.feeds):
-        for feed in feeds:
-            if feed.producer != layer:
-                continue
-            if not stage.layers[number].by_columns:
-                pieces.append(out.shape[1])
-            elif feed.stride == (1, 1) and feed.before == feed.after == (0, 0):
-                pieces.append(stage.columns[number])
-    return math.lcm(*pieces)
+        if any(feed.producer == layer for feed in feeds):
+            users.append(stage.layers[number])
+    return not all(user.by_columns for user in users)

@@ -54,12 +54,13 @@ static const uint16_t layer_inputs[] = {0, 1, 2, 3};
 static const struct vmcu_layer layers[] = {LAYER(0), LAYER(1), LAYER(2), LAYER(3)};
 
 /* Two layers row by row as rows come, then one on its own, then another. */
-static const uint8_t schedule[] = {VMCU_WAIT, 0, 1};
+static const uint8_t schedule[] = {VMCU_TAKE, 0, 1};
 static const struct vmcu_part parts[] = {{.start = 0, .length = 3, .times = ROWS}};
 static const uint8_t whole_schedule[] = {0, 1};
 static const struct vmcu_part whole_parts[] = {{.start = 0, .length = 2, .times = ROWS}};
 static const struct vmcu_stage streamed_stages[] = {
-	{.schedule = schedule, .parts = parts, .progress = 60, .part_count = 1, .count = 2},
+	{.schedule = schedule, .parts = parts, .progress = 60, .part_count = 1, .count = 2,
+	 .taken = 1},
 	{.first = 2, .count = 1},
 	{.first = 3, .count = 1},
 };

@@ -17,11 +17,11 @@ from pool_log import machine_of
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers, step_of
 from vmcu_tools import targets
 from vmcu_tools.emit import emit
-from vmcu_tools.graph import Graph, Tensor
+from vmcu_tools.graph import Binary, Graph, Tensor
 from vmcu_tools.kernels import Form, Layer, ProgramLayer, bind
 from vmcu_tools.kernels.language.evaluate import run
-from vmcu_tools.kernels.mac import Conv2DLayer
 from vmcu_tools.machine import reference
+from vmcu_tools.schedule import in_one_piece
 from vmcu_tools.targets.compiled import MODEL_NAME, CompiledTarget
 from vmcu_tools.targets.host import HostTarget
 from vmcu_tools.targets.qemu import QemuTarget
@@ -80,13 +80,6 @@ def cuts(rng: np.random.Generator, width: int) -> list[tuple[int, int]]:
     return [(int(a), int(b - a)) for a, b in itertools.pairwise(places)]
 
 
-def looks_around(layer: Layer) -> bool:
-    """True for kernels with a window, which cope with a split in what they read."""
-    return getattr(layer.op, "window", None) is not None and not (
-        isinstance(layer, Conv2DLayer) and layer.pointwise
-    )
-
-
 def ring_of(
     rng: np.random.Generator, t: Tensor, rows: range, columns: range, may_split: bool
 ) -> int:
@@ -135,7 +128,10 @@ def call_of(
         if layer.by_columns:
             rows = layer.input_rows(index, y)
             columns = layer.reach(index).span(1, x, x + count - 1, t.shape[1])
-        wanted.append((t, rows, columns[: len(columns) - short], looks_around(layer)))
+        # What is repeated along rows or columns is never in a ring smaller than itself.
+        repeated = isinstance(layer.op, Binary)
+        may_split = layer.by_columns and not repeated and index not in in_one_piece(layer)
+        wanted.append((t, rows, columns[: len(columns) - short], may_split))
     wanted.append((layer.out, range(y, y + 1), range(x, x + count), False))
     found = list(views(rng, wanted))
     inputs = (*found[:-1], *[View()] * (INPUTS - len(layer.ins)))

@@ -18,7 +18,7 @@ from ..errors import PlanError, Problem, UserError
 from ..graph import Port
 from ..kernels import Layer
 from ..plan import Plan, Step, on_stack, pool_scratch
-from ..schedule import stage_at
+from ..schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants
 from .params import STRUCT_BYTES, kernel_of
 from .schedule import Part, written
@@ -53,6 +53,7 @@ class LayerRow:
     rows: int
     columns: int
     width: int
+    splits: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class StageRow:
     progress: int
     first: int
     count: int
+    taken: int = 0
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,7 @@ class _Emitter:
             rows=layer.height,
             columns=layer.columns,
             width=layer.width,
+            splits=self._splits(step, layer),
         )
 
     def _tensor(self, name: str) -> TensorRow:
@@ -266,7 +269,18 @@ class _Emitter:
         at = len(self.schedule), len(self.parts)
         self.schedule += entries
         self.parts += parts
-        return StageRow(at[0], at[1], len(parts), self.plan.progress[number], first, len(steps))
+        progress = self.plan.progress[number]
+        return StageRow(at[0], at[1], len(parts), progress, first, len(steps), stage.taken)
+
+    def _splits(self, step: Step, layer: Layer) -> int:
+        """struct vmcu_layer's; a layer on its own computes whole rows, which nothing splits."""
+        if step.columns is None:
+            return 0
+        found = 0
+        for index in in_one_piece(layer):
+            if splits_calls(self.plan, layer, operand(layer, index)):
+                found |= 1 << (index - OUTPUT)
+        return found
 
     def _io(self, label: str, port: Port) -> IoRow:
         tensor = self.graph.tensors[port.tensor]

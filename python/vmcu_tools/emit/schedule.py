@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from ..schedule import STREAMED, Stage
 
-# VMCU_WAIT; layers of a stage have smaller numbers.
-WAIT = 255
+# VMCU_TAKE; layers of a stage have smaller numbers.
+TAKE = 255
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def _pieces(stage: Stage) -> Iterator[bytes]:
     last = len(stage.layers) - 1
     piece = bytearray()
     for call in stage.calls():
-        piece.append(WAIT if call.layer == STREAMED else call.layer)
+        piece.append(TAKE if call.layer == STREAMED else call.layer)
         if call.layer == last and call.x + call.columns == stage.layers[last].width:
             yield bytes(piece)
             piece.clear()

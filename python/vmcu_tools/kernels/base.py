@@ -114,13 +114,14 @@ class Layer(ABC, Generic[OpT]):
     def last_reads(self, index: int) -> np.ndarray:
         """Tick of the last read of each byte of input `index`, int64 (H, W, C); NEVER if unread."""
 
-    def reads_in_call(self, index: int) -> np.ndarray | None:
-        """Tick, from the start of a call of a whole row, of the last read of each byte of the rows
-        that it reads of input `index`, int64 (W, C); None if only the call is known."""
+    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
+        """Tick, from the start of a call for columns from x on, of the last read of each byte of
+        the rows that it reads of input `index`, int64 (W, C), NEVER where it reads none; None if
+        only the call is known."""
         return None
 
-    def writes_in_call(self) -> np.ndarray | None:
-        """The same for the bytes that it writes."""
+    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
+        """The same for the bytes of the row that it writes."""
         return None
 
     def writes(self) -> np.ndarray:
@@ -193,13 +194,20 @@ class Binding:
         """The shape in which the program sees an input."""
         return (tensor.shape[0], 1, tensor.row_bytes) if self.flat else tensor.shape
 
-    def names(self, ins: Sequence[Tensor], out: Tensor, descending: bool = False) -> dict[str, int]:
-        """What the program may name when it computes whole rows: parameters, shapes and its own
-        definitions."""
+    def names(
+        self,
+        ins: Sequence[Tensor],
+        out: Tensor,
+        descending: bool = False,
+        x: int = 0,
+        columns: int | None = None,
+    ) -> dict[str, int]:
+        """What the program may name when it computes columns of a row, all by default: parameters,
+        shapes and its own definitions."""
         names = {f"p->{path}": value for path, value in self.fields.items()}
         names |= {"p": 0, "call": 0, "y": 0, "turn": int(descending)}
         _, names["out_w"], names["out_c"] = out.shape
-        names |= {COLUMN.text: 0, "columns": out.shape[1]}
+        names |= {COLUMN.text: x, "columns": out.shape[1] if columns is None else columns}
         for index, tensor in enumerate(ins):
             _, names[f"in{index}_w"], names[f"in{index}_c"] = self.view(tensor)
         return with_lets(self.program, names)
@@ -222,11 +230,15 @@ class ProgramLayer(Layer[OpT]):
 
     @property
     def ticks(self) -> Ticks:
+        """Of a whole row."""
+        return self._ticks(0, self.out.shape[1])
+
+    def _ticks(self, x: int, columns: int) -> Ticks:
         binding = self.binding
-        names = tuple(sorted(binding.names(self.ins, self.out, self.descending).items()))
+        names = binding.names(self.ins, self.out, self.descending, x, columns)
         shapes = {i: binding.view(tensor) for i, tensor in enumerate(self.ins)}
         shapes["output"] = self.out.shape
-        return _ticks(binding.program, names, tuple(shapes.items()))
+        return _ticks(binding.program, tuple(sorted(names.items())), tuple(shapes.items()))
 
     @property
     def ticks_per_row(self) -> int:
@@ -236,11 +248,11 @@ class ProgramLayer(Layer[OpT]):
     def scratch_bytes(self) -> int:
         return self.binding.scratch_bytes
 
-    def reads_in_call(self, index: int) -> np.ndarray | None:
-        return self.ticks.reads[index].reshape(self.ins[index].shape[1:])
+    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
+        return self._ticks(x, columns).reads[index].reshape(self.ins[index].shape[1:])
 
-    def writes_in_call(self) -> np.ndarray | None:
-        return self.ticks.writes.reshape(self.out.shape[1:])
+    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
+        return self._ticks(x, columns).writes.reshape(self.out.shape[1:])
 
     def writes(self) -> np.ndarray:
         turns = np.array([self.turn(y) for y in range(self.height)], np.int64)[:, None, None]
@@ -258,7 +270,7 @@ class ProgramLayer(Layer[OpT]):
         return times.reshape(self.ins[index].shape)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=4096)
 def _ticks(
     program: Program,
     names: tuple[tuple[str, int], ...],

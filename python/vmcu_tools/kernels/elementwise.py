@@ -29,11 +29,11 @@ class ElementwiseLayer(Layer[OpT]):
     def reach(self, index: int) -> Reach:
         return Reach.shifted()
 
-    def reads_in_call(self, index: int) -> np.ndarray | None:
+    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
         tensor = self.ins[index]
         return np.arange(tensor.row_bytes, dtype=np.int64).reshape(tensor.shape[1:])
 
-    def writes_in_call(self) -> np.ndarray | None:
+    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
         return np.arange(self.out.row_bytes, dtype=np.int64).reshape(self.out.shape[1:])
 
     def last_reads(self, index: int) -> np.ndarray:

@@ -21,7 +21,16 @@ from ..errors import PlanError
 from ..graph import Tensor
 from ..kernels import Layer
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
-from ..schedule import STREAMED, Call, Stage, stage_at
+from ..schedule import (
+    OUTPUT,
+    STREAMED,
+    Call,
+    Stage,
+    in_one_piece,
+    operand,
+    pieces,
+    stage_at,
+)
 
 POISON = np.int8(-91)
 TICKS = 1 << 32
@@ -40,8 +49,8 @@ class Event:
     the start of the inference. Without a layer: the caller delivers row y of the streamed input.
 
     whole: the call is one of a layer on its own, whose order of access is known tick by tick.
-    In a stage of several it is known for calls of whole rows of some layers; otherwise all of a
-    call's reads are taken to come after all of its writes.
+    In a stage of several it is known for layers whose output shares an input's ring; otherwise all
+    of a call's reads are taken to come after all of its writes.
     """
 
     number: int
@@ -58,12 +67,6 @@ class Event:
     @property
     def start(self) -> int:
         return self.number * TICKS
-
-    @property
-    def whole_row(self) -> bool:
-        """True for a call of a whole row in a stage of several layers."""
-        layer = self.layer
-        return not self.whole and layer is not None and self.columns == layer.out.shape[1]
 
 
 def events(plan: Plan) -> Iterator[Event]:
@@ -90,11 +93,15 @@ def _layer_calls(plan: Plan, number: int) -> Iterator[Called]:
 
 def _stage_calls(plan: Plan, number: int, stage: Stage) -> Iterator[Called]:
     steps = plan.stages[number]
+    joined = [[operand(layer, index) for index in in_one_piece(layer)] for layer in stage.layers]
     for call in stage.calls():
         if call.layer == STREAMED:
-            yield None, None, call
+            assert stage.source is not None
+            yield from ((None, None, part) for part in pieces(plan, call, [stage.source]))
         else:
-            yield steps[call.layer], stage.layers[call.layer], call
+            step, layer = steps[call.layer], stage.layers[call.layer]
+            for part in pieces(plan, call, joined[call.layer]):
+                yield step, layer, part
 
 
 class VirtualMcu:
@@ -107,6 +114,8 @@ class VirtualMcu:
         self.names = list(self.tensors)
         self.events = list(events(plan))
         self.writes_of: dict[int, np.ndarray] = {}
+        self.in_calls: dict[tuple[int, int, int, int], np.ndarray | None] = {}
+        self.sharing: dict[int, bool] = {}
         self.expiry_of = self._expiries()
         self._check_rings()
 
@@ -130,7 +139,7 @@ class VirtualMcu:
                 continue
             for index, tensor in enumerate(layer.ins):
                 if not event.whole:
-                    ticks = layer.reads_in_call(index) if event.whole_row else None
+                    ticks = self._in_call(event, layer, index)
                     for y, start, stop in self._reads(event, layer, index):
                         last = TICKS - 1 if ticks is None else ticks[start:stop]
                         expiry[tensor.name][y, start:stop] = event.start + last
@@ -144,6 +153,29 @@ class VirtualMcu:
         for port in self.plan.graph.outputs:
             expiry[port.tensor][...] = FOREVER
         return expiry
+
+    def _in_call(self, event: Event, layer: Layer, index: int) -> np.ndarray | None:
+        """The ticks of reads or, for OUTPUT, writes in a call of a stage of several layers. They
+        matter where the call writes what it reads."""
+        if id(layer) not in self.sharing:
+            self.sharing[id(layer)] = any(self._overlap(layer.out, one) for one in layer.ins)
+        if not self.sharing[id(layer)]:
+            return None
+        key = (id(layer), index, event.x, event.columns)
+        if key not in self.in_calls:
+            columns = (event.x, event.columns)
+            reads = index != OUTPUT
+            ticks = (
+                layer.reads_in_call(index, *columns) if reads else layer.writes_in_call(*columns)
+            )
+            self.in_calls[key] = ticks
+        return self.in_calls[key]
+
+    def _overlap(self, one: Tensor, other: Tensor) -> bool:
+        """True if the rings of two tensors have bytes in common."""
+        a, b = (self.plan.placements[tensor.name] for tensor in (one, other))
+        size = self.plan.pool_bytes
+        return (b.base - a.base) % size < a.ring or (a.base - b.base) % size < b.ring
 
     @staticmethod
     def _reads(event: Event, layer: Layer, index: int) -> Iterator[tuple[int, int, int]]:
@@ -203,8 +235,9 @@ class VirtualMcu:
         tensor = self.tensors[self.plan.graph.inputs[0].tensor]
         if event.first:
             self._hold_memory(event)
-        row = None if produced is None else produced[tensor.name][event.y]
-        self._write(tensor, event.y, (0, tensor.shape[1]), event.start, row, "the streamed input")
+        part = (event.x, event.x + event.columns)
+        row = None if produced is None else produced[tensor.name][event.y, slice(*part)]
+        self._write(tensor, event.y, part, event.start, row, "the streamed input")
 
     def _compute(
         self,
@@ -246,9 +279,11 @@ class VirtualMcu:
             data = [seen[tensor.name] for tensor in layer.ins]
             row = layer.rows(data, y, y + 1)[0][slice(*part)]
             produced[layer.out.name][y, slice(*part)] = row
-        ticks = layer.writes_in_call() if event.whole_row else None
-        times: np.ndarray | int = event.start + (0 if ticks is None else ticks)
-        if event.whole:
+        times: np.ndarray | int = event.start
+        if not event.whole:
+            ticks = None if layer.sums else self._in_call(event, layer, OUTPUT)
+            times = event.start + (0 if ticks is None else ticks[slice(*part)])
+        else:
             ticks = self.writes_of[id(layer)][y]
             times = ticks - layer.turn(y) * layer.ticks_per_row + event.start
         self._write(layer.out, y, part, times, row, f"step '{event.step.node.name}'")

@@ -18,7 +18,7 @@ from ..errors import Problem, UserError
 from ..graph import Conv2D, DepthwiseConv2D, Graph
 from ..kernels import Form, Layer
 from ..plan import MOST_CALLS, Plan
-from ..schedule import ONE_COLUMN, Tile, kept_outputs, stage_of
+from ..schedule import ONE_COLUMN, Tile, kept_outputs, stage_of, taken_columns
 from . import joint
 from .in_place import traced
 from .layout import Binder, Cut, Layout, Memory
@@ -161,7 +161,8 @@ class Cutter:
         `limit`."""
         nodes = self.graph.nodes[cut.first : cut.stop]
         source = self.source if cut.first == 0 else None
-        stage = stage_of(layers, kept_outputs(self.graph, nodes), source)
+        taken = taken_columns(source, cut.tile)
+        stage = stage_of(layers, kept_outputs(self.graph, nodes), source, taken)
         touched = {name for node in nodes for name in (*node.inputs, *node.outputs)}
         besides = 0
         for name, first in self.first.items():

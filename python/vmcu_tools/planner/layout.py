@@ -16,7 +16,7 @@ import numpy as np
 from ..graph import Graph, Tensor
 from ..kernels import Form, Layer, bind, serves
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
-from ..schedule import Tile, kept_outputs, stage_of, tile_width
+from ..schedule import Tile, kept_outputs, stage_of, taken_columns, tile_width
 from .in_place import traced
 from .overlap import Clearance
 from .trace import Home, Trace
@@ -223,7 +223,8 @@ class Layout:
             if cut.stop - cut.first > 1 or source is not None:
                 layers = self.binder.stage(cut)
                 kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
-                trace = traced(stage_of(layers, kept, source))
+                taken = taken_columns(source, cut.tile)
+                trace = traced(stage_of(layers, kept, source, taken))
             group = Group(layers, trace, start)
             start += group.calls
             yield group

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Tensor
-from ..schedule import STREAMED, Call, Feed, Stage, grain
+from ..schedule import STREAMED, Call, Feed, Stage, whole_rows
 
 # (call, pixels): from this call on so many pixels, in raster order, have been made, or are dead.
 Steps = Sequence[tuple[int, int]]
@@ -71,6 +71,10 @@ class Trace:
             births[: written.size] = written[:ring]
             deaths = np.maximum(deaths, _latest(written, ring))
         return births, np.maximum(deaths, _latest(times_of(self.freed[number]), ring))
+
+    def whole_rows(self, number: int) -> bool:
+        """True if the ring of a layer's output may not split rows."""
+        return whole_rows(self.stage, number)
 
     def peak(self, dying: frozenset[str]) -> int:
         """The most bytes that the stage's tensors take at any call; those from outside that are
@@ -193,7 +197,7 @@ class Tracer:
 
     def _made(self, call: Call) -> int:
         if call.layer == STREAMED:
-            return (call.y + 1) * call.columns
+            return call.y * self.tensors[len(self.stage.layers)].shape[1] + call.x + call.columns
         layer = self.stage.layers[call.layer]
         pixels = call.y * layer.width + call.x + call.columns
         if layer.sums:
@@ -225,12 +229,7 @@ class Tracer:
             if number >= self.own or self.kept[number]:
                 rings.append(pixels)
                 continue
-            piece = self._grain(number)
+            whole = number < len(self.stage.layers) and whole_rows(self.stage, number)
+            piece = self.tensors[number].shape[1] if whole else 1
             rings.append(min(-(-max(spans[number], 1) // piece) * piece, pixels))
         return tuple(rings)
-
-    def _grain(self, number: int) -> int:
-        """Pixels between which a ring may end."""
-        if number == len(self.stage.layers):
-            return self.tensors[number].shape[1]
-        return grain(self.stage, number)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ..graph import Graph
 from ..plan import Placement, Plan, Step
+from ..schedule import taken_columns
 from .layout import Group, Layout, Memory
 from .lifetimes import lifetimes
 from .scratch import first_gap
@@ -152,6 +153,7 @@ def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> 
         placements=placements,
         pool_bytes=search.pool,
         input_streamed=layout.streamed,
+        taken=taken_columns(layout.source, layout.cuts[0].tile if layout.cuts else None),
         progress=tuple(progress),
         notes=(f"The bound for this order is {bound:,} bytes, the gap {gap:,}.",),
     )

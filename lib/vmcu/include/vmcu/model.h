@@ -82,6 +82,10 @@ struct vmcu_layer {
 	uint16_t rows;          /**< of calls, usually the output's */
 	uint16_t width;         /**< columns of a row of calls, usually the output's */
 	uint16_t columns;       /**< of a call */
+	/** Rings that may end within a call's columns: bit 0 the output's, bit 1 + i input i's. The
+	 * kernel is then called for what lies in front of the end and for what lies behind it.
+	 */
+	uint8_t splits;
 };
 
 /** A part of a schedule: @a length entries from @a start on, @a times over. */
@@ -91,8 +95,8 @@ struct vmcu_part {
 	uint16_t times;
 };
 
-/** Stands for a layer in a schedule where the next row of the input has to be there. */
-#define VMCU_WAIT UINT8_MAX
+/** Stands for a layer in a schedule where the next columns of a streamed input are taken. */
+#define VMCU_TAKE UINT8_MAX
 
 /**
  * A run of consecutive layers. One on its own is computed row by row. Several are called in the
@@ -105,6 +109,7 @@ struct vmcu_stage {
 	uint16_t part_count;
 	uint16_t first;
 	uint16_t count;
+	uint16_t taken;                /**< columns of the input at each VMCU_TAKE */
 };
 
 /** The model file has the channels in front of the other axes. */

@@ -60,7 +60,7 @@ struct vmcu_context {
 	const struct vmcu_model *model;
 	struct vmcu_pool pool;
 	uint16_t rows; /**< of the input, delivered by vmcu_push_row() since it began */
-	/** Where in its schedule a stage waits for the next row. */
+	/** Where in its schedule a stage is. */
 	struct {
 		uint16_t part;
 		uint16_t time;
