@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-/* Built with VMCU_POOL_GUARD: writes beside the pool are found, bytes that nobody wrote poisoned. */
+/* Built with VMCU_POOL_GUARD: writes beside the pool are found, what nobody wrote is poisoned. */
 
 #include <errno.h>
 #include <string.h>
@@ -51,8 +51,10 @@ static void second(const struct vmcu_call *call)
 static const uint16_t layer_inputs[] = {INPUT, MIDDLE};
 
 static const struct vmcu_layer layers[] = {
-	{.kernel = first, .inputs = &layer_inputs[0], .input_count = 1, .output = MIDDLE, .rows = 2},
-	{.kernel = second, .inputs = &layer_inputs[1], .input_count = 1, .output = OUTPUT, .rows = 2},
+	{.kernel = first, .inputs = &layer_inputs[0], .input_count = 1,
+	 .output = MIDDLE, .rows = 2},
+	{.kernel = second, .inputs = &layer_inputs[1], .input_count = 1,
+	 .output = OUTPUT, .rows = 2},
 };
 
 static const struct vmcu_stage stages[] = {{.first = 0, .count = 1}, {.first = 1, .count = 1}};

@@ -57,7 +57,7 @@ static int32_t scaled(const struct vmcu_mac_params *p, int32_t acc, const uint8_
 	const int32_t *multiplier = (const int32_t *)w;
 	const int32_t *shift = multiplier + channels;
 
-	if (p->is_float != 0U) {
+	if (vmcu_requant_is_float(p->is_float != 0U)) {
 		return vmcu_float_scale(acc, ((const float *)w)[channel]);
 	}
 	return vmcu_scaled(acc, multiplier[channel], shift[channel]);
@@ -67,7 +67,7 @@ const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *ac
 			      int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
 			      int32_t pitch, int32_t left)
 {
-	const int32_t words = (p->is_float != 0U) ? 1 : 3;
+	const int32_t words = vmcu_requant_is_float(p->is_float != 0U) ? 1 : 3;
 
 	for (int32_t channel = 0; channel < channels && channel < left; channel++) {
 		for (int32_t pixel = 0; pixel < pixels; pixel++) {
@@ -99,7 +99,7 @@ static int32_t scaled_by(int32_t sum, int32_t multiplier, int32_t shift, bool is
 		float value;
 	} factor = {multiplier};
 
-	if (is_float) {
+	if (vmcu_requant_is_float(is_float)) {
 		return vmcu_float_scale(sum, factor.value);
 	}
 	return vmcu_scaled(sum, multiplier, shift);

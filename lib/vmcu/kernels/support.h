@@ -130,7 +130,8 @@ static inline uint32_t vmcu_segment(const uint8_t **w)
 
 static inline int32_t vmcu_segment_fast(uint32_t counts)
 {
-	return (int32_t)(counts & 0xffffU);
+	/* Fast blocks are in fixed point. */
+	return vmcu_requant_is_float(false) ? 0 : (int32_t)(counts & 0xffffU);
 }
 
 static inline int32_t vmcu_segment_exact(uint32_t counts)
@@ -141,6 +142,12 @@ static inline int32_t vmcu_segment_exact(uint32_t counts)
 static inline bool vmcu_segment_more(uint32_t counts)
 {
 	return (counts >> 31) != 0U;
+}
+
+/** True if the constants of a depthwise channel are not for the fast requantiser: no @a shift. */
+static inline bool vmcu_is_exact(int32_t shift)
+{
+	return vmcu_requant_is_float(false) || shift < 0;
 }
 
 /** Channels of an exact block when it and those behind it are @a i. */

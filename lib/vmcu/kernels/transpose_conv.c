@@ -62,7 +62,7 @@ void vmcu_transpose_conv(const struct vmcu_call *call)
 						     n / per_group * p->depth);
 			const int32_t acc = (int32_t)((uint32_t)sum + (uint32_t)p->bias[n]);
 			const int32_t value =
-				(p->scale != NULL)
+				vmcu_requant_is_float(p->scale != NULL)
 					? vmcu_float_scale(acc, p->scale[n])
 					: vmcu_scaled(acc, p->multiplier[n], p->shift[n]);
 

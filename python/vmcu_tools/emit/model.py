@@ -20,7 +20,7 @@ from ..kernels import Layer
 from ..plan import Plan, Step, on_stack, pool_scratch
 from ..schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants
-from .params import STRUCT_BYTES, kernel_of
+from .params import STRUCT_BYTES, kernel_of, requantisers
 from .schedule import Part, written
 from .text import comment, environment, string
 
@@ -210,6 +210,7 @@ class _Emitter:
             "stages": stages,
             "schedule": _lines(self.schedule, 20),
             "parts": self.parts,
+            "requantisers": sorted({r for s in self.plan.steps for r in requantisers(s.node.op)}),
             "streamed": _bool(self.plan.input_streamed),
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],

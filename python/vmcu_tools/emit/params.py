@@ -12,16 +12,25 @@ from collections.abc import Callable
 import numpy as np
 
 from ..graph import (
+    Attention,
+    AveragePool2D,
     Concat,
+    Conv2D,
+    DepthwiseConv2D,
+    FullyConnected,
     Graph,
+    MatMul,
+    MatMulChain,
     Node,
     Op,
     Pad,
     Requantize,
     Reshape,
     Softmax,
+    TransposeConv2D,
 )
 from ..kernels import Layer, ProgramLayer
+from ..quant import FixedPoint, FloatScale
 from .operators import OPERATOR_BYTES, OPERATORS
 from .values import (
     Array,
@@ -128,6 +137,21 @@ PARAMS: dict[type[Op], Callable[[Graph, Node, Op], Kernel]] = {
     Softmax: softmax,
     **OPERATORS,
 }
+
+# Their kernels have both requantisers; those of other ops have what they need.
+EITHER = (
+    *(Conv2D, DepthwiseConv2D, FullyConnected, TransposeConv2D, AveragePool2D),
+    *(MatMul, MatMulChain, Attention),
+)
+REQUANTISERS = {FixedPoint: "FIXED", FloatScale: "FLOAT"}
+
+
+def requantisers(op: Op) -> set[str]:
+    """Which requantisers a build with this op must not leave out, by the names of Kconfig."""
+    if not isinstance(op, EITHER):
+        return set()
+    kinds = map(type, vars(op).values())
+    return {REQUANTISERS[kind] for kind in kinds if kind in REQUANTISERS}
 
 
 def kernel_of(graph: Graph, layer: Layer) -> Kernel:

@@ -46,7 +46,8 @@ ZTEST(vmcu_log, test_pool_too_small)
 ZTEST(vmcu_log, test_bad_arguments)
 {
 	zassert_equal(vmcu_init(&ctx, NULL, pool, sizeof(pool)), -EINVAL);
-	zassert_true(log_has("<err> vmcu: no context, no model, or a pool that is not aligned to 8"));
+	zassert_true(
+		log_has("<err> vmcu: no context, no model, or a pool that is not aligned to 8"));
 }
 
 ZTEST(vmcu_log, test_stages)
@@ -56,8 +57,9 @@ ZTEST(vmcu_log, test_stages)
 	for (uint16_t i = 0; i < tiny_model.stage_count; i++) {
 		const struct vmcu_stage *stage = &tiny_model.stages[i];
 
-		snprintf(wanted, sizeof(wanted), "<dbg> vmcu: vmcu_hook_stage_begin: tiny: stage %u, "
-						 "layers %u to %u",
+		snprintf(wanted, sizeof(wanted),
+			 "<dbg> vmcu: vmcu_hook_stage_begin: tiny: stage %u, "
+			 "layers %u to %u",
 			 i, stage->first, stage->first + stage->count - 1);
 		zassert_true(log_has(wanted), "%s", wanted);
 	}

@@ -24,7 +24,8 @@ static struct vmcu_context ctx;
 static struct vmcu_profile profile;
 
 BUILD_ASSERT(sizeof(struct vmcu_profile) - sizeof(profile.layers) +
-		     20U * sizeof(struct vmcu_layer_profile) < 200U,
+			     20U * sizeof(struct vmcu_layer_profile) <
+		     200U,
 	     "a profile of the default size takes 200 bytes or more");
 
 /** How many calls an inference makes of a layer's kernel. */

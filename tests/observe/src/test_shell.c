@@ -155,8 +155,8 @@ ZTEST(vmcu_shell, test_user_errors)
 
 	zassert_ok(vmcu_shell_set_pool(pool, 32));
 	zassert_equal(run("vmcu run tiny"), -ENOMEM);
-	snprintf(wanted, sizeof(wanted), "tiny needs a pool of %u bytes, the shell has 32: ",
-		 VMCU_MODEL_POOL_BYTES(tiny));
+	snprintf(wanted, sizeof(wanted),
+		 "tiny needs a pool of %u bytes, the shell has 32: ", VMCU_MODEL_POOL_BYTES(tiny));
 	zassert_true(prints(wanted), "%s", printed);
 	zassert_ok(vmcu_shell_set_pool(NULL, 0));
 	zassert_equal(run("vmcu profile tiny"), -ENOMEM);

@@ -16,6 +16,7 @@
 #define VMCU_REQUANT_H_
 
 #include <float.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -26,6 +27,29 @@ extern "C" {
  * @defgroup vmcu_requant Requantisation
  * @{
  */
+
+/*
+ * A build for models of one kind may leave the other kind's requantiser out of the kernels that
+ * have both: VMCU_NO_REQUANT_FIXED where all models are .onnx, VMCU_NO_REQUANT_FLOAT where all are
+ * .tflite. A model that needs what is missing does not compile.
+ */
+#if defined(VMCU_NO_REQUANT_FIXED) && defined(VMCU_NO_REQUANT_FLOAT)
+#error "set CONFIG_VMCU_REQUANT_FIXED=y for .tflite models, CONFIG_VMCU_REQUANT_FLOAT=y for .onnx"
+#endif
+
+/** Whether a layer has float32 factors, see @a is_float; known to builds with one requantiser. */
+static inline bool vmcu_requant_is_float(bool is_float)
+{
+#if defined(VMCU_NO_REQUANT_FIXED)
+	(void)is_float;
+	return true;
+#elif defined(VMCU_NO_REQUANT_FLOAT)
+	(void)is_float;
+	return false;
+#else
+	return is_float;
+#endif
+}
 
 /** Float requantised values are cut here: every output type clips long before. */
 #define VMCU_SCALE_LIMIT 1048576

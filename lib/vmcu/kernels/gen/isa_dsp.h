@@ -618,7 +618,7 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 
 	vmcu_ldrd(w, &multiplier, &bias);
 	vmcu_next(w, &shift);
-	if (shift < 0) {
+	if (vmcu_is_exact(shift)) {
 		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 		vmcu_finish_any(p, sums, *w - 12, o);

@@ -457,7 +457,7 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 	int8_t *o = (int8_t *)patch + channel;
 
 	*w += 12;
-	if (c[2] < 0) {
+	if (vmcu_is_exact(c[2])) {
 		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 		vmcu_finish_any(p, sums, *w - 12, o);

@@ -89,7 +89,8 @@ void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t 
 		LOG_ERR("%s: byte %d of a pool of %u bytes was written between inferences",
 			model->name, offset, ctx->pool.size);
 	} else {
-		LOG_ERR("%s: byte %d of a pool of %u bytes was written during stage %u, layers %u to %u",
+		LOG_ERR("%s: byte %d of a pool of %u bytes was written during stage %u, layers %u "
+			"to %u",
 			model->name, offset, ctx->pool.size, number, model->stages[number].first,
 			model->stages[number].first + model->stages[number].count - 1);
 	}

@@ -26,8 +26,9 @@
 
 #define PRINTED_VALUES 16
 
-BUILD_ASSERT(CONFIG_SHELL_STACK_SIZE >= 3072,
-	     "vmcu run takes 1.5 KB of the shell's stack: set CONFIG_SHELL_STACK_SIZE=3072 or more");
+BUILD_ASSERT(
+	CONFIG_SHELL_STACK_SIZE >= 3072,
+	"vmcu run takes 1.5 KB of the shell's stack: set CONFIG_SHELL_STACK_SIZE=3072 or more");
 
 #if CONFIG_VMCU_SHELL_POOL_SIZE > 0
 VMCU_POOL_DEFINE(own_pool, CONFIG_VMCU_SHELL_POOL_SIZE);
@@ -183,8 +184,8 @@ static void print_layers(const struct shell *sh, const struct vmcu_profile *prof
 	for (uint16_t i = 0; i < profile->count; i++) {
 		const struct vmcu_layer_profile *layer = &profile->layers[i];
 
-		shell_print(sh, "%5u %10u %12u %12u", profile->first + i, layer->calls, layer->cycles,
-			    (uint32_t)(timing_cycles_to_ns(layer->cycles) / 1000U));
+		shell_print(sh, "%5u %10u %12u %12u", profile->first + i, layer->calls,
+			    layer->cycles, (uint32_t)(timing_cycles_to_ns(layer->cycles) / 1000U));
 	}
 }
 
@@ -210,8 +211,8 @@ static int profile_layers(const struct shell *sh, const struct vmcu_model *model
 		first += profile.count;
 	}
 	if (err == 0) {
-		shell_print(sh, "%s: %u layers, %llu cycles, %llu us", model->name, model->layer_count,
-			    total, timing_cycles_to_ns(total) / 1000U);
+		shell_print(sh, "%s: %u layers, %llu cycles, %llu us", model->name,
+			    model->layer_count, total, timing_cycles_to_ns(total) / 1000U);
 	}
 	return err;
 }
@@ -309,8 +310,7 @@ static void name_of(size_t index, struct shell_static_entry *entry)
 SHELL_DYNAMIC_CMD_CREATE(names, name_of);
 
 SHELL_STATIC_SUBCMD_SET_CREATE(
-	commands,
-	SHELL_CMD_ARG(list, NULL, "Lists the models of this image.", cmd_list, 1, 0),
+	commands, SHELL_CMD_ARG(list, NULL, "Lists the models of this image.", cmd_list, 1, 0),
 	SHELL_CMD_ARG(info, &names, "Inputs, outputs and sizes: info <model>", cmd_info, 2, 0),
 	SHELL_CMD_ARG(run, &names, "Runs a model on zeros: run <model> [times]", cmd_run, 2, 1),
 	SHELL_COND_CMD_ARG(CONFIG_VMCU_PROFILE, profile, &names,

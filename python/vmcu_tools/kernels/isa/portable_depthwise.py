@@ -93,7 +93,7 @@ def finish_any(shift: str) -> list[str]:
     """What is not for the fast requantiser, among it channels that do not exist. The accumulators
     go as a copy: their own address must not escape from registers."""
     return [
-        f"if ({shift} < 0) {{",
+        f"if (vmcu_is_exact({shift})) {{",
         f"\tconst int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(BLOCK))}}};",
         "",
         "\tvmcu_finish_any(p, sums, *w - 12, o);",
