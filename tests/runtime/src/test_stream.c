@@ -81,6 +81,16 @@ ZTEST(vmcu_stream, test_errors)
 	zassert_equal(vmcu_push_row(&ctx, NULL), -EINVAL);
 }
 
+/** Rows are of the only input. */
+ZTEST(vmcu_stream, test_several_inputs)
+{
+	struct vmcu_model model = tiny_model;
+
+	model.input_count = 2;
+	zassert_ok(vmcu_init(&ctx, &model, whole_pool, sizeof(whole_pool)));
+	zassert_equal(vmcu_push_row(&ctx, golden_inputs[0]), -ENOTSUP);
+}
+
 /** A model that keeps its input takes rows too. */
 ZTEST(vmcu_stream, test_rows_of_a_whole_input)
 {

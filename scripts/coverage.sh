@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs the Zephyr tests on native_sim with gcov and prints which share of the lines of lib/vmcu they
+# reach; fails under 90 %. Needs a Zephyr tree, see common.sh, and gcovr.
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+LEAST=90
+
+if ! ZEPHYR_BASE=$(find_zephyr); then
+	echo "no Zephyr tree: set ZEPHYR_BASE"
+	exit 1
+fi
+export ZEPHYR_BASE
+enter_venv
+out=$ROOT/build/test/coverage
+rm -rf "$out"
+quietly coverage-twister "$ZEPHYR_BASE/scripts/twister" -T "$ROOT/tests" -p native_sim \
+	--enable-coverage -x=EXTRA_ZEPHYR_MODULES="$ROOT" -O "$out" -v
+gcovr --root "$ROOT" --filter "$ROOT/lib/vmcu/" --merge-mode-functions merge-use-line-max \
+	--print-summary --fail-under-line "$LEAST" "$out"

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes vectors.c: a model of random layers for every kind of layer, with random inputs and the
+outputs that the layers' numpy meaning gives. CMake runs it with python/ and tests/python in
+PYTHONPATH; the same sources give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from edge_graphs import EDGES, edge_layers
+from random_builder import Builder
+from random_graphs import LAYERS, disjoint, random_inputs, random_layers
+from vmcu_tools import paths
+from vmcu_tools.emit import emit
+from vmcu_tools.emit.params import kernel_of
+from vmcu_tools.graph import AveragePool2D, Graph, Window
+from vmcu_tools.kernels import Form, serves
+from vmcu_tools.machine import reference
+from vmcu_tools.plan import Plan
+
+# What an image of a board with 64 KB of RAM and 256 KB of flash has room for.
+POOL_BYTES = 3000
+LAYERS_MAX = 6
+EDGE_STEP = 5
+SEED = 11
+# Kinds of layers that stand for many kernels, or for one that does many things.
+MORE = {"depthwise_square": 2, "pointwise_operator": 5}
+
+
+def graphs() -> Iterator[tuple[str, Graph]]:
+    """Names and graphs of independent layers; of the edge cases, which other tests have all of,
+    some."""
+    for kind in LAYERS:
+        for number in range(MORE.get(kind, 1)):
+            yield f"{kind}_{number}", fitting(kind, SEED + number)
+    yield "mean", means()
+    for first in range(0, len(EDGES), EDGE_STEP):
+        graph = edge_layers(first, 1)
+        if bytes_of(graph) <= POOL_BYTES:
+            yield f"edge_{first}", graph
+
+
+def bytes_of(graph: Graph) -> int:
+    return sum(tensor.bytes for tensor in graph.tensors.values())
+
+
+def fitting(kind: str, seed: int) -> Graph:
+    """As many layers of a kind as the pool takes."""
+    for count in range(LAYERS_MAX, 0, -1):
+        graph = random_layers(kind, count, seed)
+        if bytes_of(graph) <= POOL_BYTES:
+            return graph
+    raise ValueError(f"{kind}: not one layer fits into {POOL_BYTES} bytes")
+
+
+def means() -> Graph:
+    """Means of whole images, which a kernel of their own computes as rows come."""
+    b = Builder(np.random.default_rng(SEED))
+    outputs = []
+    for of_sum in (False, True):
+        for _ in range(4):
+            x = b.input(b.shape())
+            height, width, channels = x.shape
+            real = b.factor(0.3, 2.0) if not of_sum else b.factor(0.5 / height / width, 1.0)
+            op = AveragePool2D(Window((height, width)), real, False, of_sum, **b.limits())
+            outputs.append(b.node(op, [x], (1, 1, channels)).name)
+    return b.graph(outputs)
+
+
+def plans() -> Iterator[tuple[str, Plan]]:
+    """Every graph in the usual form, and in each other form that some of its layers have. Then a
+    layer for each kernel that is not among them."""
+    missing = declared()
+    for name, graph in graphs():
+        yield name, disjoint(graph)
+        missing -= kernels_of(disjoint(graph))
+        for form in Form:
+            if form is not Form.USUAL and any(serves(graph, node, form) for node in graph.nodes):
+                yield f"{name}_{form.name.lower()}", disjoint(graph, form)
+                missing -= kernels_of(disjoint(graph, form))
+    for kind, seed in product(MORE, range(100, 300)):
+        plan = disjoint(random_layers(kind, 1, seed))
+        if kernels_of(plan) & missing:
+            yield f"{kind}_{seed}", plan
+            missing -= kernels_of(plan)
+    if missing:
+        raise ValueError(f"no layer here has the kernel {', '.join(sorted(missing))}")
+
+
+def declared() -> set[str]:
+    """The kernels that the runtime's headers declare."""
+    include = paths.runtime() / "include" / "vmcu"
+    text = "".join((include / name).read_text() for name in ("kernels.h", "operators.h"))
+    return set(re.findall(r"^void (\w+)\(const struct vmcu_call \*call\);", text, re.MULTILINE))
+
+
+def kernels_of(plan: Plan) -> set[str]:
+    return {kernel_of(plan.graph, step.bind(plan.graph)).symbol for step in plan.steps}
+
+
+def array(name: str, values: list[np.ndarray]) -> str:
+    flat = np.concatenate([value.ravel() for value in values]).tolist()
+    lines = [", ".join(map(str, flat[at : at + 20])) for at in range(0, len(flat), 20)]
+    text = "".join(f"\t{line},\n" for line in lines)
+    return f"static const int8_t {name}[] = {{\n{text}}};\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    folder = parser.parse_args().output
+    arrays, rows, includes, pool = [], [], [], 0
+    for name, plan in plans():
+        inputs = random_inputs(plan.graph, SEED)
+        values = reference.run(plan.graph, inputs)
+        outputs = [values[port.tensor] for port in plan.graph.outputs]
+        for file, text in emit(plan, name).files.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        includes.append(f'#include "{name}.c"\n')
+        arrays += [array(f"{name}_in", inputs), array(f"{name}_out", outputs)]
+        rows.append(f'\t{{"{name}", &{name}_model, {name}_in, {name}_out}},\n')
+        pool = max(pool, plan.pool_bytes)
+    (folder / "vectors.c").write_text(
+        "/* Written by make_vectors.py. */\n\n"
+        f'#include "vectors.h"\n\n{"".join(includes)}\n{"".join(arrays)}\n'
+        f"const struct vector vectors[] = {{\n{''.join(rows)}}};\n\n"
+        "const unsigned int vector_count = sizeof(vectors) / sizeof(vectors[0]);\n",
+        encoding="utf-8",
+    )
+    (folder / "vector_sizes.h").write_text(
+        f"/* Written by make_vectors.py. */\n\n#define VECTOR_POOL_BYTES {pool}U\n",
+        encoding="utf-8",
+    )
+
+
+if __name__ == "__main__":
+    main()
