@@ -11,7 +11,8 @@
 
 static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
 {
-	if (ctx == NULL || model == NULL || pool == NULL || (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
+	if (ctx == NULL || model == NULL || pool == NULL ||
+	    (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
 		return -EINVAL;
 	}
 	if (size < model->pool_bytes + VMCU_POOL_GUARD_BYTES) {

@@ -19,8 +19,9 @@
 static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vmcu_layer *layer,
 				 uint32_t *on_stack)
 {
-	return (layer->scratch == VMCU_SCRATCH_ON_STACK) ? (void *)on_stack
-							 : (void *)(ctx->pool.start + layer->scratch);
+	return (layer->scratch == VMCU_SCRATCH_ON_STACK)
+		       ? (void *)on_stack
+		       : (void *)(ctx->pool.start + layer->scratch);
 }
 
 /** A row that the caller delivers: what is left of it, from column @a x on; NULL: nothing. */

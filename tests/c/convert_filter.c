@@ -25,13 +25,19 @@ int main(void)
 
 	while (fread(&r, sizeof(r), 1, stdin) == 1U) {
 		const uint32_t count = (uint32_t)r.height * r.width * r.channels;
-		const struct vmcu_tensor tensor = {
-			.ring = count, .height = r.height, .width = r.width, .channels = r.channels};
+		const struct vmcu_tensor tensor = {.ring = count,
+						   .height = r.height,
+						   .width = r.width,
+						   .channels = r.channels};
 		const struct vmcu_io io = {
 			.scale = r.scale, .zero_point = r.zero_point, .flags = r.flags};
-		const struct vmcu_model model = {
-			.pool_bytes = count, .tensors = &tensor, .inputs = &io, .outputs = &io,
-			.tensor_count = 1, .input_count = 1, .output_count = 1};
+		const struct vmcu_model model = {.pool_bytes = count,
+						 .tensors = &tensor,
+						 .inputs = &io,
+						 .outputs = &io,
+						 .tensor_count = 1,
+						 .input_count = 1,
+						 .output_count = 1};
 		float *values = malloc(count * sizeof(*values));
 		int8_t *pool = malloc(count);
 		uint8_t *bytes = malloc(count);

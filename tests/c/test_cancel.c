@@ -59,13 +59,20 @@ static const struct vmcu_part parts[] = {{.start = 0, .length = 3, .times = ROWS
 static const uint8_t whole_schedule[] = {0, 1};
 static const struct vmcu_part whole_parts[] = {{.start = 0, .length = 2, .times = ROWS}};
 static const struct vmcu_stage streamed_stages[] = {
-	{.schedule = schedule, .parts = parts, .progress = 60, .part_count = 1, .count = 2,
+	{.schedule = schedule,
+	 .parts = parts,
+	 .progress = 60,
+	 .part_count = 1,
+	 .count = 2,
 	 .taken = 1},
 	{.first = 2, .count = 1},
 	{.first = 3, .count = 1},
 };
 static const struct vmcu_stage whole_stages[] = {
-	{.schedule = whole_schedule, .parts = whole_parts, .progress = 60, .part_count = 1,
+	{.schedule = whole_schedule,
+	 .parts = whole_parts,
+	 .progress = 60,
+	 .part_count = 1,
 	 .count = 2},
 	{.first = 2, .count = 1},
 	{.first = 3, .count = 1},

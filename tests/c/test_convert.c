@@ -11,12 +11,21 @@
 
 static const struct vmcu_tensor tensor = {.ring = 4, .height = 1, .width = 2, .channels = 2};
 static const struct vmcu_io io = {.scale = 0.5f, .zero_point = 3};
-static const struct vmcu_model model = {
-	.pool_bytes = 4, .tensors = &tensor, .inputs = &io, .outputs = &io,
-	.tensor_count = 1, .input_count = 1, .output_count = 1};
-static const struct vmcu_model streamed = {
-	.pool_bytes = 4, .tensors = &tensor, .inputs = &io, .outputs = &io,
-	.tensor_count = 1, .input_count = 1, .output_count = 1, .streamed = true};
+static const struct vmcu_model model = {.pool_bytes = 4,
+					.tensors = &tensor,
+					.inputs = &io,
+					.outputs = &io,
+					.tensor_count = 1,
+					.input_count = 1,
+					.output_count = 1};
+static const struct vmcu_model streamed = {.pool_bytes = 4,
+					   .tensors = &tensor,
+					   .inputs = &io,
+					   .outputs = &io,
+					   .tensor_count = 1,
+					   .input_count = 1,
+					   .output_count = 1,
+					   .streamed = true};
 
 static uint8_t pool[8] __attribute__((aligned(VMCU_POOL_ALIGN)));
 

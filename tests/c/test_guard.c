@@ -15,7 +15,13 @@
 #define SIDE  (VMCU_POOL_GUARD_BYTES / 2)
 #define ALL   (BYTES + VMCU_POOL_GUARD_BYTES)
 
-enum tensor { INPUT, MIDDLE, OUTPUT, UNWRITTEN, TENSORS };
+enum tensor {
+	INPUT,
+	MIDDLE,
+	OUTPUT,
+	UNWRITTEN,
+	TENSORS
+};
 
 /* The input wraps; the first layer's output leaves it alone, the second's lies on it. */
 static const struct vmcu_tensor tensors[TENSORS] = {
@@ -51,10 +57,16 @@ static void second(const struct vmcu_call *call)
 static const uint16_t layer_inputs[] = {INPUT, MIDDLE};
 
 static const struct vmcu_layer layers[] = {
-	{.kernel = first, .inputs = &layer_inputs[0], .input_count = 1,
-	 .output = MIDDLE, .rows = 2},
-	{.kernel = second, .inputs = &layer_inputs[1], .input_count = 1,
-	 .output = OUTPUT, .rows = 2},
+	{.kernel = first,
+	 .inputs = &layer_inputs[0],
+	 .input_count = 1,
+	 .output = MIDDLE,
+	 .rows = 2},
+	{.kernel = second,
+	 .inputs = &layer_inputs[1],
+	 .input_count = 1,
+	 .output = OUTPUT,
+	 .rows = 2},
 };
 
 static const struct vmcu_stage stages[] = {{.first = 0, .count = 1}, {.first = 1, .count = 1}};

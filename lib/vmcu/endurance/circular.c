@@ -259,8 +259,8 @@ uint32_t vmcu_circular_bound(const struct vmcu_stacks *stacks)
 {
 	const struct vmcu_stack_setting *set = stacks->setting;
 	/* A search looks at each block; a conversion does too, and shifts them twice. */
-	const uint32_t turns = (set->stride_size > 0U) ? (uint32_t)set->stride_depth + set->depth
-						       : set->depth;
+	const uint32_t turns =
+		(set->stride_size > 0U) ? (uint32_t)set->stride_depth + set->depth : set->depth;
 
 	/* A stride and a stack are split off; then the old block is found and joined. */
 	return (4U * turns + 2U + 3U) * stacks->room;

@@ -122,8 +122,8 @@ static bool walk_move(struct vmcu_stacks *stacks, struct vmcu_stack *stack)
 int vmcu_stacks_add(struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t bytes)
 {
 	const bool circular = stacks->setting->policy == (uint8_t)VMCU_STACK_CIRCULAR;
-	const int err = circular ? vmcu_circular_add(stacks, stack, bytes)
-				 : walk_add(stacks, stack, bytes);
+	const int err =
+		circular ? vmcu_circular_add(stacks, stack, bytes) : walk_add(stacks, stack, bytes);
 
 	if (err == 0) {
 		stack->ran = 0U;

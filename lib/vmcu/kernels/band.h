@@ -37,10 +37,10 @@ struct vmcu_piece {
 
 /** What is read for every four channels of a strip; see isa/depthwise_instructions.py. */
 struct vmcu_band {
-	uint32_t zeros;  /**< four times what stands for padding */
-	int32_t plane;   /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
+	uint32_t zeros; /**< four times what stands for padding */
+	int32_t plane;  /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
 	int32_t width;
-	bool splits;     /**< rows may be split */
+	bool splits; /**< rows may be split */
 	struct vmcu_piece *end;
 	struct vmcu_piece pieces[VMCU_BAND_PIECES];
 };

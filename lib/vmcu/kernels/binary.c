@@ -82,10 +82,10 @@ static int32_t prelu(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 }
 
 static const combine_t kinds[] = {
-	[VMCU_BINARY_SUM] = sum,         [VMCU_BINARY_DIFFERENCE] = difference,
+	[VMCU_BINARY_SUM] = sum,           [VMCU_BINARY_DIFFERENCE] = difference,
 	[VMCU_BINARY_REVERSED] = reversed, [VMCU_BINARY_SQUARED] = squared,
-	[VMCU_BINARY_PRODUCT] = product, [VMCU_BINARY_MINIMUM] = minimum,
-	[VMCU_BINARY_MAXIMUM] = maximum, [VMCU_BINARY_PRELU] = prelu,
+	[VMCU_BINARY_PRODUCT] = product,   [VMCU_BINARY_MINIMUM] = minimum,
+	[VMCU_BINARY_MAXIMUM] = maximum,   [VMCU_BINARY_PRELU] = prelu,
 };
 
 static struct operand input(const struct vmcu_call *call, uint16_t index)
@@ -127,8 +127,8 @@ void vmcu_binary(const struct vmcu_call *call)
 			const int32_t first = a.at[x * a.pixel + c * a.channel] - p->a_zero;
 			const int32_t second = b.at[x * b.pixel + c * b.channel] - p->b_zero;
 
-			*dst++ = vmcu_saturate(combine(p, first, second), p->output_zero, p->act_min,
-					       p->act_max);
+			*dst++ = vmcu_saturate(combine(p, first, second), p->output_zero,
+					       p->act_min, p->act_max);
 		}
 	}
 }

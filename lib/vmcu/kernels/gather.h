@@ -61,12 +61,11 @@ static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source
 	for (int32_t s = 0; s < line; s += pitch, pixel += window->dilation_w) {
 		const int32_t first = (pixel < 0) ? 0 : pixel;
 		const int32_t count = vmcu_min(pixel + across, tensor->width) - first;
-		const uint32_t place = vmcu_place(tensor, (uint32_t)vmcu_tap(&rows, rows.begin),
-						  (uint32_t)first);
+		const uint32_t place =
+			vmcu_place(tensor, (uint32_t)vmcu_tap(&rows, rows.begin), (uint32_t)first);
 		const int8_t *x = vmcu_byte(in->pool, tensor, place) + channel;
 		const bool straight = vmcu_gather_straight(
-			in, place,
-			(rows.end - rows.begin - 1) * step + count * tensor->channels);
+			in, place, (rows.end - rows.begin - 1) * step + count * tensor->channels);
 		int32_t k = s;
 
 		for (int32_t r = 0; r < window->kernel_h; r++, k += line) {

@@ -18,7 +18,8 @@ void vmcu_move(const struct vmcu_call *call)
 
 		for (uint32_t k = 0; k < runs; k++) {
 			const uint32_t at = (uint32_t)(pixel + p->channels[k]);
-			const int8_t *src = vmcu_row(call->pool, in, at / row_bytes) + at % row_bytes;
+			const int8_t *src =
+				vmcu_row(call->pool, in, at / row_bytes) + at % row_bytes;
 
 			for (uint32_t c = 0; c < p->run; c++) {
 				*dst++ = *src++;

@@ -15,9 +15,9 @@ VMCU_SMALL void vmcu_requantize(const struct vmcu_call *call)
 	for (int32_t i = 0; i < bytes; i++) {
 		const int32_t x = src[i] - p->input_zero;
 
-		dst[i] = p->rescale ? vmcu_saturate(vmcu_scaled(x, p->factor.multiplier,
-								p->factor.shift),
-						    p->output_zero, p->act_min, p->act_max)
+		dst[i] = p->rescale ? vmcu_saturate(
+					      vmcu_scaled(x, p->factor.multiplier, p->factor.shift),
+					      p->output_zero, p->act_min, p->act_max)
 				    : vmcu_saturate(src[i], 0, p->act_min, p->act_max);
 	}
 }

@@ -63,9 +63,9 @@ static int32_t scaled(const struct vmcu_mac_params *p, int32_t acc, const uint8_
 	return vmcu_scaled(acc, multiplier[channel], shift[channel]);
 }
 
-const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
-			      int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
-			      int32_t pitch, int32_t left)
+const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t channels,
+			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
+			      int32_t left)
 {
 	const int32_t words = vmcu_requant_is_float(p->is_float != 0U) ? 1 : 3;
 
@@ -109,8 +109,7 @@ void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t
 			int32_t count)
 {
 	for (int32_t i = 0; i < count; i++) {
-		const int32_t value =
-			scaled_by(acc[i], q->multiplier, q->shift, q->is_float != 0U);
+		const int32_t value = scaled_by(acc[i], q->multiplier, q->shift, q->is_float != 0U);
 
 		out[i] = vmcu_saturate(value, q->output_zero, q->act_min, q->act_max);
 	}

@@ -166,9 +166,9 @@ static inline int32_t vmcu_segment_left(uint32_t counts, int32_t i, int32_t size
  *
  * @return Where the flash stream goes on.
  */
-const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
-			      int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
-			      int32_t pitch, int32_t left);
+const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t channels,
+			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
+			      int32_t left);
 
 /** Where sums of products with @a count taps start, see isa/product_instructions.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);

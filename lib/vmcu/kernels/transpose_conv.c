@@ -26,12 +26,12 @@ static int32_t gathered(const struct vmcu_call *call, const int8_t *weights, int
 	int32_t acc = 0;
 
 	for (int32_t ky = 0; ky < w->kernel_h; ky++) {
-		const int32_t y = source(call->y, ky, w->pad_top, w->dilation_h, w->stride_h,
-					 in->height);
+		const int32_t y =
+			source(call->y, ky, w->pad_top, w->dilation_h, w->stride_h, in->height);
 
 		for (int32_t kx = 0; kx < w->kernel_w; kx++, weights += depth) {
-			const int32_t column = source(x, kx, w->pad_left, w->dilation_w,
-						      w->stride_w, in->width);
+			const int32_t column =
+				source(x, kx, w->pad_left, w->dilation_w, w->stride_w, in->width);
 
 			if (y < 0 || column < 0) {
 				continue;
@@ -58,8 +58,8 @@ void vmcu_transpose_conv(const struct vmcu_call *call)
 
 	for (int32_t x = call->x; x < call->x + call->columns; x++) {
 		for (int32_t n = 0; n < channels; n++) {
-			const int32_t sum = gathered(call, p->weights + n * taps, x,
-						     n / per_group * p->depth);
+			const int32_t sum =
+				gathered(call, p->weights + n * taps, x, n / per_group * p->depth);
 			const int32_t acc = (int32_t)((uint32_t)sum + (uint32_t)p->bias[n]);
 			const int32_t value =
 				vmcu_requant_is_float(p->scale != NULL)

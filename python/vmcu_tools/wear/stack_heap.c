@@ -9,11 +9,18 @@
 
 #include <vmcu/endurance.h>
 
-enum policy { STAY, CIRCULAR, WALK };
-enum fit { FIRST_FIT, LARGEST };
+enum policy {
+	STAY,
+	CIRCULAR,
+	WALK
+};
+enum fit {
+	FIRST_FIT,
+	LARGEST
+};
 
-#define MAX_BLOCKS 2048
-#define MAX_TASKS  16
+#define MAX_BLOCKS  2048
+#define MAX_TASKS   16
 /* A header and a word. */
 #define LEAST_BLOCK 12
 
@@ -77,8 +84,7 @@ static int begin(struct bench *bench, const struct setting *set, const int32_t *
 	return 0;
 }
 
-static void move(struct bench *bench, int32_t task, const struct setting *set,
-		 struct tally *tally)
+static void move(struct bench *bench, int32_t task, const struct setting *set, struct tally *tally)
 {
 	struct vmcu_stack_counts *counts = &bench->heap.counts;
 	int64_t took;
@@ -104,9 +110,8 @@ static void move(struct bench *bench, int32_t task, const struct setting *set,
  * where it moved to, to headers (heap / 4) where a header was written. Returns 0, -1 if the heap
  * does not hold the stacks, or -2 if heap or tasks are more than this simulates.
  */
-int wear_run(const struct setting *set, const int32_t *bytes, const double *ticks,
-	     double threshold, int32_t *jobs, int32_t *arrivals, uint32_t *headers,
-	     struct tally *tally)
+int wear_run(const struct setting *set, const int32_t *bytes, const double *ticks, double threshold,
+	     int32_t *jobs, int32_t *arrivals, uint32_t *headers, struct tally *tally)
 {
 	struct bench bench;
 	int32_t words = set->heap / 4;

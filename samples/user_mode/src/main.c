@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-/* A user thread infers. It may touch its stack and one partition, and a fault in it stops it alone. */
+/* A user thread infers. It may touch its stack and one partition, and a fault in it stops it alone.
+ */
 
 #include <string.h>
 

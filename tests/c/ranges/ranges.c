@@ -48,8 +48,8 @@ static void copy(const struct vmcu_pool *to, const struct vmcu_tensor *to_tensor
 		const uint32_t y = view->row + r * view->step;
 
 		for (uint32_t x = view->column; x < (uint32_t)view->column + view->columns; x++) {
-			memcpy(vmcu_pixel(to, to_tensor, y, x),
-			       vmcu_pixel(from, from_tensor, y, x), to_tensor->channels);
+			memcpy(vmcu_pixel(to, to_tensor, y, x), vmcu_pixel(from, from_tensor, y, x),
+			       to_tensor->channels);
 		}
 	}
 }

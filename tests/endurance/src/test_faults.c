@@ -66,8 +66,7 @@ static void begin(void)
 {
 	zassert_ok(vmcu_stack_heap_init(&heap));
 	for (unsigned int i = 0; i < WORKERS; i++) {
-		zassert_ok(vmcu_worker_init(&workers[i], &heap, STACK_BYTES, K_PRIO_PREEMPT(1),
-					    0));
+		zassert_ok(vmcu_worker_init(&workers[i], &heap, STACK_BYTES, K_PRIO_PREEMPT(1), 0));
 	}
 }
 
@@ -125,8 +124,8 @@ ZTEST(faults, test_jobs_that_end_anyhow_leak_no_place)
 		check_places();
 		if ((state >> 20) % 8U == 0U) {
 			vmcu_worker_release(worker);
-			zassert_ok(vmcu_worker_init(worker, &heap, STACK_BYTES,
-						    K_PRIO_PREEMPT(1), 0));
+			zassert_ok(
+				vmcu_worker_init(worker, &heap, STACK_BYTES, K_PRIO_PREEMPT(1), 0));
 		}
 		zassert_equal(live(), WORKERS);
 	}

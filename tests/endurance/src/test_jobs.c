@@ -75,8 +75,8 @@ ZTEST(jobs, test_outputs_are_the_same_wherever_stacks_are)
 	expect();
 	for (unsigned int image = 0; image < TEST_IMAGE_COUNT; image++) {
 		zassert_ok(vmcu_worker_run(&worker, infer_on_a_moved_stack, &image, K_FOREVER));
-		zassert_mem_equal(vmcu_output(&ctx, 0), expected[image], SCORES_BYTES,
-				  "image %u", image);
+		zassert_mem_equal(vmcu_output(&ctx, 0), expected[image], SCORES_BYTES, "image %u",
+				  image);
 	}
 	for (size_t i = 0; i < sizeof(began); i++) {
 		places += began[i];

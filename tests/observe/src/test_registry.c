@@ -17,7 +17,8 @@ ZTEST(vmcu_registry, test_order_of_names)
 	static const struct vmcu_model *const wanted[] = {&rows_model, &tiny_model};
 	size_t count = 0;
 
-	VMCU_MODEL_FOREACH(entry) {
+	VMCU_MODEL_FOREACH(entry)
+	{
 		zassert_true(count < ARRAY_SIZE(wanted));
 		zassert_equal_ptr(entry->model, wanted[count]);
 		zassert_equal_ptr(vmcu_model_get(count), wanted[count]);

@@ -17,10 +17,10 @@
 #include "rows.h"
 #include "tiny.h"
 
-#define POOL_BYTES  VMCU_MODEL_POOL_BYTES(tiny)
-#define ROW_BYTES   VMCU_MODEL_ROW_BYTES(rows)
-#define ROWS        (GOLDEN_INPUT_BYTES / ROW_BYTES)
-#define LAYERS_MAX  16
+#define POOL_BYTES VMCU_MODEL_POOL_BYTES(tiny)
+#define ROW_BYTES  VMCU_MODEL_ROW_BYTES(rows)
+#define ROWS       (GOLDEN_INPUT_BYTES / ROW_BYTES)
+#define LAYERS_MAX 16
 
 VMCU_POOL_DEFINE(pool, POOL_BYTES);
 

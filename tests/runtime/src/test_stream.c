@@ -121,8 +121,8 @@ ZTEST(vmcu_stream, test_rows_from_another_thread)
 	static struct k_thread feeder;
 	int8_t row[ROW_BYTES];
 
-	k_thread_create(&feeder, feeder_stack, K_THREAD_STACK_SIZEOF(feeder_stack), feed, NULL, NULL,
-			NULL, K_PRIO_PREEMPT(1), 0, K_NO_WAIT);
+	k_thread_create(&feeder, feeder_stack, K_THREAD_STACK_SIZEOF(feeder_stack), feed, NULL,
+			NULL, NULL, K_PRIO_PREEMPT(1), 0, K_NO_WAIT);
 	for (unsigned int i = 0; i < GOLDEN_COUNT; i++) {
 		int wanted = 1;
 

@@ -82,7 +82,7 @@ struct vmcu_stack_counts {
 	uint32_t firsts;   /**< first searches */
 	uint32_t searches; /**< further ones */
 	uint32_t conversions;
-	uint32_t looks;    /**< blocks, stacks and places looked at or shifted: bounded work */
+	uint32_t looks; /**< blocks, stacks and places looked at or shifted: bounded work */
 };
 
 /** A heap of stacks. Calls for the same heap must not overlap. */
@@ -94,7 +94,8 @@ struct vmcu_stacks {
 	uint16_t count;
 	uint32_t clock;
 	uint64_t random;
-	uint32_t *headers; /**< NULL, or by word of the heap: how often a header was written there */
+	uint32_t
+		*headers; /**< NULL, or by word of the heap: how often a header was written there */
 	struct vmcu_stack_counts counts;
 };
 

@@ -159,17 +159,17 @@ void vmcu_add_exact(const struct vmcu_call *call);
 
 /** What vmcu_average_pool() makes of a window's sum. */
 enum vmcu_mean {
-	VMCU_MEAN_KEPT,      /**< its mean: input and output share scale and zero point */
-	VMCU_MEAN_OF_256,    /**< 256 times its mean, times @a factor */
-	VMCU_MEAN_OF_SUM,    /**< the sum times @a factor, which holds the count */
+	VMCU_MEAN_KEPT,         /**< its mean: input and output share scale and zero point */
+	VMCU_MEAN_OF_256,       /**< 256 times its mean, times @a factor */
+	VMCU_MEAN_OF_SUM,       /**< the sum times @a factor, which holds the count */
 	VMCU_MEAN_OF_SUM_FLOAT, /**< the same with a float32, whose bits are the multiplier */
 };
 
 struct vmcu_average_pool_params {
 	struct vmcu_window window;
 	struct vmcu_factor factor;
-	uint8_t rescale;           /**< enum vmcu_mean */
-	bool count_padding;        /**< padding counts as taps that hold @a input_zero */
+	uint8_t rescale;    /**< enum vmcu_mean */
+	bool count_padding; /**< padding counts as taps that hold @a input_zero */
 	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;
@@ -267,7 +267,7 @@ void vmcu_requantize(const struct vmcu_call *call);
  */
 struct vmcu_softmax_params {
 	const uint32_t *exp;
-	uint32_t gain;      /**< 1 / output scale with 16 fractional bits */
+	uint32_t gain; /**< 1 / output scale with 16 fractional bits */
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
@@ -291,7 +291,7 @@ void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t
 struct vmcu_product {
 	int32_t multiplier; /**< see vmcu_fixed_scale() */
 	int32_t shift;
-	uint8_t is_float;   /**< the multiplier is the bits of a float32, as in .onnx */
+	uint8_t is_float; /**< the multiplier is the bits of a float32, as in .onnx */
 	int8_t x_zero;
 	int8_t y_zero;
 	int8_t output_zero;

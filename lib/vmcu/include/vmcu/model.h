@@ -61,10 +61,10 @@ struct vmcu_call {
 	const struct vmcu_pool *pool;
 	const struct vmcu_tensor *tensors; /**< the model's table */
 	const struct vmcu_layer *layer;
-	void *scratch;                     /**< the layer's scratch, word aligned */
-	uint16_t y;                        /**< the output row */
-	uint16_t x;                        /**< the first column; 0 where the layer descends */
-	uint16_t columns;                  /**< how many; all of them where the layer descends */
+	void *scratch;    /**< the layer's scratch, word aligned */
+	uint16_t y;       /**< the output row */
+	uint16_t x;       /**< the first column; 0 where the layer descends */
+	uint16_t columns; /**< how many; all of them where the layer descends */
 };
 
 /** Computes columns of an output row from the pixels that their windows cover, and no others. */
@@ -73,15 +73,15 @@ typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
 /** A layer. Indices refer to the model's tensor table. */
 struct vmcu_layer {
 	vmcu_kernel_t kernel;
-	const void *params;     /**< the kernel's own parameter struct, see kernels.h */
+	const void *params; /**< the kernel's own parameter struct, see kernels.h */
 	const uint16_t *inputs;
 	uint8_t input_count;
-	uint8_t descending;     /**< 1: from the last row and pixel to the first */
+	uint8_t descending; /**< 1: from the last row and pixel to the first */
 	uint16_t output;
-	uint32_t scratch;       /**< byte offset in the pool, or VMCU_SCRATCH_ON_STACK */
-	uint16_t rows;          /**< of calls, usually the output's */
-	uint16_t width;         /**< columns of a row of calls, usually the output's */
-	uint16_t columns;       /**< of a call */
+	uint32_t scratch; /**< byte offset in the pool, or VMCU_SCRATCH_ON_STACK */
+	uint16_t rows;    /**< of calls, usually the output's */
+	uint16_t width;   /**< columns of a row of calls, usually the output's */
+	uint16_t columns; /**< of a call */
 	/** Rings that may end within a call's columns: bit 0 the output's, bit 1 + i input i's. The
 	 * kernel is then called for what lies in front of the end and for what lies behind it.
 	 */
@@ -109,20 +109,20 @@ struct vmcu_stage {
 	uint16_t part_count;
 	uint16_t first;
 	uint16_t count;
-	uint16_t taken;                /**< columns of the input at each VMCU_TAKE */
+	uint16_t taken; /**< columns of the input at each VMCU_TAKE */
 };
 
 /** The model file has the channels in front of the other axes. */
 #define VMCU_IO_CHANNELS_FIRST 1U
 /** Real values are rounded to nearest, ties away from zero, as in .tflite; else to even. */
-#define VMCU_IO_HALF_AWAY 2U
+#define VMCU_IO_HALF_AWAY      2U
 
 /** A graph input or output: real = scale * (q - zero_point). */
 struct vmcu_io {
 	const char *name;
 	float scale;
 	int8_t zero_point;
-	uint8_t flags;      /**< VMCU_IO_..., which matter to vmcu/convert.h only */
+	uint8_t flags; /**< VMCU_IO_..., which matter to vmcu/convert.h only */
 	uint16_t tensor;
 };
 

@@ -40,7 +40,7 @@ enum vmcu_binary_kind {
 	VMCU_BINARY_PRODUCT,    /**< of a and b, times @a output */
 	VMCU_BINARY_MINIMUM,    /**< of the terms; without @a rescale of the bytes as they are */
 	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
-	VMCU_BINARY_PRELU,      /**< the first term; where a is negative a times b times @a output */
+	VMCU_BINARY_PRELU, /**< the first term; where a is negative a times b times @a output */
 };
 
 /** An operand's sizes are 1, which repeats it, or the output's. */
@@ -48,11 +48,11 @@ struct vmcu_binary_params {
 	struct vmcu_factor a;
 	struct vmcu_factor b;
 	struct vmcu_factor output;
-	const int8_t *constant;    /**< the second operand; NULL: it is input 1 */
+	const int8_t *constant; /**< the second operand; NULL: it is input 1 */
 	uint16_t constant_height;
 	uint16_t constant_width;
 	uint16_t constant_channels;
-	uint8_t kind;              /**< enum vmcu_binary_kind */
+	uint8_t kind; /**< enum vmcu_binary_kind */
 	uint8_t left_shift;
 	bool rescale;
 	int8_t a_zero;
@@ -101,7 +101,7 @@ struct vmcu_transpose_conv_params {
 	const float *scale;
 	struct vmcu_window window; /**< its padding is what is cut from the full result */
 	uint16_t groups;
-	uint16_t depth;            /**< input channels of a group */
+	uint16_t depth; /**< input channels of a group */
 	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;

@@ -53,11 +53,6 @@ void vmcu_reset(void)
 
 /** Stack pointer, reset, then NMI and the four faults; nothing else is ever enabled. */
 __attribute__((section(".vectors"), used)) static const uintptr_t vectors[] = {
-	(uintptr_t)vmcu_stack_top,
-	(uintptr_t)vmcu_reset,
-	(uintptr_t)fault,
-	(uintptr_t)fault,
-	(uintptr_t)fault,
-	(uintptr_t)fault,
-	(uintptr_t)fault,
+	(uintptr_t)vmcu_stack_top, (uintptr_t)vmcu_reset, (uintptr_t)fault, (uintptr_t)fault,
+	(uintptr_t)fault,          (uintptr_t)fault,      (uintptr_t)fault,
 };

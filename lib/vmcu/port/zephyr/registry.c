@@ -9,7 +9,8 @@
 
 const struct vmcu_model *vmcu_model_find(const char *name)
 {
-	VMCU_MODEL_FOREACH(entry) {
+	VMCU_MODEL_FOREACH(entry)
+	{
 		if (strcmp(entry->model->name, name) == 0) {
 			return entry->model;
 		}
@@ -19,7 +20,8 @@ const struct vmcu_model *vmcu_model_find(const char *name)
 
 const struct vmcu_model *vmcu_model_get(size_t index)
 {
-	VMCU_MODEL_FOREACH(entry) {
+	VMCU_MODEL_FOREACH(entry)
+	{
 		if (index-- == 0U) {
 			return entry->model;
 		}

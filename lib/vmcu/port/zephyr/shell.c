@@ -237,7 +237,8 @@ static int cmd_list(const struct shell *sh, size_t argc, char **argv)
 {
 	ARG_UNUSED(argc);
 	ARG_UNUSED(argv);
-	VMCU_MODEL_FOREACH(entry) {
+	VMCU_MODEL_FOREACH(entry)
+	{
 		shell_print(sh, "%s: pool %u, layers %u%s", entry->model->name,
 			    entry->model->pool_bytes, entry->model->layer_count,
 			    entry->model->streamed ? ", input in rows" : "");

@@ -47,8 +47,7 @@ int vmcu_stack_heap_init(struct vmcu_stack_heap *heap)
 	room = ARRAY_SIZE(heap->blocks);
 #endif
 	k_mutex_init(&heap->lock);
-	return vmcu_stacks_init(&heap->stacks, &heap->setting, blocks, room,
-				k_cycle_get_32() | 1U);
+	return vmcu_stacks_init(&heap->stacks, &heap->setting, blocks, room, k_cycle_get_32() | 1U);
 }
 
 int vmcu_worker_init(struct vmcu_worker *worker, struct vmcu_stack_heap *heap, size_t bytes,
@@ -137,8 +136,8 @@ int vmcu_worker_run(struct vmcu_worker *worker, vmcu_job_t job, void *data, k_ti
 		k_thread_abort(&worker->thread);
 	}
 	worker->running = false;
-	worker->due = vmcu_stacks_ran(&worker->heap->stacks, &worker->stack,
-				      k_cycle_get_32() - began);
+	worker->due =
+		vmcu_stacks_ran(&worker->heap->stacks, &worker->stack, k_cycle_get_32() - began);
 	if (worker->ended) {
 		return worker->result;
 	}

@@ -39,7 +39,7 @@
 #define MODEL_OF_(name)     name##_model
 #define MODEL_OF(name)      MODEL_OF_(name)
 
-#define ROW_BYTES_OF(name)  VMCU_MODEL_ROW_BYTES(name)
+#define ROW_BYTES_OF(name) VMCU_MODEL_ROW_BYTES(name)
 
 #define POOL_BYTES ((size_t)POOL_BYTES_OF(IMAGE_NAME))
 #define ROW_BYTES  ((size_t)ROW_BYTES_OF(IMAGE_NAME))

@@ -279,7 +279,7 @@ static bool understand(const char *argument)
 	} known[] = {
 		{"entry", NULL, &entries}, {"kernel", NULL, &kernels}, {"table", &table, NULL},
 		{"stride", &stride, NULL}, {"layers", &layers, NULL},  {"ram", &ram, NULL},
-		{"stack", &stack, NULL},  {"span", &span, NULL},
+		{"stack", &stack, NULL},   {"span", &span, NULL},
 	};
 	const char **file = NULL;
 
