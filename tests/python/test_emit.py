@@ -108,6 +108,24 @@ def test_pool_bytes_is_an_integer_constant(tmp_path: Path) -> None:
     compile_for_arm(source)
 
 
+def test_a_pool_that_is_too_small_stops_the_build(tmp_path: Path) -> None:
+    plan = disjoint(one_of_each())
+    write(emit(plan, "kws").files, tmp_path)
+    source = tmp_path / "user.c"
+
+    def compiled(size: int) -> subprocess.CompletedProcess[str]:
+        source.write_text(f'#include "kws.h"\n#define HERE {size}\nVMCU_MODEL_FITS(kws, HERE);\n')
+        include = [f"-I{paths.runtime() / 'include'}", f"-I{tmp_path}"]
+        command = ["gcc", "-std=c99", "-pedantic-errors", *include, "-fsyntax-only", str(source)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert compiled(plan.pool_bytes).returncode == 0
+    done = compiled(plan.pool_bytes - 1)
+    assert done.returncode != 0
+    needs = f"model kws needs a pool of {plan.pool_bytes} bytes, there are {plan.pool_bytes - 1}"
+    assert needs in done.stderr
+
+
 def test_names_from_a_file_cannot_leave_their_place() -> None:
     graph = random_layers("max_pool", 1, seed=0)
     name = 'a*/ "b" \\ ??/ \n é'

@@ -10,7 +10,26 @@
 #include <vmcu/pool.h>
 #include <vmcu/vmcu.h>
 
+#include "tiny.h"
+
 VMCU_POOL_DEFINE(bytes, 100);
+
+#if DT_HAS_CHOSEN(vmcu_pool)
+/* As large as the whole region: the image does not link unless the linker drops what is unused. */
+VMCU_POOL_DEFINE(unused, DT_REG_SIZE(DT_CHOSEN(vmcu_pool)));
+
+void vmcu_nobody_calls_this(void);
+
+void vmcu_nobody_calls_this(void)
+{
+	unused[0] = 0;
+}
+
+/* In the same region, chosen here. */
+VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_pool), more, 16);
+#endif
+
+VMCU_MODEL_FITS(tiny, VMCU_MODEL_POOL_BYTES(tiny));
 
 static const struct vmcu_pool pool = {.start = (int8_t *)bytes, .size = sizeof(bytes)};
 
@@ -73,6 +92,8 @@ ZTEST(vmcu_pool, test_placement)
 
 	zassert_true((uintptr_t)bytes >= start);
 	zassert_true((uintptr_t)bytes + sizeof(bytes) <= start + DT_REG_SIZE(DT_CHOSEN(vmcu_pool)));
+	zassert_true((uintptr_t)more >= start);
+	zassert_equal((uintptr_t)more % VMCU_POOL_ALIGN, 0);
 #endif
 }
 

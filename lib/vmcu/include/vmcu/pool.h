@@ -24,10 +24,11 @@
  */
 
 #ifndef VMCU_POOL_PLACEMENT
-/** Where pools are put. Define it before this header, or let the port do so. */
+/** Attributes of pools. Define it before this header to put those of one file elsewhere. */
 #define VMCU_POOL_PLACEMENT
 #endif
 
+#ifndef VMCU_POOL_DEFINE
 /**
  * @brief Defines a pool: a static, suitably aligned array of bytes.
  *
@@ -39,6 +40,36 @@
  */
 #define VMCU_POOL_DEFINE(name, bytes)                                                              \
 	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN))) VMCU_POOL_PLACEMENT
+#endif
+
+/** @cond INTERNAL_HIDDEN */
+#if defined(__cplusplus)
+#define Z_VMCU_ASSERT(condition, message) static_assert(condition, message)
+#else
+/*
+ * Not of C99, but of every compiler that takes attributes. What stands in between keeps the
+ * preprocessor from C libraries' macros of that name, which drop the message.
+ */
+#define Z_VMCU_NOTHING
+#define Z_VMCU_ASSERT(condition, message)                                                          \
+	__extension__ _Static_assert Z_VMCU_NOTHING(condition, message)
+#endif
+#define Z_VMCU_TEXT(value)  Z_VMCU_TEXT_(value)
+#define Z_VMCU_TEXT_(value) #value
+/** @endcond */
+
+/**
+ * @brief Stops the build if a model needs a larger pool, and says both numbers.
+ *
+ * For pools whose size does not follow from the model's, outside or inside of a function.
+ *
+ * @param name  The model, as in VMCU_MODEL_POOL_BYTES().
+ * @param bytes What there is, an integer constant.
+ */
+#define VMCU_MODEL_FITS(name, bytes)                                                               \
+	Z_VMCU_ASSERT(VMCU_MODEL_POOL_BYTES(name) <= (bytes),                                      \
+		      "model " #name " needs a pool of " Z_VMCU_TEXT(VMCU_MODEL_POOL_BYTES(name))  \
+		      " bytes, there are " Z_VMCU_TEXT(bytes))
 
 /** @} */
 

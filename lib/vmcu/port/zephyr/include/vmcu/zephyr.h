@@ -12,18 +12,49 @@
 
 #include <zephyr/devicetree.h>
 #include <zephyr/linker/devicetree_regions.h>
+#include <zephyr/sys/util.h>
 #include <zephyr/toolchain.h>
 
 #if defined(CONFIG_VMCU_REGISTRY)
 #include <vmcu/registry.h>
 #endif
 
-#if DT_HAS_CHOSEN(vmcu_pool) && !defined(VMCU_POOL_PLACEMENT)
-BUILD_ASSERT(DT_NODE_HAS_COMPAT(DT_CHOSEN(vmcu_pool), zephyr_memory_region),
-	     "the chosen node vmcu,pool must be compatible with zephyr,memory-region");
+/**
+ * @addtogroup vmcu
+ * @{
+ */
 
-/* The linker script has an output section for each memory region, named like the region. */
-#define VMCU_POOL_PLACEMENT Z_GENERIC_SECTION(LINKER_DT_NODE_REGION_NAME(DT_CHOSEN(vmcu_pool)))
+/** @cond INTERNAL_HIDDEN */
+
+/* Sections of their own, since the linker keeps unused arrays in those of the region; pools.ld. */
+#define Z_VMCU_POOL_SECTION(node, name)                                                            \
+	Z_GENERIC_SECTION(UTIL_CAT(LINKER_DT_NODE_REGION_NAME_TOKEN(node), _vmcu).name)
+
+#define Z_VMCU_POOL_CHECK(node, bytes)                                                             \
+	BUILD_ASSERT(DT_NODE_HAS_COMPAT(node, zephyr_memory_region),                               \
+		     "a pool's region must be compatible with zephyr,memory-region");              \
+	BUILD_ASSERT((bytes) <= DT_REG_SIZE(node),                                                 \
+		     "a pool of " STRINGIFY(bytes) " bytes does not fit into memory region "       \
+		     LINKER_DT_NODE_REGION_NAME(node) " of " STRINGIFY(DT_REG_SIZE(node)) " bytes")
+
+/** @endcond */
+
+/**
+ * @brief VMCU_POOL_DEFINE() in a memory region of one's choice.
+ *
+ * @param node  Devicetree node, compatible with zephyr,memory-region: DT_NODELABEL(dtcm).
+ * @param name  Name of the array.
+ * @param bytes Its size, such as VMCU_MODEL_POOL_BYTES(kws).
+ */
+#define VMCU_POOL_DEFINE_IN(node, name, bytes)                                                     \
+	Z_VMCU_POOL_CHECK(node, bytes);                                                            \
+	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))                       \
+	Z_VMCU_POOL_SECTION(node, name)
+
+#if DT_HAS_CHOSEN(vmcu_pool) && !defined(VMCU_POOL_PLACEMENT)
+#define VMCU_POOL_DEFINE(name, bytes) VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_pool), name, bytes)
 #endif
+
+/** @} */
 
 #endif /* VMCU_ZEPHYR_H_ */
