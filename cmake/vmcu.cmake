@@ -71,16 +71,17 @@ endfunction()
 # Compiles a model into a target at build time.
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
-#                  [RAM <bytes>] [PLANNER <planner>] [STREAM_INPUT] [ARGS <argument>...])
+#                  [RAM <bytes>] [PLANNER <planner>] [STREAM_INPUT] [ROTATE] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
 # RAM          The fastest plan in so many bytes, such as 64K; the build fails if there is none.
 # PLANNER      See `vmcu build --help`.
 # STREAM_INPUT The input comes row by row, by vmcu_push_row(), and never exists whole.
+# ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
-  cmake_parse_arguments(arg "STREAM_INPUT" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "STREAM_INPUT;ROTATE" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -112,6 +113,15 @@ function(vmcu_add_model target)
     list(APPEND options --stream-input)
   endif()
 
+  if(arg_ROTATE)
+    list(APPEND options --rotate)
+    if(ZEPHYR_BASE AND NOT CONFIG_VMCU_POOL_ROTATE)
+      message(FATAL_ERROR
+        "vmcu_add_model(${target} NAME ${arg_NAME} ROTATE): set CONFIG_VMCU_POOL_ROTATE=y in prj.conf"
+      )
+    endif()
+  endif()
+
   # The compiler replaces both files once they are complete, so that a build stopped halfway leaves
   # nothing that looks finished.
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/vmcu/${arg_NAME}")
@@ -134,6 +144,9 @@ function(vmcu_add_model target)
   target_include_directories(${target} PRIVATE "${folder}")
   if(NOT ZEPHYR_BASE)
     vmcu_add_runtime()
+    if(arg_ROTATE)
+      target_compile_definitions(vmcu PUBLIC VMCU_POOL_ROTATE)
+    endif()
     target_link_libraries(${target} PRIVATE vmcu)
   endif()
 endfunction()

@@ -6,15 +6,30 @@
 
 #include <vmcu/convert.h>
 
+#include "rotation.h"
+
 /** Beyond this every int8 is reached, and below it every float32 is within int32. */
 #define LIMIT 1048576.0f
 
-/** A port, and the place in the file of each byte in memory. */
+/** A port, and the pool that its tensor is in. */
 struct border {
 	const struct vmcu_io *io;
 	const struct vmcu_tensor *tensor;
+	struct vmcu_pool pool;
 	int8_t *bytes;
 };
+
+/** Byte @a i of the tensor, counted through its rows. */
+static int8_t *byte_at(const struct border *b, uint32_t i)
+{
+#if defined(VMCU_POOL_ROTATE)
+	const uint32_t row = (uint32_t)b->tensor->width * b->tensor->channels;
+
+	return vmcu_row(&b->pool, b->tensor, i / row) + i % row;
+#else
+	return b->bytes + i;
+#endif
+}
 
 /** The element of the file that is byte @a i in memory. */
 static uint32_t place(const struct border *b, uint32_t i)
@@ -32,14 +47,16 @@ static uint32_t count(const struct border *b)
 	return (uint32_t)b->tensor->height * b->tensor->width * b->tensor->channels;
 }
 
-static struct border border(const struct vmcu_context *ctx, const struct vmcu_io *io)
+static struct border border(const struct vmcu_context *ctx, const struct vmcu_io *io,
+			    struct vmcu_pool pool)
 {
 	const struct vmcu_tensor *tensor = &ctx->model->tensors[io->tensor];
 
 	return (struct border){
 		.io = io,
 		.tensor = tensor,
-		.bytes = vmcu_row(&ctx->pool, tensor, 0),
+		.pool = pool,
+		.bytes = vmcu_row(&pool, tensor, 0),
 	};
 }
 
@@ -50,7 +67,7 @@ static int input_border(const struct vmcu_context *ctx, unsigned int index, cons
 	    index >= ctx->model->input_count) {
 		return -EINVAL;
 	}
-	*b = border(ctx, &ctx->model->inputs[index]);
+	*b = border(ctx, &ctx->model->inputs[index], ctx->pool);
 	return ctx->model->streamed ? -ENOTSUP : 0;
 }
 
@@ -61,7 +78,7 @@ static int output_border(const struct vmcu_context *ctx, unsigned int index, con
 	    index >= ctx->model->output_count) {
 		return -EINVAL;
 	}
-	*b = border(ctx, &ctx->model->outputs[index]);
+	*b = border(ctx, &ctx->model->outputs[index], vmcu_pool_of_outputs(ctx));
 	return 0;
 }
 
@@ -103,7 +120,7 @@ int vmcu_set_float(const struct vmcu_context *ctx, unsigned int index, const flo
 	const int err = input_border(ctx, index, values, &b);
 
 	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		b.bytes[i] = quantised(b.io, values[place(&b, i)]);
+		*byte_at(&b, i) = quantised(b.io, values[place(&b, i)]);
 	}
 	return err;
 }
@@ -114,7 +131,7 @@ int vmcu_set_uint8(const struct vmcu_context *ctx, unsigned int index, const uin
 	const int err = input_border(ctx, index, values, &b);
 
 	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		b.bytes[i] = (int8_t)(values[place(&b, i)] + INT8_MIN);
+		*byte_at(&b, i) = (int8_t)(values[place(&b, i)] + INT8_MIN);
 	}
 	return err;
 }
@@ -125,7 +142,7 @@ int vmcu_get_float(const struct vmcu_context *ctx, unsigned int index, float *va
 	const int err = output_border(ctx, index, values, &b);
 
 	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		values[place(&b, i)] = (float)(b.bytes[i] - b.io->zero_point) * b.io->scale;
+		values[place(&b, i)] = (float)(*byte_at(&b, i) - b.io->zero_point) * b.io->scale;
 	}
 	return err;
 }
@@ -136,7 +153,7 @@ int vmcu_get_uint8(const struct vmcu_context *ctx, unsigned int index, uint8_t *
 	const int err = output_border(ctx, index, values, &b);
 
 	for (uint32_t i = 0; err == 0 && i < count(&b); i++) {
-		values[place(&b, i)] = (uint8_t)(b.bytes[i] - INT8_MIN);
+		values[place(&b, i)] = (uint8_t)(*byte_at(&b, i) - INT8_MIN);
 	}
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <vmcu/vmcu.h>
 
 #include "hooks.h"
+#include "rotation.h"
 #include "stage.h"
 
 static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
@@ -22,6 +23,7 @@ static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *
 	ctx->pool.start = (int8_t *)pool + VMCU_POOL_GUARD_BYTES / 2;
 	/* The circle is the plan's: surplus bytes would move every row behind the wrap. */
 	ctx->pool.size = model->pool_bytes;
+	vmcu_rotation_init(ctx);
 	ctx->rows = 0U;
 	ctx->cancelled = false;
 	vmcu_guard_init(ctx, size);
@@ -70,7 +72,18 @@ int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = input_tensor(ctx, index);
 
-	return (t == NULL || ctx->model->streamed) ? NULL : vmcu_row(&ctx->pool, t, 0);
+	if (t == NULL || ctx->model->streamed || !vmcu_in_one_piece(ctx, t)) {
+		return NULL;
+	}
+	return vmcu_row(&ctx->pool, t, 0);
+}
+
+int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, unsigned int y)
+{
+	const struct vmcu_tensor *t = input_tensor(ctx, index);
+
+	return (t == NULL || ctx->model->streamed || y >= t->height) ? NULL
+								     : vmcu_row(&ctx->pool, t, y);
 }
 
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index)
@@ -89,7 +102,20 @@ const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = output_tensor(ctx, index);
 
-	return (t == NULL) ? NULL : vmcu_row(&ctx->pool, t, 0);
+	return (t == NULL || !vmcu_in_one_piece(ctx, t)) ? NULL
+							 : vmcu_row_of_output(ctx, index, 0U);
+}
+
+const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int index, unsigned int y)
+{
+	const struct vmcu_tensor *t = output_tensor(ctx, index);
+	struct vmcu_pool pool;
+
+	if (t == NULL || y >= t->height) {
+		return NULL;
+	}
+	pool = vmcu_pool_of_outputs(ctx);
+	return vmcu_row(&pool, t, y);
 }
 
 size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
@@ -159,6 +185,7 @@ static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 		err = (err == 0) ? -ECANCELED : err;
 	}
 	vmcu_hook_end(ctx, err);
+	vmcu_rotate(ctx, err);
 	return err;
 }
 

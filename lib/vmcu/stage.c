@@ -14,7 +14,7 @@
 /** How many calls of each layer have been made. */
 static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
-	return (uint16_t *)(void *)(ctx->pool.start + stage->progress);
+	return (uint16_t *)(void *)vmcu_pool_run(&ctx->pool, stage->progress);
 }
 
 void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)

@@ -21,7 +21,7 @@ static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vm
 {
 	return (layer->scratch == VMCU_SCRATCH_ON_STACK)
 		       ? (void *)on_stack
-		       : (void *)(ctx->pool.start + layer->scratch);
+		       : (void *)vmcu_pool_run(&ctx->pool, layer->scratch);
 }
 
 /** A row that the caller delivers: what is left of it, from column @a x on; NULL: nothing. */

@@ -137,6 +137,12 @@ def planner_options() -> argparse.ArgumentParser:
         help="how many more instructions may be spent, by estimate, on keeping tensors in tiles of "
         f"rows (default {100 * TILE_COST:g}); more than that also tries single columns",
     )
+    planner.add_argument(
+        "--rotate",
+        action="store_true",
+        help="the pool's origin advances after each inference, so that all bytes are written "
+        "equally often; takes some more bytes, see doc/endurance.md",
+    )
     return planner
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from pathlib import Path
 
 from .errors import Problem, UserError
@@ -10,6 +12,7 @@ from .frontends import load
 from .passes import optimize
 from .plan import Plan
 from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, TILE_COST, Options, make_plan
+from .rotation import rotate
 
 
 def compile_model(
@@ -20,12 +23,13 @@ def compile_model(
     original: bool = False,
     stream_input: bool = False,
     tile_cost: float = TILE_COST,
+    rotated: bool = False,
 ) -> Plan:
     """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
 
     ram: bytes the pool may have, None for as few as possible. seconds: for solvers, if one is
     needed. original: as planner.make_plan has it. stream_input: the input comes row by row.
-    tile_cost: see planner.Options.
+    tile_cost: see planner.Options. rotated: the pool's origin advances, see rotation.py.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -34,4 +38,15 @@ def compile_model(
     graph = load(path)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph)
-    return make_plan(planner, graph, Options(seconds, ram, stream_input, tile_cost), original)
+    options = Options(seconds, ram, stream_input, tile_cost)
+    plan = make_plan(planner, graph, options, original)
+    if not rotated:
+        return plan
+    found = rotate(plan)
+    if ram is None or found.ram_bytes <= ram:
+        return found
+    less = replace(options, ram=max(ram - (found.ram_bytes - found.pool_bytes), 1))
+    # If there is no such plan, rotate() says by how much this one is too large.
+    with contextlib.suppress(UserError):
+        plan = make_plan(planner, graph, less, original)
+    return rotate(plan, ram)

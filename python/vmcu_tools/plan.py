@@ -75,6 +75,15 @@ class Step:
         return bind(graph, self.node, self.descending, self.columns, self.form)
 
 
+@dataclass(frozen=True)
+class Rotation:
+    """After each inference the pool's origin advances by `step` bytes. Bytes that must lie side by
+    side, and begin in front of the pool's end, go on in an overhang behind it, see rotation.py."""
+
+    step: int
+    overhang: int
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The outcome of planning, before or after its proof.
@@ -83,6 +92,7 @@ class Plan:
     schedule.py; `progress` is where in the pool a stage of several layers notes how far each has
     come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
     the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates.
+    `rotation`: how the pool rotates; its end then may split rows.
     """
 
     planner: str
@@ -96,6 +106,12 @@ class Plan:
     taken: int = 0
     progress: tuple[int, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    rotation: Rotation | None = None
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of RAM that the pool takes."""
+        return self.pool_bytes + (self.rotation.overhang if self.rotation else 0)
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from . import paths
 from .elf import FUNCTION, OBJECT, Elf, Symbol
-from .emit.params import STRUCT_BYTES
+from .emit.params import ROTATION_BYTES, STRUCT_BYTES
 from .errors import Problem, UserError
 
 POOL, CONTEXT, WEIGHTS, TABLES = "pool", "context", "weights", "tables"
@@ -128,7 +128,7 @@ def find_models(elf: Elf) -> Iterator[Model]:
         name = symbol.name.removesuffix("_model")
         if symbol.kind != OBJECT or name == symbol.name or elf.find(f"{name}_tensors") is None:
             continue
-        if symbol.size != STRUCT_BYTES["vmcu_model"]:
+        if symbol.size - STRUCT_BYTES["vmcu_model"] not in (0, ROTATION_BYTES):
             raise UserError(
                 Problem(
                     f"{symbol.name} is not what this version of vmcu emits for a 32-bit core",

@@ -18,10 +18,10 @@ import numpy as np
 from . import oracle, targets
 from .graph import Graph
 from .machine import reference
-from .machine.mcu import VirtualMcu
 from .oracle import Oracle, node_differences
 from .plan import Plan
 from .progress import bar
+from .rotation import machines_of
 from .samples import Sample, make_samples
 
 Values = Mapping[str, np.ndarray]
@@ -110,8 +110,8 @@ def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> 
 def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
     """What the target can show of each sample: every tensor on the virtual MCU, else outputs."""
     if target == "virtual":
-        machine = VirtualMcu(plan)
-        return [machine.run(sample) for sample in bar(samples, "virtual MCU")]
+        machines = machines_of(plan)
+        return [next(machines).run(sample) for sample in bar(samples, "virtual MCU")]
     names = [port.tensor for port in plan.graph.outputs]
     shapes = [plan.graph.tensors[name].shape for name in names]
     return [

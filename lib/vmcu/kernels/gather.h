@@ -34,14 +34,6 @@ static inline void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lan
 	}
 }
 
-/** True if `bytes` bytes of a source from a place on lie as they do in the tensor. */
-static inline bool vmcu_gather_straight(const struct vmcu_source *in, uint32_t place, int32_t bytes)
-{
-	const uint32_t end = place + (uint32_t)bytes;
-
-	return end <= in->tensor->ring && in->tensor->base + end <= in->pool->size;
-}
-
 /**
  * Widens the window whose first tap is at @a row and @a pixel, from @a channel on, into pixel
  * @a lane of a tile of @a pixels. Each run of contiguous taps starts at a multiple of four.
@@ -61,11 +53,13 @@ static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source
 	for (int32_t s = 0; s < line; s += pitch, pixel += window->dilation_w) {
 		const int32_t first = (pixel < 0) ? 0 : pixel;
 		const int32_t count = vmcu_min(pixel + across, tensor->width) - first;
-		const uint32_t place =
-			vmcu_place(tensor, (uint32_t)vmcu_tap(&rows, rows.begin), (uint32_t)first);
-		const int8_t *x = vmcu_byte(in->pool, tensor, place) + channel;
-		const bool straight = vmcu_gather_straight(
-			in, place, (rows.end - rows.begin - 1) * step + count * tensor->channels);
+		const uint32_t top = (uint32_t)vmcu_tap(&rows, rows.begin);
+		const uint32_t place = vmcu_place(tensor, top, (uint32_t)first);
+		const int8_t *at = vmcu_pixel(in->pool, tensor, top, (uint32_t)first);
+		const bool straight = vmcu_straight(
+			in->pool, tensor, place, at,
+			(uint32_t)((rows.end - rows.begin - 1) * step + count * tensor->channels));
+		const int8_t *x = at + channel;
 		int32_t k = s;
 
 		for (int32_t r = 0; r < window->kernel_h; r++, k += line) {

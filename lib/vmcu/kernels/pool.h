@@ -51,7 +51,7 @@ static inline int32_t vmcu_next_taps(const struct vmcu_source *in, struct vmcu_t
 		count = (left + pitch - 1) / pitch;
 	}
 	taps->begin += count;
-	*x = vmcu_byte(in->pool, in->tensor, place);
+	*x = vmcu_pixel(in->pool, in->tensor, (uint32_t)row, first);
 	return count;
 }
 

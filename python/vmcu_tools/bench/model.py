@@ -79,7 +79,7 @@ def bench(plan: Plan, name: str, target: str, seed: int = 0) -> BenchReport:
 
     Raises TargetError if the outputs are not the model's: the cost of wrong bytes is no figure.
     """
-    machine = board(target)
+    machine = board(target).suited(plan)
     sample = make_samples(plan.graph, 1, 0, seed)[0]
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)

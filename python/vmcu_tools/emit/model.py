@@ -20,7 +20,7 @@ from ..kernels import Layer
 from ..plan import Plan, Step, on_stack, pool_scratch
 from ..schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants
-from .params import STRUCT_BYTES, kernel_of, requantisers
+from .params import ROTATION_BYTES, STRUCT_BYTES, kernel_of, requantisers
 from .schedule import Part, written
 from .text import comment, environment, string
 
@@ -150,11 +150,12 @@ def _check(plan: Plan) -> None:
 
 
 def _check_whole(plan: Plan, port: Port) -> None:
-    """Callers address inputs and outputs as one array."""
+    """Callers address inputs and outputs as one array, or, in a pool that rotates, row by row."""
     tensor = plan.graph.tensors[port.tensor]
     placement = plan.placements[port.tensor]
     start = placement.base % plan.pool_bytes
-    if placement.ring < tensor.bytes or start + tensor.bytes > plan.pool_bytes:
+    around = start + tensor.bytes > plan.pool_bytes and plan.rotation is None
+    if placement.ring < tensor.bytes or around:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
 
 
@@ -202,7 +203,9 @@ class _Emitter:
             "upper": self.name.upper(),
             "origin": comment(Path(self.graph.origin).name),
             "planner": self.plan.planner,
-            "pool_bytes": self.plan.pool_bytes,
+            "pool_bytes": self.plan.ram_bytes,
+            "circle": self.plan.pool_bytes,
+            "rotation": self.plan.rotation,
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
             "layer_inputs": _lines(self.inputs, 12),
@@ -306,6 +309,7 @@ class _Emitter:
         return (
             self.constants.tables_bytes
             + STRUCT_BYTES["vmcu_model"]
+            + (ROTATION_BYTES if self.plan.rotation else 0)
             + STRUCT_BYTES["vmcu_tensor"] * len(self.index)
             + STRUCT_BYTES["vmcu_layer"] * len(self.plan.steps)
             + STRUCT_BYTES["vmcu_stage"] * len(self.plan.stages)

@@ -44,6 +44,8 @@ from .values import (
     zeros,
 )
 
+# By which struct vmcu_model is larger in a build for pools that rotate.
+ROTATION_BYTES = 8
 # sizeof of every struct that tables are made of, on a 32-bit core.
 STRUCT_BYTES = {
     "vmcu_model": 40,

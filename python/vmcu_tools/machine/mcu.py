@@ -108,7 +108,7 @@ class VirtualMcu:
     """Replays one plan. Raises PlanError where the plan clobbers or loses a byte."""
 
     def __init__(self, plan: Plan):
-        self.plan = plan
+        self.plan, self.size = plan, plan.pool_bytes
         self.tensors = plan.graph.tensors
         self.ids = {name: number for number, name in enumerate(self.tensors)}
         self.names = list(self.tensors)
@@ -200,7 +200,7 @@ class VirtualMcu:
         return self._replay(inputs)
 
     def _replay(self, inputs: Sequence[np.ndarray] | None) -> dict[str, np.ndarray]:
-        size = self.plan.pool_bytes
+        size = self.size
         self.owner = np.full(size, NOBODY, np.int32)
         self.index = np.zeros(size, np.int32)
         self.expiry = np.full(size, BEFORE, np.int64)
@@ -321,7 +321,7 @@ class VirtualMcu:
         )
         if lost.any():
             at = int(np.argmax(lost))
-            place = int(np.arange(self.plan.pool_bytes)[where][at])
+            place = int(np.arange(self.size)[where][at])
             raise PlanError(
                 f"step '{event.step.node.name}', row {event.y}: byte {int(expected[at])} of tensor "
                 f"'{tensor.name}', of its row {y} (pool byte {place}), is gone; "
@@ -380,7 +380,7 @@ class VirtualMcu:
     def _poison(self, tensor: Tensor, y: int, start: int, stop: int, now: int) -> None:
         where = self._where(tensor, y, start, stop)
         dead = (self.owner[where] == self.ids[tensor.name]) & (self.expiry[where] < now)
-        at = np.arange(self.plan.pool_bytes)[where][dead]
+        at = np.arange(self.size)[where][dead]
         self.value[at] = POISON
         self.owner[at] = NOBODY
 
@@ -407,7 +407,7 @@ class VirtualMcu:
         if any(stop > start for (_, stop), (start, _) in itertools.pairwise(places)):
             raise PlanError(f"{who}: its progress and scratch overlap")
         for where in memory:
-            if where.start < 0 or where.stop > self.plan.pool_bytes:
+            if where.start < 0 or where.stop > self.size:
                 raise PlanError(f"{who}: scratch ends beyond the pool")
             if (self.expiry[where] >= event.start).any():
                 raise PlanError(f"{who}: scratch lies on live bytes")

@@ -37,7 +37,9 @@ class TensorReport:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones."""
+    """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones.
+    `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
+    `pool_bytes` has for that."""
 
     model: str
     planner: str
@@ -51,6 +53,8 @@ class ModelReport:
     steps: tuple[StepReport, ...]
     tensors: tuple[TensorReport, ...]
     notes: tuple[str, ...] = ()
+    rotation_step: int = 0
+    rotation_overhang: int = 0
 
 
 def occupied(placement: Placement, pool: int) -> np.ndarray:
@@ -100,7 +104,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
     return ModelReport(
         model=name,
         planner=plan.planner,
-        pool_bytes=plan.pool_bytes,
+        pool_bytes=plan.ram_bytes,
         tables_bytes=tables_bytes,
         weights_bytes=weights_bytes,
         macs=sum(step.macs for step in steps),
@@ -110,4 +114,6 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         steps=tuple(steps),
         tensors=tensors,
         notes=plan.notes,
+        rotation_step=plan.rotation.step if plan.rotation else 0,
+        rotation_overhang=plan.rotation.overhang if plan.rotation else 0,
     )

@@ -41,6 +41,13 @@ def print_report(report: ModelReport, console: Console) -> None:
         soft_wrap=True,
         highlight=False,
     )
+    if report.rotation_step:
+        console.print(
+            f"the pool rotates by {report.rotation_step:,} bytes; its overhang is "
+            f"{report.rotation_overhang:,} of its bytes",
+            soft_wrap=True,
+            highlight=False,
+        )
     for note in report.notes:
         console.print(note, soft_wrap=True, highlight=False)
 

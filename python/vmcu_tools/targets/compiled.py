@@ -16,8 +16,9 @@ import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,6 +37,9 @@ COMMON_FLAGS = (
     *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"),
     *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
 )
+
+
+TargetT = TypeVar("TargetT", bound="CompiledTarget")
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,15 @@ class CompiledTarget(ABC):
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
-            image = self.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
-            return self.execute(image, plan, samples)
+            target = self.suited(plan)
+            image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
+            return target.execute(image, plan, samples)
+
+    def suited(self: TargetT, plan: Plan) -> TargetT:
+        """The target with the runtime that a plan needs."""
+        if plan.rotation is None:
+            return self
+        return replace(self, flags=(*self.flags, "-DVMCU_POOL_ROTATE"))
 
     def build(self, files: Mapping[str, str], name: str, folder: Path) -> Path:
         """Compiles a model's emitted files in `folder` into an image there."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..machine.mcu import VirtualMcu
 from ..plan import Plan
+from ..rotation import machines_of
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class VirtualTarget:
     summary: str = "the planner's own machine, in numpy"
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
-        machine = VirtualMcu(plan)
-        results = [machine.run(sample) for sample in samples]
+        results = [
+            machine.run(sample) for machine, sample in zip(machines_of(plan), samples, strict=False)
+        ]
         return [[tensors[port.tensor] for port in plan.graph.outputs] for tensors in results]

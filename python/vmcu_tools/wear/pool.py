@@ -13,9 +13,9 @@ from ..graph import Tensor
 from ..kernels import Layer
 from ..machine.mcu import Event, VirtualMcu
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan
+from ..rotation import RotatedMcu, rotation_step
 
 SECONDS_PER_YEAR = 365.25 * 24 * 3600
-GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _WriteCounter(VirtualMcu):
 
     def __init__(self, plan: Plan):
         super().__init__(plan)
-        self.writes = np.zeros(plan.pool_bytes, np.int64)
+        self.writes = np.zeros(self.size, np.int64)
 
     def _write(
         self,
@@ -83,25 +83,24 @@ class _WriteCounter(VirtualMcu):
             self.writes[progress : progress + PROGRESS_BYTES] += 1
 
 
+class _RotatedWriteCounter(_WriteCounter, RotatedMcu):
+    """The same for a plan that rotates, its origin at the pool's start."""
+
+
 def writes_of_inference(plan: Plan) -> np.ndarray:
     """Writes to each byte of the pool in one inference on the virtual MCU: int64 (pool_bytes). By
     the input, the layers' outputs, and once for each call the scratch and progress of the layer
     called."""
-    machine = _WriteCounter(plan)
+    machine = _WriteCounter(plan) if plan.rotation is None else _RotatedWriteCounter(plan)
     machine.prove()
-    return machine.writes
+    return folded(machine.writes, plan)
 
 
-def rotation_step(pool_bytes: int, align: int = SCRATCH_ALIGN) -> tuple[int, int]:
-    """Bytes by which the origin advances, and the number of origins it visits: all multiples of
-    the unit that keeps words aligned, gcd(align, pool_bytes). Near the golden section, so that any
-    few inferences in a row lie far apart."""
-    unit = math.gcd(align, pool_bytes)
-    origins = pool_bytes // unit
-    step = max(1, round(origins * GOLDEN))
-    while math.gcd(step, origins) != 1:
-        step -= 1
-    return step * unit, origins
+def folded(writes: np.ndarray, plan: Plan) -> np.ndarray:
+    """Writes to the bytes of a plan's circle, those to its overhang included: (pool_bytes)."""
+    circle = writes[: plan.pool_bytes].copy()
+    circle[: writes.size - plan.pool_bytes] += writes[plan.pool_bytes :]
+    return circle
 
 
 def rotated_writes(per_inference: np.ndarray, step: int, inferences: int) -> np.ndarray:

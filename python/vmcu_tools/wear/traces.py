@@ -17,6 +17,7 @@ from ..samples import make_samples
 from ..targets.base import TargetError
 from ..targets.compiled import MODEL_NAME
 from ..targets.counting import RAM_START, CountingTarget, markers_of, trace_of
+from .pool import folded
 from .tasks import TICK_CYCLES, WORD, Task
 
 # All that the board has: the stack begins at the end.
@@ -44,7 +45,7 @@ class Trace:
 
 def record(plan: Plan, target: str, seed: int = 0) -> Trace:
     """Runs one inference on a random input. TargetError where its outputs are wrong."""
-    machine = board(target)
+    machine = board(target).suited(plan)
     ram = RAM_BYTES if machine.ram is None else machine.ram
     sample = make_samples(plan.graph, 1, 0, seed)[0]
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
@@ -59,11 +60,12 @@ def record(plan: Plan, target: str, seed: int = 0) -> Trace:
     if arena is None or markers.stack is None:
         raise TargetError(f"{image.name} has no {POOL_SYMBOL}")
     start = arena.address + GUARD_BYTES - RAM_START
-    pool = stores[start : start + plan.pool_bytes].copy()
+    pool = folded(stores[start : start + plan.ram_bytes], plan)
     if not plan.input_streamed:
         for port in plan.graph.inputs:
             base = plan.placements[port.tensor].base
-            pool[base : base + plan.graph.tensors[port.tensor].bytes] += 1
+            delivered = np.arange(base, base + plan.graph.tensors[port.tensor].bytes)
+            pool[delivered % plan.pool_bytes] += 1
     words = stores[markers.stack - RAM_START & -WORD :].reshape(-1, WORD).max(1)
     used = np.flatnonzero(words)
     stack = words[used[0] : used[-1] + 1]

@@ -26,10 +26,24 @@ extern "C" {
  * @{
  */
 
-/** The RAM that activations live in: a circle of @a size bytes starting at @a start. */
+#if defined(VMCU_POOL_ROTATE) && defined(VMCU_POOL_GUARD)
+#error "a pool that rotates has no bytes that canaries could stand on"
+#endif
+
+/**
+ * The RAM that activations live in: a circle of @a size bytes starting at @a start.
+ *
+ * Where the build defines VMCU_POOL_ROTATE, byte 0 of the circle is @a origin bytes from there, and
+ * a run of bytes that must lie side by side, such as a row, goes on behind the circle's end, in an
+ * overhang, if it begins in front of it. See doc/endurance.md.
+ */
 struct vmcu_pool {
 	int8_t *start;
 	uint32_t size;
+#if defined(VMCU_POOL_ROTATE)
+	uint32_t origin;
+	uint32_t run; /**< rings of at most so many bytes are one run; others are runs by row */
+#endif
 };
 
 /**
@@ -141,6 +155,10 @@ struct vmcu_model {
 	uint8_t input_count;
 	uint8_t output_count;
 	bool streamed; /**< the only input is delivered row by row */
+#if defined(VMCU_POOL_ROTATE)
+	uint32_t circle; /**< bytes of the pool without its overhang; 0: the origin stays */
+	uint32_t step;   /**< by which the origin advances after each inference */
+#endif
 };
 
 /** Where in its ring a pixel of tensor @a t starts, in bytes. */
@@ -151,20 +169,61 @@ static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint3
 	return (o < t->ring) ? o : o % t->ring;
 }
 
-/** Byte @a place of the ring of tensor @a t. */
-static inline int8_t *vmcu_byte(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
-				uint32_t place)
+/** Where a run begins that is @a at bytes from the origin; @a at: less than the circle. */
+static inline int8_t *vmcu_pool_run(const struct vmcu_pool *pool, uint32_t at)
 {
-	const uint32_t at = t->base + place;
+#if defined(VMCU_POOL_ROTATE)
+	at += pool->origin;
+	at = (at < pool->size) ? at : at - pool->size;
+#endif
+	return pool->start + at;
+}
 
-	return pool->start + ((at < pool->size) ? at : at - pool->size);
+/** The same for @a at less than twice the circle. */
+static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
+{
+	return vmcu_pool_run(pool, (at < pool->size) ? at : at - pool->size);
 }
 
 /** A pixel of tensor @a t. */
 static inline int8_t *vmcu_pixel(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
 				 uint32_t y, uint32_t x)
 {
-	return vmcu_byte(pool, t, vmcu_place(t, y, x));
+#if defined(VMCU_POOL_ROTATE)
+	/* Where the run begins decides on which side of the circle's end all of it lies. */
+	uint32_t begin = 0U;
+	uint32_t place;
+
+	if (t->ring <= pool->run) {
+		place = vmcu_place(t, y, x);
+	} else {
+		begin = vmcu_place(t, y, 0U);
+		place = begin + x * t->channels;
+		if (place >= t->ring) {
+			begin = 0U;
+			place %= t->ring;
+		}
+	}
+	return vmcu_pool_byte(pool, t->base + begin) + (place - begin);
+#else
+	return vmcu_pool_byte(pool, t->base + vmcu_place(t, y, x));
+#endif
+}
+
+/**
+ * True if @a bytes bytes of tensor @a t, from the pixel at @a place of its ring and at address
+ * @a x, lie in memory as they do in the tensor.
+ */
+static inline bool vmcu_straight(const struct vmcu_pool *pool, const struct vmcu_tensor *t,
+				 uint32_t place, const int8_t *x, uint32_t bytes)
+{
+#if defined(VMCU_POOL_ROTATE)
+	return place + bytes <= t->ring &&
+	       (t->ring <= pool->run || (uint32_t)(x - pool->start) + bytes <= pool->size);
+#else
+	(void)x;
+	return place + bytes <= t->ring && t->base + place + bytes <= pool->size;
+#endif
 }
 
 /** Start of row @a y of tensor @a t. */

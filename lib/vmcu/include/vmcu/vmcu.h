@@ -60,6 +60,9 @@ struct vmcu_context {
 	const struct vmcu_model *model;
 	struct vmcu_pool pool;
 	uint16_t rows; /**< of the input, delivered by vmcu_push_row() since it began */
+#if defined(VMCU_POOL_ROTATE)
+	uint32_t outputs_origin; /**< of the pool in the inference that made the outputs */
+#endif
 	/** Where in its schedule a stage is. */
 	struct {
 		uint16_t part;
@@ -94,9 +97,20 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
  *
  * int8, rows of pixels of channels (NHWC), vmcu_input_size() bytes. vmcu_invoke() overwrites them.
  *
- * @return NULL if there is no such input, or if the model was built with --stream-input.
+ * Where the pool rotates, the address is another one for each inference.
+ *
+ * @return NULL if there is no such input, if the model was built with --stream-input, or if it was
+ *         built with --rotate and the input may be in pieces: see vmcu_row_of_input().
  */
 int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
+
+/**
+ * @brief Where to write row @a y of input @a index: vmcu_row_size() bytes that are always in one
+ * piece.
+ *
+ * @return NULL if there is no such row, or if the model was built with --stream-input.
+ */
+int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, unsigned int y);
 
 /** @brief Bytes of input @a index, 0 if there is none. */
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
@@ -149,9 +163,18 @@ size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index);
 /**
  * @brief Where output @a index is after vmcu_invoke(), until inputs are written again.
  *
- * @return NULL if there is no such output.
+ * @return NULL if there is no such output, or if the model was built with --rotate and it may be in
+ *         pieces: see vmcu_row_of_output().
  */
 const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index);
+
+/**
+ * @brief Where row @a y of output @a index is, always in one piece.
+ *
+ * @return NULL if there is no such row.
+ */
+const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int index,
+				 unsigned int y);
 
 /** @brief Bytes of output @a index, 0 if there is none. */
 size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index);

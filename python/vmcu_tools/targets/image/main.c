@@ -95,25 +95,54 @@ static int push_sample(struct vmcu_context *ctx, int file)
 	return wanted;
 }
 
+/** Fills an input from the file, at once if it is in one piece. */
+static bool read_input(const struct vmcu_context *ctx, unsigned int i, int file)
+{
+	int8_t *whole = vmcu_input(ctx, i);
+	const size_t size = (whole != NULL) ? vmcu_input_size(ctx, i) : vmcu_row_size(ctx, i);
+
+	for (unsigned int y = 0; y < vmcu_input_size(ctx, i) / size; y++) {
+		int8_t *to = (whole != NULL) ? whole : vmcu_row_of_input(ctx, i, y);
+
+		if (io_read(file, to, size) != size) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /** Fills the inputs from the file; false when it holds no further complete sample. */
 static bool read_sample(const struct vmcu_context *ctx, int file)
 {
 	for (unsigned int i = 0; i < ctx->model->input_count; i++) {
-		const size_t size = vmcu_input_size(ctx, i);
-
-		if (io_read(file, vmcu_input(ctx, i), size) != size) {
+		if (!read_input(ctx, i, file)) {
 			return false;
 		}
 	}
 	return ctx->model->input_count > 0U;
 }
 
+static bool write_output(const struct vmcu_context *ctx, unsigned int i, int file)
+{
+	const int8_t *whole = vmcu_output(ctx, i);
+	const struct vmcu_tensor *t = &ctx->model->tensors[ctx->model->outputs[i].tensor];
+	const size_t row = (size_t)t->width * t->channels;
+
+	if (whole != NULL) {
+		return io_write(file, whole, row * t->height) == row * t->height;
+	}
+	for (unsigned int y = 0; y < t->height; y++) {
+		if (io_write(file, vmcu_row_of_output(ctx, i, y), row) != row) {
+			return false;
+		}
+	}
+	return true;
+}
+
 static bool write_outputs(const struct vmcu_context *ctx, int file)
 {
 	for (unsigned int i = 0; i < ctx->model->output_count; i++) {
-		const size_t size = vmcu_output_size(ctx, i);
-
-		if (io_write(file, vmcu_output(ctx, i), size) != size) {
+		if (!write_output(ctx, i, file)) {
 			return false;
 		}
 	}

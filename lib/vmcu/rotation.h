@@ -1,0 +1,87 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief A pool whose origin advances after each inference, so that every byte takes every role.
+ *
+ * Inputs are written where the next inference runs, outputs read where the last one did. Nothing
+ * is left of this unless the build defines VMCU_POOL_ROTATE.
+ */
+
+#ifndef VMCU_ROTATION_H_
+#define VMCU_ROTATION_H_
+
+#include <stdbool.h>
+
+#include <vmcu/vmcu.h>
+
+#if defined(VMCU_POOL_ROTATE)
+
+/** The circle of a context whose pool is as large as the model asks. */
+static inline void vmcu_rotation_init(struct vmcu_context *ctx)
+{
+	const struct vmcu_model *model = ctx->model;
+
+	if (model->circle != 0U) {
+		ctx->pool.size = model->circle;
+	}
+	ctx->pool.origin = 0U;
+	ctx->pool.run = model->pool_bytes - ctx->pool.size + 1U;
+	ctx->outputs_origin = 0U;
+}
+
+/** Advances the origin behind an inference that has ended with @a err. */
+static inline void vmcu_rotate(struct vmcu_context *ctx, int err)
+{
+	uint32_t next = ctx->pool.origin + ctx->model->step;
+
+	if (err == 0) {
+		ctx->outputs_origin = ctx->pool.origin;
+		ctx->pool.origin = (next < ctx->pool.size) ? next : next - ctx->pool.size;
+	}
+}
+
+static inline struct vmcu_pool vmcu_pool_of_outputs(const struct vmcu_context *ctx)
+{
+	struct vmcu_pool pool = ctx->pool;
+
+	pool.origin = ctx->outputs_origin;
+	return pool;
+}
+
+/** True if a whole tensor is always in one piece. */
+static inline bool vmcu_in_one_piece(const struct vmcu_context *ctx, const struct vmcu_tensor *t)
+{
+	return ctx->model->circle == 0U || t->ring <= ctx->pool.run || t->height == 1U;
+}
+
+#else
+
+static inline void vmcu_rotation_init(struct vmcu_context *ctx)
+{
+	(void)ctx;
+}
+
+static inline void vmcu_rotate(struct vmcu_context *ctx, int err)
+{
+	(void)ctx;
+	(void)err;
+}
+
+static inline struct vmcu_pool vmcu_pool_of_outputs(const struct vmcu_context *ctx)
+{
+	return ctx->pool;
+}
+
+static inline bool vmcu_in_one_piece(const struct vmcu_context *ctx, const struct vmcu_tensor *t)
+{
+	(void)ctx;
+	(void)t;
+	return true;
+}
+
+#endif /* VMCU_POOL_ROTATE */
+
+#endif /* VMCU_ROTATION_H_ */

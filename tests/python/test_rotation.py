@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools that rotate: proven at every origin, the same bytes in C at each, even writes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders.networks import SHARED
+from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
+from vmcu_tools import targets
+from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.emit import emit
+from vmcu_tools.errors import PlanError, UserError
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine import reference
+from vmcu_tools.plan import Plan
+from vmcu_tools.rotation import RotatedMcu, longest_run, prove, rotate, rotation_step, runs
+from vmcu_tools.wear.pool import rotated_writes, writes_of_inference
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
+DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
+HOST = "host:sanitize"
+
+
+@functools.cache
+def compiled(model: Path, stream_input: bool = False) -> Plan:
+    return compile_model(model, stream_input=stream_input, rotated=True)
+
+
+def origins(plan: Plan) -> range:
+    assert plan.rotation is not None
+    return range(0, plan.pool_bytes, math.gcd(plan.rotation.step, plan.pool_bytes))
+
+
+def expect_in_c(plan: Plan, target: str, inferences: int) -> None:
+    """As many inferences in one process give the bytes of the meaning, each at the next origin."""
+    sample = random_inputs(plan.graph, 3)
+    wanted = reference.run(plan.graph, sample)
+    results = targets.get(target).run(plan, [sample] * inferences)
+    for number, outputs in enumerate(results):
+        for port, got in zip(plan.graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(got, wanted[port.tensor], err_msg=f"{number}")
+
+
+@pytest.mark.parametrize("stream_input", [False, True])
+@pytest.mark.parametrize(("model", "every"), [(TINY, 1), (DIGITS, 11)], ids=["tiny", "digits"])
+def test_origins_are_proven(model: Path, every: int, stream_input: bool):
+    """On memory as it is, overhang and all, not only on a circle that splits nothing."""
+    plan = compiled(model, stream_input)
+    machine = RotatedMcu(plan)
+    for origin in origins(plan)[::every]:
+        machine.origin = origin
+        machine.prove()
+
+
+def test_values_at_every_origin():
+    plan = compiled(TINY)
+    sample = random_inputs(plan.graph, 1)
+    wanted = reference.run(plan.graph, sample)
+    machine = RotatedMcu(plan)
+    for origin in origins(plan):
+        machine.origin = origin
+        for name, values in machine.run(sample).items():
+            np.testing.assert_array_equal(values, wanted[name])
+
+
+@pytest.mark.parametrize("stream_input", [False, True])
+@pytest.mark.parametrize("model", [TINY, DIGITS], ids=lambda path: path.stem)
+def test_c_at_every_origin(model: Path, stream_input: bool):
+    plan = compiled(model, stream_input)
+    expect_in_c(plan, HOST, len(origins(plan)) + 1)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_layers_in_c(kind: str):
+    """In place where they can, around the end where the plan has them there."""
+    graph = random_layers(kind, 12, 4)
+    for plan in (overlapped(graph), wrapped(with_copies(graph), 4)):
+        expect_in_c(rotate(plan), HOST, 60)
+
+
+@pytest.mark.parametrize("stream_input", [False, True])
+@pytest.mark.parametrize("name", ["mlperf-tiny-kws", "mlperf-tiny-resnet8"])
+def test_models_in_c(name: str, stream_input: bool):
+    model = SHARED / f"{name}.tflite"
+    if not model.exists():
+        pytest.skip(f"no {model}")
+    expect_in_c(compiled(model, stream_input), "host", 40)
+
+
+def test_a_board():
+    expect_in_c(compiled(DIGITS), "qemu:m4", 40)
+
+
+def test_an_overhang_too_small_is_refused():
+    plan = compiled(DIGITS)
+    assert plan.rotation is not None
+    less = replace(plan, rotation=replace(plan.rotation, overhang=plan.rotation.overhang - 1))
+    with pytest.raises(PlanError, match="longer than the overhang allows"):
+        prove(less)
+    begin, _ = max(runs(plan), key=lambda run: run[1])
+    at_the_end = (plan.pool_bytes - 4 - begin // 4 * 4) % plan.pool_bytes
+    RotatedMcu(plan, at_the_end).prove()
+    with pytest.raises(PlanError, match="ends beyond the pool"):
+        RotatedMcu(less, at_the_end).prove()
+
+
+@pytest.mark.parametrize(("step", "message"), [(2, "no words"), (28, "every word")])
+def test_steps_that_are_refused(step: int, message: str):
+    plan = compiled(DIGITS)
+    assert plan.rotation is not None and plan.pool_bytes % 28 == 0
+    with pytest.raises(PlanError, match=message):
+        prove(replace(plan, rotation=replace(plan.rotation, step=step)))
+
+
+def test_a_plan_that_clobbers_is_refused():
+    graph = random_layers("conv2d", 3, 1)
+    with pytest.raises(UserError, match="cannot rotate"):
+        rotate(overlapped(graph, closer=1))
+
+
+def test_runs_are_what_the_longest_is_of():
+    plan = compiled(DIGITS)
+    longest = max(count for _, count in runs(plan))
+    assert plan.rotation is not None
+    assert plan.rotation.overhang in range(longest - 4, longest)
+    assert longest_run(plan) == plan.rotation.overhang + 1
+    assert rotation_step(plan.pool_bytes) == (plan.rotation.step, len(origins(plan)))
+
+
+def test_writes_are_even():
+    """10,000 inferences, by what each writes."""
+    plan = compiled(DIGITS)
+    assert plan.rotation is not None
+    writes = writes_of_inference(plan)
+    after = rotated_writes(writes, plan.rotation.step, 10_000)
+    assert after.max() <= 1.02 * after.mean() < writes.max() * 10_000
+
+
+def test_ram_counts_the_overhang(capsys: pytest.CaptureFixture[str]):
+    ram = compiled(DIGITS).ram_bytes
+    build = ["build", str(DIGITS), "--rotate", "--ram"]
+    assert main([*build, str(ram)]) == 0
+    assert "the pool rotates by" in capsys.readouterr().out
+    assert main([*build, str(ram - 300)]) == 1
+    assert "with the overhang of a pool that rotates" in capsys.readouterr().err
+
+
+def test_tables_ask_for_a_runtime_that_rotates(tmp_path: Path):
+    plan = compiled(TINY)
+    for name, text in emit(plan, "tiny").files.items():
+        (tmp_path / name).write_text(text)
+    include = ROOT / "lib" / "vmcu" / "include"
+    command = ["gcc", "-std=c99", "-c", f"-I{include}", "tiny.c", "-o", "tiny.o"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "CONFIG_VMCU_POOL_ROTATE" in done.stderr
+    subprocess.run([*command, "-DVMCU_POOL_ROTATE"], cwd=tmp_path, check=True)
+
+
+def test_plans_that_stay_run_in_a_runtime_that_rotates():
+    """A firmware may have models of both kinds."""
+    graph: Graph = random_layers("depthwise", 6, 2)
+    plan = overlapped(graph)
+    target = targets.get(HOST)
+    rotating = replace(target, flags=(*target.flags, "-DVMCU_POOL_ROTATE"))
+    sample = random_inputs(graph, 5)
+    wanted = reference.run(graph, sample)
+    for outputs in rotating.run(plan, [sample] * 3):
+        for port, got in zip(graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(got, wanted[port.tensor])
