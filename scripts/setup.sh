@@ -44,6 +44,7 @@ list_missing() {
 	need gcc-arm-none-eabi has arm-none-eabi-gcc
 	need libnewlib-arm-none-eabi has_newlib
 	need qemu-system-arm has qemu-system-arm
+	need cppcheck has cppcheck
 	if find_zephyr >/dev/null; then
 		need git has git
 		need device-tree-compiler has dtc

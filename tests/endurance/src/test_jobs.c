@@ -3,8 +3,8 @@
  */
 
 /*
- * Inferences on stacks that move, in a pool that rotates, give the bytes of inferences where nothing
- * moves, and those are ONNX Runtime's, but for a mean that rounds differently.
+ * Inferences on stacks that move, in a pool that rotates, give the bytes of inferences where
+ * nothing moves, and those are ONNX Runtime's, but for a mean that rounds differently.
  */
 
 #include <string.h>

@@ -58,6 +58,8 @@
 #define Z_VMCU_TEXT_(value) #value
 /** @endcond */
 
+/* It would split strings that are made of pieces. */
+/* clang-format off */
 /**
  * @brief Stops the build if a model needs a larger pool, and says both numbers.
  *
@@ -70,6 +72,7 @@
 	Z_VMCU_ASSERT(VMCU_MODEL_POOL_BYTES(name) <= (bytes),                                      \
 		      "model " #name " needs a pool of " Z_VMCU_TEXT(VMCU_MODEL_POOL_BYTES(name))  \
 		      " bytes, there are " Z_VMCU_TEXT(bytes))
+/* clang-format on */
 
 /** @} */
 

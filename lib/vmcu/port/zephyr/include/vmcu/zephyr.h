@@ -30,12 +30,15 @@
 #define Z_VMCU_POOL_SECTION(node, name)                                                            \
 	Z_GENERIC_SECTION(UTIL_CAT(LINKER_DT_NODE_REGION_NAME_TOKEN(node), _vmcu).name)
 
+/* It would split strings that are made of pieces. */
+/* clang-format off */
 #define Z_VMCU_POOL_CHECK(node, bytes)                                                             \
 	BUILD_ASSERT(DT_NODE_HAS_COMPAT(node, zephyr_memory_region),                               \
 		     "a pool's region must be compatible with zephyr,memory-region");              \
 	BUILD_ASSERT((bytes) <= DT_REG_SIZE(node),                                                 \
 		     "a pool of " STRINGIFY(bytes) " bytes does not fit into memory region "       \
 		     LINKER_DT_NODE_REGION_NAME(node) " of " STRINGIFY(DT_REG_SIZE(node)) " bytes")
+/* clang-format on */
 
 /** @endcond */
 
@@ -48,8 +51,8 @@
  */
 #define VMCU_POOL_DEFINE_IN(node, name, bytes)                                                     \
 	Z_VMCU_POOL_CHECK(node, bytes);                                                            \
-	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))                       \
-	Z_VMCU_POOL_SECTION(node, name)
+	Z_VMCU_POOL_SECTION(node, name)                                                            \
+	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))
 
 #if DT_HAS_CHOSEN(vmcu_pool) && !defined(VMCU_POOL_PLACEMENT)
 #define VMCU_POOL_DEFINE(name, bytes) VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_pool), name, bytes)

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Static checks: formatting, spelling, and of lib/vmcu the compiler's strictest warnings for this
+# computer and for Cortex-M, and cppcheck with its MISRA addon. What is not there is said and left out.
+
+set -uo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+WARNINGS=(-std=c99 -O2 -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror
+	-ffp-contract=off -fsyntax-only -Ilib/vmcu/include)
+# Without the generated kernels, whose form is their printer's.
+mapfile -t FORMATTED < <(cd "$ROOT" && git ls-files '*.c' '*.h' | grep -v '/kernels/gen/')
+mapfile -t SOURCES < <(cd "$ROOT" && git ls-files 'lib/vmcu/*.c' | grep -v '/port/')
+FAILED=0
+
+# check NAME COMMAND...: says whether it passed.
+check() {
+	local name=$1
+
+	shift
+	if "$@"; then
+		echo "$name: clean"
+	else
+		echo "$name: FAILED"
+		FAILED=1
+	fi
+}
+
+format() {
+	clang-format --dry-run --Werror "${FORMATTED[@]}"
+}
+
+spelling() {
+	mapfile -t files < <(git ls-files)
+	codespell "${files[@]}"
+}
+
+misra() {
+	cppcheck --std=c99 --addon=misra --enable=warning,style,performance,portability --quiet -j2 \
+		--suppressions-list=scripts/cppcheck-suppressions.txt --inline-suppr --error-exitcode=1 \
+		--template='{file}:{line}: {id}: {message}' -DVMCU_STATIC_CHECK -Ilib/vmcu/include \
+		"${SOURCES[@]}"
+}
+
+cd "$ROOT" || exit 1
+enter_venv
+check "clang-format" format
+check "codespell" spelling
+if has gcc; then
+	check "gcc" gcc "${WARNINGS[@]}" "${SOURCES[@]}"
+fi
+if has arm-none-eabi-gcc; then
+	check "Cortex-M3" arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -ffreestanding \
+		"${WARNINGS[@]}" "${SOURCES[@]}"
+	check "Cortex-M4" arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard \
+		-mfpu=fpv4-sp-d16 -ffreestanding "${WARNINGS[@]}" "${SOURCES[@]}"
+fi
+if has cppcheck; then
+	check "cppcheck" misra
+else
+	echo "cppcheck: skipped, not installed"
+fi
+exit $FAILED
