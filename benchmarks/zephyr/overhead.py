@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts one inference under Zephyr and without an operating system, on the same emulated board.
+
+    python benchmarks/zephyr/overhead.py [MODEL...] [--on qemu:m3|qemu:m4] [--json FILE]
+
+Both images run the same source and the same plan on the same input, and their outputs are checked.
+Under Zephyr its interrupts count too. Exits with 1 if Zephyr adds more than LIMIT to any model.
+Needs a Zephyr tree: ZEPHYR_BASE, or ~/zephyrproject/zephyr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+from vmcu_tools.bench.model import bench, board, check_outputs
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.plan import Plan
+from vmcu_tools.samples import make_samples
+from vmcu_tools.targets.compiled import MODEL_NAME
+from vmcu_tools.targets.counting import CountingTarget, markers_of
+
+ROOT = Path(__file__).parents[2]
+IMAGE = Path(__file__).parent / "image"
+DEFAULT_MODEL = ROOT / "samples" / "digits" / "digits.onnx"
+LIMIT = 0.02
+# Zephyr's board that is the same machine.
+ZEPHYR_BOARDS = {"qemu:m3": "mps2/an385", "qemu:m4": "qemu_mps2_m4", "qemu:m7": "qemu_mps2_m7"}
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Instructions of one inference; `ratio` is Zephyr's over freestanding's, less one."""
+
+    model: str
+    target: str
+    freestanding: int
+    zephyr: int
+    ratio: float
+
+
+def zephyr_tree() -> Path:
+    tree = Path(os.environ.get("ZEPHYR_BASE", Path.home() / "zephyrproject" / "zephyr"))
+    if not (tree / "scripts" / "zephyr_module.py").exists():
+        sys.exit("no Zephyr tree: set ZEPHYR_BASE")
+    return tree
+
+
+def build(model: Path, target: str, folder: Path) -> Path:
+    """The Zephyr image of a model, as an ELF file in `folder`."""
+    environment = {**os.environ, "ZEPHYR_BASE": str(zephyr_tree())}
+    if "ZEPHYR_SDK_INSTALL_DIR" not in environment:
+        compiler = Path(shutil.which("arm-none-eabi-gcc") or "/usr/bin/arm-none-eabi-gcc")
+        environment.setdefault("ZEPHYR_TOOLCHAIN_VARIANT", "gnuarmemb")
+        environment.setdefault("GNUARMEMB_TOOLCHAIN_PATH", str(compiler.parents[1]))
+    settings = [
+        f"-DBOARD={ZEPHYR_BOARDS[target]}",
+        f"-DMODEL={model.resolve()}",
+        f"-DEXTRA_ZEPHYR_MODULES={ROOT}",
+        f"-DBOARD_ROOT={ROOT}",
+        f"-DSOC_ROOT={ROOT}",
+        f"-DCONFIG_FPU={'n' if target == 'qemu:m3' else 'y'}",
+    ]
+    tree = folder / "build"
+    commands = [
+        ["cmake", "-G", "Ninja", "-S", str(IMAGE), "-B", str(tree), *settings],
+        ["cmake", "--build", str(tree)],
+    ]
+    for command in commands:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{done.stdout}{done.stderr}\n{' '.join(command)} failed")
+    return Path(shutil.copy(tree / "zephyr" / "zephyr.elf", folder / f"{MODEL_NAME}.elf"))
+
+
+def instructions_under_zephyr(model: Path, plan: Plan, target: str) -> int:
+    machine = board(target)
+    sample = make_samples(plan.graph, 1, 0, 0)[0]
+    with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
+        folder = Path(text)
+        image = build(model, target, folder)
+        counting = CountingTarget.of(machine, markers_of(image, MODEL_NAME))
+        results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
+    check_outputs(plan, sample, results[0], f"{target} with Zephyr")
+    return reduce(add, counts).instructions
+
+
+def compare(model: Path, target: str) -> Overhead:
+    plan = compile_model(model)
+    freestanding = bench(plan, model.stem, target).instructions
+    zephyr = instructions_under_zephyr(model, plan, target)
+    return Overhead(model.stem, target, freestanding, zephyr, round(zephyr / freestanding - 1, 5))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", type=Path, default=[DEFAULT_MODEL])
+    parser.add_argument("--on", choices=ZEPHYR_BOARDS, default="qemu:m3")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    rows = [compare(model, args.on) for model in args.models]
+    for row in rows:
+        print(
+            f"{row.model} on {row.target}: {row.freestanding:,} instructions, "
+            f"with Zephyr {row.zephyr:,}: {row.ratio:+.2%}"
+        )
+    if args.json:
+        args.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    return int(any(row.ratio > LIMIT for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
