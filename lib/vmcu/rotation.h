@@ -19,6 +19,13 @@
 
 #if defined(VMCU_POOL_ROTATE)
 
+/** Puts byte 0 of the circle @a offset bytes from its start. */
+static inline void vmcu_turn(struct vmcu_pool *pool, uint32_t offset)
+{
+	pool->origin = pool->start + offset;
+	pool->cut = pool->size - offset;
+}
+
 /** The circle of a context whose pool is as large as the model asks. */
 static inline void vmcu_rotation_init(struct vmcu_context *ctx)
 {
@@ -27,7 +34,7 @@ static inline void vmcu_rotation_init(struct vmcu_context *ctx)
 	if (model->circle != 0U) {
 		ctx->pool.size = model->circle;
 	}
-	ctx->pool.origin = 0U;
+	vmcu_turn(&ctx->pool, 0U);
 	ctx->pool.run = model->pool_bytes - ctx->pool.size + 1U;
 	ctx->outputs_origin = 0U;
 }
@@ -35,11 +42,12 @@ static inline void vmcu_rotation_init(struct vmcu_context *ctx)
 /** Advances the origin behind an inference that has ended with @a err. */
 static inline void vmcu_rotate(struct vmcu_context *ctx, int err)
 {
-	uint32_t next = ctx->pool.origin + ctx->model->step;
+	const uint32_t origin = ctx->pool.size - ctx->pool.cut;
+	const uint32_t next = origin + ctx->model->step;
 
 	if (err == 0) {
-		ctx->outputs_origin = ctx->pool.origin;
-		ctx->pool.origin = (next < ctx->pool.size) ? next : next - ctx->pool.size;
+		ctx->outputs_origin = origin;
+		vmcu_turn(&ctx->pool, (next < ctx->pool.size) ? next : next - ctx->pool.size);
 	}
 }
 
@@ -47,7 +55,7 @@ static inline struct vmcu_pool vmcu_pool_of_outputs(const struct vmcu_context *c
 {
 	struct vmcu_pool pool = ctx->pool;
 
-	pool.origin = ctx->outputs_origin;
+	vmcu_turn(&pool, ctx->outputs_origin);
 	return pool;
 }
 

@@ -33,15 +33,16 @@ extern "C" {
 /**
  * The RAM that activations live in: a circle of @a size bytes starting at @a start.
  *
- * Where the build defines VMCU_POOL_ROTATE, byte 0 of the circle is @a origin bytes from there, and
- * a run of bytes that must lie side by side, such as a row, goes on behind the circle's end, in an
- * overhang, if it begins in front of it. See doc/endurance.md.
+ * Where the build defines VMCU_POOL_ROTATE, byte 0 of the circle is at @a origin, and a run of
+ * bytes that must lie side by side, such as a row, goes on behind the circle's end, in an overhang,
+ * if it begins in front of it. See doc/endurance.md.
  */
 struct vmcu_pool {
 	int8_t *start;
 	uint32_t size;
 #if defined(VMCU_POOL_ROTATE)
-	uint32_t origin;
+	int8_t *origin;
+	uint32_t cut; /**< bytes from the origin to the circle's end */
 	uint32_t run; /**< rings of at most so many bytes are one run; others are runs by row */
 #endif
 };
@@ -169,20 +170,31 @@ static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint3
 	return (o < t->ring) ? o : o % t->ring;
 }
 
-/** Where a run begins that is @a at bytes from the origin; @a at: less than the circle. */
+/** Where a run begins that is @a at bytes from the origin; @a at: less than twice the circle. */
+static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
+{
+#if defined(VMCU_POOL_ROTATE)
+	if (at >= pool->cut) {
+		at -= pool->size;
+		/* Around the end of the circle, and of the plan's numbers. */
+		if ((int32_t)at >= (int32_t)pool->cut) {
+			at -= pool->size;
+		}
+	}
+	return pool->origin + (int32_t)at;
+#else
+	return pool->start + ((at < pool->size) ? at : at - pool->size);
+#endif
+}
+
+/** The same for @a at less than the circle. */
 static inline int8_t *vmcu_pool_run(const struct vmcu_pool *pool, uint32_t at)
 {
 #if defined(VMCU_POOL_ROTATE)
-	at += pool->origin;
-	at = (at < pool->size) ? at : at - pool->size;
-#endif
+	return vmcu_pool_byte(pool, at);
+#else
 	return pool->start + at;
-}
-
-/** The same for @a at less than twice the circle. */
-static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
-{
-	return vmcu_pool_run(pool, (at < pool->size) ? at : at - pool->size);
+#endif
 }
 
 /** A pixel of tensor @a t. */

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts the stores of jobs on stacks that move and in a pool that rotates, under Zephyr on an
+emulated board, beside the same jobs where nothing moves.
+
+    python benchmarks/endurance/run.py [--jobs 10000] [--board mps2/an385] [--json FILE]
+
+Needs a Zephyr tree (ZEPHYR_BASE, or ~/zephyrproject/zephyr), an Arm compiler and qemu-system-arm.
+Every store that the emulated core makes is counted (python/vmcu_tools/targets/plugin), from the
+first job to the last: those of inferences, of the kernel and of interrupts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+from vmcu_tools.elf import Elf  # noqa: E402
+from vmcu_tools.targets.compiled import find_program  # noqa: E402
+from vmcu_tools.targets.counting import (  # noqa: E402
+    RAM_START,
+    CountingTarget,
+    Markers,
+    trace_of,
+)
+from vmcu_tools.targets.qemu import BOARDS  # noqa: E402
+
+APPLICATION = Path(__file__).parent
+# Zephyr's boards, and the emulated ones that they are.
+MACHINES = {"mps2/an385": "qemu:m3", "qemu_mps2_m4": "qemu:m4", "qemu_mps2_m7": "qemu:m7"}
+RAM_BYTES = 4 << 20
+WORD = 4
+COUNTED = "endurance_jobs"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Writes to a piece of memory, of the most written word (byte, for the pool). over_ideal: over
+    those of the same writes spread evenly; over_mean: over the mean of all of the memory."""
+
+    bytes: int
+    writes: int
+    max_writes: int
+    over_ideal: float
+    over_mean: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """stack_bytes: that a job writes to."""
+
+    board: str
+    jobs: int
+    wrong: int
+    instructions_staying: int
+    instructions_moving: int
+    added: float
+    stack_bytes: int
+    stack_staying: Memory
+    stack_moving: Memory
+    pool_staying: Memory
+    pool_moving: Memory
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """stores: int64, by byte of RAM."""
+
+    wrong: int
+    instructions: int
+    stores: np.ndarray
+    elf: Elf
+
+    def of(self, name: str) -> np.ndarray:
+        """Stores to each byte of a variable."""
+        symbol = self.elf.find(name)
+        assert symbol is not None, f"the image has no {name}"
+        start = symbol.address - RAM_START
+        return self.stores[start : start + symbol.size]
+
+
+def build(board: str, jobs: int, moving: bool, folder: Path) -> Path:
+    zephyr = Path(os.environ.get("ZEPHYR_BASE", Path.home() / "zephyrproject" / "zephyr"))
+    environment = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
+    if "ZEPHYR_TOOLCHAIN_VARIANT" not in environment:
+        compiler = Path(find_program("arm-none-eabi-gcc", "gcc-arm-none-eabi"))
+        environment["ZEPHYR_TOOLCHAIN_VARIANT"] = "gnuarmemb"
+        environment["GNUARMEMB_TOOLCHAIN_PATH"] = str(compiler.parents[1])
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    options = {
+        "BOARD": board,
+        "JOBS": jobs,
+        "EXTRA_ZEPHYR_MODULES": ROOT,
+        "BOARD_ROOT": ROOT,
+        "SOC_ROOT": ROOT,
+        **({"EXTRA_CONF_FILE": "moving.conf"} if moving else {}),
+    }
+    defines = [f"-D{name}={value}" for name, value in options.items()]
+    for command in (
+        ["cmake", "-GNinja", "-S", str(APPLICATION), "-B", str(folder), *defines],
+        ["ninja", "-C", str(folder)],
+    ):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{command[0]} failed\n{done.stdout}{done.stderr}")
+    return folder / "zephyr" / "zephyr.elf"
+
+
+def count(board: str, jobs: int, moving: bool, seconds: float) -> Run:
+    with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
+        folder = Path(text)
+        image = build(board, jobs, moving, folder)
+        elf = Elf(image)
+        entry = elf.find(COUNTED)
+        assert entry is not None
+        machine = next(one for one in BOARDS if one.name == MACHINES[board])
+        markers = Markers((entry.address & ~1,), trace_bytes=RAM_BYTES)
+        target = CountingTarget.of(machine, markers)
+        printed, counts = target.count(folder, lambda one: start(one, image, folder, seconds))
+        found = re.search(rf"{jobs} jobs, wrong: (-?\d+)", printed)
+        if found is None:
+            sys.exit(f"{image.name} did not end as it should\n{printed}")
+        return Run(int(found[1]), counts[0].instructions, trace_of(folder, RAM_BYTES), elf)
+
+
+def start(target: CountingTarget, image: Path, folder: Path, seconds: float) -> str:
+    """The image's console. Time is a count of instructions, so that every run is the same."""
+    command = target.command(image)
+    command[command.index("-serial") + 1] = "stdio"
+    command += ["-icount", "shift=6,align=off,sleep=off", "-rtc", "clock=vm"]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def by_word(stores: np.ndarray) -> np.ndarray:
+    """Stores to each word: as many as to its most written byte."""
+    return stores[: stores.size // WORD * WORD].reshape(-1, WORD).max(1)
+
+
+def memory(writes: np.ndarray, unit: int, ideal: float) -> Memory:
+    most = int(writes.max())
+    return Memory(
+        bytes=writes.size * unit,
+        writes=int(writes.sum()),
+        max_writes=most,
+        over_ideal=most / ideal,
+        over_mean=most / float(writes.mean()),
+    )
+
+
+def figures(board: str, jobs: int, staying: Run, moving: Run) -> Figures:
+    still, moved = by_word(staying.of("z_main_stack")), by_word(moving.of("heap_memory"))
+    # What is written less often is not a job's.
+    words = int(np.count_nonzero(still >= jobs))
+    # Each job at one of all places a word apart, all equally often, as doc/endurance.md has it.
+    ideal = moved.sum() / (moved.size - words + 1)
+    pools = staying.of("pool"), moving.of("pool")
+    even = pools[0].sum() / pools[0].size
+    return Figures(
+        board=board,
+        jobs=jobs,
+        wrong=staying.wrong + moving.wrong,
+        instructions_staying=staying.instructions,
+        instructions_moving=moving.instructions,
+        added=moving.instructions / staying.instructions - 1,
+        stack_bytes=words * WORD,
+        stack_staying=memory(still, WORD, ideal),
+        stack_moving=memory(moved, WORD, ideal),
+        pool_staying=memory(pools[0], 1, even),
+        pool_moving=memory(pools[1], 1, even),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--board", choices=MACHINES, default="mps2/an385")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="that a run may take")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    runs = [count(args.board, args.jobs, moving, args.seconds) for moving in (False, True)]
+    found = figures(args.board, args.jobs, *runs)
+    print(f"{found.jobs:,} jobs on {found.board}, wrong: {found.wrong}")
+    print(f"instructions added: {100 * found.added:.3f} % of {found.instructions_staying:,}")
+    print(f"a job writes to {found.stack_bytes:,} bytes of stack")
+    for name in ("stack_staying", "stack_moving", "pool_staying", "pool_moving"):
+        one: Memory = getattr(found, name)
+        print(
+            f"{name.replace('_', ', ')}: {one.bytes:,} bytes, at most {one.max_writes:,} writes, "
+            f"{one.over_ideal:.3f} of ideal, {one.over_mean:.3f} of the mean"
+        )
+    if args.json:
+        args.json.write_text(json.dumps(asdict(found), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
