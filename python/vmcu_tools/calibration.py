@@ -27,6 +27,7 @@ Samples = list[dict[str, np.ndarray]]
 _CPU = ["CPUExecutionProvider"]
 # What onnxruntime leaves in float by default although vmcu wants to see its result quantised.
 _TWO_OPERANDS = ("Sub", "Min", "Max", "Div")
+_OF_MANY_VALUES = ("ReduceMean", "ReduceSum", "ReduceMax", "GlobalMaxPool")
 _SAVE = "Save it with numpy.savez, an array of samples for each input of the model."
 
 
@@ -174,10 +175,13 @@ def _quantize(
         reason = "the model is quantised already"
         raise UserError(Problem(reason, "Leave out the calibration data.", str(source)))
     result = prepared.with_name("int8.onnx")
+    whole = prepared.with_name("float.onnx")
     with _quiet():
         try:
+            # onnxruntime does not find weights in files of their own, as PyTorch writes them.
+            onnx.save(model, whole)
             # Folds constants and batch normalisation, and infers the shapes.
-            quantization.quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
+            quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
             _split_sums(prepared)
             quantization.quantize_static(
                 str(prepared),
@@ -223,16 +227,20 @@ def _split_sums(path: Path) -> None:
 
 def _operators(model: onnx.ModelProto) -> list[str]:
     """The operators whose inputs and outputs are quantised: onnxruntime's own choice, those on two
-    activations, and those that the model ends with. Float expressions of one activation between
-    them stay as they are and become one table each."""
+    activations or on many values of one, and those that the model ends with. Float expressions of
+    one value between them stay as they are and become one table each."""
     from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
     outputs = {value.name for value in model.graph.output}
-    chosen = {*QDQRegistry, *QLinearOpsRegistry}
+    means = {node.output[0] for node in model.graph.node if node.op_type == "ReduceMean"}
+    chosen = {*QDQRegistry, *QLinearOpsRegistry, *_OF_MANY_VALUES}
     for node in model.graph.node:
         last = outputs.intersection(node.output)
         if node.op_type in RULES and (last or node.op_type in _TWO_OPERANDS):
             chosen.add(node.op_type)
+    if any(node.op_type == "Sub" and means & {*node.input} for node in model.graph.node):
+        # A normalisation written as single operators is recognised in float.
+        chosen.discard("ReduceMean")
     return sorted(chosen - {"EmbedLayerNormalization"})
 
 

@@ -45,6 +45,36 @@ def test_quantise(tmp_path, capsys, model, method):
     assert {"Conv2D", "DepthwiseConv2D", "Add"} <= kinds
 
 
+def test_weights_in_a_file_of_their_own(tmp_path, model):
+    """As PyTorch exports them."""
+    data = save(tmp_path / "data.npz", x=drawn())
+    parted = tmp_path / "parted.onnx"
+    onnx.save(onnx.load(model), parted, save_as_external_data=True, size_threshold=0)
+    assert (tmp_path / "parted.onnx").stat().st_size < model.stat().st_size / 2
+    made = []
+    for source in (model, parted):
+        words = ["quantize", str(source), "--calibration", str(data)]
+        assert main([*words, "-o", str(tmp_path / "int8.onnx")]) == 0
+        made.append((tmp_path / "int8.onnx").read_bytes())
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceMax", "GlobalMaxPool"])
+def test_reductions_between_layers(tmp_path, op):
+    """PyTorch writes a global mean as ReduceMean over the last two axes."""
+    m = OnnxModel()
+    weights = m.rng.normal(size=(4, 3, 3, 3)).astype(np.float32)
+    y = m.node("Relu", [m.node("Conv", ["x", m.constant(weights)])])
+    axes = {} if op == "GlobalMaxPool" else {"axes": [2, 3]}
+    y = m.node("Flatten", [m.node(op, [y], **axes)])
+    y = m.node("Gemm", [y, m.constant(m.rng.normal(size=(4, 5)).astype(np.float32))])
+    path, target = tmp_path / "m.onnx", tmp_path / "q.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, *SHAPE))}, {y: (FLOAT, None)}), path)
+    samples = [{"x": x[None]} for x in drawn()]
+    calibration.quantize_and_judge(path, target, samples)
+    assert main(["verify", str(target), "-n", "2"]) == 0
+
+
 def test_the_report_finds_the_layer_that_suffers(tmp_path):
     """Weights a thousand times larger than the others, for an input that is hardly there, leave
     the others without bits; not so with a scale for each output channel."""
