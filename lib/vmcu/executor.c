@@ -38,6 +38,17 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 	return err;
 }
 
+#if defined(VMCU_POOL_ROTATE)
+int vmcu_rotate_to(struct vmcu_context *ctx, uint32_t inferences)
+{
+	if (ctx == NULL || ctx->model == NULL) {
+		return -EINVAL;
+	}
+	vmcu_turn(&ctx->pool, (uint32_t)((uint64_t)inferences * ctx->model->step % ctx->pool.size));
+	return 0;
+}
+#endif
+
 int vmcu_cancel(struct vmcu_context *ctx)
 {
 	if (ctx == NULL || ctx->model == NULL) {

@@ -323,6 +323,18 @@ def test_walk_takes_the_next_place_that_is_apart(
             assert stack.start == expected
 
 
+@pytest.mark.parametrize("moves", [1, 77, 2**32 - 1])
+def test_a_walk_resumes_after_a_restart(library: ctypes.CDLL, moves: int):
+    size = 400
+    places = (HEAP - size) // ALIGN + 1
+    heap = Heap(library, setting_of(WALK))
+    heap.add(size)
+    stack = heap.live[0]
+    library.vmcu_stacks_resume(ctypes.byref(heap.heap), ctypes.byref(stack), ctypes.c_uint32(moves))
+    heap.move(0)
+    assert stack.start == (moves + 1) * stack.step % places * ALIGN
+
+
 @pytest.mark.parametrize("policy", [WALK, CIRCULAR])
 def test_faults_leak_nothing(library: ctypes.CDLL, policy: int):
     """10,000 jobs that end anyhow: a worker that is given up and made anew finds room."""

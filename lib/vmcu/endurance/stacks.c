@@ -133,6 +133,14 @@ int vmcu_stacks_add(struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32
 	return err;
 }
 
+void vmcu_stacks_resume(const struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t moves)
+{
+	if (stacks->setting->policy == (uint8_t)VMCU_STACK_WALK) {
+		stack->place = (uint32_t)((uint64_t)moves * stack->step %
+					  places_of(stacks->setting, stack->size));
+	}
+}
+
 void vmcu_stacks_remove(struct vmcu_stacks *stacks, struct vmcu_stack *stack)
 {
 	struct vmcu_stack **link = &stacks->first;

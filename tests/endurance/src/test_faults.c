@@ -176,6 +176,26 @@ ZTEST(faults, test_an_overflow_is_caught_before_and_after_each_move)
 	}
 }
 
+ZTEST(faults, test_a_walk_resumes_after_a_restart)
+{
+	enum ending ending = RETURNS;
+	uint32_t start;
+
+	begin();
+	/* Places that are taken would be left out. */
+	vmcu_worker_release(&workers[1]);
+	vmcu_worker_release(&workers[2]);
+	for (unsigned int i = 0; i < MOVES; i++) {
+		zassert_equal(vmcu_worker_run(&workers[0], job, &ending, K_FOREVER), 7);
+	}
+	start = workers[0].stack.start;
+	vmcu_worker_release(&workers[0]);
+	zassert_ok(vmcu_worker_init(&workers[0], &heap, STACK_BYTES, K_PRIO_PREEMPT(1), 0));
+	vmcu_worker_resume(&workers[0], MOVES - 2U);
+	zassert_equal(vmcu_worker_run(&workers[0], job, &ending, K_FOREVER), 7);
+	zassert_true(IS_ENABLED(CONFIG_VMCU_STACK_CIRCULAR) || workers[0].stack.start == start);
+}
+
 ZTEST(faults, test_what_workers_refuse)
 {
 	struct vmcu_worker more;

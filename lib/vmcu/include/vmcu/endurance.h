@@ -123,6 +123,14 @@ int vmcu_stacks_init(struct vmcu_stacks *stacks, const struct vmcu_stack_setting
  */
 int vmcu_stacks_add(struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t bytes);
 
+/**
+ * @brief Lets a stack that has not moved yet go on as if it had moved @a moves times.
+ *
+ * For systems that restart often, with a count that outlives a restart. A circular heap takes
+ * another seed instead.
+ */
+void vmcu_stacks_resume(const struct vmcu_stacks *stacks, struct vmcu_stack *stack, uint32_t moves);
+
 /** @brief Gives a stack's place back. */
 void vmcu_stacks_remove(struct vmcu_stacks *stacks, struct vmcu_stack *stack);
 

@@ -157,6 +157,19 @@ int vmcu_cancel(struct vmcu_context *ctx);
  */
 int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
 
+#if defined(VMCU_POOL_ROTATE)
+/**
+ * @brief Continues rotating where it was after @a inferences inferences.
+ *
+ * For systems that restart often: after vmcu_init(), with a count that outlives a restart, or at
+ * least the number of restarts. Without it each start begins with the same places.
+ *
+ * @retval 0       The origin is where it would be.
+ * @retval -EINVAL @a ctx is NULL or was not set up.
+ */
+int vmcu_rotate_to(struct vmcu_context *ctx, uint32_t inferences);
+#endif
+
 /** @brief Bytes of a row of input @a index, 0 if there is none. */
 size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index);
 

@@ -97,6 +97,18 @@ static int start(const struct shell *sh, struct session *s, const struct vmcu_mo
 	return vmcu_init(&s->ctx, model, pool.start + row, pool.size - row);
 }
 
+/** Input @a number in zeros, row by row: in a pool that rotates it may be in pieces. */
+static void clear(const struct vmcu_context *ctx, uint8_t number)
+{
+	const int8_t zero_point = ctx->model->inputs[number].zero_point;
+	int8_t *row = vmcu_row_of_input(ctx, number, 0U);
+
+	for (unsigned int y = 1U; row != NULL; y++) {
+		memset(row, zero_point, vmcu_row_size(ctx, number));
+		row = vmcu_row_of_input(ctx, number, y);
+	}
+}
+
 /** One inference on zeros. */
 static int infer(struct session *s)
 {
@@ -105,8 +117,7 @@ static int infer(struct session *s)
 
 	if (!model->streamed) {
 		for (uint8_t i = 0; i < model->input_count; i++) {
-			memset(vmcu_input(&s->ctx, i), model->inputs[i].zero_point,
-			       vmcu_input_size(&s->ctx, i));
+			clear(&s->ctx, i);
 		}
 		return vmcu_invoke(&s->ctx);
 	}
@@ -119,12 +130,15 @@ static int infer(struct session *s)
 
 static void print_output(const struct shell *sh, const struct vmcu_context *ctx, uint8_t number)
 {
-	const int8_t *values = vmcu_output(ctx, number);
+	const struct vmcu_tensor *t = &ctx->model->tensors[ctx->model->outputs[number].tensor];
+	const size_t row = (size_t)t->width * t->channels;
 	const size_t count = vmcu_output_size(ctx, number);
 
 	shell_fprintf(sh, SHELL_NORMAL, "%s:", ctx->model->outputs[number].name);
 	for (size_t i = 0; i < MIN(count, PRINTED_VALUES); i++) {
-		shell_fprintf(sh, SHELL_NORMAL, " %d", values[i]);
+		const int8_t *values = vmcu_row_of_output(ctx, number, (unsigned int)(i / row));
+
+		shell_fprintf(sh, SHELL_NORMAL, " %d", values[i % row]);
 	}
 	shell_print(sh, "%s", (count > PRINTED_VALUES) ? " ..." : "");
 }

@@ -71,6 +71,12 @@ int vmcu_worker_init(struct vmcu_worker *worker, struct vmcu_stack_heap *heap, s
 	return err;
 }
 
+void vmcu_worker_resume(struct vmcu_worker *worker, uint32_t moves)
+{
+	vmcu_stacks_resume(&worker->heap->stacks, &worker->stack, moves);
+	worker->due = true;
+}
+
 void vmcu_worker_release(struct vmcu_worker *worker)
 {
 	(void)k_mutex_lock(&worker->heap->lock, K_FOREVER);

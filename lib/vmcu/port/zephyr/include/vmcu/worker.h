@@ -98,6 +98,14 @@ int vmcu_worker_init(struct vmcu_worker *worker, struct vmcu_stack_heap *heap, s
 		     int priority, uint32_t options);
 
 /**
+ * @brief Lets a worker's stack go on as if it had moved @a moves times; before its first job.
+ *
+ * Without it each start of a system begins with the same places. With VMCU_STACK_CIRCULAR there is
+ * no need: its random numbers begin with the cycle counter.
+ */
+void vmcu_worker_resume(struct vmcu_worker *worker, uint32_t moves);
+
+/**
  * @brief Runs a job and waits for its end. Before it, the stack moves if that is due.
  *
  * The thread begins anew for each job, on a stack that holds nothing: addresses of what a job had
