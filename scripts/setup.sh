@@ -45,6 +45,7 @@ list_missing() {
 	need libnewlib-arm-none-eabi has_newlib
 	need qemu-system-arm has qemu-system-arm
 	need cppcheck has cppcheck
+	need doxygen has doxygen
 	if find_zephyr >/dev/null; then
 		need git has git
 		need device-tree-compiler has dtc
@@ -117,9 +118,9 @@ make_venv() {
 	fi
 	if once tools "$project"; then
 		say "installing the Python packages; the first time this takes a minute or two"
-		if ! pip_install tools -e "$ROOT/python[oracle,test]"; then
+		if ! pip_install tools -e "$ROOT/python[oracle,test,docs]"; then
 			say "no wheel of tflite-micro for this Python? trying with ONNX Runtime alone"
-			pip_install tools -e "$ROOT/python[test]" onnxruntime
+			pip_install tools -e "$ROOT/python[test,docs]" onnxruntime
 		fi
 		done_once tools "$project"
 	fi

@@ -10,8 +10,8 @@
 #include <zephyr/sys/util.h>
 
 static const char *const lines[] = {
-	"vmcu list",           "vmcu info digits",    "vmcu run digits 2",
-	"vmcu run rows",       "vmcu profile digits", "vmcu pool digits",
+	"vmcu list",     "vmcu info digits",    "vmcu run digits 2",
+	"vmcu run rows", "vmcu profile digits", "vmcu pool digits",
 };
 
 int main(void)
