@@ -312,9 +312,9 @@ def _showing(model: onnx.ModelProto, names: list[str]) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the quantiser's advice on standard error."""
+    """Without the quantiser's advice, and its tracebacks, on standard error."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)
     try:
         yield
     finally:

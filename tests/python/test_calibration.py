@@ -171,3 +171,18 @@ def test_fake_quantisation_with_a_narrow_range(tmp_path):
     values = np.random.default_rng(0).integers(-128, 128, (16, 16, 3)).astype(np.int8)
     for found in oracle.node_differences(judge.graph, judge.run([values])):
         assert found.largest == 0
+
+
+def test_an_operator_that_nothing_can_be_done_about(tmp_path, capsys):
+    """It is named, with calibration data and without; the data do not help."""
+    weights = [np.zeros((1, 16, 3), np.float32), np.zeros((1, 16, 4), np.float32)]
+    m = OnnxModel()
+    y = m.node("LSTM", ["x", *map(m.constant, weights)], hidden_size=4)
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (5, 1, 3))}, {y: (FLOAT, None)}), path)
+    data = save(tmp_path / "data.npz", x=np.zeros((2, 5, 1, 3), np.float32))
+    for words in (["--calibration", str(data)], []):
+        assert main(["build", str(path), *words]) == 1
+        error = capsys.readouterr().err
+        assert "LSTM: it keeps a state" in error
+        assert "Traceback" not in error

@@ -101,6 +101,10 @@ def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
 def _import(model: FileModel, file: str) -> Context:
     context = Context(model, GraphBuilder(file))
     if not any(_is_quantised(node) for node in model.nodes):
+        for node in model.nodes:
+            if _is_unknown(node):
+                reason, remedy = _UNSUPPORTED.get(node.op, _unknown(node.op))
+                context.builder.problem(reason, remedy, node.name, node.op)
         context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
@@ -118,6 +122,10 @@ def _is_quantised(node: FileNode) -> bool:
     return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
 
 
+def _is_unknown(node: FileNode) -> bool:
+    return node.op not in RULES and not onnx_fold.folds(node)
+
+
 def _sort_inputs(context: Context) -> None:
     """Ports in the file's order; each float input must have met its QuantizeLinear."""
     builder = context.builder
@@ -130,7 +138,7 @@ def _sort_inputs(context: Context) -> None:
 
 def _node(context: Context, node: FileNode) -> None:
     try:
-        if node.op not in RULES and not onnx_fold.folds(node):
+        if _is_unknown(node):
             # Also where its inputs have failed already: all problems are told at once.
             raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
         args = [_argument(context, name) for name in node.inputs]
