@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -48,6 +49,13 @@ def count(text: str) -> int:
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"'{text}' is not a count")
     return int(text)
+
+
+def zephyr_target(text: str) -> str:
+    """A Zephyr board as --on names it."""
+    if not re.fullmatch(r"[\w/@.-]+", text, flags=re.ASCII):
+        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a board")
+    return f"zephyr:{text}"
 
 
 def seconds(text: str) -> float:
@@ -156,12 +164,21 @@ def model_options(planner: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 def target_options() -> argparse.ArgumentParser:
     target = argparse.ArgumentParser(add_help=False)
-    target.add_argument(
+    where = target.add_mutually_exclusive_group()
+    where.add_argument(
         "--on",
         default="virtual",
         metavar="TARGET",
         help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
         "qemu:m4-64k (64 KB of RAM), qemu:m7 (default virtual)",
+    )
+    where.add_argument(
+        "--board",
+        type=zephyr_target,
+        dest="on",
+        metavar="BOARD",
+        help="a board of your Zephyr workspace that is emulated, such as qemu_cortex_m3, or "
+        "native_sim; the model runs in a Zephyr application",
     )
     return target
 

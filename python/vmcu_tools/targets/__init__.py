@@ -8,6 +8,7 @@ from .base import Target
 from .host import HOSTS
 from .qemu import BOARDS
 from .virtual import VirtualTarget
+from .zephyr import PREFIX, ZephyrTarget
 
 __all__ = ["TARGETS", "VIRTUAL", "Target", "get"]
 
@@ -16,7 +17,10 @@ TARGETS: dict[str, Target] = {t.name: t for t in (VirtualTarget(), *HOSTS, *BOAR
 
 
 def get(name: str) -> Target:
-    """The target of that name; UserError lists the names there are."""
+    """The target of that name, "zephyr:" and a board for boards of a Zephyr workspace; UserError
+    lists the names there are."""
+    if name.startswith(PREFIX):
+        return ZephyrTarget(name.removeprefix(PREFIX))
     if name not in TARGETS:
         known = ", ".join(TARGETS)
         raise UserError(Problem(f"there is no target '{name}'", f"choose one of: {known}"))

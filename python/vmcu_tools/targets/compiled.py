@@ -26,7 +26,7 @@ from .. import paths
 from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan import Plan
-from .base import TargetError
+from .base import TargetError, sample_bytes, split_outputs
 
 IMAGE = Path(__file__).parent / "image"
 INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
@@ -130,14 +130,10 @@ class CompiledTarget(ABC):
         self, image: Path, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[list[np.ndarray]]:
         """Runs an image on all samples in one process."""
-        tensors = [plan.graph.tensors[port.tensor] for port in plan.graph.inputs]
-        data = bytearray()
-        for sample in samples:
-            for tensor, values in zip(tensors, sample, strict=True):
-                data += np.asarray(values, np.int8).reshape(tensor.shape).tobytes()
-        (image.parent / INPUT_FILE).write_bytes(data)
+        (image.parent / INPUT_FILE).write_bytes(sample_bytes(plan, samples))
         self._start(image)
-        return self._split((image.parent / OUTPUT_FILE).read_bytes(), plan, len(samples))
+        data = (image.parent / OUTPUT_FILE).read_bytes()
+        return split_outputs(data, plan, len(samples), self.name)
 
     def _start(self, image: Path) -> None:
         try:
@@ -158,22 +154,6 @@ class CompiledTarget(ABC):
                 f"{self.name}: the image ended with code {done.returncode}\n"
                 f"{done.stdout}{done.stderr}"
             )
-
-    def _split(self, data: bytes, plan: Plan, samples: int) -> list[list[np.ndarray]]:
-        tensors = [plan.graph.tensors[port.tensor] for port in plan.graph.outputs]
-        expected = samples * sum(tensor.bytes for tensor in tensors)
-        if len(data) != expected:
-            raise TargetError(f"{self.name}: {len(data)} bytes of output, not {expected}")
-        values = np.frombuffer(data, np.int8)
-        results: list[list[np.ndarray]] = []
-        at = 0
-        for _ in range(samples):
-            outputs = []
-            for tensor in tensors:
-                outputs.append(values[at : at + tensor.bytes].reshape(tensor.shape))
-                at += tensor.bytes
-            results.append(outputs)
-        return results
 
 
 @functools.cache

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Zephyr tree and toolchain to build with."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from .. import paths
+from ..errors import Problem, UserError
+
+# Where Zephyr's getting started guide puts it.
+USUAL = Path.home() / "zephyrproject" / "zephyr"
+
+
+def zephyr_base() -> Path:
+    """$ZEPHYR_BASE, else the tree of the west workspace around the current folder or around vmcu,
+    else the usual place. UserError if there is none."""
+    for tree in _candidates():
+        if (tree / "cmake" / "modules" / "zephyr_default.cmake").is_file():
+            return tree
+    raise UserError(
+        Problem(
+            "no Zephyr tree found",
+            "call it inside a west workspace, or set ZEPHYR_BASE to the folder zephyr of one",
+        )
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    chosen = os.environ.get("ZEPHYR_BASE")
+    if chosen:
+        # Not another one, if this one is wrong.
+        yield Path(chosen)
+        return
+    for start in (Path.cwd(), paths.root()):
+        for folder in (start, *start.parents):
+            config = folder / ".west" / "config"
+            if config.is_file():
+                values = configparser.ConfigParser()
+                values.read(config)
+                yield folder / values.get("zephyr", "base", fallback="zephyr")
+    yield USUAL
+
+
+def environment(tree: Path) -> dict[str, str]:
+    """The user's, and Debian's Arm compiler where no toolchain is chosen and no SDK installed."""
+    result = {**os.environ, "ZEPHYR_BASE": str(tree)}
+    chosen = {"ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR"} & set(result)
+    compiler = shutil.which("arm-none-eabi-gcc")
+    sdk = Path.home() / ".cmake" / "packages" / "Zephyr-sdk"
+    if not chosen and compiler and not sdk.exists():
+        result["ZEPHYR_TOOLCHAIN_VARIANT"] = "gnuarmemb"
+        result["GNUARMEMB_TOOLCHAIN_PATH"] = str(Path(compiler).parent.parent)
+    return result
+
+
+def cmake_options(board: str) -> list[str]:
+    """What finds vmcu as a module, its own emulated boards, and a Python with Zephyr's packages."""
+    root = paths.root()
+    options = [f"-DBOARD={board}", f"-DEXTRA_ZEPHYR_MODULES={root}"]
+    if any((root / "boards").rglob(f"{board}.yaml")):
+        options += [f"-DBOARD_ROOT={root}", f"-DSOC_ROOT={root}"]
+    if importlib.util.find_spec("pykwalify"):
+        options.append(f"-DPython3_EXECUTABLE={sys.executable}")
+    return options

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu run --board`: a model in a Zephyr application, and what is said when there can be none."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from vmcu_tools import paths
+from vmcu_tools.cli import main
+from vmcu_tools.errors import UserError
+from vmcu_tools.targets import get
+from vmcu_tools.targets.workspace import zephyr_base
+from vmcu_tools.targets.zephyr import ZephyrTarget, running
+
+MODEL = paths.root() / "tests" / "runtime" / "tiny.onnx"
+
+
+@pytest.fixture
+def tree() -> Path:
+    """A Zephyr tree that can build for an emulated Cortex-M3."""
+    try:
+        found = zephyr_base()
+    except UserError:
+        pytest.skip("no Zephyr tree")
+    for program in ("cmake", "arm-none-eabi-gcc", "qemu-system-arm"):
+        if shutil.which(program) is None:
+            pytest.skip(f"not installed: {program}")
+    if importlib.util.find_spec("pykwalify") is None:
+        pytest.skip("Zephyr's Python packages are missing")
+    return found
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    path = tmp_path / "x.npy"
+    np.save(path, np.random.default_rng(3).integers(-128, 128, (1, 3, 9, 8)).astype(np.int8))
+    return path
+
+
+def run(sample: Path, output: Path, *options: str) -> int:
+    return main(["run", str(MODEL), "--input", str(sample), "--output", str(output), *options])
+
+
+def test_the_same_bytes(tree: Path, sample: Path, tmp_path: Path) -> None:
+    there, here = tmp_path / "there.npy", tmp_path / "here.npy"
+    assert run(sample, there, "--board", "qemu_cortex_m3") == 0
+    assert run(sample, here) == 0
+    np.testing.assert_array_equal(np.load(there), np.load(here))
+
+
+def test_a_board_that_does_not_exist(
+    tree: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "y.npy"
+    assert run(sample, output, "--board", "no_such_board") == 1
+    assert "has no board 'no_such_board'\n  remedy: `west boards`" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_no_tree(
+    sample: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ZEPHYR_BASE", str(tmp_path))
+    assert run(sample, tmp_path / "y.npy", "--board", "qemu_cortex_m3") == 1
+    assert capsys.readouterr().err.startswith("vmcu run: no Zephyr tree found\n  remedy: ")
+
+
+def test_a_tree_is_found_from_within_its_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = tmp_path / "mine" / "zephyr"
+    (inside / "cmake" / "modules").mkdir(parents=True)
+    (inside / "cmake" / "modules" / "zephyr_default.cmake").touch()
+    (tmp_path / "application").mkdir()
+    (tmp_path / ".west").mkdir()
+    (tmp_path / ".west" / "config").write_text("[zephyr]\nbase = mine/zephyr\n")
+    monkeypatch.delenv("ZEPHYR_BASE", raising=False)
+    monkeypatch.chdir(tmp_path / "application")
+    assert zephyr_base() == inside
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("ld: region `RAM' overflowed by 1234 bytes", "does not fit into b: 1234 bytes too many"),
+        ("main.c:3: error: what\nninja: build stopped", "its last lines:\nmain.c:3: error: what"),
+    ],
+)
+def test_a_build_that_fails(log: str, said: str) -> None:
+    with pytest.raises(UserError, match="remedy") as error:
+        ZephyrTarget("b")._explain(log)
+    assert said in str(error.value)
+
+
+def test_not_the_name_of_a_board(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(MODEL), "--input", "x.npy", "--board", "m3; true"]) == 2
+    assert "is not the name of a board" in capsys.readouterr().err
+    assert main(["run", str(MODEL), "--input", "x.npy", "--board", "a", "--on", "host"]) == 2
+
+
+def test_targets_by_name() -> None:
+    assert get("zephyr:native_sim") == ZephyrTarget("native_sim")
+
+
+def test_nothing_goes_on_running() -> None:
+    child = (
+        "import subprocess, sys; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True)"
+    )
+    command = [sys.executable, "-c", f"{child}; p.wait()"]
+    with running(command, dict(os.environ), 60) as lines:
+        number = int(next(lines))
+    deadline = time.monotonic() + 5
+    while is_alive(number) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_alive(number)
+
+
+def test_a_run_ends_in_time() -> None:
+    start = time.monotonic()
+    with running(["sleep", "60"], dict(os.environ), 0.2) as lines:
+        assert list(lines) == []
+    assert time.monotonic() - start < 10
+
+
+def is_alive(number: int) -> bool:
+    done = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(number)], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() not in ("", "Z")
