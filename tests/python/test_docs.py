@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation points at what is there, and quotes messages that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("doc/*.md")), *sorted(ROOT.glob("samples/*/*.md"))]
+TROUBLES = ROOT / "doc" / "troubleshooting.md"
+SOURCES = [
+    *(ROOT / "python").rglob("*.py"),
+    *(ROOT / "lib" / "vmcu").rglob("*.h"),
+    *(ROOT / "cmake").glob("*.cmake"),
+]
+# What Zephyr, its linker and west say.
+OTHERS = ("warning: attempt to assign", "region '", "west: unknown command")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_on_the_site() -> None:
+    entries = (ROOT / "doc" / "index.md").read_text().split()
+    for page in (*ROOT.glob("doc/*.md"), *ROOT.glob("doc/*.rst")):
+        assert page.stem in entries or page.stem == "index", page.name
+
+
+def messages() -> list[str]:
+    """The headings of the first two sections, each a message or several."""
+    text = TROUBLES.read_text().split("## On the device")[0]
+    headings = re.findall(r"^(`[^\n]*`)\n: ", text, re.MULTILINE)
+    return [message for heading in headings for message in re.findall(r"`([^`]+)`", heading)]
+
+
+@pytest.mark.parametrize("message", messages())
+def test_messages_are_real(message: str) -> None:
+    if message.startswith(OTHERS):
+        return
+    # Sources break strings over lines and put expressions where the page has dots.
+    text = "".join(source.read_text() for source in SOURCES)
+    text = re.sub(r'"?\s*\\?\n\s*f?"', "", text)
+    for piece in re.split(r"\.\.\.|'vmcu'|numpy, onnx, |'\W*$", message):
+        piece = piece.strip(" ,'()")
+        assert piece in text, piece
+
+
+def test_there_are_messages() -> None:
+    assert len(messages()) >= 10
