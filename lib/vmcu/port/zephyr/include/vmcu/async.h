@@ -52,7 +52,8 @@ int vmcu_async_init(struct vmcu_async *job, struct vmcu_context *ctx);
  *
  * The inputs are there already, see vmcu_input(). Until @a done is raised the context and its pool
  * belong to the queue. May be called from an interrupt. As with any work of Zephyr's, a job that is
- * submitted again before its queue's thread has gone on from raising the signal stays with that queue.
+ * submitted again before its queue's thread has gone on from raising the signal stays with that
+ * queue.
  *
  * @param job   What vmcu_async_init() has prepared.
  * @param queue Whose thread computes it, with a stack of at least 2 KB; NULL for the system's.
