@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
+from elftools.dwarf.callframe import FDE
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.constants import SH_FLAGS
@@ -53,6 +54,7 @@ class Elf:
             ) from error
         if self._elf["e_type"] not in LINKED:
             raise UserError(Problem("not linked yet", "give the final image", str(path)))
+        self._read: dict[str, bytes] = {}
         self._sections = [
             section
             for section in self._elf.iter_sections()
@@ -62,6 +64,15 @@ class Elf:
     @cached_property
     def symbols(self) -> tuple[Symbol, ...]:
         """Functions and objects with a size, in the order of the symbol table."""
+        return tuple(symbol for symbol in self._all_symbols if symbol.size)
+
+    @property
+    def unsized(self) -> tuple[Symbol, ...]:
+        """Functions and objects that do not say their size."""
+        return tuple(symbol for symbol in self._all_symbols if not symbol.size)
+
+    @cached_property
+    def _all_symbols(self) -> tuple[Symbol, ...]:
         table = self._elf.get_section_by_name(".symtab")
         if not isinstance(table, SymbolTableSection):
             raise UserError(
@@ -75,7 +86,7 @@ class Elf:
             kind, local = entry["st_info"]["type"], entry["st_info"]["bind"] == "STB_LOCAL"
             if kind == "STT_FILE":
                 file = Path(entry.name).name
-            if kind not in (FUNCTION, OBJECT) or not entry["st_size"]:
+            if kind not in (FUNCTION, OBJECT):
                 continue
             thumb = kind == FUNCTION and self._elf["e_machine"] == ARM
             address = entry["st_value"] & ~1 if thumb else entry["st_value"]
@@ -101,13 +112,41 @@ class Elf:
             None,
         )
 
-    def words(self, symbol: Symbol) -> list[int]:
-        """A symbol's initial bytes as pointers or other words of the machine's size."""
+    @property
+    def is_arm(self) -> bool:
+        return bool(self._elf["e_machine"] == ARM)
+
+    def data(self, symbol: Symbol) -> bytes:
+        """A symbol's initial bytes or code; none where it has no bytes in the file."""
         section = self._section_at(symbol.address)
         if section is None or not symbol.loaded:
-            return []
+            return b""
         start = symbol.address - section["sh_addr"]
-        data = section.data()[start : start + symbol.size]
+        return self._contents(section)[start : start + symbol.size]
+
+    def _contents(self, section: Section) -> bytes:
+        if section.name not in self._read:
+            self._read[section.name] = section.data()
+        return self._read[section.name]
+
+    @cached_property
+    def frames(self) -> dict[int, int]:
+        """Bytes of stack that functions take at most, by address; empty without debug
+        information."""
+        dwarf = self._elf.get_dwarf_info() if self._elf.has_dwarf_info() else None
+        if dwarf is None or not dwarf.has_CFI():
+            return {}
+        return {
+            entry["initial_location"]: max(
+                (row["cfa"].offset or 0 for row in entry.get_decoded().table), default=0
+            )
+            for entry in dwarf.CFI_entries()
+            if isinstance(entry, FDE)
+        }
+
+    def words(self, symbol: Symbol) -> list[int]:
+        """A symbol's initial bytes as pointers or other words of the machine's size."""
+        data = self.data(symbol)
         size = self._elf.elfclass // 8
         order = "little" if self._elf.little_endian else "big"
         return [
@@ -162,6 +201,20 @@ class Elf:
             for address in _static_address(die)
         ]
 
+    def byte_arrays(self, struct: str) -> set[int] | None:
+        """Addresses of arrays of bytes, of those sources that know the struct; None without debug
+        information."""
+        if not self._elf.has_dwarf_info():
+            return None
+        return {
+            address
+            for unit in self._elf.get_dwarf_info().iter_CUs()
+            if _declares(unit, struct)
+            for die in unit.iter_DIEs()
+            if die.tag == "DW_TAG_variable" and _is_byte_array(die)
+            for address in _static_address(die)
+        }
+
 
 def _declares(unit: CompileUnit, struct: str) -> bool:
     return any(
@@ -184,6 +237,19 @@ def _struct_name(die: DIE) -> str:
         if die.tag == "DW_TAG_pointer_type":
             break
     return ""
+
+
+def _is_byte_array(die: DIE) -> bool:
+    """True for any number of dimensions, typedefs and qualifiers."""
+    array = False
+    while "DW_AT_type" in die.attributes:
+        die = die.get_DIE_from_attribute("DW_AT_type")
+        array = array or die.tag == "DW_TAG_array_type"
+        if die.tag == "DW_TAG_base_type":
+            return array and die.attributes["DW_AT_byte_size"].value == 1
+        if die.tag == "DW_TAG_pointer_type":
+            break
+    return False
 
 
 def _static_address(die: DIE) -> list[int]:

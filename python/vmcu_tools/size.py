@@ -3,7 +3,7 @@
 
 Models are found by their tables (`<name>_model`, `<name>_tensors`), the runtime's code by the
 source file that debug information names, contexts by their type. A pool is a plain array that
-nothing marks, so it is the array in RAM of the size that the model asks for.
+nothing marks, so it is the array of bytes in RAM of the size that the model asks for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from . import paths
 from .elf import FUNCTION, OBJECT, Elf, Symbol
 from .emit.params import ROTATION_BYTES, STRUCT_BYTES
 from .errors import Problem, UserError
+from .linked import KernelCost, kernel_costs, stacks
 
 POOL, CONTEXT, WEIGHTS, TABLES = "pool", "context", "weights", "tables"
 KERNELS, EXECUTOR, PORT = "kernels", "executor", "port"
@@ -43,7 +44,8 @@ class SizedSymbol:
 
 @dataclass(frozen=True)
 class SizeReport:
-    """Bytes. `parts` are sums over `symbols`, by part and kind of memory."""
+    """Bytes. `parts` are sums over `symbols`, by part and kind of memory. `kernels` and `stacks`,
+    by model, are those of Cortex-M images; stacks need debug information."""
 
     elf: str
     models: tuple[str, ...]
@@ -51,6 +53,8 @@ class SizeReport:
     ram: int
     parts: dict[str, dict[str, int]]
     symbols: tuple[SizedSymbol, ...]
+    kernels: tuple[KernelCost, ...]
+    stacks: dict[str, int]
     notes: tuple[str, ...]
 
 
@@ -81,7 +85,10 @@ def size(path: Path) -> SizeReport:
             claimed.add(pool.address)
             symbols.append(sized(pool, POOL, model.name))
     symbols += context_symbols(elf)
-    symbols += runtime_symbols(elf)
+    runtime = dict(runtime_functions(elf))
+    symbols += [sized(symbol, part) for symbol, part in runtime.items()]
+    symbols += runtime_constants(elf)
+    costs, depths = code_costs(elf, models, runtime)
     order = {part: number for number, part in enumerate(PARTS)}
     symbols.sort(key=lambda s: (order[s.part], -s.flash - s.ram, s.name))
     return SizeReport(
@@ -91,6 +98,8 @@ def size(path: Path) -> SizeReport:
         ram=sum(symbol.ram for symbol in symbols),
         parts=totals(symbols),
         symbols=tuple(symbols),
+        kernels=costs,
+        stacks=depths,
         notes=tuple(notes),
     )
 
@@ -116,11 +125,13 @@ def totals(symbols: Iterable[SizedSymbol]) -> dict[str, dict[str, int]]:
 
 @dataclass(frozen=True)
 class Model:
-    """A model's tables inside an image; `params` are the addresses of its parameter structs."""
+    """A model's tables inside an image; `params` are the addresses of its parameter structs,
+    `kernels` those of the functions it runs."""
 
     name: str
     pool_bytes: int
     params: frozenset[int]
+    kernels: frozenset[int]
 
 
 def find_models(elf: Elf) -> Iterator[Model]:
@@ -138,17 +149,17 @@ def find_models(elf: Elf) -> Iterator[Model]:
             )
         layers = elf.find(f"{name}_layers")
         words = elf.words(layers) if layers else []
-        # The second members of struct vmcu_model and of struct vmcu_layer.
-        params = words[1 :: STRUCT_BYTES["vmcu_layer"] // WORD]
-        yield Model(name, elf.words(symbol)[1], frozenset(params))
+        # The first members of struct vmcu_layer, and the second of struct vmcu_model.
+        step = STRUCT_BYTES["vmcu_layer"] // WORD
+        kernels = frozenset(word & ~1 for word in words[::step])
+        yield Model(name, elf.words(symbol)[1], frozenset(words[1::step]), kernels)
 
 
 def model_symbols(elf: Elf, model: Model) -> Iterator[SizedSymbol]:
     """Arrays are weights; everything else that the model's C file defines is tables."""
     array = re.compile(rf"{re.escape(model.name)}_\d+_\w+")
-    table = re.compile(
-        rf"{re.escape(model.name)}_(model|tensors|layers|layer_inputs|stages|inputs|outputs)"
-    )
+    tables = "model|tensors|layers|layer_inputs|schedule|parts|stages|inputs|outputs"
+    table = re.compile(rf"{re.escape(model.name)}_({tables})|vmcu_registered_{model.name}")
     for symbol in elf.symbols:
         if symbol.kind != OBJECT or symbol.file not in ("", f"{model.name}.c"):
             continue
@@ -160,8 +171,9 @@ def model_symbols(elf: Elf, model: Model) -> Iterator[SizedSymbol]:
 
 
 def find_pool(elf: Elf, model: Model, claimed: set[int]) -> Symbol | None:
-    """The array in RAM whose size is nearest to what the model needs, from above."""
+    """The array of bytes in RAM whose size is nearest to what the model needs, from above."""
     largest = model.pool_bytes + POOL_SLACK
+    arrays = elf.byte_arrays("vmcu_context")
     fitting = [
         symbol
         for symbol in elf.symbols
@@ -170,6 +182,7 @@ def find_pool(elf: Elf, model: Model, claimed: set[int]) -> Symbol | None:
         and not symbol.loaded
         and symbol.address not in claimed
         and model.pool_bytes <= symbol.size <= largest
+        and (arrays is None or symbol.address in arrays)
     ]
     return min(fitting, key=lambda symbol: symbol.size, default=None)
 
@@ -183,22 +196,39 @@ def context_symbols(elf: Elf) -> Iterator[SizedSymbol]:
             yield sized(symbol, CONTEXT)
 
 
-def runtime_symbols(elf: Elf) -> Iterator[SizedSymbol]:
-    """Functions and constants of lib/vmcu. Two names of one address count once."""
-    files = runtime_files(elf.sources)
+def runtime_functions(elf: Elf) -> Iterator[tuple[Symbol, str]]:
+    """Functions of lib/vmcu and their parts. Two names of one address count once."""
     seen: set[int] = set()
     for symbol in elf.symbols:
-        if symbol.address in seen:
+        if symbol.kind != FUNCTION or symbol.address in seen:
             continue
-        part = None
-        if symbol.kind == FUNCTION:
-            source = elf.source_of(symbol.address)
-            part = part_of_source(source) if source else part_of_name(symbol.name)
-        elif symbol.file:
-            part = files.get(symbol.file)
+        source = elf.source_of(symbol.address)
+        part = part_of_source(source) if source else part_of_name(symbol.name)
         if part is not None:
             seen.add(symbol.address)
+            yield symbol, part
+
+
+def runtime_constants(elf: Elf) -> Iterator[SizedSymbol]:
+    """Constants and variables of lib/vmcu."""
+    files = runtime_files(elf.sources)
+    for symbol in elf.symbols:
+        part = files.get(symbol.file) if symbol.kind == OBJECT else None
+        if part is not None:
             yield sized(symbol, part)
+
+
+def code_costs(
+    elf: Elf, models: Iterable[Model], runtime: dict[Symbol, str]
+) -> tuple[tuple[KernelCost, ...], dict[str, int]]:
+    """What kernels cost, the most expensive first, and the models' stacks."""
+    if not elf.is_arm:
+        return (), {}
+    kernels = {model.name: model.kernels for model in models}
+    inner = {symbol.address for symbol, part in runtime.items() if part == KERNELS}
+    outer = {symbol.address for symbol, part in runtime.items() if part != KERNELS}
+    costs = sorted(kernel_costs(elf, kernels, inner), key=lambda cost: (-cost.alone, cost.name))
+    return tuple(costs), stacks(elf, kernels, inner, outer)
 
 
 def runtime_files(sources: set[str]) -> dict[str, str]:

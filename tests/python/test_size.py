@@ -136,6 +136,111 @@ def test_a_pool_with_guards(tmp_path: Path) -> None:
     assert name == "arena" and ram >= plan.pool_bytes
 
 
+# Paints the stack below, runs a model and sees how far down the paint is gone.
+PAINTER = """
+#include <vmcu/vmcu.h>
+#include "semihosting.h"
+#include "net.h"
+
+#define PAINTED 4096
+#define OWN     128
+#define PAINT   0xa5
+
+VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
+
+__attribute__((noinline)) static void paint(volatile uint8_t *top)
+{
+	for (unsigned int i = OWN; i < PAINTED; i++) {
+		*(top - i) = PAINT;
+	}
+}
+
+int main(void)
+{
+	struct vmcu_context ctx;
+	char text[] = "00000";
+	unsigned int depth = PAINTED - 1;
+	volatile uint8_t *top;
+
+	(void)vmcu_init(&ctx, &net_model, pool, sizeof(pool));
+	__asm__ volatile("mov %0, sp" : "=r"(top));
+	paint(top);
+	(void)vmcu_invoke(&ctx);
+	while (*(top - depth) == PAINT) {
+		depth--;
+	}
+	for (int i = 4; i >= 0; i--, depth /= 10) {
+		text[i] = (char)('0' + depth % 10);
+	}
+	vmcu_semihosting_print(text);
+	vmcu_semihosting_exit(0);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="not installed: qemu")
+@pytest.mark.parametrize("name", ["qemu:m3", "qemu:m4"])
+@pytest.mark.parametrize("kind", ["conv2d", "depthwise_square", "softmax", "matmul"])
+def test_stack_is_what_a_run_takes(name: str, kind: str, tmp_path: Path) -> None:
+    target = targets.get(name)
+    assert isinstance(target, CompiledTarget)
+    write(emit(disjoint(random_layers(kind, 6, seed=5)), "net").files, tmp_path)
+    (tmp_path / "main.c").write_text(PAINTER)
+    sources = [source for source in target.sources() if source.name != "io_semihosting.c"]
+    parts = [tmp_path / "main.c", tmp_path / "net.c", *sources, target.archive()]
+    elf = tmp_path / "image.elf"
+    arguments = [f"-I{tmp_path}", *map(str, parts), *target.link_flags()]
+    target.gcc([*arguments, "-o", str(elf)], tmp_path)
+    done = subprocess.run(target.command(elf), capture_output=True, text=True, check=True)
+    measured = int(done.stdout or done.stderr)
+    # The deepest way down need not be one that these layers take.
+    assert measured <= size(elf).stacks["net"] <= measured + 150
+
+
+def test_kernels_cost_what_an_image_without_them_lacks(image: Path, tmp_path: Path) -> None:
+    costs = {cost.name: cost for cost in size(image).kernels}
+    kernels = part(image, "kernels")
+    assert {cost.models for cost in costs.values()} == {("net",), ("other",)}
+    for name, cost in costs.items():
+        assert cost.alone >= kernels[name][0]
+    # What no kernel needs alone, several share.
+    alone = sum(cost.alone for cost in costs.values())
+    assert (
+        alone
+        < sum(flash for flash, _ in kernels.values())
+        <= alone + sum(cost.shared for cost in costs.values())
+    )
+
+
+def test_a_pool_is_an_array_of_bytes(tmp_path: Path) -> None:
+    """Not the first variable of about that size."""
+    plan, _ = plans()
+    write(emit(plan, "net").files, tmp_path)
+    source = tmp_path / "main.c"
+    source.write_text(
+        f"""
+#include <stdint.h>
+#include "net.h"
+
+uint32_t words[{-(-plan.pool_bytes // 4)}];
+
+int main(void)
+{{
+	struct vmcu_context ctx;
+
+	words[0] = 1;
+	return vmcu_init(&ctx, &net_model, (void *)0x20001000, 100000) + vmcu_invoke(&ctx);
+}}
+"""
+    )
+    elf = tmp_path / "image.elf"
+    parts = [source, tmp_path / "net.c", *board().sources(), board().archive()]
+    arguments = [f"-I{tmp_path}", *map(str, parts), *board().link_flags()]
+    board().gcc([*arguments, "-o", str(elf)], tmp_path)
+    assert part(elf, "pool") == {}
+    assert any("not an array of its own" in note for note in size(elf).notes)
+
+
 def strip(image: Path, to: Path) -> None:
     subprocess.run(["arm-none-eabi-strip", "-o", to, image], check=True)
 

@@ -99,6 +99,14 @@ def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
     say(console, f"compiled by {first.compiler}")
 
 
+def print_kernel_costs(report: SizeReport, console: Console) -> None:
+    """What the image would be smaller without a kernel, and what it shares with others."""
+    grid = table("kernel", "alone", "shared", "models", left=1)
+    for cost in report.kernels:
+        grid.add_row(cost.name, f"{cost.alone:,}", f"{cost.shared:,}", ", ".join(cost.models))
+    console.print(grid)
+
+
 def print_size(report: SizeReport, console: Console) -> None:
     """Every symbol with its part and section, then the parts."""
     grid = table("symbol", "part", "section", "flash", "RAM", left=3)
@@ -114,6 +122,10 @@ def print_size(report: SizeReport, console: Console) -> None:
     grid.add_section()
     grid.add_row("total", f"{report.flash:,}", f"{report.ram:,}")
     console.print(grid)
+    if report.kernels:
+        print_kernel_costs(report, console)
     say(console, f"{report.elf}: models {', '.join(report.models)}; bytes")
+    for model, depth in report.stacks.items():
+        say(console, f"{model}: an inference takes {depth:,} bytes of its thread's stack")
     for note in report.notes:
         say(console, note)
