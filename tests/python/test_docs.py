@@ -13,6 +13,7 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("doc/*.md")), *sorted(ROOT.glob("
 TROUBLES = ROOT / "doc" / "troubleshooting.md"
 SOURCES = [
     *(ROOT / "python").rglob("*.py"),
+    *(ROOT / "python").rglob("*.j2"),
     *(ROOT / "lib" / "vmcu").rglob("*.h"),
     *(ROOT / "cmake").glob("*.cmake"),
 ]
