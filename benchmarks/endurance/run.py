@@ -58,7 +58,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Figures:
-    """stack_bytes: that a job writes to."""
+    """stack_bytes: from the lowest that a job writes to the highest."""
 
     board: str
     jobs: int
@@ -170,8 +170,9 @@ def memory(writes: np.ndarray, unit: int, ideal: float) -> Memory:
 
 def figures(board: str, jobs: int, staying: Run, moving: Run) -> Figures:
     still, moved = by_word(staying.of("z_main_stack")), by_word(moving.of("heap_memory"))
-    # What is written less often is not a job's.
-    words = int(np.count_nonzero(still >= jobs))
+    # From the lowest to the highest word; what is written less often is not a job's.
+    used = np.flatnonzero(still >= jobs)
+    words = int(used[-1] - used[0] + 1)
     # Each job at one of all places a word apart, all equally often, as doc/endurance.md has it.
     ideal = moved.sum() / (moved.size - words + 1)
     pools = staying.of("pool"), moving.of("pool")
@@ -202,7 +203,7 @@ def main() -> None:
     found = figures(args.board, args.jobs, *runs)
     print(f"{found.jobs:,} jobs on {found.board}, wrong: {found.wrong}")
     print(f"instructions added: {100 * found.added:.3f} % of {found.instructions_staying:,}")
-    print(f"a job writes to {found.stack_bytes:,} bytes of stack")
+    print(f"a job takes {found.stack_bytes:,} bytes of stack")
     for name in ("stack_staying", "stack_moving", "pool_staying", "pool_moving"):
         one: Memory = getattr(found, name)
         print(

@@ -87,6 +87,7 @@ def test_cnn_figures(figures: dict):
     assert cnn["max_writes_over_ideal"] <= 1.001
     assert max(cnn["by_pattern"].values()) <= 1.001
     assert cnn["success_rate"] == 1.0
+    assert cnn["max_writes"] == pytest.approx(1e6 * cnn["writes_per_job"])
     readings = cnn["paper"]["readings"]
     assert readings["largest"]["max_writes_over_ideal"] <= 1.196
     assert readings["redrawn"]["max_writes_over_ideal"] <= 1.3

@@ -101,7 +101,10 @@ def print_paper(
 def _print_experiment(
     experiment: paper.Experiment, endurance: int, rate: float, console: Console
 ) -> None:
-    columns = ("max over ideal", "relative std", "cycles added", "success", "worst", "years")
+    columns = (
+        *("max writes", "max over ideal", "relative std"),
+        *("cycles added", "success", "worst", "years"),
+    )
     grid = table("how", *columns, left=1)
     rows = [
         ("no migration", experiment.no_migration),
@@ -131,6 +134,7 @@ def _add_row(grid: Table, label: str, run: Run, endurance: int, rate: float) -> 
     figures = paper.figures(run, ())
     grid.add_row(
         label,
+        f"{figures.max_writes:,.0f}",
         f"{figures.max_writes_over_ideal:.3f}",
         f"{figures.relative_std:.3f}",
         f"{100 * figures.overhead_per_tick:.3f} %",

@@ -42,8 +42,9 @@ READING = "redrawn"
 @dataclass(frozen=True)
 class Figures:
     """One setting's results; overhead_per_tick is a fraction. by_pattern: max_writes_over_ideal
-    under each pattern of a job's writes. writes_per_job: the most written word's."""
+    under each pattern of a job's writes. max_writes, writes_per_job: the most written word's."""
 
+    max_writes: float
     max_writes_over_ideal: float
     relative_std: float
     overhead_per_tick: float
@@ -85,14 +86,16 @@ def figures(run: Run, patterns: Sequence[str] = tuple(PATTERNS)) -> Figures:
             "merge": setting.merge,
             "redraw": setting.redraw,
         }
+    most = float(run.writes().max())
     return Figures(
+        max_writes=most,
         max_writes_over_ideal=run.over_ideal(),
         relative_std=run.relative_std(),
         overhead_per_tick=run.overhead_per_tick,
         success_rate=run.success_rate,
         stride_success_rate=run.stride_success_rate,
         worst_cycles=run.worst_cycles + CYCLES.time_keeping,
-        writes_per_job=float(run.writes().max() / run.rounds),
+        writes_per_job=most / run.rounds,
         parameters=parameters,
         by_pattern={name: run.over_ideal(name) for name in patterns},
     )

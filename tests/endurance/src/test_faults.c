@@ -14,8 +14,11 @@
 
 #define WORKERS     3U
 #define STACK_BYTES 512U
-#define ROUNDS      600U
 #define MOVES       40U
+
+#if !defined(ROUNDS)
+#define ROUNDS 600U
+#endif
 
 VMCU_STACK_HEAP_DEFINE(heap, 6144);
 
