@@ -83,7 +83,13 @@ def linked(board: QemuTarget, level: str, generated: Path, folder: Path) -> Path
     sources = [folder / "app.c", generated / "hello.c", *board.sources(), *runtime.glob("*.c")]
     sources += (runtime / "kernels").rglob("*.c")
     elf = folder / "hello.elf"
-    arguments = [level, "-DVMCU_NO_REQUANT_FIXED", f"-I{generated}", *map(str, sources), *board.link_flags()]
+    arguments = [
+        level,
+        "-DVMCU_NO_REQUANT_FIXED",
+        f"-I{generated}",
+        *map(str, sources),
+        *board.link_flags(),
+    ]
     board.gcc([*arguments, "-o", str(elf)], folder)
     return elf
 
