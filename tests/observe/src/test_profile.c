@@ -28,7 +28,7 @@ BUILD_ASSERT(sizeof(struct vmcu_profile) - sizeof(profile.layers) +
 		     200U,
 	     "a profile of the default size takes 200 bytes or more");
 
-/** How many calls an inference makes of a layer's kernel. */
+/** How many calls an inference makes of a layer's kernel, if no ring's end makes two of one. */
 static uint32_t calls_of(const struct vmcu_layer *layer)
 {
 	return (uint32_t)layer->rows * DIV_ROUND_UP(layer->width, layer->columns);
@@ -39,9 +39,12 @@ static void expect(const struct vmcu_model *model, uint16_t first, uint32_t infe
 	zassert_equal(profile.first, first);
 	zassert_equal(profile.count, MIN(WINDOW, model->layer_count - first));
 	for (uint16_t i = 0; i < profile.count; i++) {
-		zassert_equal(profile.layers[i].calls,
-			      inferences * calls_of(&model->layers[first + i]), "layer %u",
-			      first + i);
+		const struct vmcu_layer *layer = &model->layers[first + i];
+		const uint32_t least = inferences * calls_of(layer);
+
+		zassert_true(profile.layers[i].calls >= least, "layer %u", first + i);
+		zassert_true(layer->splits != 0U || profile.layers[i].calls == least, "layer %u",
+			     first + i);
 		/* QEMU has no DWT, and time stands still while native_sim computes. */
 		if (!IS_ENABLED(CONFIG_CPU_CORTEX_M_HAS_DWT) && !IS_ENABLED(CONFIG_ARCH_POSIX)) {
 			zassert_true(profile.layers[i].cycles > 0U);
