@@ -124,8 +124,8 @@ ZTEST(vmcu_shell, test_profile)
 		const struct vmcu_layer *layer = &tiny_model.layers[i];
 
 		/* More where a ring's end makes two calls of one. */
-		snprintf(wanted, sizeof(wanted), (layer->splits == 0U) ? "\n%5u %10u " : "\n%5u ", i,
-			 layer->rows * DIV_ROUND_UP(layer->width, layer->columns));
+		snprintf(wanted, sizeof(wanted), (layer->splits == 0U) ? "\n%5u %10u " : "\n%5u ",
+			 i, layer->rows * DIV_ROUND_UP(layer->width, layer->columns));
 		zassert_true(prints(wanted), "%s in %s", wanted, printed);
 	}
 	snprintf(wanted, sizeof(wanted), "tiny: %u layers, ", tiny_model.layer_count);
