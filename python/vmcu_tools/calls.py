@@ -2,7 +2,7 @@
 """Who calls whom in a linked Cortex-M image, and how much stack that takes.
 
 Calls are the branches of the code itself. Frames are what debug information says of the stack
-pointer or, for the compiler's own helpers, of which it says nothing, what their code pushes.
+pointer or, for the compiler's own functions, of which it says nothing, what their code pushes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 
 from .elf import FUNCTION, Elf, Symbol
 
-# Of a helper that does not say its size, in bytes.
+# Of a function that does not say its size, in bytes.
 LARGEST = 1024
 
 
@@ -29,7 +29,7 @@ class Calls:
 
     @cached_property
     def functions(self) -> dict[int, Symbol]:
-        """By address; of two names for one function the first. Helpers in assembly that do not say
+        """By address; of two names for one function the first. Those in assembly that do not say
         their size end where the next function begins."""
         found: dict[int, Symbol] = {}
         for symbol in (*self._elf.symbols, *self._elf.unsized):

@@ -58,7 +58,7 @@ int vmcu_shell_set_pool(void *start, size_t size)
 }
 
 /** A running model. @a row: where rows of a streamed input are made. */
-struct session {
+struct running {
 	struct vmcu_context ctx;
 	int8_t *row;
 };
@@ -81,7 +81,7 @@ static size_t row_bytes(const struct vmcu_model *model)
 }
 
 /** Binds a model to the pool. A row of a streamed input lies in front of the model's bytes. */
-static int start(const struct shell *sh, struct session *s, const struct vmcu_model *model)
+static int start(const struct shell *sh, struct running *s, const struct vmcu_model *model)
 {
 	const size_t row = ROUND_UP(row_bytes(model), VMCU_POOL_ALIGN);
 	const size_t needed = row + model->pool_bytes + VMCU_POOL_GUARD_BYTES;
@@ -110,7 +110,7 @@ static void clear(const struct vmcu_context *ctx, uint8_t number)
 }
 
 /** One inference on zeros. */
-static int infer(struct session *s)
+static int infer(struct running *s)
 {
 	const struct vmcu_model *model = s->ctx.model;
 	int err = 1;
@@ -145,7 +145,7 @@ static void print_output(const struct shell *sh, const struct vmcu_context *ctx,
 
 static int run_rounds(const struct shell *sh, const struct vmcu_model *model, unsigned long rounds)
 {
-	struct session s;
+	struct running s;
 	uint32_t began;
 	uint32_t microseconds;
 	int err = start(sh, &s, model);
@@ -207,7 +207,7 @@ static void print_layers(const struct shell *sh, const struct vmcu_profile *prof
 static int profile_layers(const struct shell *sh, const struct vmcu_model *model)
 {
 	struct vmcu_profile profile;
-	struct session s;
+	struct running s;
 	uint64_t total = 0U;
 	uint16_t first = 0U;
 	int err = start(sh, &s, model);
