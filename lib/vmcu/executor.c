@@ -109,24 +109,26 @@ size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index)
 	return (t == NULL) ? 0U : (size_t)t->width * t->channels;
 }
 
+static const int8_t *output_row(const struct vmcu_context *ctx, const struct vmcu_tensor *t,
+				unsigned int y)
+{
+	const struct vmcu_pool pool = vmcu_pool_of_outputs(ctx);
+
+	return vmcu_row(&pool, t, y);
+}
+
 const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = output_tensor(ctx, index);
 
-	return (t == NULL || !vmcu_in_one_piece(ctx, t)) ? NULL
-							 : vmcu_row_of_output(ctx, index, 0U);
+	return (t == NULL || !vmcu_in_one_piece(ctx, t)) ? NULL : output_row(ctx, t, 0U);
 }
 
 const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int index, unsigned int y)
 {
 	const struct vmcu_tensor *t = output_tensor(ctx, index);
-	struct vmcu_pool pool;
 
-	if (t == NULL || y >= t->height) {
-		return NULL;
-	}
-	pool = vmcu_pool_of_outputs(ctx);
-	return vmcu_row(&pool, t, y);
+	return (t == NULL || y >= t->height) ? NULL : output_row(ctx, t, y);
 }
 
 size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)

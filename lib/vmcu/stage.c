@@ -11,6 +11,9 @@
 
 #include "hooks.h"
 
+/** Compiled for size and not in place: little beside the calls of kernels. */
+#define VMCU_APART __attribute__((cold, noinline)) static
+
 /** How many calls of each layer have been made. */
 static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
@@ -29,8 +32,13 @@ void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 	ctx->at.entry = 0U;
 }
 
+static uint16_t smaller(uint16_t a, uint16_t b)
+{
+	return (a < b) ? a : b;
+}
+
 /** Of @a columns pixels of a row, those in front of the end of the tensor's ring. */
-static uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uint16_t columns)
+VMCU_APART uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uint16_t columns)
 {
 	const uint32_t left = (t->ring - vmcu_place(t, y, x)) / t->channels;
 
@@ -38,7 +46,7 @@ static uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uin
 }
 
 /** Of a call's columns, those that no ring splits. */
-static uint16_t in_one_piece(const struct vmcu_call *call, uint16_t columns)
+VMCU_APART uint16_t in_one_piece(const struct vmcu_call *call, uint16_t columns)
 {
 	uint8_t splits = call->layer->splits >> 1;
 
@@ -57,11 +65,12 @@ static uint16_t in_one_piece(const struct vmcu_call *call, uint16_t columns)
 static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, uint16_t *made)
 {
 	const struct vmcu_layer *layer = call->layer;
-	const uint32_t pixel = (uint32_t)*made * layer->columns;
-	uint16_t left = layer->columns;
+	const uint32_t across = (layer->width + layer->columns - 1U) / layer->columns;
+	uint16_t left;
 
-	call->y = (uint16_t)(pixel / layer->width);
-	call->x = (uint16_t)(pixel % layer->width);
+	call->y = (uint16_t)(*made / across);
+	call->x = (uint16_t)(*made % across * layer->columns);
+	left = smaller(layer->columns, (uint16_t)(layer->width - call->x));
 	(*made)++;
 	if (layer->splits == 0U) {
 		call->columns = left;
@@ -77,9 +86,10 @@ static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, ui
 }
 
 /** Takes the next columns of the input from the caller's row. */
-static void take(struct vmcu_context *ctx, struct vmcu_feed *feed, uint16_t columns)
+VMCU_APART void take(struct vmcu_context *ctx, struct vmcu_feed *feed, uint16_t most)
 {
 	const struct vmcu_tensor *in = &ctx->model->tensors[ctx->model->inputs[0].tensor];
+	uint16_t columns = smaller(most, (uint16_t)(in->width - feed->x));
 
 	while (columns != 0U) {
 		const uint16_t part = unsplit(in, ctx->rows, feed->x, columns);
@@ -97,8 +107,8 @@ static void take(struct vmcu_context *ctx, struct vmcu_feed *feed, uint16_t colu
 }
 
 /** Goes through a part from ctx->at.entry on; false if it stops short of the part's end. */
-static bool follow(struct vmcu_context *ctx, const struct vmcu_stage *stage,
-		   const struct vmcu_part *part, struct vmcu_feed *feed)
+VMCU_APART bool follow(struct vmcu_context *ctx, const struct vmcu_stage *stage,
+		       const struct vmcu_part *part, struct vmcu_feed *feed)
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
 	const uint8_t *schedule = &stage->schedule[part->start];

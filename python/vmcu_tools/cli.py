@@ -20,7 +20,7 @@ from .cli_models import (
 )
 from .cli_wear import add_wear
 from .errors import Problem, UserError
-from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, TILE_COST
+from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS
 
 Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 
@@ -140,16 +140,24 @@ def planner_options() -> argparse.ArgumentParser:
     planner.add_argument(
         "--tile-cost",
         type=percentage,
-        default=TILE_COST,
         metavar="PERCENT",
         help="how many more instructions may be spent, by estimate, on keeping tensors in tiles of "
-        f"rows (default {100 * TILE_COST:g}); more than that also tries single columns",
+        "rows (default: as large a part as they save of the RAM); more than 100 also tries single "
+        "columns",
     )
     planner.add_argument(
         "--rotate",
         action="store_true",
         help="the pool's origin advances after each inference, so that all bytes are written "
         "equally often; takes some more bytes, see doc/endurance.md",
+    )
+    planner.add_argument(
+        "--extra-macs",
+        type=percentage,
+        default=0.0,
+        metavar="PERCENT",
+        help="how many multiply-accumulates may be done twice to need less RAM, by working the "
+        "widest stages in bands of columns (default 0; --ram takes what it needs)",
     )
     return planner
 

@@ -48,6 +48,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         args.solver_seconds,
         stream_input=args.stream_input,
         tile_cost=args.tile_cost,
+        extra_macs=args.extra_macs,
         rotated=args.rotate,
     )
     return with_layout(plan, getattr(args, "input_layout", "file"))

@@ -11,7 +11,7 @@ from .errors import Problem, UserError
 from .frontends import load
 from .passes import optimize
 from .plan import Plan
-from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, TILE_COST, Options, make_plan
+from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, Options, make_plan
 from .rotation import rotate
 
 
@@ -22,7 +22,8 @@ def compile_model(
     seconds: float = SOLVER_SECONDS,
     original: bool = False,
     stream_input: bool = False,
-    tile_cost: float = TILE_COST,
+    tile_cost: float | None = None,
+    extra_macs: float = 0.0,
     rotated: bool = False,
 ) -> Plan:
     """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
@@ -38,7 +39,7 @@ def compile_model(
     graph = load(path)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph)
-    options = Options(seconds, ram, stream_input, tile_cost)
+    options = Options(seconds, ram, stream_input, tile_cost, extra_macs)
     plan = make_plan(planner, graph, options, original)
     if not rotated:
         return plan

@@ -91,7 +91,8 @@ class Plan:
     `stages` holds the steps in execution order, grouped into runs that are worked on demand, see
     schedule.py; `progress` is where in the pool a stage of several layers notes how far each has
     come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
-    the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates.
+    the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates;
+    where layers work in bands for that, `without_bands` is the graph before.
     `rotation`: how the pool rotates; its end then may split rows.
     """
 
@@ -102,6 +103,7 @@ class Plan:
     pool_bytes: int
     solve_seconds: float = 0.0
     macs_extra: int = 0
+    without_bands: Graph | None = None
     input_streamed: bool = False
     taken: int = 0
     progress: tuple[int, ...] = ()
@@ -112,6 +114,11 @@ class Plan:
     def ram_bytes(self) -> int:
         """Bytes of RAM that the pool takes."""
         return self.pool_bytes + (self.rotation.overhang if self.rotation else 0)
+
+    @property
+    def model(self) -> Graph:
+        """What was planned: its graph, or that graph before some layers were put in bands."""
+        return self.without_bands or self.graph
 
     @property
     def steps(self) -> tuple[Step, ...]:

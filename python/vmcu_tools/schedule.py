@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .graph import DepthwiseConv2D, Graph, Node, Tensor
-from .kernels import Layer
+from .kernels import Form, Layer
 from .kernels.base import Reach
 from .plan import Plan
 
@@ -26,8 +26,8 @@ STREAMED = -2
 # About how many bytes of output a call computes; None: rows.
 Tile = int | None
 ONE_COLUMN = 1
-# The fewest columns of a call: of depthwise layers, which work in blocks of four, and of others.
-FEWEST = (4, 2)
+# Columns that kernels work on together: depthwise ones, and others.
+STRIP, PAIR = 4, 2
 # In place of an input's number.
 OUTPUT = -1
 # Less than any number of pixels, whatever is added to it.
@@ -142,21 +142,28 @@ def _feed(layer: Layer, index: int, makers: dict[str, int], source: Tensor | Non
 
 
 def tile_width(layer: Layer, tile: Tile) -> int:
-    """Columns of one call: the most that divide the row and stay within the tile, but not so few
-    that kernels waste their work."""
+    """Columns of one call, within the tile, but not so few that kernels waste their work; the last
+    call of a row may have fewer."""
     width = layer.width
     if tile is None or not layer.by_columns:
         return width
-    fewest = FEWEST[0] if isinstance(layer.op, DepthwiseConv2D) else FEWEST[1]
-    return _part_of(width, layer.out.shape[2], tile, fewest)
+    return _even_part(width, layer.out.shape[2], tile, block_of(layer))
 
 
-def _part_of(width: int, channels: int, tile: int, fewest: int) -> int:
-    """Columns of a tile that divide a row."""
+def block_of(layer: Layer) -> int:
+    """Columns that a layer's kernel works on together."""
+    if layer.form is Form.DIRECT:
+        return 1
+    return STRIP if isinstance(layer.op, DepthwiseConv2D) else PAIR
+
+
+def _even_part(width: int, channels: int, tile: int, block: int) -> int:
+    """Columns of a tile, whole blocks, in a row that has as few and as equal tiles as can be."""
     if tile == ONE_COLUMN:
         return 1
-    most = min(max(tile // channels, fewest), width)
-    return next((count for count in range(most, 1, -1) if width % count == 0), width)
+    most = max(tile // channels // block, 1) * block
+    even = -(-width // -(-width // most))
+    return min(-(-even // block) * block, width)
 
 
 def taken_columns(source: Tensor | None, tile: Tile) -> int:
@@ -164,7 +171,7 @@ def taken_columns(source: Tensor | None, tile: Tile) -> int:
     if source is None:
         return 0
     _, width, channels = source.shape
-    return width if tile is None else _part_of(width, channels, tile, FEWEST[1])
+    return width if tile is None else _even_part(width, channels, tile, PAIR)
 
 
 def in_one_piece(layer: Layer) -> list[int]:
@@ -192,8 +199,10 @@ def unsplit(plan: Plan, tensor: Tensor, y: int, x: int, columns: int) -> int:
 def splits_calls(plan: Plan, layer: Layer, tensor: Tensor) -> bool:
     """True if the end of the ring of one of a layer's tensors lies within the columns of a call."""
     placement, channels = plan.placements[tensor.name], tensor.shape[2]
-    first = np.arange(0, layer.height * layer.width, layer.columns, dtype=np.int64) * channels
-    ends = (first + placement.phase) % placement.ring + layer.columns * channels
+    x = np.arange(0, layer.width, layer.columns, dtype=np.int64)
+    columns = np.minimum(layer.columns, layer.width - x)
+    rows = np.arange(layer.height, dtype=np.int64)[:, None] * layer.width
+    ends = ((rows + x) * channels + placement.phase) % placement.ring + columns * channels
     return bool((ends > placement.ring).any())
 
 
@@ -217,7 +226,10 @@ class _Run:
         self.widths = [layer.width for layer in stage.layers]
         # Pixels of the streamed input.
         self.taken = 0
-        lasts = [range(n - 1, w, n) for n, w in zip(stage.columns, self.widths, strict=True)]
+        lasts = [
+            [min(x + n, w) - 1 for x in range(0, w, n)]
+            for n, w in zip(stage.columns, self.widths, strict=True)
+        ]
         self.wants = [
             [
                 (feed.producer, *feed.needed(self.heights[layer], lasts[layer]))
@@ -242,13 +254,14 @@ class _Run:
             if missing == STREAMED:
                 assert self.stage.source is not None
                 row, column = divmod(self.taken, self.stage.source.shape[1])
-                yield Call(STREAMED, row, column, self.stage.taken)
-                self.taken += self.stage.taken
+                step = min(self.stage.taken, self.stage.source.shape[1] - column)
+                yield Call(STREAMED, row, column, step)
+                self.taken += step
             elif missing != READY:
                 path.append(missing)
             else:
-                step = columns[layer]
-                x = place[layer] * step
+                x = place[layer] * columns[layer]
+                step = min(columns[layer], self.widths[layer] - x)
                 yield Call(layer, y[layer], x, step)
                 made[layer] += step
                 place[layer] += 1

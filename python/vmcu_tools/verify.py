@@ -95,9 +95,9 @@ def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> 
     results = run_target(plan, target, samples)
     against_oracle, against_meaning = Tally(), Tally()
     for sample, result in bar(list(zip(samples, results, strict=True)), "comparing"):
-        meaning = reference.run(plan.graph, sample)
-        against_meaning.compare(plan.graph, result, meaning)
-        judge_sample(plan.graph, judge, judge.run(sample), meaning, against_oracle)
+        meaning = reference.run(plan.model, sample)
+        against_meaning.compare(plan.model, result, meaning)
+        judge_sample(plan.model, judge, judge.run(sample), meaning, against_oracle)
     return Verification(
         plan.graph.name,
         target,

@@ -11,7 +11,7 @@ import pytest
 from vmcu_tools import paths, targets
 from vmcu_tools.targets.qemu import ARM, QemuTarget
 
-KB = 1000
+KB = 1024
 EXECUTOR = ("vmcu_init", "vmcu_input", "vmcu_invoke", "vmcu_output")
 SMALL = ("vmcu_pointwise", "vmcu_depthwise_3_1", "vmcu_depthwise_3_2", "vmcu_add")
 

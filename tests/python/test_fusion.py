@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +29,8 @@ from vmcu_tools.kernels import bind
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan import Plan
-from vmcu_tools.planner import Options, fusion, make_plan, swing
-from vmcu_tools.planner.fusion import TILES, Cutter
+from vmcu_tools.planner import Options, bands, fusion, make_plan, swing
+from vmcu_tools.planner.cuts import TILES, Cutter
 from vmcu_tools.planner.layout import Cut, Layout
 from vmcu_tools.planner.tasks import stage_floor
 from vmcu_tools.schedule import Tile
@@ -234,10 +235,12 @@ def test_the_search_finds_the_best_cut(seed: int) -> None:
 
 def test_the_front_goes_down_to_the_smallest_pool() -> None:
     graph = Network(3).made
-    choices = fusion.front(graph, Options())
+    front = fusion.front(graph, Options())
+    choices = [choice for choice in front if not choice.extra_macs]
     pools = [choice.pool_bytes for choice in choices]
     costs = [choice.extra_instructions for choice in choices]
     assert len(choices) >= 2 and pools == sorted(pools, reverse=True) and costs == sorted(costs)
+    assert front[: len(choices)] == choices
     assert choices[0].stages == 0 and costs[0] == 0
     assert pools[-1] == fusion.searched(graph, Options())[1]
     for choice in choices:
@@ -253,6 +256,65 @@ def test_more_ram_is_used_for_fewer_instructions() -> None:
     assert large.pool_bytes >= small.pool_bytes
     with pytest.raises(UserError, match="does not fit"):
         make_plan("vmcu", graph, Options(ram=small.pool_bytes - 1))
+
+
+def bottleneck() -> Graph:
+    """An inverted bottleneck: seven rows of 32 channels are what it needs most."""
+    made = Builder(np.random.default_rng(8))
+    window = Window((7, 7), pad=(3, 3, 3, 3))
+    x = convolution(made, made.input((20, 20, 4)), Window(), 20, 20, 4)
+    e = convolution(made, x, Window(), 20, 20, 32)
+    p = convolution(made, depthwise_of(made, e, window, 20, 20, 1), Window(), 20, 20, 4)
+    factors = made.factor(0.1, 1.0), made.factor(0.1, 1.0), made.factor(2**-21, 2**-17)
+    return made.graph([made.node(Add(*factors, 20), [x, p], x.shape).name])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bands_mean_the_same(seed: int) -> None:
+    """Any run of layers, in bands that end anywhere."""
+    graph = Network(800 + seed).made
+    sample, rng = random_inputs(graph, seed), np.random.default_rng(seed)
+    wanted = reference.run(graph, sample)
+    tried = 0
+    for first, stop in itertools.combinations(range(len(graph.nodes) + 1), 2):
+        piece = bands.piece_of(graph, first, stop)
+        if piece is None:
+            continue
+        width = piece.out.shape[1]
+        ends = sorted(rng.choice(np.arange(1, width), rng.integers(1, 3), replace=False).tolist())
+        split = bands.banded(piece, ends)
+        got = reference.run(split, sample)
+        for name in wanted.keys() & got.keys():
+            np.testing.assert_array_equal(got[name], wanted[name])
+        tried += 1
+    assert tried or seed, "the first network has such layers"
+
+
+def test_bands_spare_ram_for_work_done_twice() -> None:
+    graph = bottleneck()
+    usual = make_plan("vmcu", graph)
+    plan = make_plan("vmcu", graph, Options(extra_macs=0.5))
+    assert usual.macs_extra == 0 and usual.without_bands is None
+    assert plan.pool_bytes < usual.pool_bytes and plan.model is plan.without_bands
+    assert 0 < plan.macs_extra == bands.macs(plan.graph) - bands.macs(graph)
+    assert plan.macs_extra <= 0.5 * bands.macs(graph)
+    expect_every_tensor(plan)
+    sample = random_inputs(graph, 0)
+    for name in ("host:sanitize", "qemu:m4"):
+        (outputs,) = get(name).run(plan, [sample])
+        meaning = reference.run(graph, sample)[graph.outputs[0].tensor]
+        np.testing.assert_array_equal(outputs[0].reshape(meaning.shape), meaning)
+
+
+def test_ram_takes_bands_where_nothing_else_fits() -> None:
+    graph = bottleneck()
+    usual = make_plan("vmcu", graph, Options(tile_cost=1.0))
+    assert make_plan("vmcu", graph, Options(ram=usual.pool_bytes)).macs_extra == 0
+    tight = make_plan("vmcu", graph, Options(ram=usual.pool_bytes - 200))
+    assert tight.macs_extra > 0 and tight.pool_bytes <= usual.pool_bytes - 200
+    assert any(choice.extra_macs for choice in fusion.front(graph, Options()))
+    with pytest.raises(UserError, match=r"reached with [1-9]\d* extra MACs"):
+        make_plan("vmcu", graph, Options(ram=1000))
 
 
 def test_tiles_cost_no_more_than_allowed() -> None:

@@ -70,10 +70,11 @@ static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source
 			}
 			for (int32_t done = 0, n = count; inside && done < count; done += n) {
 				if (!straight) {
-					const int32_t y = vmcu_tap(&rows, r);
+					const uint32_t y = (uint32_t)vmcu_tap(&rows, r);
+					const uint32_t column = (uint32_t)(first + done);
 
-					n = vmcu_source_unsplit(in, y, first + done, count - done);
-					x = vmcu_source_pixel(in, y, first + done) + channel;
+					n = vmcu_unsplit(tensor, y, column, count - done);
+					x = vmcu_pixel(in->pool, tensor, y, column) + channel;
 				}
 				vmcu_gather_bytes(t, pixels, lane,
 						  k + (first + done - pixel) * in->depth, x,

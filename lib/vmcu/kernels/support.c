@@ -38,10 +38,7 @@ const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x)
 
 int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, int32_t pixels)
 {
-	const struct vmcu_tensor *t = in->tensor;
-	const uint32_t left = t->ring - vmcu_place(t, (uint32_t)y, (uint32_t)x);
-
-	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
+	return vmcu_unsplit(in->tensor, (uint32_t)y, (uint32_t)x, pixels);
 }
 
 /* Not in place where other functions of this file use it, either. */

@@ -12,7 +12,7 @@ from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan import Plan
 from . import fusion, hmcos, joint, single, tflm, tinyengine
-from .options import SOLVER_SECONDS, TILE_COST, Options
+from .options import SOLVER_SECONDS, Options
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ PLANNERS = {
 DEFAULT = "vmcu"
 DEFAULTS = Options()
 
-__all__ = ["DEFAULT", "PLANNERS", "SOLVER_SECONDS", "TILE_COST", "Options", "Planner", "make_plan"]
+__all__ = ["DEFAULT", "PLANNERS", "SOLVER_SECONDS", "Options", "Planner", "make_plan"]
 
 
 def make_plan(

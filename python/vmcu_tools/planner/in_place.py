@@ -72,7 +72,7 @@ def in_place(trace: Trace) -> Trace:
     sizes = list(trace.rings)
     for owner, ring in rings.items():
         sizes[owner] = max(ring.span(), 1)
-    homes: list[Home | None] = [None] * len(trace.tensors)
+    homes = [Home(number, 0) for number in range(len(sizes))]
     for number, owner in owners.items():
         shift = next(guest.shift for guest in rings[owner].guests if guest.tensor == number)
         sizes[number] = sizes[owner]
@@ -133,15 +133,15 @@ def _reads_first(trace: Trace, number: int, index: int, feed: Feed) -> bool:
     """True if within a call no byte is written before the byte at its place has been read. Calls
     in the middle of a row read all that any call reads, unless the row is short."""
     layer = trace.stage.layers[number]
-    left, across = feed.before[1], layer.width // layer.columns
-    for place in {0, across // 2, across - 1}:
+    left, across = feed.before[1], -(-layer.width // layer.columns)
+    for place in sorted({0, across // 2, across - 1}):
         x = place * layer.columns
-        reads = layer.reads_in_call(index, x, layer.columns)
-        writes = layer.writes_in_call(x, layer.columns)
+        columns = min(layer.columns, layer.width - x)
+        reads, writes = (layer.reads_in_call(index, x, columns), layer.writes_in_call(x, columns))
         if reads is None or writes is None:
             return False
         first = max(x - left, 0)
-        ours = writes[first + left : x + layer.columns]
+        ours = writes[first + left : x + columns]
         if (ours < reads[first : first + len(ours)]).any():
             return False
     return True

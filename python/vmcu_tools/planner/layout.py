@@ -76,8 +76,8 @@ class Group:
         return () if self.trace is None else self.trace.tensors
 
     @property
-    def homes(self) -> tuple[Home | None, ...]:
-        """By tensor of a stage of several layers, whose ring it lives in."""
+    def homes(self) -> tuple[Home, ...]:
+        """By tensor of a stage of several layers, where it lives."""
         return () if self.trace is None else self.trace.homes
 
     @property
@@ -114,12 +114,18 @@ class Memory:
 @dataclass(frozen=True)
 class Cut:
     """Nodes [first, stop) as one stage, worked in tiles of rows. direct: without scratch in the
-    pool, as far as its layers can, see Form."""
+    pool, as far as its layers can, see Form. larger: by layer its own tile, for those that work in
+    larger ones than the others."""
 
     first: int
     stop: int
     tile: Tile = None
     direct: bool = False
+    larger: tuple[tuple[int, Tile], ...] = ()
+
+    def tile_of(self, number: int) -> Tile:
+        """The tile of node `number`."""
+        return dict(self.larger).get(number, self.tile)
 
 
 class Binder:
@@ -129,6 +135,7 @@ class Binder:
         self.graph = graph
         self.bound: dict[tuple[int, int | None, Form], Layer] = {}
         self.turned: dict[int, Layer] = {}
+        self.traces: dict[Cut, Trace] = {}
 
     def layer(self, number: int, tile: Tile = None, form: Form = Form.USUAL) -> Layer:
         """Node `number` in tiles."""
@@ -152,16 +159,26 @@ class Binder:
             self.turned[id(layer)] = bind(self.graph, layer.node, descending=True)
         return self.turned[id(layer)]
 
+    def trace(self, cut: Cut, source: Tensor | None) -> Trace:
+        """What becomes of a stage's tensors."""
+        if cut not in self.traces:
+            layers = self.stage(cut)
+            kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
+            taken = taken_columns(source, cut.tile)
+            self.traces[cut] = traced(stage_of(layers, kept, source, taken))
+        return self.traces[cut]
+
     def stage(self, cut: Cut) -> tuple[Layer, ...]:
         """A stage's layers; the last sums if it can, so that its input need not be whole."""
         last = cut.stop - 1
         found = []
         for number in range(cut.first, cut.stop):
-            layer = self.layer(number, cut.tile)
+            tile = cut.tile_of(number)
+            layer = self.layer(number, tile)
             if number == last and self.serves(number, Form.SUMMING):
-                layer = self.layer(number, cut.tile, Form.SUMMING)
+                layer = self.layer(number, tile, Form.SUMMING)
             elif cut.direct and pool_scratch(layer) and self.serves(number, Form.DIRECT):
-                layer = self.layer(number, cut.tile, Form.DIRECT)
+                layer = self.layer(number, tile, Form.DIRECT)
             found.append(layer)
         return tuple(found)
 
@@ -222,9 +239,7 @@ class Layout:
             source = self.source if number == 0 else None
             if cut.stop - cut.first > 1 or source is not None:
                 layers = self.binder.stage(cut)
-                kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
-                taken = taken_columns(source, cut.tile)
-                trace = traced(stage_of(layers, kept, source, taken))
+                trace = self.binder.trace(cut, source)
             group = Group(layers, trace, start)
             start += group.calls
             yield group
@@ -262,7 +277,7 @@ class Layout:
     def _simulate_stage(self, group: Group, trace: Trace) -> None:
         for number, tensor in enumerate(trace.tensors):
             births, deaths = trace.lives[number]
-            if trace.homes[number] is not None:
+            if trace.homes[number].owner != number:
                 self.births[tensor.name] = self.deaths[tensor.name] = np.zeros(0, np.int64)
                 continue
             if number < trace.own:

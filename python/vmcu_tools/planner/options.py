@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 # What solvers may take, in seconds on a desktop computer.
 SOLVER_SECONDS = 10.0
-# The part of its instructions that a model may spend on tiles.
-TILE_COST = 1.0
 
 
 @dataclass(frozen=True)
 class Options:
     """seconds: for solvers, where one is needed; ram: bytes the pool may have, None for as few as
     possible; stream_input: the only input is delivered row by row; tile_cost: the part of a
-    model's instructions that working in tiles may cost, by estimate."""
+    model's instructions that working in tiles may cost, by estimate, None for as large a part as
+    they save of the RAM; extra_macs: the part of its multiply-accumulates that a model may do
+    twice, see bands.py. Where `ram` asks for it, more are spent."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
     stream_input: bool = False
-    tile_cost: float = TILE_COST
+    tile_cost: float | None = None
+    extra_macs: float = 0.0

@@ -3,19 +3,23 @@
 
 In the layout's order a walk that places each tensor against its neighbours (walk.py) tries to fit
 everything into the worst step's bytes; for chains it does. Where branches stand in its way, the
-constraint solver takes over (solve.py). Of two pools the smaller wins, then the one that wraps
-less: a linear pool is tried first.
+constraint solver takes over: first for a circle of that size (circle.py), then for the smallest
+linear pool (solve.py), from there down to the smallest circle. A linear pool is tried first.
 """
 
 from __future__ import annotations
 
 from ..graph import Graph
 from ..plan import Plan
+from . import circle
 from .layout import Layout
 from .order import reordered
 from .solve import Model, most_of
 from .tasks import Task, tasks_of
 from .walk import Search, plan_of
+
+# About how many circles are tried.
+CIRCLES = 10
 
 
 def plan(graph: Graph, seconds: float) -> Plan:
@@ -36,18 +40,22 @@ def packed(planner: str, layout: Layout, seconds: float) -> Plan:
     """The constraint solver's plan."""
     free = tasks_of(layout, both_ways=True)
     bound = max(task.bound() for task in free)
-    return plan_of(planner, layout, *solved(free, bound, seconds))
+    search, _ = solved(free, bound, seconds)
+    round_ = circle.smallest(free, bound, search.pool, seconds / CIRCLES)
+    return plan_of(planner, layout, round_ or search, bound)
 
 
-def walked(planner: str, layout: Layout) -> Plan | None:
-    """A plan in no more than the worst step's bytes, if the walk finds one."""
+def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
+    """A plan in no more than the worst step's bytes, or `limit` if that is more, if the walk or the
+    solver finds one."""
     free, ascending = tasks_of(layout, both_ways=True), tasks_of(layout, both_ways=False)
     bound = max(task.bound() for task in free)
     for tasks, wraps in ((free, False), (free, True), (ascending, True)):
         search = Search(tasks, bound, wraps)
         if search.run():
             return plan_of(planner, layout, search, bound)
-    return None
+    found = circle.fits(free, max(bound, limit))
+    return None if found is None else plan_of(planner, layout, found, bound)
 
 
 def least(plan: Plan) -> int:

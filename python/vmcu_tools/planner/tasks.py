@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,6 +75,23 @@ def tasks_of(graph: Graph | Layout, both_ways: bool) -> list[Task]:
     one by one."""
     layout = graph if isinstance(graph, Layout) else Layout.singles(graph)
     return _Builder(layout, both_ways).run()
+
+
+def tasks_in(layout: Layout, number: int) -> list[Task]:
+    """The pieces that are alive in a stage of several layers, by themselves."""
+    tasks = tasks_of(layout, both_ways=True)
+    group = layout.groups[number]
+    own = {tensor.name for tensor in group.tensors} | {stage_memory(number)}
+    own |= {live.name for task in tasks if task.name in own for live in task.ways[0].live}
+    found = []
+    for task in tasks:
+        if task.name in own:
+            ways = (
+                replace(way, live=tuple(live for live in way.live if live.name in own))
+                for way in task.ways
+            )
+            found.append(replace(task, ways=tuple(ways)))
+    return found
 
 
 class _Builder:

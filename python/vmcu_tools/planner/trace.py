@@ -18,7 +18,7 @@ Steps = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Home:
-    """A place in another tensor's ring, pixels from its start."""
+    """Whose ring a tensor lives in, and where its first pixel is there, pixels from its start."""
 
     owner: int
     phase: int
@@ -35,7 +35,7 @@ class Trace:
     tensors: the layers' outputs by layer, then the streamed input if there is one, then what comes
     whole from outside; own: how many of them are not from outside; calls: how many there were;
     rings: pixels of each one's ring; made, freed: by tensor, see Steps; homes: by tensor, whose
-    ring it lives in and where its first pixel is there, None for a ring of its own.
+    ring it lives in and where its first pixel is there.
     """
 
     stage: Stage
@@ -45,16 +45,19 @@ class Trace:
     rings: tuple[int, ...]
     made: tuple[Steps, ...]
     freed: tuple[Steps, ...]
-    homes: tuple[Home | None, ...]
+    homes: tuple[Home, ...]
 
     @functools.cached_property
     def lives(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """By tensor: the calls in which each pixel of its ring is first written and last read;
         -1 for what was there before, or is not read."""
-        lives = [self._life(number) for number in range(len(self.tensors))]
+        lives = []
         for number, home in enumerate(self.homes):
-            if home is not None:
-                births, deaths = (np.roll(times, home.phase) for times in lives[number])
+            births, deaths = self._life(number)
+            lives.append((np.roll(births, home.phase), np.roll(deaths, home.phase)))
+        for number, home in enumerate(self.homes):
+            if home.owner != number:
+                births, deaths = lives[number]
                 owner_births, owner_deaths = lives[home.owner]
                 used = births >= 0
                 first = np.where(owner_births < 0, births, np.minimum(births, owner_births))
@@ -84,7 +87,7 @@ class Trace:
         for number, (tensor, (births, deaths)) in enumerate(
             zip(self.tensors, self.lives, strict=True)
         ):
-            if self.homes[number] is not None:
+            if self.homes[number].owner != number:
                 continue
             stays = kept[number] if number < len(kept) else tensor.name not in dying
             if number >= self.own and stays:
@@ -192,7 +195,7 @@ class Tracer:
             rings,
             tuple(made),
             tuple(freed),
-            (None,) * len(rings),
+            tuple(Home(number, 0) for number in range(len(rings))),
         )
 
     def _made(self, call: Call) -> int:

@@ -130,7 +130,7 @@ def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> 
         if task.name in lives:
             life, base = lives[task.name], search.bases[task.name]
             placements[task.name] = Placement(task.name, base, task.size, life.first, life.last)
-    placements |= _sharing(layout, placements)
+    placements |= _homes(layout, placements)
     by_name = {task.name: task for task in search.tasks}
     stages, progress = [], []
     for number, group in enumerate(layout.groups):
@@ -159,13 +159,13 @@ def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> 
     )
 
 
-def _sharing(layout: Layout, placements: dict[str, Placement]) -> dict[str, Placement]:
-    """The tensors that live in other tensors' rings."""
+def _homes(layout: Layout, placements: dict[str, Placement]) -> dict[str, Placement]:
+    """The tensors of stages of several layers, where their rings have them."""
     lives = lifetimes(layout.graph)
     found = {}
     for group in layout.groups:
         for tensor, home in zip(group.tensors, group.homes, strict=True):
-            if home is not None:
+            if home.owner < group.trace.own:
                 owner = placements[group.tensors[home.owner].name]
                 phase, life = home.phase * tensor.shape[2], lives[tensor.name]
                 found[tensor.name] = replace(

@@ -107,7 +107,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         pool_bytes=plan.ram_bytes,
         tables_bytes=tables_bytes,
         weights_bytes=weights_bytes,
-        macs=sum(step.macs for step in steps),
+        macs=sum(step.macs for step in steps) - plan.macs_extra,
         macs_extra=plan.macs_extra,
         solve_seconds=round(plan.solve_seconds, 3),
         input_streamed=plan.input_streamed,

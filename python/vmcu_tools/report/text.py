@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..compare import Comparison
-from ..planner.fusion import Choice
+from ..planner.cuts import Choice
 from ..verify import Check, Verification
 from .model import ModelReport
 
@@ -61,7 +61,7 @@ def print_front(choices: Sequence[Choice], console: Console) -> None:
         grid.add_row(
             f"{choice.pool_bytes:,}",
             f"{100 * choice.extra_instructions:.1f} %",
-            "0",
+            f"{choice.extra_macs:,}",
             str(choice.stages),
             "#" * max(1, round(BAR * choice.pool_bytes / most)),
         )

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cuts of the execution order into stages of layers that run together.
+
+A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
+What a stage needs is traced call by call: tensors from outside shrink as they are read, outputs
+grow, rings of lines or tiles stand between. First the smallest peak over all cuts, then, among the
+cuts that stay within it, the one that costs the fewest instructions: single layers before stages,
+rows before tiles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..graph import Graph
+from ..kernels import Layer
+from ..plan import MOST_CALLS
+from ..schedule import Tile, kept_outputs, stage_of, taken_columns
+from . import bands, circle
+from .costs import PER_MAC, calls_of, extra_cost
+from .in_place import traced
+from .layout import Binder, Cut, Layout, Memory
+from .tasks import tasks_in, tasks_of
+from .trace import TooLargeError
+
+# Tiles that are tried, the large before the small.
+TILES: tuple[Tile, ...] = (None, 512, 384, 256, 192, 128, 96, 64, 32)
+# Whether layers may keep widened pixels in scratch, in the order in which that is tried.
+DIRECT = (False, True)
+# The most layers of a stage.
+LONGEST = 64
+FRONT_STEP, BALANCE_STEP = 0.03, 0.01
+# More than any stage costs.
+UNEASE = 1 << 40
+# By how much more than the peak a stage may need since its tensors are in one piece each.
+STRETCH = 0.1
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Option:
+    """A stage that could be, what it needs (bytes) and costs (instructions, besides those of its
+    layers one by one)."""
+
+    cut: Cut
+    peak: int
+    cost: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a model may cost: bytes of RAM before tensors are placed, instructions besides those of
+    layers one by one (a part of theirs, by estimate), and how many stages have several layers.
+    extra_macs: multiply-accumulates that are done twice."""
+
+    pool_bytes: int
+    extra_instructions: float
+    extra_macs: int
+    stages: int
+
+
+class Cutter:
+    """The search over cuts of one graph in its order of nodes."""
+
+    def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
+        self.graph, self.streamed, self.tiles = graph, streamed, tiles
+        self.count = len(graph.nodes)
+        self.binder = Binder(graph)
+        singles = tuple(Cut(number, number + 1) for number in range(self.count))
+        self.traced: dict[Cut, Option] = {}
+        self.held: dict[Cut, int] = {}
+        self.beyond: dict[Cut, int] = {}
+        self.eased: dict[tuple[Cut, int], Cut] = {}
+        self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
+        self.first = {port.tensor: -1 for port in graph.inputs}
+        self.last = dict.fromkeys(graph.tensors, -1)
+        for number, node in enumerate(graph.nodes):
+            self.first[node.outputs[0]] = number
+            for name in node.inputs:
+                self.last[name] = number
+        for port in graph.outputs:
+            self.last[port.tensor] = self.count
+        alone = Layout(graph, singles, binder=self.binder)
+        bounds = [task.bound() for task in tasks_of(alone, both_ways=True)]
+        self.single = bounds[len(graph.inputs) :]
+
+    def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
+        """The smallest peak over all ways to cut; `known`: one that is reached."""
+        best = [0] + [known] * self.count
+        for stop in range(1, self.count + 1):
+            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                if best[first] >= best[stop]:
+                    continue
+                for option in self.options(first, stop, best[stop] - 1, tiles):
+                    best[stop] = min(best[stop], max(best[first], option.peak))
+                    if option.peak <= best[first]:
+                        break
+        return best[self.count]
+
+    def options(
+        self, first: int, stop: int, limit: int, tiles: Sequence[Tile] | None = None
+    ) -> Iterator[Option]:
+        """The stages of nodes [first, stop) that need at most `limit` bytes."""
+        if self.source is not None and first == 0 and stop <= self.last[self.source.name]:
+            return
+        streams = self.source is not None and first == 0
+        if stop - first == 1 and not streams:
+            if self.single[first] <= limit:
+                yield Option(Cut(first, stop), self.single[first], 0)
+            return
+        seen: set[tuple[Layer, ...]] = set()
+        for tile, direct in itertools.product(self.tiles if tiles is None else tiles, DIRECT):
+            cut = Cut(first, stop, tile, direct)
+            layers = self.binder.stage(cut)
+            if layers in seen or any(calls_of(layer) > MOST_CALLS for layer in layers):
+                continue
+            seen.add(layers)
+            found = self.known(cut, layers, limit)
+            if found is not None and found.peak <= limit:
+                yield found
+
+    def known(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> Option | None:
+        """A stage's needs and cost; None if it needs more than `limit`."""
+        if cut not in self.traced:
+            memory = Memory.of(layers).bytes
+            held = self.known_held(replace(cut, direct=False), layers, limit - memory)
+            if held is None:
+                return None
+            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, layers)))
+        return self.traced[cut]
+
+    def known_held(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int | None:
+        """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
+        once, unless a first look went no further than a lower limit."""
+        if cut in self.held:
+            return self.held[cut]
+        if limit <= self.beyond.get(cut, -1):
+            return None
+        try:
+            self.held[cut] = self.trace(cut, layers, limit)
+        except TooLargeError:
+            self.beyond[cut] = limit
+            return None
+        return self.held[cut]
+
+    def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int:
+        """The most bytes of tensors at any call of a stage; raises TooLargeError where it is above
+        `limit`."""
+        nodes = self.graph.nodes[cut.first : cut.stop]
+        source = self.source if cut.first == 0 else None
+        taken = taken_columns(source, cut.tile)
+        stage = stage_of(layers, kept_outputs(self.graph, nodes), source, taken)
+        touched = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+        besides = self.besides(cut)
+        trace = traced(stage, limit - besides)
+        dying = frozenset(name for name in touched if self.last[name] < cut.stop)
+        return besides + trace.peak(dying)
+
+    def cheapest(
+        self, limit: int, ease: int | None = None, thorough: bool = False
+    ) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least, as far as `stages_from` looks. ease: bytes
+        that stages should stay within where they can."""
+        ease = limit if ease is None else ease
+        best: list[tuple[int, tuple[Cut, ...]] | None] = [None] * (self.count + 1)
+        best[0] = (0, ())
+        for first in range(self.count):
+            here = best[first]
+            if here is None:
+                continue
+            for option in self.stages_from(first, limit, ease, thorough):
+                stop = option.cut.stop
+                cost = here[0] + option.cost + (UNEASE if option.peak > ease else 0)
+                there = best[stop]
+                if there is None or cost < there[0]:
+                    best[stop] = (cost, (*here[1], option.cut))
+        found = best[self.count]
+        if found is not None:
+            return tuple(self.relaxed(cut, ease) for cut in found[1])
+        assert not thorough, "the peak was reached by some cut"
+        return self.cheapest(limit, ease, True)
+
+    def relaxed(self, cut: Cut, ease: int) -> Cut:
+        """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
+        bytes, or, if it is above, where it is."""
+        if cut not in self.traced or cut.tile is None:
+            return cut
+        limit = max(self.traced[cut].peak, ease)
+        if (cut, limit) not in self.eased:
+            self.eased[cut, limit] = self._relaxed(cut, limit)
+        return self.eased[cut, limit]
+
+    def _relaxed(self, cut: Cut, limit: int) -> Cut:
+        layers = self.binder.stage(cut)
+        larger = [tile for tile in self.tiles if tile is None or tile > (cut.tile or 0)]
+        for layer in sorted(layers, key=extra_cost, reverse=True):
+            number, columns = cut.first + layers.index(layer), layer.columns
+            for tile in larger:
+                wider = replace(cut, larger=(*cut.larger, (number, tile)))
+                stage = self.binder.stage(wider)
+                if stage[number - cut.first].columns == columns:
+                    break
+                found = self.known(wider, stage, limit)
+                if found is not None and found.peak <= limit:
+                    cut = wider
+                    break
+        return cut
+
+    def in_bands(self, cut: Cut, least: int, most: int) -> Graph | None:
+        """The graph with a stage in the bands that need the fewest bytes, fewer than `least`; None
+        if there are none with at most so many multiply-accumulates."""
+        piece = bands.piece_of(self.graph, cut.first, cut.stop)
+        if piece is None or (self.source is not None and piece.source == self.source.name):
+            return None
+        besides = self.besides(cut)
+        best: tuple[int, tuple[int, ...]] | None = None
+        for ends in bands.splits(piece.out.shape[1]):
+            if bands.macs(bands.banded(piece, ends)) > most:
+                continue
+            cutter = Cutter(bands.alone(piece, ends), False, self.tiles)
+            peak = besides + cutter.least_peak(self.tiles, least - besides)
+            if peak < least and (best is None or peak < best[0]):
+                best = peak, ends
+        return None if best is None else bands.banded(piece, best[1])
+
+    def besides(self, cut: Cut) -> int:
+        """Bytes of tensors that outlive a stage that does not touch them."""
+        nodes = self.graph.nodes[cut.first : cut.stop]
+        touched = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+        found = 0
+        for name, first in self.first.items():
+            streamed = self.source is not None and name == self.source.name
+            if first < cut.first and self.last[name] >= cut.first and name not in touched:
+                found += 0 if streamed else self.graph.tensors[name].bytes
+        return found
+
+    def loosened(self, cuts: tuple[Cut, ...], limit: int) -> tuple[Cut, ...]:
+        """The cuts with other stages of the same layers for those whose tensors, each in one piece,
+        do not fit into `limit` bytes by themselves; where there are such."""
+        found = list(cuts)
+        for number, cut in enumerate(cuts):
+            if cut.stop - cut.first == 1 or self.places(cuts, number, limit):
+                continue
+            for option in sorted(
+                self.options(cut.first, cut.stop, limit), key=lambda option: option.cost
+            ):
+                other = (*cuts[:number], option.cut, *cuts[number + 1 :])
+                if option.cut != cut and self.places(other, number, limit):
+                    found[number] = option.cut
+                    break
+        return tuple(found)
+
+    def stretched(self, cuts: tuple[Cut, ...], limit: int) -> int:
+        """The least bytes, from `limit` on, in which each stage, by itself, has places for its
+        tensors; in these cuts or with other tiles."""
+        for number, cut in enumerate(cuts):
+            if cut.stop - cut.first == 1 or self.places(cuts, number, limit):
+                continue
+            others = [
+                (*cuts[:number], option.cut, *cuts[number + 1 :])
+                for option in self.options(cut.first, cut.stop, limit)
+            ]
+            most = int(limit * (1 + STRETCH))
+            while limit < most:
+                size = (limit + most) // 2
+                if any(self.places(other, number, size) for other in others):
+                    most = size
+                else:
+                    limit = size + 1
+        return limit
+
+    def places(self, cuts: tuple[Cut, ...], number: int, limit: int) -> bool:
+        """True if there are places for all that is alive in a stage."""
+        layout = Layout(self.graph, cuts, self.streamed, self.binder)
+        return circle.fits(tasks_in(layout, number), limit) is not None
+
+    def cost(self, cuts: Sequence[Cut]) -> int:
+        """What cuts cost, instructions."""
+        return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
+
+    @property
+    def instructions(self) -> float:
+        """Of the model without stages, by estimate."""
+        layers = [self.binder.layer(number) for number in range(self.count)]
+        return sum(PER_MAC * layer.macs + layer.out.bytes for layer in layers)
+
+    def peak(self, cuts: Sequence[Cut]) -> int:
+        """The bytes that the worst of a list of cuts needs."""
+        return max(
+            self.traced[cut].peak if cut in self.traced else self.single[cut.first] for cut in cuts
+        )
+
+    def front(self, least: int) -> list[Choice]:
+        """Ever smaller peaks at ever higher cost, each a FRONT_STEP below the one before, down to
+        the smallest."""
+        found: list[Choice] = []
+        limit = NEVER
+        while True:
+            cuts = self.cheapest(limit)
+            peak, extra = self.peak(cuts), self.cost(cuts) / self.instructions
+            found.append(Choice(peak, extra, 0, count_of(cuts)))
+            if peak <= least:
+                return found
+            limit = max(least, int(peak * (1 - FRONT_STEP)))
+
+    def chosen(self, least: int, tile_cost: float | None) -> int:
+        """The peak to aim at, from `least` on, see Options."""
+        return self.balanced(least) if tile_cost is None else self.within_budget(least, tile_cost)
+
+    def balanced(self, least: int) -> int:
+        """The peak from `least` on with the smallest product of bytes and instructions."""
+        best, product, tried = least, float("inf"), 0.0
+        for peak in sorted({least, *(option.peak for option in self.traced.values())}):
+            if peak < max(least, tried * (1 + BALANCE_STEP)):
+                continue
+            if peak >= product:
+                break
+            cost = self.cost(self.cheapest(peak)) / self.instructions
+            tried = peak
+            if peak * (1 + cost) < product:
+                best, product = peak, peak * (1 + cost)
+        return best
+
+    def within_budget(self, least: int, tile_cost: float) -> int:
+        """The smallest peak from `least` on whose cheapest cuts cost no more than this part of the
+        model's instructions."""
+        budget = tile_cost * self.instructions
+        if self.cost(self.cheapest(least)) <= budget:
+            return least
+        peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})
+        low, high = 0, len(peaks) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.cost(self.cheapest(peaks[middle])) <= budget:
+                high = middle
+            else:
+                low = middle + 1
+        return peaks[low] if peaks else least
+
+    def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
+        """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
+        is followed by a layer which fits by itself gains nothing by taking that layer in, as long
+        as what comes after it fits too."""
+        for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
+            found = list(self.options(first, stop, limit))
+            if not found:
+                continue
+            yield min(found, key=lambda option: option.cost)
+            easy = [option for option in found if option.peak <= ease]
+            if easy and ease < limit:
+                yield min(easy, key=lambda option: option.cost)
+            if thorough or stop == self.count:
+                continue
+            if easy and self.single[stop] <= ease:
+                return
+
+
+def count_of(cuts: Sequence[Cut]) -> int:
+    """How many stages have several layers."""
+    return sum(cut.stop - cut.first > 1 for cut in cuts)
