@@ -146,12 +146,14 @@ def test_writes_are_even():
 
 
 def test_ram_counts_the_overhang(capsys: pytest.CaptureFixture[str]):
-    ram = compiled(DIGITS).ram_bytes
+    plan = compiled(DIGITS)
     build = ["build", str(DIGITS), "--rotate", "--ram"]
-    assert main([*build, str(ram)]) == 0
+    assert main([*build, str(plan.ram_bytes)]) == 0
     assert "the pool rotates by" in capsys.readouterr().out
-    assert main([*build, str(ram - 300)]) == 1
-    assert "with the overhang of a pool that rotates" in capsys.readouterr().err
+    assert main([*build, "1K"]) == 1
+    assert "does not fit" in capsys.readouterr().err
+    with pytest.raises(UserError, match="with the overhang of a pool that rotates"):
+        rotate(replace(plan, rotation=None), plan.ram_bytes - 1)
 
 
 def test_tables_ask_for_a_runtime_that_rotates(tmp_path: Path):
