@@ -26,7 +26,7 @@ from .tasks import tasks_in, tasks_of
 from .trace import TooLargeError
 
 # Tiles that are tried, the large before the small.
-TILES: tuple[Tile, ...] = (None, 512, 384, 256, 192, 128, 96, 64, 32)
+TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
 # Whether layers may keep widened pixels in scratch, in the order in which that is tried.
 DIRECT = (False, True)
 # The most layers of a stage.
@@ -305,10 +305,6 @@ class Cutter:
                 return found
             limit = max(least, int(peak * (1 - FRONT_STEP)))
 
-    def chosen(self, least: int, tile_cost: float | None) -> int:
-        """The peak to aim at, from `least` on, see Options."""
-        return self.balanced(least) if tile_cost is None else self.within_budget(least, tile_cost)
-
     def balanced(self, least: int) -> int:
         """The peak from `least` on with the smallest product of bytes and instructions."""
         best, product, tried = least, float("inf"), 0.0
@@ -353,7 +349,7 @@ class Cutter:
                 yield min(easy, key=lambda option: option.cost)
             if thorough or stop == self.count:
                 continue
-            if easy and self.single[stop] <= ease:
+            if self.single[stop] <= ease:
                 return
 
 

@@ -16,7 +16,7 @@ from ..graph import Graph
 from ..plan import Plan
 from ..schedule import ONE_COLUMN
 from . import bands, joint
-from .costs import PER_MAC
+from .costs import PER_MAC, extra_cost
 from .cuts import NEVER, TILES, Choice, Cutter, count_of
 from .layout import Cut, Layout
 from .options import Options
@@ -64,7 +64,13 @@ def plan(graph: Graph, options: Options) -> Plan:
 def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
     cutter, least = variant.cutter, variant.least
-    plan = placed(cutter, cutter.chosen(least, options.tile_cost), options)
+    if options.tile_cost is None:
+        # Which peak is the better bargain shows when tensors have their places.
+        peaks = dict.fromkeys((cutter.balanced(least), least))
+        plans = [placed(cutter, peak, options) for peak in peaks]
+        plan = min(plans, key=lambda plan: plan.pool_bytes * (cutter.instructions + extra(plan)))
+    else:
+        plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     if options.ram is not None and plan.pool_bytes > options.ram:
         plan = placed(cutter, least, options)
     if options.ram is not None and options.ram > plan.pool_bytes:
@@ -75,6 +81,12 @@ def smallest(variant: Variant, options: Options) -> Plan:
         single = replace(joint.plan(cutter.graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
     return plan
+
+
+def extra(plan: Plan) -> int:
+    """The instructions that stages of several layers cost, by estimate."""
+    stages = (steps for steps in plan.stages if len(steps) > 1)
+    return sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
 
 
 def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
