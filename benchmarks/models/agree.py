@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from build import samples
 from vmcu_tools import targets
 from vmcu_tools.commands import to_file
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph
+
+from build import samples
 
 SEED = 2
 

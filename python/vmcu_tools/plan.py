@@ -91,8 +91,9 @@ class Plan:
     `stages` holds the steps in execution order, grouped into runs that are worked on demand, see
     schedule.py; `progress` is where in the pool a stage of several layers notes how far each has
     come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
-    the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates;
-    where layers work in bands for that, `without_bands` is the graph before.
+    the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates; where
+    layers work in bands for that, `without_bands` is the graph before. `gap`: bytes of the pool
+    beyond the bound of its order.
     `rotation`: how the pool rotates; its end then may split rows.
     """
 
@@ -107,6 +108,7 @@ class Plan:
     input_streamed: bool = False
     taken: int = 0
     progress: tuple[int, ...] = ()
+    gap: int = 0
     notes: tuple[str, ...] = field(default=())
     rotation: Rotation | None = None
 

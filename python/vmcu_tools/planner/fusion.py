@@ -68,7 +68,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
         # Which peak is the better bargain shows when tensors have their places.
         peaks = dict.fromkeys((cutter.balanced(least), least))
         plans = [placed(cutter, peak, options) for peak in peaks]
-        plan = min(plans, key=lambda plan: plan.pool_bytes * (cutter.instructions + extra(plan)))
+        plan = min(plans, key=lambda plan: (plan.gap > 0, price(plan, cutter)))
     else:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     if options.ram is not None and plan.pool_bytes > options.ram:
@@ -83,10 +83,11 @@ def smallest(variant: Variant, options: Options) -> Plan:
     return plan
 
 
-def extra(plan: Plan) -> int:
-    """The instructions that stages of several layers cost, by estimate."""
+def price(plan: Plan, cutter: Cutter) -> float:
+    """Bytes times instructions, by estimate."""
     stages = (steps for steps in plan.stages if len(steps) > 1)
-    return sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
+    extra = sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
+    return plan.pool_bytes * (cutter.instructions + extra)
 
 
 def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:

@@ -40,9 +40,11 @@ def packed(planner: str, layout: Layout, seconds: float) -> Plan:
     """The constraint solver's plan."""
     free = tasks_of(layout, both_ways=True)
     bound = max(task.bound() for task in free)
-    search, _ = solved(free, bound, seconds)
+    search, proven = solved(free, bound, seconds)
     round_ = circle.smallest(free, bound, search.pool, seconds / CIRCLES)
-    return plan_of(planner, layout, round_ or search, bound)
+    if round_ is None:
+        return plan_of(planner, layout, search, proven)
+    return plan_of(planner, layout, round_, bound)
 
 
 def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
