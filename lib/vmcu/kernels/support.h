@@ -112,16 +112,7 @@ static inline const int8_t *vmcu_source_pixel(const struct vmcu_source *in, int3
 	return inside ? vmcu_source_at(in, y, x) : NULL;
 }
 
-/** Of @a pixels from a pixel of a tensor on, those in front of the place that splits the row. */
-static inline int32_t vmcu_unsplit(const struct vmcu_tensor *t, uint32_t y, uint32_t x,
-				   int32_t pixels)
-{
-	const uint32_t left = t->ring - vmcu_place(t, y, x);
-
-	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
-}
-
-/** The same for a source. */
+/** vmcu_unsplit() of a source, as a call. */
 int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, int32_t pixels);
 
 /**
