@@ -60,8 +60,8 @@ def model_of(op: str, dtype: str, qoperator: bool, rng: np.random.Generator) -> 
             helper.make_node("QuantizeLinear", ["rb", *y], ["b"]),
             helper.make_node("DequantizeLinear", ["a", *x], ["fa"]),
             helper.make_node("DequantizeLinear", ["b", *y], ["fb"]),
-            helper.make_node(op, ["fa", "fb"], ["fo"], "op"),
-            helper.make_node("QuantizeLinear", ["fo", *z], ["q"]),
+            helper.make_node(op, ["fa", "fb"], ["sum"], "op"),
+            helper.make_node("QuantizeLinear", ["sum", *z], ["q"]),
             helper.make_node("DequantizeLinear", ["q", *z], ["out"]),
         ]
     shape = (1, 256, 16, 16)

@@ -253,10 +253,21 @@ static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32
 }
 
 /** A channel of four pixels, whatever its constants, into a patch. */
-VMCU_CALLED void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc,
-				 const uint8_t *w, int8_t *patch)
+VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc,
+				const uint8_t *w, int8_t *patch)
 {
-	(void)vmcu_store_any(p, acc, 1, 4, w, patch, 4, 1);
+	const int32_t *c = (const int32_t *)w;
+
+	if (!vmcu_are_lines(p, c[1])) {
+		(void)vmcu_store_any(p, acc, 1, 4, w, patch, 4, 1);
+		return;
+	}
+
+	const struct vmcu_line line = vmcu_line(c[0], c[1], p->output_zero);
+
+	for (int32_t i = 0; i < 4; i++) {
+		patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
+	}
 }
 
 /** Those pixels and channels of a patch that exist. */

@@ -14,9 +14,9 @@
 #define VMCU_KERNELS_CALLED_H_
 
 /** Two channels of two pixels; returns where the flash stream goes on. */
-VMCU_CALLED const uint8_t *vmcu_exact_block_2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-					      const uint8_t *w, int8_t *out, int32_t pitch,
-					      int32_t left)
+VMCU_APART const uint8_t *vmcu_exact_block_2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+					     const uint8_t *w, int8_t *out, int32_t pitch,
+					     int32_t left)
 {
 	int32_t acc[4];
 
@@ -26,7 +26,18 @@ VMCU_CALLED const uint8_t *vmcu_exact_block_2(const struct vmcu_mac_params *p, c
 	}
 
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+	const int32_t *c = (const int32_t *)w;
 
+	if (vmcu_are_lines(p, c[2] & c[3])) {
+		const struct vmcu_line first = vmcu_line(c[0], c[2], p->output_zero);
+		const struct vmcu_line second = vmcu_line(c[1], c[3], p->output_zero);
+
+		out[0] = vmcu_saturate8(vmcu_on_line(first, sums[0]));
+		out[1] = vmcu_saturate8(vmcu_on_line(second, sums[2]));
+		out[pitch] = vmcu_saturate8(vmcu_on_line(first, sums[1]));
+		out[pitch + 1] = vmcu_saturate8(vmcu_on_line(second, sums[3]));
+		return (const uint8_t *)&c[4];
+	}
 	return vmcu_store_any(p, sums, 2, 2, w, out, pitch, left);
 }
 

@@ -47,35 +47,57 @@ __attribute__((noinline)) int32_t vmcu_scaled(int32_t x, int32_t multiplier, int
 	return vmcu_fixed_scale(x, multiplier, shift);
 }
 
-/** One accumulator times the factor of its channel. */
-static int32_t scaled(const struct vmcu_mac_params *p, int32_t acc, const uint8_t *w,
-		      int32_t channels, int32_t channel)
+/** One accumulator times the factor of its channel, of whichever kind. */
+VMCU_CALLED int32_t scaled(bool is_float, int32_t acc, int32_t multiplier, int32_t word)
 {
-	const int32_t *multiplier = (const int32_t *)w;
-	const int32_t *shift = multiplier + channels;
+	const union {
+		int32_t bits;
+		float value;
+	} factor = {multiplier};
 
-	if (vmcu_requant_is_float(p->is_float != 0U)) {
-		return vmcu_float_scale(acc, ((const float *)w)[channel]);
+	if (!is_float) {
+		return vmcu_scaled(acc, multiplier, word);
 	}
-	return vmcu_scaled(acc, multiplier[channel], shift[channel]);
+	if ((word & VMCU_LINE_SHIFT) == 0) {
+		return vmcu_float_scale(acc, factor.value);
+	}
+	return vmcu_on_line(vmcu_line(multiplier, word, 0), acc);
 }
 
-const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t channels,
-			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
-			      int32_t left)
+VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
+					 int32_t channels, int32_t pixels, const uint8_t *w,
+					 int8_t *out, int32_t pitch, int32_t left)
 {
-	const int32_t words = vmcu_requant_is_float(p->is_float != 0U) ? 1 : 3;
+	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
+	const int32_t *constants = (const int32_t *)w;
 
 	for (int32_t channel = 0; channel < channels && channel < left; channel++) {
-		for (int32_t pixel = 0; pixel < pixels; pixel++) {
-			const int32_t sum = acc[channel * pixels + pixel];
+		int8_t *o = out++;
 
-			out[pixel * pitch + channel] =
-				vmcu_saturate(scaled(p, sum, w, channels, channel), p->output_zero,
-					      p->act_min, p->act_max);
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			const int32_t x = scaled(is_float, *acc++, constants[channel],
+						 constants[channels + channel]);
+
+			*o = vmcu_saturate(x, p->output_zero, p->act_min, p->act_max);
 		}
 	}
-	return w + words * channels * (int32_t)sizeof(int32_t);
+	return (const uint8_t *)&constants[(is_float ? 2 : 3) * channels];
+}
+
+void vmcu_store_four(const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t *w,
+		     int8_t *out, int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+
+	if (!vmcu_are_lines(p, c[4] & c[5] & c[6] & c[7])) {
+		(void)vmcu_store_any(p, acc, 4, 1, w, out, 0, left);
+		return;
+	}
+	for (int32_t i = 0; i < 4; i++, c++) {
+		const struct vmcu_line line = vmcu_line(c[0], c[4], p->output_zero);
+
+		out[i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
+	}
 }
 
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)

@@ -23,7 +23,10 @@
 #define VMCU_SMALL __attribute__((cold))
 
 /** The same for a function that every file which includes it and calls it has for itself. */
-#define VMCU_CALLED VMCU_SMALL static __attribute__((noinline, unused))
+#define VMCU_CALLED VMCU_SMALL VMCU_APART
+
+/** The same for speed. */
+#define VMCU_APART static __attribute__((noinline, unused))
 
 /** x within int8. */
 VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
@@ -165,11 +168,49 @@ static inline int32_t vmcu_segment_left(uint32_t counts, int32_t i, int32_t size
 	return (i == 1 && !vmcu_segment_more(counts)) ? (int32_t)((counts >> 28) & 7U) : size;
 }
 
+/** Bits of a channel's second word where the factors are float32: see kernels/integer_scale.py. */
+#define VMCU_LINE_SHIFT 0x7f
+#define VMCU_LINE_WHOLE 0x80 /**< the bounds are those of int8 */
+#define VMCU_LINE_BITS  0xff
+
+/** A float32 factor as a line through the integers; @a half has the output's zero point, too. */
+struct vmcu_line {
+	int64_t adjust;
+	int32_t multiplier;
+	int32_t half;
+	int32_t shift;
+};
+
+VMCU_INLINE struct vmcu_line vmcu_line(int32_t multiplier, int32_t word, int32_t zero)
+{
+	const int32_t shift = word & VMCU_LINE_SHIFT;
+
+	return (struct vmcu_line){
+		.adjust = word - (word & VMCU_LINE_BITS),
+		.multiplier = multiplier,
+		.half = (2 * zero + 1) * ((int32_t)1 << (shift - 1)),
+		.shift = shift,
+	};
+}
+
+VMCU_INLINE int32_t vmcu_on_line(struct vmcu_line line, int32_t acc)
+{
+	const int64_t product = (int64_t)acc * line.multiplier + line.adjust;
+
+	return ((int32_t)(product >> 32) + line.half) >> line.shift;
+}
+
+/** True if channels with these words are lines, and their bounds those of int8. */
+VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
+{
+	return vmcu_requant_is_float(p->is_float != 0U) && (words & VMCU_LINE_WHOLE) != 0;
+}
+
 /**
  * @brief Requantises and stores a block of channels of @a pixels pixels, whatever its constants.
  *
  * Reads three words a channel from the flash stream: multipliers, shifts, unused ones; or, where
- * the factors are float32, one word a channel.
+ * the factors are float32, two words a channel, see kernels/integer_scale.py.
  *
  * @param left Channels from the block's first to the tensor's last; the others are only padding.
  *
@@ -178,6 +219,10 @@ static inline int32_t vmcu_segment_left(uint32_t counts, int32_t i, int32_t size
 const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t channels,
 			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
 			      int32_t left);
+
+/** The same for four channels of a pixel. */
+void vmcu_store_four(const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t *w,
+		     int8_t *out, int32_t left);
 
 /** Where sums of products with @a count taps start, see isa/product_instructions.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);

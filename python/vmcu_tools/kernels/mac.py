@@ -24,7 +24,7 @@ from .programs.conv import WINDOW_FIELDS
 def requant_bytes(requant: Requant) -> int:
     if isinstance(requant, FixedPoint):
         return requant.multiplier.size * 5
-    return requant.scale.size * 4
+    return requant.scale.size * 8
 
 
 def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
+from .integer_scale import IntegerScale, integer_scale
 from .isa.instructions import LANES, padded
 from .language.evaluate import Head
 
@@ -35,10 +36,15 @@ class MacWeights:
         sums = self.weights.astype(np.int64).sum(axis=(1, 2))
         return wrap_int32(self.bias - self.input_zero * sums).astype(np.int32)
 
+    @property
+    def is_whole(self) -> bool:
+        """True if there is no fused activation."""
+        return (self.act_min, self.act_max) == (INT8_MIN, INT8_MAX)
+
     def is_fast(self) -> np.ndarray:
         """bool (channels,): where the fast fixed-point requantiser is exact."""
         assert isinstance(self.requant, FixedPoint)
-        if (self.act_min, self.act_max) != (INT8_MIN, INT8_MAX):
+        if not self.is_whole:
             return np.zeros(len(self.bias), bool)
         reach = max(INT8_MAX - self.input_zero, self.input_zero - INT8_MIN)
         sums = np.abs(self.weights.astype(np.int64)).sum(axis=(1, 2)) * reach
@@ -46,6 +52,16 @@ class MacWeights:
         # The fast form takes the sum's sign for the product's: weight scales may be negative.
         positive = self.requant.multiplier >= 0
         return small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
+
+    def integers(self) -> IntegerScale:
+        """The float factors in integers, where that is exact."""
+        assert isinstance(self.requant, FloatScale)
+        taps = self.weights.reshape(len(self.bias), -1).astype(np.int64)
+        ends = taps * (INT8_MIN - self.input_zero), taps * (INT8_MAX - self.input_zero)
+        bias = self.bias.astype(np.int64)
+        lowest = bias + np.minimum(*ends).sum(axis=1)
+        highest = bias + np.maximum(*ends).sum(axis=1)
+        return integer_scale(self.requant.scale, self.output_zero, lowest, highest, self.is_whole)
 
     def fast_bias(self) -> np.ndarray:
         """Half a unit and the zero point, see fixed_fast in isa/instructions.py."""
@@ -95,7 +111,8 @@ def fill(values: np.ndarray, size: int) -> np.ndarray:
 def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> list[np.ndarray]:
     """The requantiser's constants of a block, as its store instruction reads them."""
     if isinstance(weights.requant, FloatScale):
-        return [fill(weights.requant.scale[pick].astype(np.float32), size)]
+        found = weights.integers()
+        return [fill(words[pick], size) for words in (found.multiplier, found.word)]
     multiplier = fill(weights.requant.multiplier[pick].astype(np.int32), size)
     shift = fill(weights.requant.shift[pick].astype(np.int32), size)
     if quick:

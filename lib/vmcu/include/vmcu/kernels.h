@@ -134,11 +134,7 @@ struct vmcu_add_params {
 	int32_t shift;
 };
 
-/**
- * @brief Sum of two tensors.
- *
- * For each pixel, for each four channels, then one by one: reads both inputs, then writes.
- */
+/** @brief Sum of two tensors. For each byte: reads both inputs, then writes. */
 void vmcu_add(const struct vmcu_call *call);
 
 /** Both inputs are shifted left, brought to one scale, added and brought to the output's scale. */
@@ -185,9 +181,7 @@ struct vmcu_add_float_params {
 };
 
 /**
- * @brief Sum of two tensors, as ONNX Runtime has it.
- *
- * For each pixel, for each four channels, then one by one: reads both inputs, then writes.
+ * @brief Sum of two tensors, as ONNX Runtime has it. For each byte: reads both inputs, then writes.
  */
 void vmcu_add_float(const struct vmcu_call *call);
 

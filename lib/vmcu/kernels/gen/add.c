@@ -6,7 +6,7 @@
 
 #include "isa.h"
 
-/* Sum of two tensors, four bytes at a time. */
+/* Sum of two tensors in fixed point. */
 void vmcu_add(const struct vmcu_call *call)
 {
 	const struct vmcu_add_params *p = call->layer->params;
@@ -33,25 +33,15 @@ void vmcu_add(const struct vmcu_call *call)
 	int32_t x0, c;
 
 	for (x0 = 0; x0 < columns; x0++) {
-		for (c = 0; c + 4 <= out_c; c += 4) {
-			int32_t acc[4];
-
-			vmcu_add_4(acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
-				   in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
-				   a_multiplier, a_half, a_offset, a_shift, b_multiplier, b_half,
-				   b_offset, b_shift);
-			vmcu_store_sum_4(acc, out + (x0 * sign + turn * (columns - 1)) * out_c + c,
-					 multiplier, bias, shift);
-		}
-		for (; c < out_c; c++) {
+		for (c = 0; c < out_c; c++) {
 			int32_t acc[1];
 
-			vmcu_add_1(acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
-				   in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
-				   a_multiplier, a_half, a_offset, a_shift, b_multiplier, b_half,
-				   b_offset, b_shift);
-			vmcu_store_sum_1(acc, out + (x0 * sign + turn * (columns - 1)) * out_c + c,
-					 multiplier, bias, shift);
+			vmcu_add_terms(acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
+				       in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
+				       a_multiplier, a_half, a_offset, a_shift, b_multiplier,
+				       b_half, b_offset, b_shift);
+			vmcu_store_sum(acc, out + (x0 * sign + turn * (columns - 1)) * out_c + c,
+				       multiplier, bias, shift);
 		}
 	}
 }
@@ -107,27 +97,15 @@ void vmcu_add_float(const struct vmcu_call *call)
 	int32_t x0, c;
 
 	for (x0 = 0; x0 < columns; x0++) {
-		for (c = 0; c + 4 <= out_c; c += 4) {
-			int32_t acc[4];
-
-			vmcu_add_float_4(p, acc,
-					 in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
-					 in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
-					 a_scale, b_scale, bias, fraction, shift);
-			vmcu_store_bounded_4(acc,
-					     out + (x0 * sign + turn * (columns - 1)) * out_c + c,
-					     narrow, act_min, act_max);
-		}
-		for (; c < out_c; c++) {
+		for (c = 0; c < out_c; c++) {
 			int32_t acc[1];
 
-			vmcu_add_float_1(p, acc,
-					 in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
-					 in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
-					 a_scale, b_scale, bias, fraction, shift);
-			vmcu_store_bounded_1(acc,
-					     out + (x0 * sign + turn * (columns - 1)) * out_c + c,
-					     narrow, act_min, act_max);
+			vmcu_sum_float(p, acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
+				       in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
+				       a_scale, b_scale, bias, fraction, shift);
+			vmcu_store_bounded(acc,
+					   out + (x0 * sign + turn * (columns - 1)) * out_c + c,
+					   narrow, act_min, act_max);
 		}
 	}
 }

@@ -187,16 +187,6 @@ VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, i
 	*out = o + 4;
 }
 
-/* The same for any shift, range and accumulator, fixed point or float, and fewer channels. */
-VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t left)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	*w = vmcu_store_any(p, sums, 4, 1, *w, *out, 0, left);
-	*out += 4;
-}
-
 /* Widens two pixels of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
@@ -924,43 +914,19 @@ VMCU_INLINE void vmcu_store_most(const struct vmcu_max_pool_params *p, const int
 	}
 }
 
-/* Scales and adds bytes, 4 at a time. */
-VMCU_INLINE void vmcu_add_4(int32_t *acc, const int8_t *a, const int8_t *b, int32_t a_multiplier,
-			    int32_t a_half, int32_t a_offset, int32_t a_shift, int32_t b_multiplier,
-			    int32_t b_half, int32_t b_offset, int32_t b_shift)
-{
-	acc[0] = vmcu_add_term(a[0], a_multiplier, a_half, a_offset, a_shift);
-	acc[1] = vmcu_add_term(a[1], a_multiplier, a_half, a_offset, a_shift);
-	acc[2] = vmcu_add_term(a[2], a_multiplier, a_half, a_offset, a_shift);
-	acc[3] = vmcu_add_term(a[3], a_multiplier, a_half, a_offset, a_shift);
-	acc[0] += vmcu_add_term(b[0], b_multiplier, b_half, b_offset, b_shift);
-	acc[1] += vmcu_add_term(b[1], b_multiplier, b_half, b_offset, b_shift);
-	acc[2] += vmcu_add_term(b[2], b_multiplier, b_half, b_offset, b_shift);
-	acc[3] += vmcu_add_term(b[3], b_multiplier, b_half, b_offset, b_shift);
-}
-
-/* Requantises and stores sums, 4 at a time. */
-VMCU_INLINE void vmcu_store_sum_4(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
-				  int32_t shift)
-{
-	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	out[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	out[2] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	out[3] = vmcu_fixed(acc[3], multiplier, bias, shift);
-}
-
-/* Scales and adds bytes, 1 at a time. */
-VMCU_INLINE void vmcu_add_1(int32_t *acc, const int8_t *a, const int8_t *b, int32_t a_multiplier,
-			    int32_t a_half, int32_t a_offset, int32_t a_shift, int32_t b_multiplier,
-			    int32_t b_half, int32_t b_offset, int32_t b_shift)
+/* Scales and adds two bytes. */
+VMCU_INLINE void vmcu_add_terms(int32_t *acc, const int8_t *a, const int8_t *b,
+				int32_t a_multiplier, int32_t a_half, int32_t a_offset,
+				int32_t a_shift, int32_t b_multiplier, int32_t b_half,
+				int32_t b_offset, int32_t b_shift)
 {
 	acc[0] = vmcu_add_term(a[0], a_multiplier, a_half, a_offset, a_shift);
 	acc[0] += vmcu_add_term(b[0], b_multiplier, b_half, b_offset, b_shift);
 }
 
-/* Requantises and stores sums, 1 at a time. */
-VMCU_INLINE void vmcu_store_sum_1(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
-				  int32_t shift)
+/* Requantises and stores a sum. */
+VMCU_INLINE void vmcu_store_sum(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
+				int32_t shift)
 {
 	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 }
@@ -985,73 +951,26 @@ VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, con
 	out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 }
 
-/* Sums of bytes as float32 has them, 4 at a time. */
-VMCU_INLINE void vmcu_add_float_4(const struct vmcu_add_float_params *p, int32_t *acc,
-				  const int8_t *a, const int8_t *b, int32_t a_scale,
-				  int32_t b_scale, int32_t bias, int32_t fraction, int32_t shift)
+/* The sum of two bytes as float32 has it. */
+VMCU_INLINE void vmcu_sum_float(const struct vmcu_add_float_params *p, int32_t *acc,
+				const int8_t *a, const int8_t *b, int32_t a_scale, int32_t b_scale,
+				int32_t bias, int32_t fraction, int32_t shift)
 {
-	const int32_t sum0 = a[0] * a_scale + b[0] * b_scale + bias;
-	const int32_t sum1 = a[1] * a_scale + b[1] * b_scale + bias;
-	const int32_t sum2 = a[2] * a_scale + b[2] * b_scale + bias;
-	const int32_t sum3 = a[3] * a_scale + b[3] * b_scale + bias;
-	bool near = vmcu_near_half(sum0, fraction);
-	near = near || vmcu_near_half(sum1, fraction);
-	near = near || vmcu_near_half(sum2, fraction);
-	near = near || vmcu_near_half(sum3, fraction);
+	const int32_t sum = a[0] * a_scale + b[0] * b_scale + bias;
 
-	if (near) {
-	acc[0] = vmcu_float_sum_exact(&p->sum, a[0], b[0]);
-	acc[1] = vmcu_float_sum_exact(&p->sum, a[1], b[1]);
-	acc[2] = vmcu_float_sum_exact(&p->sum, a[2], b[2]);
-	acc[3] = vmcu_float_sum_exact(&p->sum, a[3], b[3]);
-	} else {
-	acc[0] = sum0 >> shift;
-	acc[1] = sum1 >> shift;
-	acc[2] = sum2 >> shift;
-	acc[3] = sum3 >> shift;
+	acc[0] = sum >> shift;
+	if (vmcu_near_half(sum, fraction)) {
+		acc[0] = vmcu_float_sum_exact(&p->sum, a[0], b[0]);
 	}
 }
 
-/* Bounds and stores sums, 4 at a time. */
-VMCU_INLINE void vmcu_store_bounded_4(const int32_t *acc, int8_t *out, int32_t narrow,
-				      int32_t act_min, int32_t act_max)
+/* Bounds and stores a sum. */
+VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t narrow,
+				    int32_t act_min, int32_t act_max)
 {
-	if (narrow != 0) {
-	out[0] = vmcu_saturate(acc[0], 0, act_min, act_max);
-	out[1] = vmcu_saturate(acc[1], 0, act_min, act_max);
-	out[2] = vmcu_saturate(acc[2], 0, act_min, act_max);
-	out[3] = vmcu_saturate(acc[3], 0, act_min, act_max);
-	} else {
 	out[0] = vmcu_saturate8(acc[0]);
-	out[1] = vmcu_saturate8(acc[1]);
-	out[2] = vmcu_saturate8(acc[2]);
-	out[3] = vmcu_saturate8(acc[3]);
-	}
-}
-
-/* Sums of bytes as float32 has them, 1 at a time. */
-VMCU_INLINE void vmcu_add_float_1(const struct vmcu_add_float_params *p, int32_t *acc,
-				  const int8_t *a, const int8_t *b, int32_t a_scale,
-				  int32_t b_scale, int32_t bias, int32_t fraction, int32_t shift)
-{
-	const int32_t sum0 = a[0] * a_scale + b[0] * b_scale + bias;
-	bool near = vmcu_near_half(sum0, fraction);
-
-	if (near) {
-	acc[0] = vmcu_float_sum_exact(&p->sum, a[0], b[0]);
-	} else {
-	acc[0] = sum0 >> shift;
-	}
-}
-
-/* Bounds and stores sums, 1 at a time. */
-VMCU_INLINE void vmcu_store_bounded_1(const int32_t *acc, int8_t *out, int32_t narrow,
-				      int32_t act_min, int32_t act_max)
-{
 	if (narrow != 0) {
-	out[0] = vmcu_saturate(acc[0], 0, act_min, act_max);
-	} else {
-	out[0] = vmcu_saturate8(acc[0]);
+		out[0] = vmcu_saturate(acc[0], 0, act_min, act_max);
 	}
 }
 
@@ -1130,6 +1049,17 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
 }
 
 #include "../called.h"
+
+/* The same for any shift, range and accumulator, fixed point or float, and fewer channels. */
+VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t left)
+{
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_store_four(p, sums, *w, *out, left);
+	*w += (vmcu_requant_is_float(p->is_float != 0U) ? 8 : 12) * sizeof(int32_t);
+	*out += 4;
+}
 
 /*
  * Two channels of two pixels from bias to store, for any shift, range and accumulator, in fixed

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...quant import FixedPoint, FloatScale
+from ...quant import FixedPoint
+from ..integer_scale import IntegerScale
 from ..language.evaluate import Machine
 from ..language.instruction import Instruction, instruction
 from ..language.ir import Ram, Stream, Tile
@@ -151,14 +152,13 @@ def dot_square(
     add_line(m, acc, last, odd, pairs[SQUARE_TAPS:])
 
 
-def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | FloatScale | None]:
+def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | IntegerScale | None]:
     """The constants of a channel, and the requantiser where the fast one does not apply."""
-    scale = np.frombuffer(m.stream[m.cursor : m.cursor + 4], np.float32)
     constants = m.take(np.int32, 3)
     if constants[2] != EXACT:
         return constants, None
     if m.names["p->is_float"]:
-        return constants, FloatScale(scale)
+        return constants, IntegerScale(constants[:1], constants[1:2])
     return constants, FixedPoint(constants[0], constants[1])
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .pool_instructions import ADD, ADD_SHIFT, TERM
+from .pool_instructions import ADD_SHIFT, TERM
 
 PRELUDE = r"""
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
@@ -52,39 +52,27 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 """
 
 
-def terms(numbers: range, tensor: str, first: bool) -> str:
-    """Some terms of an input in one block, so that its constants are in registers just then. Two
-    are as many as also find registers in a build without optimisation."""
-    code = []
-    for i in numbers:
-        result = f"%[r{i}]" if first else "%[x]"
-        code += [
-            f"ldrsb %[x], [%[{tensor}], #{i}]",
-            f"rsb %[x], %[offset], %[x], lsl #{ADD_SHIFT}",
-            "add %[y], %[half], %[x], asr #31",
-            "smmlar %[x], %[x], %[multiplier], %[y]",
-            f"asr {result}, %[x], %[shift]",
-        ]
-        code += [] if first else [f"add %[r{i}], %[r{i}], %[x]"]
+def term(tensor: str, first: bool) -> str:
+    """The term of an input in one block, so that its constants are in registers just then."""
+    result = "%[sum]" if first else "%[x]"
+    code = [
+        f"ldrsb %[x], [%[{tensor}]]",
+        f"rsb %[x], %[offset], %[x], lsl #{ADD_SHIFT}",
+        "add %[y], %[half], %[x], asr #31",
+        "smmlar %[x], %[x], %[multiplier], %[y]",
+        f"asr {result}, %[x], %[shift]",
+    ]
+    code += [] if first else ["add %[sum], %[sum], %[x]"]
     text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
     kind = "=&r" if first else "+&r"
-    results = [f'[r{i}] "{kind}"(acc[{i}])' for i in numbers]
     constants = [f'[{name}] "r"({tensor}_{name})' for name in TERM]
     lines = [
         f"__asm__ volatile({text}",
-        f"\t: {', '.join(results)},",
-        '\t  [x] "=&r"(x), [y] "=&r"(y)',
+        f'\t: [sum] "{kind}"(acc[0]), [x] "=&r"(x), [y] "=&r"(y)',
         f'\t: [{tensor}] "r"({tensor}), {", ".join(constants[:2])},',
         f"\t  {', '.join(constants[2:])});",
     ]
     return "\n".join(lines)
 
 
-def add(width: int) -> str:
-    couples = [range(i, min(i + 2, width)) for i in range(0, width, 2)]
-    lines = [terms(couple, "a", True) for couple in couples]
-    lines += [terms(couple, "b", False) for couple in couples]
-    return "\n".join(["int32_t x, y;", "", *lines])
-
-
-BODIES = {made.name: add(width) for width, made in ADD.items()}
+BODIES = {"add_terms": "\n".join(["int32_t x, y;", "", term("a", True), term("b", False)])}

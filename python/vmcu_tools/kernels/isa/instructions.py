@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...quant import FixedPoint, FloatScale, requantize, wrap_int32
+from ...quant import FixedPoint, requantize, wrap_int32
+from ..integer_scale import IntegerScale
 from ..language.evaluate import Machine
 from ..language.instruction import Instruction, instruction
 from ..language.ir import Ram, Stream, Tile
@@ -186,7 +187,7 @@ _STORE_LEFT = (
 )
 
 
-@_on("RAMStore", _STORE_LEFT)
+@instruction(COMPOUND, "RAMStore", _STORE_LEFT)
 def store_dense_any(
     m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, left: int
 ) -> None:
@@ -194,15 +195,15 @@ def store_dense_any(
     m.store(ram, finish(m, acc, any_requant(m, DENSE), 1))
 
 
-def any_requant(m: Machine, channels: int) -> FixedPoint | FloatScale:
+def any_requant(m: Machine, channels: int) -> FixedPoint | IntegerScale:
     """A block's constants where the fast requantiser does not apply."""
     if m.names["p->is_float"]:
-        return FloatScale(m.take(np.float32, channels))
+        return IntegerScale(m.take(np.int32, channels), m.take(np.int32, channels))
     multiplier, shift, _ = m.take(np.int32, 3 * channels).reshape(3, channels)
     return FixedPoint(multiplier, shift)
 
 
-def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | FloatScale, pixels: int):
+def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | IntegerScale, pixels: int):
     """(pixels, channels) int8 by the reference requantisers."""
     zero, low, high = (m.names[f"p->{name}"] for name in ("output_zero", "act_min", "act_max"))
     return requantize(wrap_int32(acc).reshape(-1, pixels).T, requant, zero, low, high)

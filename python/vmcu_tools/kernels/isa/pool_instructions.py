@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the instructions of pooling and of sums of two tensors mean.
 
-Both work on up to four channels of a pixel at a time.
+Pooling works on up to four channels of a pixel at a time, a sum on one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,12 @@ from ...quant import (
     wrap_int32,
 )
 from ..language.evaluate import Machine
-from ..language.instruction import Instruction, instruction
+from ..language.instruction import instruction
 from ..language.ir import Ram
 from .instructions import INSTRUCTIONS, fixed_fast
 
 GROUP = 4
-WIDTHS = (4, 1)  # bytes that are added at a time
 TERM = ("multiplier", "half", "offset", "shift")  # constants of an input
-ADD: dict[int, Instruction] = {}
-STORE_SUM: dict[int, Instruction] = {}
 ADD_SHIFT = 21  # of the fast form: TensorFlow Lite's 20, and one that SMMLAR needs
 SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, int32_t lanes"
 STORE = "const int32_t *acc, int8_t *out, "
@@ -118,32 +115,19 @@ def add_term(q: np.ndarray, multiplier: int, half: int, offset: int, shift: int)
     return (total >> 32) >> shift
 
 
-def _define_add(width: int) -> None:
-    def add(m: Machine, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> None:
-        acc[:] = add_term(m.load(a), *constants[:4]) + add_term(m.load(b), *constants[4:])
-
-    def store(m: Machine, acc: np.ndarray, ram: Ram, *constants: int) -> None:
-        m.store(ram, fixed_fast(wrap_int32(acc), *constants))
-
-    add.__doc__ = f"Scales and adds bytes, {width} at a time."
-    store.__doc__ = f"Requantises and stores sums, {width} at a time."
-    constants = ", ".join(f"int32_t {tensor}_{name}" for tensor in "ab" for name in TERM)
-    ADD[width] = instruction(
-        INSTRUCTIONS,
-        "Dot",
-        f"int32_t *acc, const int8_t *a, const int8_t *b, {constants}",
-        f"add_{width}",
-    )(add)
-    STORE_SUM[width] = instruction(
-        INSTRUCTIONS,
-        "RAMStore",
-        f"{STORE}int32_t multiplier, int32_t bias, int32_t shift",
-        f"store_sum_{width}",
-    )(store)
+_TERMS = ", ".join(f"int32_t {tensor}_{name}" for tensor in "ab" for name in TERM)
 
 
-for _width in WIDTHS:
-    _define_add(_width)
+@_on("Dot", f"int32_t *acc, const int8_t *a, const int8_t *b, {_TERMS}")
+def add_terms(m: Machine, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> None:
+    """Scales and adds two bytes."""
+    acc[:] = add_term(m.load(a), *constants[:4]) + add_term(m.load(b), *constants[4:])
+
+
+@_on("RAMStore", f"{STORE}int32_t multiplier, int32_t bias, int32_t shift")
+def store_sum(m: Machine, acc: np.ndarray, ram: Ram, *constants: int) -> None:
+    """Requantises and stores a sum."""
+    m.store(ram, fixed_fast(wrap_int32(acc), *constants))
 
 
 @_on("Dot", "const struct vmcu_add_exact_params *p, int32_t *acc, const int8_t *a, const int8_t *b")
@@ -168,40 +152,25 @@ def store_sum_exact(m: Machine, p: int, acc: np.ndarray, ram: Ram) -> None:
 # Constants of struct vmcu_float_sum, and bounds, that stay in registers.
 FLOAT_SUM = ("a_scale", "b_scale", "bias", "fraction", "shift")
 BOUNDS = ("narrow", "act_min", "act_max")
-ADD_FLOAT: dict[int, Instruction] = {}
-STORE_BOUNDED: dict[int, Instruction] = {}
 
 
-def _define_add_float(width: int) -> None:
-    def add(m: Machine, p: int, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> None:
-        names = ("a", "b", "constant")
-        real = (math.ldexp(m.names[f"p->sum.{name}"], -FLOAT_SUM_SHIFT) for name in names)
-        total = FloatSum(*real, m.names["p->sum.offset"])
-        acc[:] = total.apply(m.load(a), m.load(b))
-
-    def store(
-        m: Machine, acc: np.ndarray, ram: Ram, narrow: int, act_min: int, act_max: int
-    ) -> None:
-        low, high = (act_min, act_max) if narrow else (INT8_MIN, INT8_MAX)
-        m.store(ram, np.clip(acc, low, high))
-
-    add.__doc__ = f"Sums of bytes as float32 has them, {width} at a time."
-    store.__doc__ = f"Bounds and stores sums, {width} at a time."
-    constants = ", ".join(f"int32_t {name}" for name in FLOAT_SUM)
-    ADD_FLOAT[width] = instruction(
-        INSTRUCTIONS,
-        "Dot",
-        "const struct vmcu_add_float_params *p, int32_t *acc, const int8_t *a, const int8_t *b, "
-        f"{constants}",
-        f"add_float_{width}",
-    )(add)
-    STORE_BOUNDED[width] = instruction(
-        INSTRUCTIONS,
-        "RAMStore",
-        STORE + ", ".join(f"int32_t {name}" for name in BOUNDS),
-        f"store_bounded_{width}",
-    )(store)
+@_on(
+    "Dot",
+    "const struct vmcu_add_float_params *p, int32_t *acc, const int8_t *a, const int8_t *b, "
+    + ", ".join(f"int32_t {name}" for name in FLOAT_SUM),
+)
+def sum_float(m: Machine, p: int, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> None:
+    """The sum of two bytes as float32 has it."""
+    names = ("a", "b", "constant")
+    real = (math.ldexp(m.names[f"p->sum.{name}"], -FLOAT_SUM_SHIFT) for name in names)
+    total = FloatSum(*real, m.names["p->sum.offset"])
+    acc[:] = total.apply(m.load(a), m.load(b))
 
 
-for _width in WIDTHS:
-    _define_add_float(_width)
+@_on("RAMStore", STORE + ", ".join(f"int32_t {name}" for name in BOUNDS))
+def store_bounded(
+    m: Machine, acc: np.ndarray, ram: Ram, narrow: int, act_min: int, act_max: int
+) -> None:
+    """Bounds and stores a sum."""
+    low, high = (act_min, act_max) if narrow else (INT8_MIN, INT8_MAX)
+    m.store(ram, np.clip(acc, low, high))

@@ -136,7 +136,8 @@ def store_fixed(pixels: int) -> str:
 STORE_DENSE_ANY = """
 const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-*w = vmcu_store_any(p, sums, 4, 1, *w, *out, 0, left);
+vmcu_store_four(p, sums, *w, *out, left);
+*w += (vmcu_requant_is_float(p->is_float != 0U) ? 8 : 12) * sizeof(int32_t);
 *out += 4;
 """
 

@@ -3,14 +3,7 @@
 
 from __future__ import annotations
 
-from .pool_instructions import (
-    ADD,
-    ADD_FLOAT,
-    ADD_SHIFT,
-    STORE_BOUNDED,
-    STORE_SUM,
-    TERM,
-)
+from .pool_instructions import ADD_SHIFT, TERM
 
 PRELUDE = r"""
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
@@ -45,38 +38,6 @@ VMCU_INLINE int32_t vmcu_add_term(int32_t q, int32_t multiplier, int32_t half, i
 }
 """
 assert f"1 << {ADD_SHIFT}" in PRELUDE
-
-
-def add(width: int) -> str:
-    """One input after the other: their constants do not all find a register."""
-    constants = {t: ", ".join(f"{t}_{name}" for name in TERM) for t in "ab"}
-    lines = [f"acc[{i}] = vmcu_add_term(a[{i}], {constants['a']});" for i in range(width)]
-    lines += [f"acc[{i}] += vmcu_add_term(b[{i}], {constants['b']});" for i in range(width)]
-    return "\n".join(lines)
-
-
-def store_sum(width: int) -> str:
-    return "\n".join(
-        f"out[{i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(width)
-    )
-
-
-def add_float(width: int) -> str:
-    """All sums before any test, so that there is one call of what is slow."""
-    sums = [
-        f"const int32_t sum{i} = a[{i}] * a_scale + b[{i}] * b_scale + bias;" for i in range(width)
-    ]
-    near = ["bool near = vmcu_near_half(sum0, fraction);"]
-    near += [f"near = near || vmcu_near_half(sum{i}, fraction);" for i in range(1, width)]
-    shifts = [f"acc[{i}] = sum{i} >> shift;" for i in range(width)]
-    exact = [f"acc[{i}] = vmcu_float_sum_exact(&p->sum, a[{i}], b[{i}]);" for i in range(width)]
-    return "\n".join([*sums, *near, "", "if (near) {", *exact, "} else {", *shifts, "}"])
-
-
-def store_bounded(width: int) -> str:
-    bounded = [f"out[{i}] = vmcu_saturate(acc[{i}], 0, act_min, act_max);" for i in range(width)]
-    whole = [f"out[{i}] = vmcu_saturate8(acc[{i}]);" for i in range(width)]
-    return "\n".join(["if (narrow != 0) {", *bounded, "} else {", *whole, "}"])
 
 
 def rows(name: str) -> str:
@@ -117,6 +78,12 @@ for (int32_t i = 0; i < lanes; i++) {
 }
 """
 
+# One input after the other: their constants do not all find a register.
+ADD_TERMS = "\n".join(
+    f"acc[0] {sign} vmcu_add_term({tensor}[0], {', '.join(f'{tensor}_{name}' for name in TERM)});"
+    for tensor, sign in (("a", "="), ("b", "+="))
+)
+
 SUM_EXACT = """
 const uint32_t x = (uint32_t)(a[0] - p->a_zero) << p->left_shift;
 const uint32_t y = (uint32_t)(b[0] - p->b_zero) << p->left_shift;
@@ -131,19 +98,33 @@ const int32_t scaled = vmcu_scaled(acc[0], p->output.multiplier, p->output.shift
 out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 """
 
-BODIES = (
-    {made.name: add(width) for width, made in ADD.items()}
-    | {made.name: store_sum(width) for width, made in STORE_SUM.items()}
-    | {made.name: add_float(width) for width, made in ADD_FLOAT.items()}
-    | {made.name: store_bounded(width) for width, made in STORE_BOUNDED.items()}
-    | {
-        "start_four": START_FOUR,
-        "sum_taps": rows("sum"),
-        "most_of_taps": rows("most"),
-        "window_shape": WINDOW_SHAPE,
-        "store_mean": STORE_MEAN,
-        "store_most": STORE_MOST,
-        "sum_exact": SUM_EXACT,
-        "store_sum_exact": STORE_SUM_EXACT,
-    }
-)
+SUM_FLOAT = """
+const int32_t sum = a[0] * a_scale + b[0] * b_scale + bias;
+
+acc[0] = sum >> shift;
+if (vmcu_near_half(sum, fraction)) {
+	acc[0] = vmcu_float_sum_exact(&p->sum, a[0], b[0]);
+}
+"""
+
+STORE_BOUNDED = """
+out[0] = vmcu_saturate8(acc[0]);
+if (narrow != 0) {
+	out[0] = vmcu_saturate(acc[0], 0, act_min, act_max);
+}
+"""
+
+BODIES = {
+    "start_four": START_FOUR,
+    "sum_taps": rows("sum"),
+    "most_of_taps": rows("most"),
+    "window_shape": WINDOW_SHAPE,
+    "store_mean": STORE_MEAN,
+    "store_most": STORE_MOST,
+    "add_terms": ADD_TERMS,
+    "store_sum": "out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);",
+    "sum_exact": SUM_EXACT,
+    "store_sum_exact": STORE_SUM_EXACT,
+    "sum_float": SUM_FLOAT,
+    "store_bounded": STORE_BOUNDED,
+}

@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of two tensors, four bytes of a pixel at a time: both are read, then the sum is written.
+"""Sums of two tensors, byte by byte: both are read, then the sum is written.
 
-`add` does with three multiplications a byte where the factors are those of TensorFlow Lite, whose
-shifts all go to the right; `add_exact` takes any factor and range, byte by byte. `add_float` does
-with two multiplications where ONNX Runtime's float32 does not come out near a half.
+`add` does with three multiplications where the factors are those of TensorFlow Lite, whose shifts
+all go to the right; `add_exact` takes any factor and range. `add_float` has ONNX Runtime's
+arithmetic: two multiplications, and a call where float32 may round either way.
 """
 
 from __future__ import annotations
 
-from ..isa.pool_instructions import (
-    ADD,
-    ADD_FLOAT,
-    BOUNDS,
-    FLOAT_SUM,
-    INSTRUCTIONS,
-    STORE_BOUNDED,
-    STORE_SUM,
-    TERM,
-    WIDTHS,
-)
+from ..isa.pool_instructions import BOUNDS, FLOAT_SUM, INSTRUCTIONS, TERM
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram
 
@@ -34,13 +24,13 @@ def _begin(symbol: str, params: str, summary: str) -> tuple[Builder, Expr, Expr]
     return k, columns, channels
 
 
-def _bytes(tensor: int | str, x: Expr, c: Expr, count: int) -> Ram:
-    return Ram(tensor, Name("y"), x, c, (Axis(2, Int(count), Int(1)),))
+def _bytes(tensor: int | str, x: Expr, c: Expr) -> Ram:
+    return Ram(tensor, Name("y"), x, c, (Axis(2, Int(1), Int(1)),))
 
 
 def add() -> Program:
     k, columns, channels = _begin(
-        "vmcu_add", "vmcu_add_params", "Sum of two tensors, four bytes at a time."
+        "vmcu_add", "vmcu_add_params", "Sum of two tensors in fixed point."
     )
     # Copies: the compiler must not think that stores change them.
     inputs = [k.define(f"{t}_{name}", Name(f"p->{t}.{name}")) for t in "ab" for name in TERM]
@@ -48,12 +38,11 @@ def add() -> Program:
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
 
-        @k.tiles("c", channels, WIDTHS)
-        def block(c: Expr, count: int) -> None:
-            acc = k.reg_alloc("acc", count)
-            sources = [_bytes(number, x, c, count) for number in (0, 1)]
-            k.do(ADD[count], acc, *sources, *inputs)
-            k.do(STORE_SUM[count], acc, _bytes("output", x, c, count), *output)
+        with k.spatial("c", channels) as c:
+            acc = k.reg_alloc("acc", 1)
+            sources = [_bytes(number, x, c) for number in (0, 1)]
+            k.do(INSTRUCTIONS["add_terms"], acc, *sources, *inputs)
+            k.do(INSTRUCTIONS["store_sum"], acc, _bytes("output", x, c), *output)
 
     return k.program()
 
@@ -66,9 +55,9 @@ def add_exact() -> Program:
         x = k.along(turn, 1, columns)
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
-            sources = [_bytes(number, x, c, 1) for number in (0, 1)]
+            sources = [_bytes(number, x, c) for number in (0, 1)]
             k.do(INSTRUCTIONS["sum_exact"], Name("p"), acc, *sources)
-            k.do(INSTRUCTIONS["store_sum_exact"], Name("p"), acc, _bytes("output", x, c, 1))
+            k.do(INSTRUCTIONS["store_sum_exact"], Name("p"), acc, _bytes("output", x, c))
 
     return k.program()
 
@@ -82,12 +71,11 @@ def add_float() -> Program:
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
 
-        @k.tiles("c", channels, WIDTHS)
-        def block(c: Expr, count: int) -> None:
-            acc = k.reg_alloc("acc", count)
-            sources = [_bytes(number, x, c, count) for number in (0, 1)]
-            k.do(ADD_FLOAT[count], Name("p"), acc, *sources, *constants)
-            k.do(STORE_BOUNDED[count], acc, _bytes("output", x, c, count), *bounds)
+        with k.spatial("c", channels) as c:
+            acc = k.reg_alloc("acc", 1)
+            sources = [_bytes(number, x, c) for number in (0, 1)]
+            k.do(INSTRUCTIONS["sum_float"], Name("p"), acc, *sources, *constants)
+            k.do(INSTRUCTIONS["store_bounded"], acc, _bytes("output", x, c), *bounds)
 
     return k.program()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ..isa.instructions import INSTRUCTIONS
+from ..isa.instructions import COMPOUND, INSTRUCTIONS
 from ..language.expr import Expr, Int, Name
 from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream
 
@@ -43,7 +43,7 @@ def dense() -> Program:
             k.do(INSTRUCTIONS["dot_dense_tail"], acc, taps(steps * 4, rest), rest, STREAM)
         place = replace(target(x, n), guarded=exact, moving=pointer)
         if exact:
-            k.do(INSTRUCTIONS["store_dense_any"], Name("p"), acc, STREAM, place, LEFT)
+            k.do(COMPOUND["store_dense_any"], Name("p"), acc, STREAM, place, LEFT)
         else:
             k.do(INSTRUCTIONS["store_dense_fixed"], acc, STREAM, place)
 

@@ -21,6 +21,7 @@ from ..isa.depthwise_instructions import (
     TAPS,
     pair_counts,
 )
+from ..isa.instructions import COMPOUND
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 
@@ -186,7 +187,7 @@ def taps() -> Program:
             first = g * per_group + n
             place = Ram("output", Name("y"), x, first, axes, guarded=True, limit=end)
             place = replace(place, moving=k.point("o", place))
-            k.do(INSTRUCTIONS["store_dense_any"], Name("p"), acc, STREAM, place, lanes)
+            k.do(COMPOUND["store_dense_any"], Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A float32 factor in integers, where both give the same byte for every accumulator there is.
+
+ONNX Runtime's requantiser rounds twice in float32, which costs a core without hardware for it 60
+instructions and one with it 20. But an output has no more than 256 values, and an accumulator of a
+layer stays within the bounds that its weights set. So there are at most 255 accumulators at which
+the output changes, and a line through the integers that passes on the right side of all of them is
+the same function.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
+
+# The line's slope is a multiplier in Q0.32 with a right shift; `adjust` raises it, in 2**-32 of
+# what there is before the shift, in steps that leave eight bits free: for the shift, and for WHOLE,
+# which says that the output's bounds are those of int8.
+SHIFTS = range(1, 23)
+STEP = 256
+WHOLE = 0x80
+# How far from the factor itself a multiplier is looked for.
+_NEAR = sorted(range(-64, 65), key=abs)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerScale:
+    """What a kernel reads: by channel a multiplier and a word of adjust, WHOLE and shift; or a
+    float32's bits and zero, where no line will do.
+
+    multiplier, word: int32 (channels,).
+    """
+
+    multiplier: np.ndarray
+    word: np.ndarray
+
+    def apply(self, acc: np.ndarray) -> np.ndarray:
+        """int32 accumulators (..., channels) to int64 values, before the zero point."""
+        acc = np.asarray(acc, np.int64)
+        word = self.word.astype(np.int64)
+        shift = word % WHOLE
+        line = (acc * self.multiplier + (word - word % STEP)) >> 32
+        half = np.int64(1) << np.maximum(shift - 1, 0)
+        bits = np.where(shift > 0, 0, self.multiplier).astype(np.int32)
+        real = FloatScale(bits.view(np.float32)).apply(acc)
+        return np.where(shift > 0, (line + half) >> shift, real)
+
+
+def integer_scale(
+    scale: np.ndarray, zero: int, lowest: np.ndarray, highest: np.ndarray, whole: bool
+) -> IntegerScale:
+    """Of factors float32 (channels,), for an output with zero point `zero`, whose bounds are those
+    of int8 if `whole`, and accumulators from `lowest` to `highest`, int64 (channels,)."""
+    key = (scale.astype(np.float32).tobytes(), zero, lowest.tobytes(), highest.tobytes())
+    multiplier, word = np.array(_words(*key), np.int64).reshape(-1, 2).T
+    if whole:
+        word = np.where(word == 0, 0, word | WHOLE)
+    return IntegerScale(multiplier.astype(np.int32), word.astype(np.int32))
+
+
+@functools.lru_cache(maxsize=1024)
+def _words(scale: bytes, zero: int, lowest: bytes, highest: bytes) -> list[tuple[int, int]]:
+    factors = np.frombuffer(scale, np.float32)
+    bounds = np.frombuffer(lowest, np.int64), np.frombuffer(highest, np.int64)
+    words = []
+    for factor, low, high in zip(factors, *bounds, strict=True):
+        found = _line(factor, zero, int(low), int(high))
+        words.append(found or (int(factor.view(np.int32)), 0))
+    return words
+
+
+def _line(factor: np.float32, zero: int, low: int, high: int) -> tuple[int, int] | None:
+    """Multiplier and word of a line for the accumulators [low, high]."""
+    if not (0 < factor < 1 and low >= INT32_MIN and high <= INT32_MAX):
+        return None
+    _, exponent = np.frexp(factor)
+    shift = -int(exponent) - 1
+    if shift not in SHIFTS:
+        return None
+    values = np.arange(INT8_MIN - zero, INT8_MAX - zero)
+    first = _first_above(factor, values)
+    inside = (first > low) & (first <= high)
+    values, first = values[inside], first[inside]
+    multiplier = round(float(factor) * 2.0 ** (32 + shift))
+    # Modulo 2**64: the distances of the accumulators next to a border from it are small.
+    border = (2 * values + 1).astype(np.uint64) << np.uint64(31 + shift)
+    above = (border - first.astype(np.uint64) * np.uint64(multiplier)).view(np.int64)
+    below = above + multiplier
+    for near in _NEAR:
+        least = int((above - near * first).max(initial=-STEP))
+        most = int((below - near * (first - 1)).min(initial=STEP)) - 1
+        adjust = min(max(0, -(-least // STEP) * STEP), most // STEP * STEP)
+        if adjust >= least and INT32_MIN <= adjust <= INT32_MAX - STEP:
+            return multiplier + near, adjust + shift
+    return None
+
+
+def _first_above(factor: np.float32, values: np.ndarray) -> np.ndarray:
+    """For each value the least accumulator whose result is larger, int64."""
+    near = np.ceil((values + 0.5) / np.float64(factor)).astype(np.int64)
+    reach = 2 + (np.abs(near) >> 23)
+    first, last = near - reach, near + reach
+    scale = FloatScale(np.array(factor))
+    while (first < last).any():
+        middle = (first + last) >> 1
+        larger = scale.apply(middle) > values
+        first = np.where(larger, first, middle + 1)
+        last = np.where(larger, middle, last)
+    return first
