@@ -319,15 +319,20 @@ class TransposeConv2D(Op):
 class LayerNorm(Op):
     """Each pixel's channels at mean zero and variance one, times a gain, plus an offset.
 
-    With n channels, s the sum of q and t that of q * q, z = (n q - s) / sqrt(n t - s s + epsilon).
-    out = (z * gain + offset) in units of the output, plus its zero point; gain and offset int32
-    (C,) have `bits` fractional bits. epsilon is the file's in units of n * n * scale * scale.
+    With n channels, d = q - zi, s the sum of d and t that of d * d,
+    z = (n d - s) / sqrt(n t - s s + epsilon). Not `centred`: s is zero, which leaves the mean of
+    the squares at one. out = (z * gain + offset) in units of the output, plus its zero point; gain
+    and offset are int32 with `bits` fractional bits, one for every `run` neighbours: over the
+    channels of a pixel, then over those of the next, and again from the first after the last.
+    epsilon is the file's in units of n * n * scale * scale.
     """
 
     gain: np.ndarray
     offset: np.ndarray
     bits: int
     epsilon: int
+    centred: bool = True
+    run: int = 1
 
 
 @dataclass(frozen=True, eq=False)

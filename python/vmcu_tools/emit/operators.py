@@ -110,8 +110,11 @@ def layer_norm(graph: Graph, node: Node, op: LayerNorm) -> Kernel:
         "gain": Array("gain", op.gain.astype(np.int32)),
         "offset": Array("offset", op.offset.astype(np.int32)),
         "epsilon": f"INT64_C({op.epsilon})",
+        "factors": op.gain.size,
+        "run": op.run,
         "bits": op.bits,
-        "output_zero": graph.tensors[node.outputs[0]].zero_point,
+        "centred": op.centred,
+        **zeros(graph, node),
         **activation(op),
     }
     return Kernel("vmcu_layer_norm", Struct("vmcu_layer_norm_params", fields))
@@ -140,6 +143,6 @@ OPERATOR_BYTES = {
     "vmcu_move_params": 16,
     "vmcu_resize_params": 8,
     "vmcu_transpose_conv_params": 44,
-    "vmcu_layer_norm_params": 24,
+    "vmcu_layer_norm_params": 32,
     "vmcu_arg_max_params": 2,
 }

@@ -20,6 +20,7 @@ from . import (
     onnx_fold,
     onnx_layers,
     onnx_moves,
+    onnx_norms,
     onnx_ops,
     onnx_qoperator,
     onnx_quantize,
@@ -55,7 +56,7 @@ from .onnx_values import (
 
 # Importing them fills RULES.
 _RULE_MODULES = (onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
-_RULE_MODULES += (onnx_qoperator, onnx_quantize, onnx_views)
+_RULE_MODULES += (onnx_norms, onnx_qoperator, onnx_quantize, onnx_views)
 
 _FLOAT_MODEL = (
     "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "

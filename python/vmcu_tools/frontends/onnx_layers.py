@@ -11,7 +11,6 @@ from ..graph import (
     ArgMax,
     AveragePool2D,
     Conv2D,
-    LayerNorm,
     MaxPool2D,
     Op,
     Resize,
@@ -21,7 +20,7 @@ from ..graph import (
     Window,
 )
 from ..quant import FloatScale
-from .common import KEEP_QUANTISATION, fixed_point, require
+from .common import fixed_point, require
 from .movement import file_index
 from .onnx_context import Context, rule
 from .onnx_dense import bias_of, constant_weights, float_scale
@@ -38,7 +37,6 @@ from .onnx_values import (
     arrangement,
     channels_last,
     laid_out,
-    matrices,
 )
 
 
@@ -264,45 +262,3 @@ def _batch_normalization(context: Context, node: FileNode, args: list[Value | No
     x = context.usual(activation) if flat else context.image(activation)
     require(x.tensor.shape[2] == gain.size, f"{gain.size} factors for {list(x.shape)}")
     return scaled_channels(node, x, gain, offset - mean * gain)
-
-
-@rule("LayerNormalization")
-def _layer_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
-    x = context.activation(args[0])
-    rank = len(x.shape)
-    axis = axis_of(int(node.attributes.get("axis", -1)), rank)
-    require(len(node.outputs) == 1 or not any(node.outputs[1:]), "it has further outputs")
-    count = math.prod(x.shape[axis:])
-    rows = file_index(x.shape).reshape(matrices(x.shape) if axis == rank - 1 else (-1, 1, count))
-    laid = laid_out(x) if _is_line(laid_out(x), count) else rows
-    tensor = context.arranged(x, laid)
-    gain, offset = context.constant(args, 1, "scale"), context.constant(args, 2, "offset")
-    require(gain is not None, "its scale is absent")
-    gain = np.broadcast_to(gain.astype(np.float64), x.shape[axis:]).ravel()
-    offset = np.zeros(count) if offset is None else offset.astype(np.float64)
-    offset = np.broadcast_to(offset, x.shape[axis:]).ravel()
-    finite = bool(np.isfinite(gain).all() and np.isfinite(offset).all())
-    epsilon = float(node.attributes.get("epsilon", 1e-5))
-    require(finite and math.isfinite(epsilon) and epsilon >= 0, "it has no finite factors")
-    order, memory = arrangement(x.shape, laid)
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        reach = max(float(np.abs(gain).max()), float(np.abs(offset).max()), 1e-30) / out.scale
-        bits = min(16, 29 - math.ceil(math.log2(reach)))
-        require(bits >= 1, "its factors are far above its output's scale", KEEP_QUANTISATION)
-        unit = 2.0**bits / out.scale
-        spread = min(round(epsilon * count * count / tensor.scale**2), 1 << 60)
-        numbers = (np.rint(values * unit).astype(np.int32) for values in (gain, offset))
-        return LayerNorm(*numbers, bits, spread, act_min=act_min, act_max=act_max)
-
-    name = node.outputs[0]
-    return Pending(name, node.name, x.shape, order, (tensor,), make, x.dtype, memory=memory)
-
-
-def _is_line(laid: np.ndarray, count: int) -> bool:
-    """Whether each pixel holds `count` neighbours of the file."""
-    steps = np.diff(laid, axis=2)
-    return laid.shape[2] == count and bool(
-        (steps == 1).all() and (laid[:, :, 0] % count == 0).all()
-    )

@@ -131,15 +131,6 @@ def batch_norm(channels: int) -> Layer:
     return build
 
 
-def layer_norm(width: int, axis: int = -1) -> Layer:
-    def build(m: OnnxModel, x: str, scale: float):
-        gain = m.constant(m.rng.uniform(0.3, 2, width).astype(np.float32))
-        offset = m.constant(m.rng.normal(size=width).astype(np.float32))
-        return m.node("LayerNormalization", [x, gain, offset], axis=axis, epsilon=1e-5), 0.03
-
-    return build
-
-
 def attention(heads: int, width: int) -> Layer:
     """Self-attention of a sequence with itself, heads split off and joined again."""
 
@@ -195,7 +186,6 @@ def then_conv(layer: Layer, channels: int, kernel=(1, 1)) -> Layer:
 PADS = {"pads": [1, 1, 1, 1]}
 HALF, ALIGN = "half_pixel", "align_corners"
 
-# The opset is 17, for LayerNormalization.
 CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     **{
         name: (IMAGE, function(name))
@@ -270,8 +260,6 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "batch norm": (IMAGE, batch_norm(6)),
     "batch norm of vector": (VECTOR, batch_norm(24)),
     "conv, batch norm": (IMAGE, chain(conv(6, 6, (3, 3), **PADS), batch_norm(6))),
-    "layer norm": (SEQUENCE, layer_norm(12)),
-    "layer norm of vector": (VECTOR, layer_norm(24)),
     "conv 1d": (LINE, conv(6, 8, (3,), pads=[1, 1])),
     "conv 1d dilated": (LINE, conv(6, 8, (3,), dilations=[2], strides=[2], pads=[0, 1])),
     "depthwise 1d": (LINE, conv(6, 6, (5,), group=6, pads=[2, 2])),
