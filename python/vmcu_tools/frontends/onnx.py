@@ -16,9 +16,11 @@ import numpy as np
 
 from ..graph import Graph, Port
 from . import (
+    onnx_concat,
     onnx_elementwise,
     onnx_fold,
     onnx_layers,
+    onnx_logic,
     onnx_moves,
     onnx_norms,
     onnx_ops,
@@ -55,8 +57,8 @@ from .onnx_values import (
 )
 
 # Importing them fills RULES.
-_RULE_MODULES = (onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
-_RULE_MODULES += (onnx_norms, onnx_qoperator, onnx_quantize, onnx_views)
+_RULE_MODULES = (onnx_concat, onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
+_RULE_MODULES += (onnx_logic, onnx_norms, onnx_qoperator, onnx_quantize, onnx_views)
 
 _FLOAT_MODEL = (
     "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
@@ -83,6 +85,9 @@ _KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsquee
 _KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice", "Split", "Gather", "Expand")
 _KEEPS_SCALE += ("Tile", "DepthToSpace", "SpaceToDepth", "Resize", "ReduceMax", "ArgMax", "ArgMin")
 _KEEPS_SCALE += ("Clip",)
+# Operators of which each output element is one of the first input's.
+_MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
+_MOVES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth")
 
 
 def load(path: Path) -> Graph:
@@ -177,9 +182,19 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
         "it works on int8 values without regard to their scale",
         "Put DequantizeLinear before and QuantizeLinear behind it.",
     )
+    if node.op in _MOVES and args and isinstance(args[0], Curve):
+        return _moved_curve(context, node, args)
     results = found(context, node, args)
     results = results if isinstance(results, list) else [results]
     return [_kept(context, result) if direct else result for result in results]
+
+
+def _moved_curve(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+    """A function of each byte of an activation, whose bytes move before it is applied."""
+    curve = args[0]
+    results = RULES[node.op](context, node, [Real(curve.activation), *args[1:]])
+    results = results if isinstance(results, list) else [results]
+    return [Curve(context.activation(result), curve.real) for result in results]
 
 
 def _unknown(op: str) -> tuple[str, str]:

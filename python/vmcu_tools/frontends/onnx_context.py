@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import Lookup, Op, Port, Requantize, Reshape, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 from . import tables
-from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, hwc, require
+from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, require
 from .movement import file_index, move
 from .onnx_file import FileModel, FileNode
 from .onnx_values import (
@@ -28,6 +28,7 @@ from .onnx_values import (
     Value,
     arrangement,
     channels_last,
+    is_image,
     matrices,
     places,
     reshape_order,
@@ -188,10 +189,11 @@ class Context:
         require(index.size > 0, "its output is empty")
         self.builder.spend(index.size)
         shape = tuple(int(d) for d in index.shape)
-        spatial = len(shape) == len(x.shape) == 4 and x.order is None
-        laid = channels_last(shape) if spatial and shape[0] == 1 else None
-        if laid is None:
-            laid = file_index(shape).reshape(matrices(shape) if len(shape) > 3 else hwc(shape))
+        if is_image(shape) and is_image(x.shape) and x.order is None:
+            laid = channels_last(shape)
+        else:
+            laid = file_index(shape)
+            laid = laid.reshape(matrices(shape) if len(shape) > 3 else tensor_shape(shape, None))
         order, memory = arrangement(shape, laid)
         source = places(x).ravel()[index.ravel()[laid]]
         kind = move(source, x.tensor.bytes)

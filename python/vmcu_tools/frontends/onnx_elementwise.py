@@ -72,14 +72,25 @@ def _exponential(x: np.ndarray, alpha: np.float32) -> np.ndarray:
     return np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
 
 
+def _shrink(x: np.ndarray, limit: np.float32, bias: np.float32) -> np.ndarray:
+    return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0))
+
+
 # By operator: its float function. numpy computes it in float32 as ONNX Runtime does.
 _UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
     "Abs": lambda node, x: np.abs(x),
+    "Acos": lambda node, x: np.arccos(x),
+    "Acosh": lambda node, x: np.arccosh(x),
+    "Asin": lambda node, x: np.arcsin(x),
+    "Asinh": lambda node, x: np.arcsinh(x),
+    "Atan": lambda node, x: np.arctan(x),
+    "Atanh": lambda node, x: np.arctanh(x),
     "Ceil": lambda node, x: np.ceil(x),
     "Celu": lambda node, x: np.where(
         x < 0, _number(node, "alpha", 1) * np.expm1(x / _number(node, "alpha", 1)), x
     ),
     "Cos": lambda node, x: np.cos(x),
+    "Cosh": lambda node, x: np.cosh(x),
     "Elu": lambda node, x: _exponential(x, _number(node, "alpha", 1)),
     "Erf": lambda node, x: _erf(x),
     "Exp": lambda node, x: np.exp(x),
@@ -99,12 +110,16 @@ _UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
         _number(node, "gamma", 1.05070102214813)
         * _exponential(x, _number(node, "alpha", 1.67326319217681))
     ),
+    "Shrink": lambda node, x: _shrink(x, _number(node, "lambd", 0.5), _number(node, "bias", 0)),
     "Sigmoid": lambda node, x: _sigmoid(x),
     "Sign": lambda node, x: np.sign(x),
     "Sin": lambda node, x: np.sin(x),
+    "Sinh": lambda node, x: np.sinh(x),
     "Softplus": lambda node, x: _softplus(x),
     "Softsign": lambda node, x: x / (1 + np.abs(x)),
     "Sqrt": lambda node, x: np.sqrt(x),
+    "Swish": lambda node, x: x * _sigmoid(_number(node, "alpha", 1) * x),
+    "Tan": lambda node, x: np.tan(x),
     "Tanh": lambda node, x: np.tanh(x),
     "ThresholdedRelu": lambda node, x: np.where(x > _number(node, "alpha", 1), x, 0),
     "com.microsoft.Gelu": lambda node, x: _gelu(node, x),

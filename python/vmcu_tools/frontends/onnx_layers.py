@@ -11,6 +11,7 @@ from ..graph import (
     ArgMax,
     AveragePool2D,
     Conv2D,
+    Lookup,
     MaxPool2D,
     Op,
     Resize,
@@ -19,7 +20,7 @@ from ..graph import (
     TransposeConv2D,
     Window,
 )
-from ..quant import FloatScale
+from ..quant import INT8_MAX, INT8_MIN, FloatScale
 from .common import fixed_point, require
 from .movement import file_index
 from .onnx_context import Context, rule
@@ -36,6 +37,7 @@ from .onnx_values import (
     Value,
     arrangement,
     channels_last,
+    is_image,
     laid_out,
 )
 
@@ -57,10 +59,15 @@ Axes = tuple[bool, bool, bool]
 def _lines(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
     """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. Images
     and sequences are such tensors already; of all else the reduced elements become the columns."""
-    if len(x.shape) == 4 and x.order is None:
+    if is_image(x.shape) and x.order is None:
         return x.tensor, (2 in axes, 3 in axes, 1 in axes)
     if len(x.shape) == 3 and x.order is None and x.shape[0] == 1:
         return x.tensor, (1 in axes, False, 2 in axes)
+    return _columns(context, x, axes)
+
+
+def _columns(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
+    """x with the reduced elements as columns of one channel."""
     others = [a for a in range(len(x.shape)) if a not in axes]
     turned = file_index(x.shape).transpose([*others, *axes])
     count = math.prod(x.shape[a] for a in axes)
@@ -73,7 +80,7 @@ def _reduced(
     """Shape in the file, order and (H, W, C) of the reduced value."""
     full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
     height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
-    image = len(x.shape) == 4 and tensor is x.tensor
+    image = is_image(x.shape) and x.order is None and tensor is x.tensor
     laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
     if not node.attributes.get("keepdims", 1):
         full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
@@ -107,27 +114,46 @@ def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value
     return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, memory=memory)
 
 
-@rule("ReduceMax")
-def _reduce_max(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+@rule("ReduceMax", "ReduceMin")
+def _reduce_extreme(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
     axes = _reduced_axes(context, node, args, len(x.shape))
     tensor, over = _lines(context, x, axes)
-    require(not over[2], "it takes the maximum over what are channels in memory")
+    if over[2]:
+        tensor, over = _columns(context, x, axes)
     shape, order, memory = _reduced(node, x, tensor, axes, over)
     window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
-    return Pending(
-        node.outputs[0],
-        node.name,
-        shape,
-        order,
-        (tensor,),
-        lambda out, low, high: MaxPool2D(window, act_min=low, act_max=high),
-        x.dtype,
-        (tensor.scale, tensor.zero_point),
-        copies=True,
-        memory=memory,
-    )
+    name = node.outputs[0]
+    keeps = tensor.scale, tensor.zero_point
+    if node.op == "ReduceMin":
+        tensor = _least(context, node, tensor, window, memory)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "ReduceMax":
+            return MaxPool2D(window, act_min=act_min, act_max=act_max)
+        return Lookup(np.clip(_NEGATED, act_min, act_max).astype(np.int8))
+
+    copied = {"copies": True, "memory": memory}
+    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, keeps, **copied)
+
+
+# -1 - q, so that zero points fit.
+_NEGATED = np.arange(INT8_MAX, INT8_MIN - 1, -1).astype(np.int8)
+
+
+def _least(context: Context, node: FileNode, x: Tensor, window: Window, memory: Shape) -> Tensor:
+    """The greatest of the negated values."""
+    name, zero = node.outputs[0], -1 - x.zero_point
+    steps: list[tuple[str, Op, Shape]] = [
+        ("negated", Lookup(_NEGATED), x.shape),
+        ("greatest", MaxPool2D(window), memory),
+    ]
+    for what, op, shape in steps:
+        out = context.builder.add_tensor(Tensor(f"{name}/{what}", shape, x.scale, zero))
+        context.builder.add_node(node.name, op, [x.name], out.name)
+        x = out
+    return x
 
 
 @rule("ArgMax", "ArgMin")

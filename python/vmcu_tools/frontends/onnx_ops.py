@@ -26,7 +26,6 @@ from ..graph import (
     Window,
 )
 from ..quant import INT8_MAX, INT8_MIN, FloatScale
-from . import tables
 from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, same_padding
 from .movement import file_index
 from .onnx_context import Context, rule
@@ -35,16 +34,13 @@ from .onnx_file import FileNode
 from .onnx_moves import axis_of
 from .onnx_values import (
     Activation,
-    Order,
     Pending,
     QuantConstant,
     Value,
     arrangement,
     channels_last,
-    explicit,
     laid_out,
     matrices,
-    simplify,
     tensor_axis,
 )
 from .softmax import onnx_table
@@ -242,7 +238,8 @@ def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
 def _average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     x = context.image(args[0])
     window = _window(node, x, node.ints("kernel_shape", []))
-    padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
+    # What ceil_mode adds is never counted.
+    padded = bool(node.attributes.get("count_include_pad")) and any(node.ints("pads", [0]))
     ceiling = bool(node.attributes.get("ceil_mode"))
     require(not (padded and ceiling), "ceil_mode with count_include_pad is not supported")
     require(window.dilation == (1, 1), "a dilated average is not supported")
@@ -279,65 +276,6 @@ def _mean(
     return _spatial(node, x, shape, make)
 
 
-@rule("Concat")
-def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    inputs = [context.activation(arg) for arg in args]
-    first = inputs[0]
-    rank = len(first.shape)
-    axis = axis_of(int(node.attributes["axis"]), rank)
-    for x in inputs:
-        others = len(x.shape) == rank and all(
-            x.shape[i] == first.shape[i] for i in range(rank) if i != axis
-        )
-        require(others, f"it joins {list(first.shape)} and {list(x.shape)} along axis {axis}")
-    shape = list(first.shape)
-    shape[axis] = sum(x.shape[axis] for x in inputs)
-    inputs, order, place = _joined(context, inputs, tuple(shape), axis)
-    memory = list(inputs[0].tensor.shape)
-    memory[place] = sum(x.tensor.shape[place] for x in inputs)
-    keeps = {(x.tensor.scale, x.tensor.zero_point) for x in inputs}
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        changed = tuple(
-            None
-            if (x.tensor.scale, x.tensor.zero_point) == (out.scale, out.zero_point)
-            else tables.quantised(tables.real_values(x.tensor), out)
-            for x in inputs
-        )
-        return Concat(place, changed, act_min=act_min, act_max=act_max)
-
-    return Pending(
-        node.outputs[0],
-        node.name,
-        tuple(shape),
-        order,
-        tuple(x.tensor for x in inputs),
-        make,
-        first.dtype,
-        keeps.pop() if len(keeps) == 1 else None,
-        clamps=False,
-        memory=(memory[0], memory[1], memory[2]),
-    )
-
-
-def _joined(
-    context: Context, inputs: list[Activation], shape: tuple[int, ...], axis: int
-) -> tuple[list[Activation], Order, int]:
-    """The inputs as a concatenation wants them, its order, and its axis in (H, W, C). Vectors may
-    come from flattened images, each in its order; all others are brought into one."""
-    vectors = axis == len(shape) - 1 and math.prod(shape) == shape[-1]
-    flat = vectors and all(math.prod(x.tensor.shape) == x.tensor.shape[2] for x in inputs)
-    if flat and any(x.order is not None for x in inputs):
-        starts = np.cumsum([0, *(x.shape[axis] for x in inputs[:-1])])
-        pairs = zip(inputs, starts, strict=True)
-        parts = [explicit(x.shape, x.order) + start for x, start in pairs]
-        return inputs, simplify(shape, np.concatenate(parts)), 2
-    if len(shape) == 3 and axis > 0 and inputs[0].order is not None:
-        place = {1: 2, 2: 0}[axis]
-        return [context.image(x) for x in inputs], channels_last(shape).ravel(), place
-    return [context.usual(x) for x in inputs], None, tensor_axis(axis, len(shape))
-
-
 @rule("Softmax")
 def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
@@ -349,7 +287,7 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         # Before opset 13 all axes from `axis` on count as one.
         laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
     elif x.tensor.shape[2] == math.prod(x.shape) or (
-        x.order is None and tensor_axis(axis, rank) == 2
+        x.order is None and tensor_axis(axis, x.shape) == 2
     ):
         laid = laid_out(x)
     else:
@@ -380,8 +318,10 @@ def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     pads = node.ints("pads", []) if pads is None else [int(p) for p in pads.ravel()]
     axes = context.constant(args, 3, "axes")
     axes = list(range(rank)) if axes is None else [int(a) % rank for a in axes.ravel()]
-    require(len(pads) == 2 * len(axes) and min(pads) >= 0, f"its amounts are {pads}")
+    require(len(pads) == 2 * len(axes), f"its amounts are {pads}")
     pairs = list(zip(pads[: len(axes)], pads[len(axes) :], strict=True))
+    if min(pads, default=0) < 0:
+        x, pairs = _cropped(context, node, x, axes, pairs)
     mode = node.attributes.get("mode", b"constant").decode()
     if mode != "constant":
         return _mirrored(context, node, x, mode, dict(zip(axes, pairs, strict=True)))
@@ -389,8 +329,8 @@ def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     amounts, shape = [(0, 0)] * 3, list(x.shape)
     for axis, (before, after) in zip(axes, pairs, strict=True):
         if before or after:
-            place = tensor_axis(axis, rank) if x.order is None else {1: 2, 2: 0}.get(axis, -1)
-            require(place >= 0, "it pads the batch", "Use batch size 1.")
+            place = tensor_axis(axis, x.shape) if x.order is None else {1: 2, 2: 0}.get(axis, -1)
+            require(place >= 0, f"it pads axis {axis} of {list(x.shape)}", "Use batch size 1.")
             amounts[place] = (before, after)
             shape[axis] += before + after
     order = None if x.order is None else channels_last(tuple(shape)).ravel()
@@ -411,6 +351,23 @@ def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
         clamps=False,
         memory=(memory[0], memory[1], memory[2]),
     )
+
+
+def _cropped(
+    context: Context,
+    node: FileNode,
+    x: Activation,
+    axes: list[int],
+    pairs: list[tuple[int, int]],
+) -> tuple[Activation, list[tuple[int, int]]]:
+    """x without what negative amounts take away, and the amounts that are left."""
+    cut = [slice(None)] * len(x.shape)
+    for axis, (before, after) in zip(axes, pairs, strict=True):
+        cut[axis] = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
+    inner = replace(node, outputs=(f"{node.outputs[0]}/cropped",))
+    index = file_index(x.shape)[tuple(cut)]
+    left = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    return context.activation(context.moved(inner, x, index)), left
 
 
 def _mirrored(
