@@ -192,6 +192,17 @@ class Softmax(Op):
 
 
 @dataclass(frozen=True, eq=False)
+class LogSoftmax(Op):
+    """Logarithm of softmax over the channels of each pixel: d * step - log2(sum of exp[-d]) * gain,
+    with d = q - max and both factors in units of 1/65536 of an output's step; `exp` is the table of
+    Softmax, "onnx", and its sum is taken in units of 2**23."""
+
+    exp: np.ndarray
+    step: int
+    gain: int
+
+
+@dataclass(frozen=True, eq=False)
 class MatMul(Op):
     """For every y the product of two matrices, input 0 (H, M, K) by input 1 (H, K, N), or
     (H, N, K) if `transposed`: requant.apply(sum of (qa - za)(qb - zb)) + zo, one factor."""

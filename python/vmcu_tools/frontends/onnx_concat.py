@@ -133,7 +133,7 @@ def _with_constants(
 ) -> Pending:
     """One activation among constants, such as a class token: padded with zeros, to which then the
     constants are added."""
-    at = constants.index(None)
+    at = next(place for place, c in enumerate(constants) if c is None)
     sizes = [x.shape[axis] if c is None else c.shape[axis] for c in constants]
     before, after = sum(sizes[:at]), sum(sizes[at + 1 :])
     shape = (*x.shape[:axis], sum(sizes), *x.shape[axis + 1 :])

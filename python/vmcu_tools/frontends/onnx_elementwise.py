@@ -77,7 +77,7 @@ def _shrink(x: np.ndarray, limit: np.float32, bias: np.float32) -> np.ndarray:
 
 
 # By operator: its float function. numpy computes it in float32 as ONNX Runtime does.
-_UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
+UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
     "Abs": lambda node, x: np.abs(x),
     "Acos": lambda node, x: np.arccos(x),
     "Acosh": lambda node, x: np.arccosh(x),
@@ -100,6 +100,7 @@ _UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
         x, _number(node, "alpha", 0.2), _number(node, "beta", 0.5)
     ),
     "HardSwish": lambda node, x: x * _hard_sigmoid(x, 1 / 6, 0.5),
+    "IsNaN": lambda node, x: np.isnan(x),
     "LeakyRelu": lambda node, x: np.where(x >= 0, x, _number(node, "alpha", 0.01) * x),
     "Log": lambda node, x: np.log(x),
     "Mish": lambda node, x: x * np.tanh(_softplus(x)),
@@ -144,11 +145,11 @@ def _real32(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float32)
 
 
-@rule(*_UNARY)
+@rule(*UNARY)
 def _unary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     x = curve(context, args[0])
     with np.errstate(all="ignore"):
-        return Curve(x.activation, _real32(_UNARY[node.op](node, x.real)))
+        return Curve(x.activation, _real32(UNARY[node.op](node, x.real)))
 
 
 @rule("Relu")
@@ -194,7 +195,7 @@ def _clamped(
     )
 
 
-_FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,
@@ -213,7 +214,7 @@ def _constant_of(value: Value | None) -> np.ndarray | None:
     return value.array.astype(np.float32) if isinstance(value, Constant) else None
 
 
-@rule(*_FLOAT)
+@rule(*FLOAT)
 def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(len(args) == 2, f"{len(args)} inputs instead of two", "Chain it two by two.")
     constants = [_constant_of(arg) for arg in args]
@@ -256,7 +257,7 @@ def _one_curve(
         return None
     values = [side.real if isinstance(side, Curve) else side for side in sides]
     with np.errstate(all="ignore"):
-        return Curve(curves[0].activation, _real32(_FLOAT[node.op](*values)))
+        return Curve(curves[0].activation, _real32(FLOAT[node.op](*values)))
 
 
 def _broadcast(

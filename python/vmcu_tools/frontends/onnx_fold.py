@@ -17,7 +17,8 @@ from .onnx_values import Activation, Constant, FloatInput, Pending, QuantConstan
 # Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
 FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
 FOLDED += ("Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
-FOLDED += ("Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd", "Sqrt", "Where")
+FOLDED += ("Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd", "Sqrt", "Trilu")
+FOLDED += ("Where",)
 _MAX_FILLED = 1 << 24
 
 

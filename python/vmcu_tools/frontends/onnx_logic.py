@@ -14,7 +14,7 @@ from ..graph import Binary, Op, Requantize, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 from .common import add_op, fixed_point, require
 from .onnx_context import Context, rule
-from .onnx_elementwise import curve
+from .onnx_elementwise import FLOAT, UNARY, curve
 from .onnx_file import FileNode
 from .onnx_values import (
     Activation,
@@ -38,6 +38,8 @@ _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Or": np.logical_or,
     "Xor": np.logical_xor,
 }
+# All operators that work on each element on its own: of one activation they make a function.
+FUNCTIONS = frozenset({*UNARY, *FLOAT, *_COMPARE, "Cast", "Clip", "Not", "Relu", "Where"})
 _ONE = "Only comparisons within a function of one tensor are supported."
 
 
@@ -68,6 +70,17 @@ def _where(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     place = 0 if sides[0] is None else 1
     mask = chosen != 0 if place == 0 else chosen == 0
     return _masked(context, node, context.activation(args[1 + place]), mask, sides[1 - place])
+
+
+@rule("Trilu")
+def _triangle(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    shift = context.constant(args, 1, "diagonal")
+    k = 0 if shift is None else int(shift.ravel()[0])
+    keep = np.triu if node.attributes.get("upper", 1) else np.tril
+    mask = keep(np.ones(x.shape[-2:], np.bool_), k)
+    return _masked(context, node, x, mask, np.zeros(1))
 
 
 @rule("Cast")

@@ -18,6 +18,7 @@ from ..graph import (
     Concat,
     Conv2D,
     DepthwiseConv2D,
+    LogSoftmax,
     MaxPool2D,
     Op,
     Pad,
@@ -276,7 +277,7 @@ def _mean(
     return _spatial(node, x, shape, make)
 
 
-@rule("Softmax")
+@rule("Softmax", "LogSoftmax")
 def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
@@ -297,6 +298,8 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "LogSoftmax":
+            return _log_softmax(x.tensor, out, act_min, act_max)
         fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
         require(fits, f"its output scale is {out.scale}", KEEP_QUANTISATION)
         # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
@@ -307,6 +310,14 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
 
     name = node.outputs[0]
     return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, memory=memory)
+
+
+def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmax:
+    unit = 65536 / out.scale
+    step, gain = round(x.scale * unit), round(math.log(2) * unit)
+    fits = step < 1 << 31 and gain < 1 << 40
+    require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
+    return LogSoftmax(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
 
 
 @rule("Pad")

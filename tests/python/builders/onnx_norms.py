@@ -44,6 +44,10 @@ def unit_length(axis: int) -> Layer:
     return lambda m, x, scale: (m.node("LpNormalization", [x], axis=axis, p=2), 1 / 127)
 
 
+def log_softmax(axis: int) -> Layer:
+    return lambda m, x, scale: (m.node("LogSoftmax", [x], axis=axis), scale * 1.2)
+
+
 CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "layer norm": (SEQUENCE, norm("LayerNormalization", 12, axis=-1)),
     "layer norm of vector": (VECTOR, norm("LayerNormalization", 24, axis=-1)),
@@ -58,4 +62,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "unit length of vector": (VECTOR, unit_length(-1)),
     "unit length of pixels": (IMAGE, unit_length(1)),
     "unit length of columns": (IMAGE, unit_length(2)),
+    "log softmax": (VECTOR, log_softmax(-1)),
+    "log softmax of pixels": (IMAGE, log_softmax(1)),
+    "log softmax of rows": (IMAGE, log_softmax(2)),
 }

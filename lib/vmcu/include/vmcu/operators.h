@@ -141,6 +141,23 @@ struct vmcu_layer_norm_params {
  */
 void vmcu_layer_norm(const struct vmcu_call *call);
 
+/** @a step and @a gain are in units of 1/65536 of the output's step. */
+struct vmcu_log_softmax_params {
+	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
+	int64_t gain;        /**< of a logarithm to the base of two */
+	int32_t step;        /**< of the input */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Logarithm of softmax over the channels of each pixel.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_log_softmax(const struct vmcu_call *call);
+
 struct vmcu_arg_max_params {
 	bool smallest; /**< looks for the smallest channel instead */
 	bool last;     /**< takes the last of equal ones */
