@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from builders import onnx_models, onnx_norms, onnx_ops
+from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops
 from builders.onnx_models import OnnxModel, single
 from vmcu_tools import frontends, passes
 from vmcu_tools.commands import read_input, to_file
@@ -17,7 +17,7 @@ from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 
 FLOAT = onnx.TensorProto.FLOAT
-CASES = {**onnx_models.CASES, **onnx_ops.CASES, **onnx_norms.CASES}
+CASES = {**onnx_models.CASES, **onnx_ops.CASES, **onnx_norms.CASES, **onnx_exports.CASES}
 # Models whose inner tensors may each be a step off.
 LONG = ("attention", "squeeze and excite")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from builders import onnx_models, onnx_norms, onnx_ops, tflite_models, tflite_ops
+from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops, tflite_models, tflite_ops
 from builders.networks import MODELS, SHARED, random_inputs
 from vmcu_tools import frontends, oracle, passes
 from vmcu_tools.graph import (
@@ -269,7 +269,7 @@ def test_unused_nodes_are_dropped():
 
 
 TFLITE_CASES = {**tflite_models.CASES, **tflite_ops.CASES}
-ONNX_OPERATORS = {**onnx_ops.CASES, **onnx_norms.CASES}
+ONNX_OPERATORS = {**onnx_ops.CASES, **onnx_norms.CASES, **onnx_exports.CASES}
 
 
 @pytest.mark.parametrize("case", TFLITE_CASES)

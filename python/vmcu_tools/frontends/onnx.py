@@ -17,6 +17,7 @@ import numpy as np
 from ..graph import Graph, Port
 from . import (
     onnx_concat,
+    onnx_deferred,
     onnx_elementwise,
     onnx_fold,
     onnx_layers,
@@ -184,6 +185,9 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
     )
     if node.op in _MOVES and args and isinstance(args[0], Curve):
         return _moved_curve(context, node, args)
+    deferred = onnx_deferred.apply(context, node, args)
+    if deferred is not None:
+        return deferred
     results = found(context, node, args)
     results = results if isinstance(results, list) else [results]
     return [_kept(context, result) if direct else result for result in results]
@@ -297,9 +301,8 @@ def _output(context: Context, value: FileValue) -> None:
             port = Port(found.tensor.name, value.name, found.shape, "int64")
             context.builder.outputs.append(port)
             return
-        float_result = isinstance(found, Curve) or (
-            isinstance(found, Pending) and found.keeps is None
-        )
+        found = onnx_deferred.with_own_scale(context, found)
+        float_result = onnx_deferred.is_float(found)
         require(not float_result, "the output is a float that is not quantised", QUANTISE_ALL)
         x = context.activation(found)
         layout = "nhwc"

@@ -49,6 +49,7 @@ class Context:
     # How the file sees each tensor of the graph, and which of them are float values there.
     views: dict[str, Activation] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    _fresh: int = 0
     _quantised: dict[tuple[str, float, int], Activation] = field(default_factory=dict)
     _arranged: dict[tuple[str, tuple[int, ...], bytes], Tensor] = field(default_factory=dict)
 
@@ -105,6 +106,8 @@ class Context:
         if isinstance(value, Curve):
             value = tabulated(value, name)
         require(isinstance(value, Pending), "it quantises a value that is no activation")
+        if value.resolve is not None:
+            return self._resolved(value, scale, zero_point, name, dtype)
         key = (value.name, scale, zero_point)
         if key not in self._quantised:
             self._quantised[key] = self._emit(value, scale, zero_point, name, dtype)
@@ -123,6 +126,19 @@ class Context:
         op = value.make(out.tensor, act_min, act_max)
         self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
         return out
+
+    def _resolved(
+        self, value: Pending, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        inner = value.resolve(scale, zero_point)
+        if isinstance(inner, Pending):
+            inner = replace(inner, low=value.low, high=value.high)
+        return self.quantise(inner, scale, zero_point, name, dtype)
+
+    def fresh(self, name: str) -> str:
+        """A name that no other tensor has."""
+        self._fresh += 1
+        return f"{name}/{self._fresh}"
 
     def _unbounded(self, value: Pending, scale: float, zero_point: int) -> Activation:
         """The float result itself as a tensor, under its own name and without its clamp."""

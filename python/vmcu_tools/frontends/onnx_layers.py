@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ..quant import INT8_MAX, INT8_MIN, FloatScale
 from .common import fixed_point, require
 from .movement import file_index
 from .onnx_context import Context, rule
-from .onnx_dense import bias_of, constant_weights, float_scale
+from .onnx_dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .onnx_elementwise import scaled_channels
 from .onnx_file import FileNode
 from .onnx_moves import axis_of, nearest, resize_places, resize_sizes
@@ -111,7 +112,13 @@ def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value
         return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
-    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, memory=memory)
+    fields = {"memory": memory, "natural": _natural(tensor) if share == count else None}
+    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, **fields)
+
+
+def _natural(x: Tensor) -> tuple[float, int]:
+    """Whatever lies between values of x fits its own scale."""
+    return x.scale, x.zero_point
 
 
 @rule("ReduceMax", "ReduceMin")
@@ -224,6 +231,13 @@ def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
 @rule("ConvTranspose")
 def _conv_transpose(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     x = context.image(args[0])
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) > 1 and int(node.attributes.get("group", 1)) == 1:
+        shape = (1, x.shape[1] * len(parts), *x.shape[2:])
+        order, _ = arrangement(shape, channels_last(shape))
+        x = Activation(copied(context, x, len(parts)), shape, order, x.dtype)
+        joined = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=0))
+        args = [args[0], joined, *args[2:]]
     weights, scales = constant_weights(args, 1, 1)
     axes = len(x.shape) - 2
     require(weights.ndim == len(x.shape), f"its weights have {weights.ndim} dimensions")

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..graph import (
     AveragePool2D,
-    Concat,
     Conv2D,
     DepthwiseConv2D,
     LogSoftmax,
@@ -30,13 +29,19 @@ from ..quant import INT8_MAX, INT8_MIN, FloatScale
 from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, same_padding
 from .movement import file_index
 from .onnx_context import Context, rule
-from .onnx_dense import bias_of, constant_weights, float_scale, quantise_bias
+from .onnx_dense import (
+    bias_of,
+    constant_weights,
+    copied,
+    float_scale,
+    narrowed,
+    quantise_bias,
+)
 from .onnx_file import FileNode
 from .onnx_moves import axis_of
 from .onnx_values import (
     Activation,
     Pending,
-    QuantConstant,
     Value,
     arrangement,
     channels_last,
@@ -131,31 +136,19 @@ def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
 def _narrow_weights(
     context: Context, node: FileNode, x: Activation, args: list[Value | None]
 ) -> tuple[Activation, list[Value | None]]:
-    """Weights that leave int8 once their zero point is taken out, as a sum of several that do not,
-    each with a copy of the input's channels of its own."""
-    weights = args[1] if len(args) > 1 else None
-    if not isinstance(weights, QuantConstant) or weights.ints.dtype.itemsize > 1:
-        return x, args
-    rest = weights.centred()
-    if rest.size == 0 or (rest.min() >= INT8_MIN and rest.max() <= INT8_MAX):
+    """Weights that do not fit int8 as a sum of several that do, each with a copy of its group's
+    channels of its own."""
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) < 2:
         return x, args
     groups = int(node.attributes.get("group", 1))
-    require(groups == 1, "its weights do not fit int8 and it has groups", KEEP_QUANTISATION)
-    parts = []
-    while rest.any():
-        parts.append(np.clip(rest, INT8_MIN, INT8_MAX))
-        rest = rest - parts[-1]
-    height, width, channels = x.tensor.shape
-    name = f"{node.outputs[0]}/copies"
-    copies = replace(x.tensor, name=name, shape=(height, width, channels * len(parts)))
-    op = Concat(2, (None,) * len(parts))
-    context.builder.add_tensor(copies)
-    context.builder.add_node(name, op, [x.tensor.name] * len(parts), name)
-    shape = (1, channels * len(parts), *x.shape[2:])
+    fits = groups >= 1 and x.shape[1] % groups == 0
+    require(fits, f"{x.shape[1]} channels and {groups} groups")
+    copies = copied(context, x, len(parts), groups)
+    shape = (1, x.shape[1] * len(parts), *x.shape[2:])
     order, _ = arrangement(shape, channels_last(shape))
-    ints = np.concatenate(parts, axis=1).astype(np.int8)
-    narrow = replace(weights, ints=ints, zero_point=np.zeros(1, np.int64))
-    return Activation(copies, shape, order, x.dtype), [args[0], narrow, *args[2:]]
+    weights = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=1))
+    return Activation(copies, shape, order, x.dtype), [args[0], weights, *args[2:]]
 
 
 def _convolution(
@@ -309,7 +302,14 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         return Softmax(table, "onnx", 1 / gain, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
-    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, memory=memory)
+    natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
+    fields = {"memory": memory, "natural": natural}
+    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, **fields)
+
+
+def _bounds(x: Activation, axis: int) -> tuple[float, int]:
+    """Scale and zero point for all logarithms of softmax over an axis."""
+    return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
 
 
 def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmax:

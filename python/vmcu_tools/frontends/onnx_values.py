@@ -126,7 +126,8 @@ class Pending:
     is (H, W, C) where `order` alone does not tell. `keeps` is the (scale, zero point) that the
     result may keep, and must keep if the op `copies` bytes. low and high are the fused activation.
     `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
-    gains and adds real offsets.
+    gains and adds real offsets. `natural` is a (scale, zero point) that holds all results. A result
+    with `resolve` is one that has to be made at its final scale from its inputs on.
     """
 
     name: str
@@ -144,6 +145,8 @@ class Pending:
     rebias: Callable[[np.ndarray, str], Pending] | None = None
     affine: Callable[[np.ndarray, np.ndarray, str], Pending] | None = None
     memory: Shape | None = None
+    natural: tuple[float, int] | None = None
+    resolve: Callable[[float, int], Value] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -106,11 +106,14 @@ def reduce(op: str, axes, factor: float | None, keepdims: int = 1) -> Layer:
     return unary(op, factor, axes=axes, keepdims=keepdims)
 
 
-def conv_transpose(channels, count, kernel, group=1, bias="int32", **attributes) -> Layer:
+def conv_transpose(
+    channels, count, kernel, group=1, bias="int32", wide=False, **attributes
+) -> Layer:
     def build(m: OnnxModel, x: str, scale: float):
         shape = (channels, count // group, *kernel)
         depth = channels // group * int(np.prod(kernel))
-        names, out_scale = m.weights(shape, None, scale, depth, "none")
+        more = {"dtype": np.uint8, "zero_point": 100, "span": 100} if wide else {}
+        names, out_scale = m.weights(shape, None, scale, depth, "none", **more)
         if bias == "int32":
             values = m.rng.integers(-9000, 9000, count).astype(np.int32)
             product = np.float32(scale) * np.float32(m.weight_scale)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float results that nobody quantises at once.
+
+onnxruntime's quantiser leaves many operators in float, ReduceMean and HardSwish among them. A
+Reshape or a Concat behind one gives the same bytes whether it comes before quantisation or after:
+here the result is quantised first, as soon as the scale is known. A mean of a function's values has
+no such scale; there the function gets one of its own, from its 256 values.
+"""
+
+from __future__ import annotations
+
+import onnx
+from onnx import helper
+
+from .common import require
+from .movement import file_index
+from .onnx_context import RULES, Context
+from .onnx_file import FileNode
+from .onnx_values import (
+    Activation,
+    Constant,
+    Curve,
+    FileShape,
+    Pending,
+    Real,
+    Value,
+    tensor_shape,
+)
+
+# Operators of which each output element is one of the inputs', or lies between some of them.
+_COMMUTES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
+_COMMUTES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat", "Resize", "Upsample")
+_COMMUTES += ("MaxPool", "GlobalMaxPool", "ReduceMax", "Pad", "GatherND")
+_MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
+
+
+def is_float(value: Value | None) -> bool:
+    """Whether a value has no scale yet."""
+    return isinstance(value, Curve) or (isinstance(value, Pending) and value.keeps is None)
+
+
+def own_scale(value: Value) -> tuple[float, int] | None:
+    """Scale and zero point that hold all values of a float result, if its bounds are known."""
+    if isinstance(value, Curve):
+        finite = value.real[abs(value.real) < 1e30]
+        if not finite.size:
+            return None
+        low, high = min(float(finite.min()), 0.0), max(float(finite.max()), 0.0)
+        scale = (high - low) / 255 or 1.0
+        return scale, round(-128 - low / scale)
+    return value.natural if isinstance(value, Pending) else None
+
+
+def with_own_scale(context: Context, value: Value) -> Value:
+    """A float value as an int8 tensor of its own scale; any other as it is."""
+    own = own_scale(value) if is_float(value) else None
+    if own is None:
+        return value
+    source = value.activation.tensor.name if isinstance(value, Curve) else value.name
+    dtype = value.activation.dtype if isinstance(value, Curve) else value.dtype
+    name = context.fresh(f"{source}/function" if isinstance(value, Curve) else source)
+    context.hidden.add(name)
+    return Real(context.quantise(value, *own, name, dtype))
+
+
+def apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Value] | None:
+    """The results of an operator on float values; None where its own rule can take them."""
+    if node.op in _MEANS and args and isinstance(args[0], Curve):
+        results = RULES[node.op](context, node, [with_own_scale(context, args[0]), *args[1:]])
+        return results if isinstance(results, list) else [results]
+    if node.op not in _COMMUTES or not any(is_float(arg) for arg in args):
+        return None
+    shapes = _shapes(context, node, args)
+    return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
+
+
+def _result(
+    context: Context, node: FileNode, args: list[Value | None], place: int, shape: FileShape
+) -> Pending:
+    def resolve(scale: float, zero: int) -> Value:
+        quantised = [_quantised(context, arg, scale, zero) for arg in args]
+        name = context.fresh(node.outputs[place])
+        outputs = tuple(name if i == place else out for i, out in enumerate(node.outputs))
+        inner = FileNode(node.name, node.op, node.inputs, outputs, node.attributes, node.proto)
+        results = RULES[node.op](context, inner, quantised)
+        return results[place] if isinstance(results, list) else results
+
+    def never(*_: object) -> None:
+        raise AssertionError("a deferred operator is resolved before it is made")
+
+    first = next(arg for arg in args if is_float(arg))
+    dtype = first.activation.dtype if isinstance(first, Curve) else first.dtype
+    memory = tensor_shape(shape, file_index(shape).ravel())
+    fields = {"memory": memory, "resolve": resolve}
+    return Pending(node.outputs[place], node.name, shape, None, (), never, dtype, **fields)
+
+
+def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> Value | None:
+    """An operand at the result's scale; those that have a scale already keep it."""
+    if not is_float(arg):
+        return arg
+    source = arg.activation.tensor.name if isinstance(arg, Curve) else arg.name
+    dtype = arg.activation.dtype if isinstance(arg, Curve) else arg.dtype
+    name = context.fresh(f"{source}/early")
+    context.hidden.add(name)
+    return Real(context.quantise(arg, scale, zero, name, dtype))
+
+
+def _shapes(context: Context, node: FileNode, args: list[Value | None]) -> list[FileShape]:
+    """The shapes of an operator's outputs, from onnx's own shape inference."""
+    inputs, constants = [], []
+    for name, arg in zip(node.inputs, args, strict=True):
+        if isinstance(arg, Constant):
+            constants.append(onnx.numpy_helper.from_array(arg.array, name))
+        elif arg is not None:
+            shape = _shape(arg)
+            inputs.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.outputs]
+    graph = helper.make_graph([node.proto], "shapes", inputs, outputs, constants)
+    opset = helper.make_opsetid("", context.model.opset)
+    inferred = onnx.shape_inference.infer_shapes(
+        helper.make_model(graph, opset_imports=[opset]), data_prop=True
+    )
+    shapes = []
+    for value in inferred.graph.output:
+        shape = tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+        known = value.type.tensor_type.HasField("shape") and min(shape, default=1) > 0
+        require(known, "the shape of its result is not known", "Fix all sizes.")
+        shapes.append(shape)
+    return shapes
+
+
+def _shape(value: Value) -> FileShape:
+    if isinstance(value, (Curve, Real)):
+        return value.activation.shape
+    require(isinstance(value, (Activation, Pending)), "it reads no activation")
+    return value.shape
