@@ -39,7 +39,7 @@ from .common import (
     require,
 )
 from .movement import file_index
-from .onnx_context import QUANTISE_ALL, RULES, Context, quantisation
+from .onnx_context import QUANTISE_ALL, REQUANTISE, RULES, Context, quantisation
 from .onnx_file import FileModel, FileNode, FileValue, read
 from .onnx_values import (
     Activation,
@@ -71,12 +71,15 @@ _SPATIAL += ("GlobalMaxPool", "BatchNormalization")
 _STATIC = "Quantise the model statically, with calibration data."
 _NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
 _NO_CONTROL = "Export the model without control flow, for one fixed input shape."
+_INSIDE = ("what it sums up is not quantised", REQUANTISE)
 # What cannot be had, and why.
 _UNSUPPORTED = {
     "ConvInteger": ("its result is int32 without a scale", _STATIC),
     "MatMulInteger": ("its result is int32 without a scale", _STATIC),
     "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
+    **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
     **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
 }
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity")
@@ -174,7 +177,7 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
     """The node's outputs."""
     found = RULES.get(node.op)
     if found is None:
-        raise UnsupportedError("its inputs are not constant", "Freeze the model.")
+        raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
     require(len(node.outputs) > 0, "it has no output")
     # Between int8 tensors, without float in between, an operator keeps the scale.
     direct = any(isinstance(arg, Activation) for arg in args)

@@ -9,12 +9,17 @@ no such scale; there the function gets one of its own, from its 256 values.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
 import onnx
 from onnx import helper
 
+from ..graph import Op
 from .common import require
 from .movement import file_index
-from .onnx_context import RULES, Context
+from .onnx_context import REQUANTISE, RULES, Context
 from .onnx_file import FileNode
 from .onnx_values import (
     Activation,
@@ -66,12 +71,48 @@ def with_own_scale(context: Context, value: Value) -> Value:
 def apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Value] | None:
     """The results of an operator on float values; None where its own rule can take them."""
     if node.op in _MEANS and args and isinstance(args[0], Curve):
-        results = RULES[node.op](context, node, [with_own_scale(context, args[0]), *args[1:]])
-        return results if isinstance(results, list) else [results]
+        return [_mean(context, node, args)]
     if node.op not in _COMMUTES or not any(is_float(arg) for arg in args):
         return None
     shapes = _shapes(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
+
+
+def _mean(context: Context, node: FileNode, args: list[Value | None]) -> Pending:
+    shape = _shapes(context, node, args)[0]
+    values = args[0].activation.shape
+    count = math.prod(values) // math.prod(shape)
+    own = own_scale(args[0])
+    require(own is not None, "its input is not a number for any value")
+
+    def resolve(scale: float, zero: int) -> Value:
+        # Errors of half a step each, of which the mean of many is small.
+        share = count if node.op == "ReduceSum" else 1
+        fits = own[0] * share <= scale * max(1.0, math.sqrt(count) / 3)
+        require(fits, "its input is a float result with far larger values than its own", REQUANTISE)
+        inner = replace(node, outputs=(context.fresh(node.outputs[0]),))
+        return RULES[node.op](context, inner, [with_own_scale(context, args[0]), *args[1:]])
+
+    natural = own if node.op != "ReduceSum" else None
+    return _pending(node, 0, shape, args[0].activation.dtype, natural, resolve)
+
+
+def _pending(
+    node: FileNode,
+    place: int,
+    shape: FileShape,
+    dtype: str,
+    natural: tuple[float, int] | None,
+    resolve: Callable[[float, int], Value],
+) -> Pending:
+    """The output number `place` of a node, which is made when its scale is known."""
+
+    def never(*_: object) -> Op:
+        raise AssertionError("a deferred operator is resolved before it is made")
+
+    memory = tensor_shape(shape, file_index(shape).ravel())
+    fields = {"memory": memory, "natural": natural, "resolve": resolve}
+    return Pending(node.outputs[place], node.name, shape, None, (), never, dtype, **fields)
 
 
 def _result(
@@ -81,18 +122,15 @@ def _result(
         quantised = [_quantised(context, arg, scale, zero) for arg in args]
         name = context.fresh(node.outputs[place])
         outputs = tuple(name if i == place else out for i, out in enumerate(node.outputs))
-        inner = FileNode(node.name, node.op, node.inputs, outputs, node.attributes, node.proto)
+        inner = replace(node, outputs=outputs)
         results = RULES[node.op](context, inner, quantised)
         return results[place] if isinstance(results, list) else results
 
-    def never(*_: object) -> None:
-        raise AssertionError("a deferred operator is resolved before it is made")
-
-    first = next(arg for arg in args if is_float(arg))
+    floats = [arg for arg in args if is_float(arg)]
+    first = floats[0]
     dtype = first.activation.dtype if isinstance(first, Curve) else first.dtype
-    memory = tensor_shape(shape, file_index(shape).ravel())
-    fields = {"memory": memory, "resolve": resolve}
-    return Pending(node.outputs[place], node.name, shape, None, (), never, dtype, **fields)
+    natural = own_scale(first) if len(floats) == 1 and node.op != "Concat" else None
+    return _pending(node, place, shape, dtype, natural, resolve)
 
 
 def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> Value | None:

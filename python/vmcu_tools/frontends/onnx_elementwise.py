@@ -18,7 +18,7 @@ from ..quant import INT8_MAX, INT8_MIN, FloatScale
 from . import tables
 from .common import KEEP_QUANTISATION, UnsupportedError, add_op, fixed_point, require
 from .movement import file_index
-from .onnx_context import Context, clamp, rule
+from .onnx_context import Context, clamp, common_root, rule
 from .onnx_file import FileNode
 from .onnx_values import (
     Activation,
@@ -251,11 +251,11 @@ def _one_curve(
         elif _is_curve(arg):
             sides.append(curve(context, arg))
     curves = [side for side in sides if isinstance(side, Curve)]
-    if len(sides) < 2 or not curves or len({id(c.activation.tensor) for c in curves}) > 1:
+    rooted = common_root(context, curves) if len(sides) == 2 and curves else None
+    if rooted is None:
         return None
-    if len(curves) == 2 and curves[0].activation.shape != curves[1].activation.shape:
-        return None
-    values = [side.real if isinstance(side, Curve) else side for side in sides]
+    curves, rest = rooted, iter(rooted)
+    values = [next(rest).real if isinstance(side, Curve) else side for side in sides]
     with np.errstate(all="ignore"):
         return Curve(curves[0].activation, _real32(FLOAT[node.op](*values)))
 

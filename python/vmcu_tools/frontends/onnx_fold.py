@@ -18,7 +18,8 @@ from .onnx_values import Activation, Constant, FloatInput, Pending, QuantConstan
 FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
 FOLDED += ("Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
 FOLDED += ("Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd", "Sqrt", "Trilu")
-FOLDED += ("Where",)
+FOLDED += ("Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or", "GreaterOrEqual", "LessOrEqual")
+FOLDED += ("Min", "Max", "Pow", "Floor", "Ceil", "ScatterND", "Tile", "ReduceSum", "ReduceMax")
 _MAX_FILLED = 1 << 24
 
 
@@ -53,8 +54,10 @@ def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
     elif node.op == "Range":
         start, end, step = (float(array.ravel()[0]) for array in arrays)
         sizes = [math.ceil(max((end - start) / step, 0))]
-    elif node.op == "Expand":
+    elif node.op in ("Expand", "Tile"):
         sizes = [arrays[0].size, *(int(v) for v in arrays[1].ravel())]
+    elif node.op == "ScatterND":
+        sizes = [arrays[0].size]
     elif node.op == "Gather":
         sizes = [array.size for array in arrays]
     else:

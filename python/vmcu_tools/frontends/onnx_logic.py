@@ -13,7 +13,7 @@ import onnx
 from ..graph import Binary, Op, Requantize, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 from .common import add_op, fixed_point, require
-from .onnx_context import Context, rule
+from .onnx_context import Context, common_root, rule
 from .onnx_elementwise import FLOAT, UNARY, curve
 from .onnx_file import FileNode
 from .onnx_values import (
@@ -115,11 +115,12 @@ def _one_curve(
         else:
             return None
     curves = [side for side in sides if isinstance(side, Curve)]
-    same = {(id(c.activation.tensor), c.activation.shape) for c in curves}
-    if len(same) != 1:
+    rooted = common_root(context, curves) if curves else None
+    if rooted is None:
         return None
+    curves, rest = rooted, iter(rooted)
     with np.errstate(all="ignore"):
-        real = function(*(side.real if isinstance(side, Curve) else side for side in sides))
+        real = function(*(next(rest).real if isinstance(side, Curve) else side for side in sides))
     return Curve(curves[0].activation, np.asarray(real, np.float32))
 
 

@@ -232,10 +232,13 @@ def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
 def _average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     x = context.image(args[0])
     window = _window(node, x, node.ints("kernel_shape", []))
-    # What ceil_mode adds is never counted.
-    padded = bool(node.attributes.get("count_include_pad")) and any(node.ints("pads", [0]))
-    ceiling = bool(node.attributes.get("ceil_mode"))
-    require(not (padded and ceiling), "ceil_mode with count_include_pad is not supported")
+    padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
+    over = sum(window.pad) > sum(node.ints("pads", [0])) and bool(node.attributes.get("ceil_mode"))
+    require(
+        not (padded and over),
+        "its ceil_mode reaches beyond the padding, which runtimes count differently",
+        "Set count_include_pad=False, or pad the input so that the windows fit.",
+    )
     require(window.dilation == (1, 1), "a dilated average is not supported")
     return _mean(node, x, window, _windowed(window, x, x.shape[1]), padded)
 

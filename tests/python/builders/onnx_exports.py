@@ -99,6 +99,20 @@ def _step(m: OnnxModel, x: str) -> str:
     return m.node("Mul", [x, m.node("Cast", [positive], to=1)])
 
 
+def quantised_silu(m: OnnxModel, x: str, scale: float):
+    """As onnxruntime quantises it: two activations, of which one is a function of the other."""
+    gate = m.qdq(m.node("Sigmoid", [x]), m.stated(1 / 255))
+    return m.node("Mul", [x, gate]), scale * 0.9
+
+
+def choice(m: OnnxModel, x: str, scale: float):
+    """A leaky function whose two branches are quantised on their own."""
+    less = m.qdq(m.node("Mul", [x, m.constant(np.float32(0.1))]), m.stated(scale * 0.1))
+    more = m.qdq(m.node("Tanh", [x]), m.stated(scale * 0.7))
+    positive = m.node("Greater", [less, m.constant(np.float32(0))])
+    return m.node("Where", [positive, more, less]), scale * 0.8
+
+
 def masked(shape, value: float) -> Layer:
     """A constant where a constant condition holds."""
 
@@ -152,6 +166,8 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "where of one tensor": (IMAGE, several(_leaky)),
     "hard shrink": (SEQUENCE, several(_hard_shrink)),
     "cast": (VECTOR, several(_step)),
+    "quantised silu": (IMAGE, quantised_silu),
+    "choice between quantised functions": (IMAGE, choice),
     "masked": (IMAGE, masked((7, 8), -5.0)),
     "masked with zero": (SEQUENCE, masked((7, 1), 0.0)),
     "triangle": (HEADS, lambda m, x, scale: (m.node("Trilu", [x], upper=0), scale * 1.1)),

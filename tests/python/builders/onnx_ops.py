@@ -38,10 +38,11 @@ def _gelu(m: OnnxModel, x: str) -> str:
 
 
 def with_other(op: str, factor: float, relu: bool = False) -> Layer:
-    """Two activations of one shape."""
+    """Two activations of one shape, neither a function of the other."""
 
     def build(m: OnnxModel, x: str, scale: float):
-        other = m.qdq(m.node("Tanh", [x]), m.stated(scale * 0.7))
+        ends = [m.constant(np.array([v])) for v in (-1, -1000, -1, -1)]
+        other = m.qdq(m.node("Tanh", [m.node("Slice", [x, *ends])]), m.stated(scale * 0.7))
         y = m.node(op, [x, other])
         return (m.node("Relu", [y]) if relu else y), scale * factor
 
