@@ -4,7 +4,8 @@
 onnxruntime's quantiser leaves many operators in float, ReduceMean and HardSwish among them. A
 Reshape or a Concat behind one gives the same bytes whether it comes before quantisation or after:
 here the result is quantised first, as soon as the scale is known. A mean of a function's values has
-no such scale; there the function gets one of its own, from its 256 values.
+no such scale; there the function gets one of its own, from its 256 values, and where that is too
+coarse for the mean, what it rounds away becomes a second tensor with a mean of its own.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import onnx
 from onnx import helper
 
 from ..graph import Op
+from ..quant import INT8_MIN
+from . import tables
 from .common import require
 from .movement import file_index
-from .onnx_context import REQUANTISE, RULES, Context
+from .onnx_context import RULES, Context
 from .onnx_file import FileNode
 from .onnx_values import (
     Activation,
@@ -86,15 +90,37 @@ def _mean(context: Context, node: FileNode, args: list[Value | None]) -> Pending
     require(own is not None, "its input is not a number for any value")
 
     def resolve(scale: float, zero: int) -> Value:
-        # Errors of half a step each, of which the mean of many is small.
+        value = with_own_scale(context, args[0])
+        whole = _reduced(context, node, value, args)
         share = count if node.op == "ReduceSum" else 1
-        fits = own[0] * share <= scale * max(1.0, math.sqrt(count) / 3)
-        require(fits, "its input is a float result with far larger values than its own", REQUANTISE)
-        inner = replace(node, outputs=(context.fresh(node.outputs[0]),))
-        return RULES[node.op](context, inner, [with_own_scale(context, args[0]), *args[1:]])
+        if own[0] * share <= scale * max(1.0, math.sqrt(count) / 3):
+            # Errors of half a step each, of which the mean is small.
+            return whole
+        rest = with_own_scale(context, _rest(args[0], value.activation))
+        parts = [whole, _reduced(context, node, rest, args)]
+        dtype, zeros = value.activation.dtype, (zero, 0)
+        sides = [
+            Real(context.quantise(part, scale, z, context.fresh(node.outputs[0]), dtype))
+            for part, z in zip(parts, zeros, strict=True)
+        ]
+        context.hidden.update(side.activation.tensor.name for side in sides)
+        outputs = (context.fresh(node.outputs[0]),)
+        return RULES["Add"](context, replace(node, op="Add", outputs=outputs), sides)
 
     natural = own if node.op != "ReduceSum" else None
     return _pending(node, 0, shape, args[0].activation.dtype, natural, resolve)
+
+
+def _reduced(context: Context, node: FileNode, value: Value, args: list[Value | None]) -> Value:
+    inner = replace(node, outputs=(context.fresh(node.outputs[0]),))
+    return RULES[node.op](context, inner, [value, *args[1:]])
+
+
+def _rest(curve: Curve, rounded: Activation) -> Curve:
+    """What a function's values lose when they become an int8 tensor."""
+    table = tables.quantised(curve.real, rounded.tensor)
+    kept = tables.real_values(rounded.tensor)[table.astype(np.int64) - INT8_MIN]
+    return Curve(curve.activation, curve.real - kept)
 
 
 def _pending(

@@ -123,14 +123,14 @@ def masked(shape, value: float) -> Layer:
     return build
 
 
-def float_function_then(*steps: tuple, op: str = "HardSwish", **attributes) -> Layer:
+def float_function_then(*steps: tuple, op: str = "HardSwish", factor: float = 0.4) -> Layer:
     """A function, and operators behind it, that are left in float: (op, constants, attributes)."""
 
     def build(m: OnnxModel, x: str, scale: float):
-        y = m.node(op, [x], **attributes)
+        y = m.node(op, [x])
         for name, given, more in steps:
             y = m.node(name, [y, *(m.constant(np.asarray(array)) for array in given)], **more)
-        return y, scale * 0.4
+        return y, scale * factor
 
     return build
 
@@ -143,6 +143,7 @@ def float_concat(m: OnnxModel, x: str, scale: float):
     return y, scale * 0.2
 
 
+SUM = ("ReduceSum", [np.array([1])], {"keepdims": 0})
 MEAN = ("ReduceMean", [], {"axes": [2, 3], "keepdims": 1})
 FLAT = ("Reshape", [np.array([1, -1])], {})
 
@@ -183,6 +184,8 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     ),
     "float mean, reshape": (IMAGE, chain(unary("ReduceMean", axes=[2, 3]), unary("Flatten", 0.3))),
     "float function, mean": (IMAGE, float_function_then(MEAN)),
+    "mean of far larger values": (IMAGE, float_function_then(MEAN, factor=0.1)),
+    "sum of a function": (SEQUENCE, float_function_then(SUM, op="Abs", factor=3.0)),
     "float function, mean, reshape": (IMAGE, float_function_then(MEAN, FLAT)),
     "float function, pool": (IMAGE, float_function_then(("GlobalAveragePool", [], {}))),
     "float function, transpose": (IMAGE, float_function_then(("Transpose", [], {}))),
