@@ -82,13 +82,13 @@ _UNSUPPORTED = {
     **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
     **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
 }
-_QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity")
+_QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
 # Operators that hand on their input's scale: an int8 input's own is that of the first consumer
 # behind them.
 _KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 _KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice", "Split", "Gather", "Expand")
 _KEEPS_SCALE += ("Tile", "DepthToSpace", "SpaceToDepth", "Resize", "ReduceMax", "ArgMax", "ArgMin")
-_KEEPS_SCALE += ("Clip",)
+_KEEPS_SCALE += ("Clip", "Cast")
 # Operators of which each output element is one of the first input's.
 _MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
 _MOVES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth")

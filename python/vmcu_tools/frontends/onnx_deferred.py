@@ -40,6 +40,7 @@ from .onnx_values import (
 _COMMUTES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
 _COMMUTES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat", "Resize", "Upsample")
 _COMMUTES += ("MaxPool", "GlobalMaxPool", "ReduceMax", "Pad", "GatherND")
+_LAYERS = ("Conv", "Gemm", "MatMul")
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 
 
@@ -76,6 +77,10 @@ def apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Va
     """The results of an operator on float values; None where its own rule can take them."""
     if node.op in _MEANS and args and isinstance(args[0], Curve):
         return [_mean(context, node, args)]
+    if node.op in _LAYERS and args and isinstance(args[0], Pending) and is_float(args[0]):
+        # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
+        rest = [with_own_scale(context, args[0]), *args[1:]]
+        return [RULES[node.op](context, node, rest)]
     if node.op not in _COMMUTES or not any(is_float(arg) for arg in args):
         return None
     shapes = _shapes(context, node, args)

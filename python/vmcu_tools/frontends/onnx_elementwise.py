@@ -222,7 +222,7 @@ def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value
         biased = node.op == "Add" and isinstance(value, Pending) and value.rebias
         if biased and constant is not None and constant.size in (1, value.shape[-1]):
             return value.rebias(constant, node.outputs[0])
-    found = _one_curve(context, node, args, constants)
+    found = _one_curve(context, node, args, constants) or _folded(node, args, constants)
     if found is not None:
         return found
     if constants[0] is None and constants[1] is None:
@@ -235,6 +235,28 @@ def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value
     if per_channel is not None:
         return per_channel
     return _with_constant(node, x, _as_int8(constant), swapped)
+
+
+def _folded(
+    node: FileNode, args: list[Value | None], constants: list[np.ndarray | None]
+) -> Pending | None:
+    """A factor or an offset of each channel behind a convolution, as part of its weights: what
+    PyTorch leaves of batch normalisation in training with fake quantisation."""
+    swapped = constants[0] is not None
+    value, constant = (args[1], constants[0]) if swapped else (args[0], constants[1])
+    if not isinstance(value, Pending) or value.affine is None or constant is None:
+        return None
+    count, rank = value.shape[1], len(value.shape)
+    channels = np.broadcast_shapes(constant.shape, (1,) * rank) == (1, count, *[1] * (rank - 2))
+    if not (channels or constant.size == 1) or (swapped and node.op in ("Sub", "Div")):
+        return None
+    numbers = np.broadcast_to(constant.ravel(), count).astype(np.float64)
+    ones, zeros = np.ones(count), np.zeros(count)
+    if node.op in ("Add", "Sub"):
+        return value.affine(ones, numbers if node.op == "Add" else -numbers, node.outputs[0])
+    if node.op not in ("Mul", "Div") or not numbers.all():
+        return None
+    return value.affine(numbers if node.op == "Mul" else 1 / numbers, zeros, node.outputs[0])
 
 
 def _one_curve(

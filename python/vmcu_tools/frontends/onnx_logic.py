@@ -87,6 +87,10 @@ def _triangle(context: Context, node: FileNode, args: list[Value | None]) -> Val
 def _cast(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     kind = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes.get("to", 1)))
+    if isinstance(args[0], Activation):
+        # PyTorch's exporter says it of every quantised tensor.
+        require(kind == args[0].dtype, f"it makes {kind} of {args[0].dtype}")
+        return args[0]
     if not isinstance(args[0], Curve) and kind.kind == "f":
         return args[0]
     x = curve(context, args[0])

@@ -256,7 +256,8 @@ def _global_average_pool(context: Context, node: FileNode, args: list[Value | No
         requant = FloatScale(np.array([factor], np.float32))
         return AveragePool2D(window, requant, of_sum=True, act_min=act_min, act_max=act_max)
 
-    return _spatial(node, x, (1, x.shape[1], *[1] * (len(x.shape) - 2)), make)
+    shape = 1, x.shape[1], *[1] * (len(x.shape) - 2)
+    return replace(_spatial(node, x, shape, make), natural=_own(x))
 
 
 def _mean(
@@ -270,7 +271,12 @@ def _mean(
         requant = fixed_point(factor)
         return AveragePool2D(window, requant, padded, act_min=act_min, act_max=act_max)
 
-    return _spatial(node, x, shape, make)
+    return replace(_spatial(node, x, shape, make), natural=_own(x))
+
+
+def _own(x: Activation) -> tuple[float, int]:
+    """Averages lie within their input's range."""
+    return x.tensor.scale, x.tensor.zero_point
 
 
 @rule("Softmax", "LogSoftmax")
