@@ -30,6 +30,7 @@ from .onnx_values import (
     Constant,
     Curve,
     FileShape,
+    FloatInput,
     Pending,
     Real,
     Value,
@@ -37,8 +38,20 @@ from .onnx_values import (
 )
 
 # Operators of which each output element is one of the inputs', or lies between some of them.
-_COMMUTES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
-_COMMUTES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Concat", "Resize", "Upsample")
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
+_COMMUTES = (
+    *_VIEWS,
+    "Slice",
+    "Split",
+    "Gather",
+    "Expand",
+    "Tile",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "Concat",
+    "Resize",
+    "Upsample",
+)
 _COMMUTES += ("MaxPool", "GlobalMaxPool", "ReduceMax", "Pad", "GatherND")
 _LAYERS = ("Conv", "Gemm", "MatMul")
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
@@ -47,6 +60,11 @@ _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 def is_float(value: Value | None) -> bool:
     """Whether a value has no scale yet."""
     return isinstance(value, Curve) or (isinstance(value, Pending) and value.keeps is None)
+
+
+def _waits(value: Value | None) -> bool:
+    """Whether a value has no scale yet, be it the model's input."""
+    return is_float(value) or isinstance(value, FloatInput)
 
 
 def own_scale(value: Value) -> tuple[float, int] | None:
@@ -67,7 +85,7 @@ def with_own_scale(context: Context, value: Value) -> Value:
     if own is None:
         return value
     source = value.activation.tensor.name if isinstance(value, Curve) else value.name
-    dtype = value.activation.dtype if isinstance(value, Curve) else value.dtype
+    dtype = _dtype(value)
     name = context.fresh(f"{source}/function" if isinstance(value, Curve) else source)
     context.hidden.add(name)
     return Real(context.quantise(value, *own, name, dtype))
@@ -81,7 +99,8 @@ def apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Va
         # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
         rest = [with_own_scale(context, args[0]), *args[1:]]
         return [RULES[node.op](context, node, rest)]
-    if node.op not in _COMMUTES or not any(is_float(arg) for arg in args):
+    views = node.op in _VIEWS and isinstance(args[0], FloatInput)
+    if node.op not in _COMMUTES or views or not any(_waits(arg) for arg in args):
         return None
     shapes = _shapes(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
@@ -157,22 +176,28 @@ def _result(
         results = RULES[node.op](context, inner, quantised)
         return results[place] if isinstance(results, list) else results
 
-    floats = [arg for arg in args if is_float(arg)]
+    floats = [arg for arg in args if _waits(arg)]
     first = floats[0]
-    dtype = first.activation.dtype if isinstance(first, Curve) else first.dtype
+    dtype = _dtype(first)
     natural = own_scale(first) if len(floats) == 1 and node.op != "Concat" else None
     return _pending(node, place, shape, dtype, natural, resolve)
 
 
 def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> Value | None:
     """An operand at the result's scale; those that have a scale already keep it."""
-    if not is_float(arg):
+    if not _waits(arg):
         return arg
     source = arg.activation.tensor.name if isinstance(arg, Curve) else arg.name
-    dtype = arg.activation.dtype if isinstance(arg, Curve) else arg.dtype
-    name = context.fresh(f"{source}/early")
+    name, dtype = context.fresh(f"{source}/early"), _dtype(arg)
     context.hidden.add(name)
     return Real(context.quantise(arg, scale, zero, name, dtype))
+
+
+def _dtype(value: Value) -> str:
+    """What a float result's tensor counts as; a float input has not been told yet."""
+    if isinstance(value, Curve):
+        return value.activation.dtype
+    return value.dtype if isinstance(value, Pending) else "int8"
 
 
 def _shapes(context: Context, node: FileNode, args: list[Value | None]) -> list[FileShape]:
@@ -202,5 +227,5 @@ def _shapes(context: Context, node: FileNode, args: list[Value | None]) -> list[
 def _shape(value: Value) -> FileShape:
     if isinstance(value, (Curve, Real)):
         return value.activation.shape
-    require(isinstance(value, (Activation, Pending)), "it reads no activation")
+    require(isinstance(value, (Activation, FloatInput, Pending)), "it reads no activation")
     return value.shape
