@@ -12,6 +12,7 @@ from .onnx_ops import (
     HEADS,
     LINE,
     SEQUENCE,
+    batch_norm,
     constants,
     conv_transpose,
     reduce,
@@ -143,6 +144,20 @@ def float_concat(m: OnnxModel, x: str, scale: float):
     return y, scale * 0.2
 
 
+def divided(m: OnnxModel, x: str, scale: float):
+    """What training with fake quantisation leaves between a convolution and its normalisation."""
+    factors = m.constant(m.rng.uniform(0.5, 2, (1, 6, 1, 1)).astype(np.float32))
+    return m.node("Div", [x, factors]), None
+
+
+def cast_bytes(m: OnnxModel, x: str, scale: float):
+    """PyTorch's exporter casts every quantised tensor to the type that it has."""
+    quantisation = m.stated(scale)
+    q = m.node("QuantizeLinear", [m.node("Relu", [x]), *quantisation])
+    q = m.node("Cast", [q], to=onnx.helper.np_dtype_to_tensor_dtype(m.dtype))
+    return conv(6, 4, (3, 3))(m, m.node("DequantizeLinear", [q, *quantisation]), scale)
+
+
 SUM = ("ReduceSum", [np.array([1])], {"keepdims": 0})
 MEAN = ("ReduceMean", [], {"axes": [2, 3], "keepdims": 1})
 FLAT = ("Reshape", [np.array([1, -1])], {})
@@ -198,6 +213,11 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
         ),
     ),
     "float concat": (IMAGE, float_concat),
+    "batch norm taken apart": (
+        IMAGE,
+        chain(conv(6, 6, (3, 3), bias="none"), divided, batch_norm(6)),
+    ),
+    "cast of bytes": (IMAGE, cast_bytes),
     "functions of moved bytes": (
         IMAGE,
         chain(then_conv(unary("Sigmoid"), 6), requantised, unary("Transpose", perm=[0, 2, 3, 1])),
