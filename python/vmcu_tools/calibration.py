@@ -19,6 +19,7 @@ import onnx
 
 from .errors import Problem, UserError
 from .frontends.onnx import RULES
+from .functions import take_apart
 from .oracle.base import required
 from .preparation import Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
@@ -178,7 +179,7 @@ def _quantize(
     with _quiet():
         try:
             # onnxruntime does not find weights in files of their own, as PyTorch writes them.
-            onnx.save(upgraded(model), whole)
+            onnx.save(take_apart(upgraded(model)), whole)
             # Folds constants and batch normalisation, and infers the shapes.
             quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
             folded = onnx.load(prepared)

@@ -23,6 +23,7 @@ _MARGIN = 8.0
 # Sums of what, and what becomes of the sum.
 _NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare": ("Mul", "")}
 _NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
+_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
 Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
 
 
@@ -141,7 +142,8 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
             array = numpy_helper.to_array(constants[name])
             if array.dtype == np.float32 and array.size and array.min() < _NEVER:
                 other = node.input[1 - place if node.op_type == "Add" else 3 - place]
-                masks.append((node, place, other))
+                if other not in constants and _ends_in_softmax(graph, node.output[0]):
+                    masks.append((node, place, other))
     if not masks:
         return
     known = ranges(model, sorted({other for _, _, other in masks}))
@@ -152,6 +154,19 @@ def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
         name = f"{node.output[0]}/mask"
         graph.initializer.append(numpy_helper.from_array(array.astype(np.float32), name))
         node.input[place] = name
+
+
+def _ends_in_softmax(graph: onnx.GraphProto, name: str) -> bool:
+    """Whether a value reaches a softmax through nothing but functions and moves."""
+    names, through = {name}, FUNCTIONS.union(_MOVES)
+    for node in graph.node:
+        if names.isdisjoint(node.input):
+            continue
+        if node.op_type == "Softmax":
+            return True
+        if node.op_type in through:
+            names.update(node.output)
+    return False
 
 
 def join_functions(graph: onnx.GraphProto) -> None:

@@ -59,6 +59,22 @@ def unit_length(m: OnnxModel, x: str) -> str:
     return m.node("Div", [x, m.node("Expand", [length, m.constant(np.array(IMAGE))])])
 
 
+def group_norm(m: OnnxModel, x: str) -> str:
+    """As newer opsets have it."""
+    factors = [m.rng.uniform(0.5, 2, 6), m.rng.normal(size=6)]
+    names = [m.constant(array.astype(np.float32)) for array in factors]
+    return m.node("GroupNormalization", [x, *names], num_groups=3)
+
+
+def attention(causal: int) -> Steps:
+    def build(m: OnnxModel, x: str) -> str:
+        to = m.constant(np.array([1, 7, 3, 4]))
+        heads = m.node("Transpose", [m.node("Reshape", [x, to])], perm=[0, 2, 1, 3])
+        return m.node("Attention", [heads, heads, heads], is_causal=causal)
+
+    return build
+
+
 def gelu(m: OnnxModel, x: str) -> str:
     inner = m.node("Erf", [m.node("Div", [x, scalar(m, 2**0.5)])])
     inner = m.node("Add", [inner, scalar(m, 1)])
@@ -126,6 +142,9 @@ CASES: dict[str, tuple[tuple[int, ...], Steps, set[str], set[str]]] = {
     ),
     "rms norm": (SEQUENCE, rms_norm, {"LayerNorm"}, {"Binary", "Lookup"}),
     "unit length": (IMAGE, unit_length, {"LayerNorm"}, {"Binary", "Lookup"}),
+    "group norm": (IMAGE, group_norm, {"LayerNorm"}, {"AveragePool2D"}),
+    "attention": (SEQUENCE, attention(0), {"MatMul", "Softmax"}, set()),
+    "causal attention": (SEQUENCE, attention(1), {"MatMul", "Softmax"}, set()),
     "gelu": (SEQUENCE, gelu, {"Lookup"}, {"Binary", "Add"}),
     "softplus": (SEQUENCE, softplus, {"Lookup"}, {"Binary", "Add"}),
     "softsign": (SEQUENCE, softsign, {"Lookup"}, {"Binary", "Add"}),
@@ -138,6 +157,7 @@ CASES: dict[str, tuple[tuple[int, ...], Steps, set[str], set[str]]] = {
     "norm of one": (IMAGE, norm("ReduceL1"), set(), set()),
     "quotient": (IMAGE, quotient, {"MaxPool2D"}, set()),
 }
+NEWER = {"group norm": 21, "attention": 23, "causal attention": 23}
 # The least signal-to-noise ratio of the model's output, in dB.
 LEAST = 20.0
 
@@ -145,7 +165,7 @@ LEAST = 20.0
 def exported(path: Path, case: str, opset: int) -> tuple[Path, list[dict[str, np.ndarray]]]:
     """A layer with float weights, the steps, and a layer again, as a file with samples for it."""
     shape, steps, _, _ = CASES[case]
-    m = OnnxModel(3, opset=opset)
+    m = OnnxModel(3, opset=NEWER.get(case, opset))
     x = m.node("MaxPool" if len(shape) == 4 else "Identity", ["x"])
     if len(shape) == 4:
         m.nodes[-1].attribute.append(onnx.helper.make_attribute("kernel_shape", [1, 1]))
@@ -156,6 +176,7 @@ def exported(path: Path, case: str, opset: int) -> tuple[Path, list[dict[str, np
         x = m.node("MatMul", [x, w])
     y = steps(m, x)
     model = m.proto({"x": (FLOAT, shape)}, {y: (FLOAT, None)})
+    model.ir_version = 11 if case in NEWER else 8
     onnx.save(model, path)
     rng = np.random.default_rng(1)
     return path, [{"x": rng.normal(size=shape).astype(np.float32)} for _ in range(8)]
