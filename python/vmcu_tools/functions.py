@@ -49,9 +49,8 @@ def _group_normalization(
     if len(shape) < 3 or min(shape[1:]) < 1 or any(f is None for f in factors):
         return None
     groups, channels = given["num_groups"], shape[1]
-    spread = [
-        np.repeat(f, channels // f.size).reshape(-1, *[1] * (len(shape) - 2)) for f in factors
-    ]
+    tail = [1] * (len(shape) - 2)
+    spread = [np.repeat(f, channels // f.size).reshape(-1, *tail) for f in factors]
     gain, offset = (
         _constant(graph, f"{name}/{what}", array)
         for what, array in zip(("gain", "offset"), spread, strict=True)

@@ -57,6 +57,8 @@ def _split(graph: onnx.GraphProto) -> None:
             nodes += _split_gemm(node, constants)
         elif node.op_type in ("Sum", "Mean", "Min", "Max"):
             nodes += _split_chain(node, graph)
+        elif node.op_type == "LayerNormalization":
+            nodes += _flattened(node, graph)
         elif node.op_type in _NORMS:
             nodes += _split_norm(node, graph)
         elif node.op_type == "Div" and not constants.intersection(node.input):
@@ -96,6 +98,31 @@ def _split_chain(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
     else:
         steps.append(helper.make_node("Identity", [value], [name], name))
     return steps
+
+
+def _flattened(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
+    """A normalisation of several axes as one of a single axis: onnxruntime quantises factors of one
+    dimension only."""
+    factors = [t for t in graph.initializer if t.name in node.input[1:] and len(t.dims) > 1]
+    known = {v.name: v.type.tensor_type.shape.dim for v in (*graph.value_info, *graph.output)}
+    sizes = [d.dim_value for d in known.get(node.output[0], ())]
+    if len(factors) != len(node.input) - 1 or min(sizes, default=0) < 1:
+        return [node]
+    name, count = node.output[0], int(np.prod(factors[0].dims))
+    names = [_inner(graph, f"{name}/{part}") for part in ("flat", "normalised")]
+    shapes = {"lines": [-1, count], "whole": sizes}
+    arrays = {part: np.array(shape, np.int64) for part, shape in shapes.items()}
+    for part, tensor in zip(("flat_gain", "flat_offset"), factors, strict=False):
+        arrays[part] = numpy_helper.to_array(tensor).reshape(-1)
+    for part, array in arrays.items():
+        graph.initializer.append(numpy_helper.from_array(array, f"{name}/{part}"))
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute} | {"axis": -1}
+    inputs = [names[0], *(f"{name}/{part}" for part in arrays if part.startswith("flat_"))]
+    return [
+        helper.make_node("Reshape", [node.input[0], f"{name}/lines"], names[:1], names[0]),
+        helper.make_node(node.op_type, inputs, names[1:], node.name or name, **given),
+        helper.make_node("Reshape", [names[1], f"{name}/whole"], [name], f"{name}/back"),
+    ]
 
 
 def _split_norm(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:

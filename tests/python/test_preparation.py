@@ -140,6 +140,12 @@ CASES: dict[str, tuple[tuple[int, ...], Steps, set[str], set[str]]] = {
         {"LayerNorm"},
         {"Binary", "Lookup"},
     ),
+    "layer norm of image": (
+        IMAGE,
+        layer_norm([-3, -2, -1], IMAGE[1:]),
+        {"LayerNorm"},
+        {"Binary", "Lookup"},
+    ),
     "rms norm": (SEQUENCE, rms_norm, {"LayerNorm"}, {"Binary", "Lookup"}),
     "unit length": (IMAGE, unit_length, {"LayerNorm"}, {"Binary", "Lookup"}),
     "group norm": (IMAGE, group_norm, {"LayerNorm"}, {"AveragePool2D"}),
