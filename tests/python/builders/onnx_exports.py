@@ -191,7 +191,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "minimum of features": (SEQUENCE, reduce("ReduceMin", [-1], 0.9, 0)),
     "maximum of channels": (IMAGE, reduce("ReduceMax", [1], None)),
     "maximum of line": (LINE, reduce("ReduceMax", [2], 0.8, 0)),
-    "gather nd": (IMAGE, constants("GatherND", [np.array([[0, 3], [0, 1]])])),
+    "gather points": (IMAGE, constants("GatherND", [np.array([[0, 3], [0, 1]])])),
     "cropped": (IMAGE, constants("Pad", [[0, 0, -1, 2, 0, -2, 0, -3]])),
     "average pool ceil padding": (
         IMAGE,
