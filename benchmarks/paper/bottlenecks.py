@@ -20,7 +20,7 @@ from vmcu_tools.graph import (
     Tensor,
     Window,
 )
-from vmcu_tools.quant import FixedPoint
+from vmcu_tools.quant import FixedPoint, FixedSum
 
 TABLE_2 = Path(__file__).with_name("table2.csv")
 VWW, IMAGENET = "mcunet-vww-5fps", "mcunet-imagenet-320kb"
@@ -58,7 +58,7 @@ class Builder:
 
     def add(self, name: str, one: str, other: str) -> str:
         half, out = FixedPoint.of(np.array([0.5])), FixedPoint.of(np.array([2.0**-19]))
-        return self.node(name, Add(half, half, out), self.tensors[one].shape, one, other)
+        return self.node(name, Add(FixedSum(half, half, out)), self.tensors[one].shape, one, other)
 
     def weights(self, *shape: int) -> np.ndarray:
         return self.dice.integers(-127, 128, shape).astype(np.int8)

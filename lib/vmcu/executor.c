@@ -26,6 +26,9 @@ static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *
 	vmcu_rotation_init(ctx);
 	ctx->rows = 0U;
 	ctx->cancelled = false;
+#if defined(VMCU_PROFILE)
+	ctx->profile = NULL;
+#endif
 	vmcu_guard_init(ctx, size);
 	return 0;
 }
@@ -34,7 +37,7 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 {
 	const int err = bind(ctx, model, pool, size);
 
-	vmcu_hook_init(ctx, model, size, err);
+	vmcu_hook_init(model, size, err);
 	return err;
 }
 

@@ -22,7 +22,7 @@
 #if defined(VMCU_HOOKS)
 
 /** vmcu_init() is about to return @a err. */
-void vmcu_hook_init(struct vmcu_context *ctx, const struct vmcu_model *model, size_t size, int err);
+void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err);
 
 /** An inference begins. */
 void vmcu_hook_begin(const struct vmcu_context *ctx);
@@ -41,10 +41,8 @@ void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t 
 
 #else
 
-static inline void vmcu_hook_init(struct vmcu_context *ctx, const struct vmcu_model *model,
-				  size_t size, int err)
+static inline void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
 {
-	(void)ctx;
 	(void)model;
 	(void)size;
 	(void)err;

@@ -37,12 +37,10 @@ static uint16_t smaller(uint16_t a, uint16_t b)
 	return (a < b) ? a : b;
 }
 
-/** Of @a columns pixels of a row, those in front of the end of the tensor's ring. */
+/** vmcu_unsplit() as a call. */
 VMCU_APART uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uint16_t columns)
 {
-	const uint32_t left = (t->ring - vmcu_place(t, y, x)) / t->channels;
-
-	return (left < columns) ? (uint16_t)left : columns;
+	return (uint16_t)vmcu_unsplit(t, y, x, columns);
 }
 
 /** Of a call's columns, those that no ring splits. */

@@ -136,7 +136,10 @@ def _check(
 def quantize(
     source: Path, target: Path, samples: Samples, method: str = "minmax", per_channel: bool = True
 ) -> None:
-    """Writes the int8 form of a float model: Q/DQ pairs, int8 activations and weights.
+    """Writes the int8 form of a float model: Q/DQ pairs, uint8 activations and int8 weights.
+
+    With uint8 activations ONNX Runtime computes every layer in integers, as the device does; int8
+    ones it turns into uint8 first, but not those that several layers read.
 
     samples: one float32 array per input name, in the file's shape, for each calibration sample.
     Raises UserError if onnxruntime is missing or rejects the model. The target is written whole
@@ -190,7 +193,7 @@ def _quantize(
                 str(result),
                 _reader(quantization, samples),
                 quant_format=quantization.QuantFormat.QDQ,
-                activation_type=quantization.QuantType.QInt8,
+                activation_type=quantization.QuantType.QUInt8,
                 weight_type=quantization.QuantType.QInt8,
                 per_channel=per_channel,
                 calibrate_method=chosen,

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .quant import INT8_MAX, INT8_MIN, FixedPoint, Requant
+from .quant import (
+    INT8_MAX,
+    INT8_MIN,
+    FixedPoint,
+    FixedSum,
+    FloatProduct,
+    FloatSum,
+    Requant,
+)
 
 Shape = tuple[int, int, int]
 
@@ -103,16 +111,9 @@ class FullyConnected(Op):
 
 @dataclass(frozen=True, eq=False)
 class Add(Op):
-    """Element-wise sum of two tensors of one shape, in fixed point for every file format.
+    """Element-wise sum of two tensors of one shape."""
 
-    out = out.apply(a.apply((qa - za) << left_shift) + b.apply((qb - zb) << left_shift)) + zo, one
-    factor each. TensorFlow Lite, kernels/internal/reference/add.h.
-    """
-
-    a: FixedPoint
-    b: FixedPoint
-    out: FixedPoint
-    left_shift: int = 20
+    sum: FixedSum | FloatSum
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,6 +256,8 @@ class Binary(Op):
     "minimum", "maximum": of a.apply(da) and b.apply(db); both None: of qa and qb, which share
         the output's scale and zero point
     "prelu": a.apply(da) where da >= 0, else out.apply(da * db)
+    "float_sum": sum.apply(qa, qb), which contains the output's zero point
+    "float_product": product.apply(da * db, zo), the same
 
     TensorFlow Lite, kernels/internal/reference: add.h, sub.h, mul.h, prelu.h and
     micro/kernels/squared_difference.cc.
@@ -267,6 +270,8 @@ class Binary(Op):
     left_shift: int = 0
     constant: np.ndarray | None = None
     constant_zero: int = 0
+    sum: FloatSum | None = None
+    product: FloatProduct | None = None
 
 
 @dataclass(frozen=True, eq=False)

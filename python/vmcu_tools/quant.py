@@ -4,10 +4,14 @@
 `FixedPoint` is TensorFlow Lite's reference arithmetic (gemmlowp: a saturating rounding doubling
 high multiplication, then a rounding division by a power of two). `FloatScale` is ONNX Runtime's
 (one float32 product, rounded half to even). lib/vmcu/include/vmcu/requant.h is the same in C.
+
+Sums and products of two tensors are the same two ways: `FixedSum`, `FloatSum`, `FloatProduct`;
+kernels/float_sum.c and binary.c have the latter two.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -87,6 +91,11 @@ def saturate(x: np.ndarray) -> np.ndarray:
     return np.clip(x, INT32_MIN, INT32_MAX)
 
 
+def float_bits(value: np.ndarray | float) -> int:
+    """The bits of one float32 as a signed number."""
+    return int(np.ravel(np.asarray(value, np.float32)).view(np.int32)[0])
+
+
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
     """TensorFlow Lite's requantiser: one Q0.31 multiplier and one shift per output channel.
@@ -131,6 +140,129 @@ class FloatScale:
     def pick(self, channels: slice) -> FloatScale:
         """The factors of some channels."""
         return FloatScale(self.scale[channels])
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSum:
+    """TensorFlow Lite's sum: out.apply(a.apply((qa - za) << left_shift) +
+    b.apply((qb - zb) << left_shift)), one factor each, before the output's zero point.
+    TensorFlow Lite, kernels/internal/reference/add.h."""
+
+    a: FixedPoint
+    b: FixedPoint
+    out: FixedPoint
+    left_shift: int = 20
+
+
+# Factors of a FloatSum: outside, one step of an input is more than the output's range or nothing.
+# The lower bound's last bit is the lowest of all float32 numbers that a sum comes across.
+_FACTORS = (2.0**-20, 2.0**8)
+FLOAT_SUM_SHIFT = 43
+_MOST_FRACTION = 22
+
+
+@dataclass(frozen=True)
+class FloatSum:
+    """ONNX Runtime's sum: fma(ua, a, fma(ub, b, constant)), each a float32 rounded once, then to
+    an integer, half to even, less `offset`; ua and ub are the inputs' bytes plus `offset`.
+
+    ONNX Runtime, core/mlas/lib/intrinsics/avx2/qladd_avx2.cpp; elsewhere it computes a sum in
+    other ways, which differ where two of them are near a half.
+    """
+
+    a: float
+    b: float
+    constant: float
+    offset: int
+
+    @staticmethod
+    def of(
+        scales: tuple[float, float, float], zeros: tuple[int, int, int], offset: int
+    ) -> FloatSum:
+        """From the scales and int8 zero points of both inputs and the output. `offset`: 128 where
+        ONNX Runtime computes with uint8, 0 where with int8."""
+        a, b = (np.float32(scale) / np.float32(scales[2]) for scale in scales[:2])
+        za, zb, zero = (np.float32(zero + offset) for zero in zeros)
+        constant = zero - _fma(a, za, b * zb)
+        return FloatSum(float(a), float(b), float(constant), offset)
+
+    @property
+    def usable(self) -> bool:
+        """True if no factor is absurd."""
+        return all(_FACTORS[0] <= factor < _FACTORS[1] for factor in (self.a, self.b))
+
+    def apply(self, qa: np.ndarray, qb: np.ndarray) -> np.ndarray:
+        """int8 inputs to the output's values, int64, before the clamp."""
+        return _table(self)[
+            np.asarray(qa, np.int64) - INT8_MIN, np.asarray(qb, np.int64) - INT8_MIN
+        ]
+
+    def fixed(self) -> dict[str, int]:
+        """The fields of struct vmcu_float_sum: the sum in integers with `shift` fractional bits,
+        which is the same but where it comes out near a half, and the float32 numbers for that.
+        """
+        low, high = INT8_MIN + self.offset, INT8_MAX + self.offset
+        partial = max(abs(self.b * u + self.constant) for u in (low, high))
+        reach = partial + max(abs(self.a * u) for u in (low, high)) + abs(self.offset) + 1
+        shift = min(_MOST_FRACTION, 29 - math.ceil(math.log2(reach)))
+        one = 1 << shift
+        a, b = round(self.a * one), round(self.b * one)
+        error = (max(-low, high) + 1) + 2.0**-24 * (partial + reach) * one
+        near = 1 << math.ceil(math.log2(error + 1))
+        bias = round((self.constant - self.offset) * one) + self.offset * (a + b) + one // 2 + near
+        return {
+            "a_scale": a,
+            "b_scale": b,
+            "bias": bias,
+            "fraction": one - 2 * near,
+            "a": int(math.ldexp(self.a, FLOAT_SUM_SHIFT)),
+            "b": int(math.ldexp(self.b, FLOAT_SUM_SHIFT)),
+            "constant": int(math.ldexp(self.constant, FLOAT_SUM_SHIFT)),
+            "shift": shift,
+            "offset": self.offset,
+        }
+
+
+@dataclass(frozen=True)
+class FloatProduct:
+    """ONNX Runtime's product: (qa - za) * (qb - zb) times a float32 factor, plus the output's zero
+    point and `offset` as float32 has it, then to an integer, half to even, less `offset`.
+
+    ONNX Runtime, core/mlas/lib/qlmul.cpp; `offset` as FloatSum.of() has it.
+    """
+
+    factor: float
+    offset: int
+
+    def apply(self, product: np.ndarray, zero: int) -> np.ndarray:
+        """(qa - za) * (qb - zb) to the output's values, int64, before the clamp."""
+        scaled = np.asarray(product).astype(np.float32) * np.float32(self.factor)
+        total = np.clip(scaled + np.float32(zero + self.offset), -(2.0**20), 2.0**20)
+        return np.rint(total).astype(np.int64) - self.offset
+
+
+def _fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """x * y + z in float32, rounded once; x * y has to be exact in float64.
+
+    The sum of both in float64 is rounded to odd, so that rounding it once more does no harm: S.
+    Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008.
+    """
+    product, addend = np.float64(x) * np.float64(y), np.float64(z)
+    total = np.asarray(product + addend)
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    even = total.view(np.int64) % 2 == 0
+    odd = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    return np.where((error != 0) & even, odd, total).astype(np.float32)
+
+
+@functools.lru_cache(maxsize=64)
+def _table(sums: FloatSum) -> np.ndarray:
+    """FloatSum.apply() for all bytes, int64 (256, 256)."""
+    bytes_ = np.arange(256, dtype=np.float32) + np.float32(INT8_MIN + sums.offset)
+    inner = _fma(bytes_, np.float32(sums.b), np.float32(sums.constant))
+    total = _fma(bytes_[:, None], np.float32(sums.a), inner[None, :])
+    return np.rint(total).astype(np.int64) - sums.offset
 
 
 Requant = FixedPoint | FloatScale

@@ -23,7 +23,7 @@ from vmcu_tools.graph import (
     Tensor,
     Window,
 )
-from vmcu_tools.quant import INT32_MAX, FixedPoint, FloatScale, Requant
+from vmcu_tools.quant import INT32_MAX, FixedPoint, FixedSum, FloatScale, Requant
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
 # Shape, window, output channels per group, groups.
@@ -115,7 +115,7 @@ def dense(b: Builder, requant: str, bias: int = 100) -> Tensor:
 def add(b: Builder, *real: float) -> Tensor:
     one, other, out = (FixedPoint.of(np.array([value])) for value in real)
     inputs = [b.input((2, 3, 5)), b.input((2, 3, 5))]
-    return b.node(Add(one, other, out), inputs, (2, 3, 5))
+    return b.node(Add(FixedSum(one, other, out)), inputs, (2, 3, 5))
 
 
 def pool(b: Builder, window: Window, shape: Shape, average: bool) -> Tensor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from vmcu_tools.graph import Graph, Node, Op, Port, Shape, Tensor, Window
-from vmcu_tools.quant import FixedPoint, FloatScale, Requant
+from vmcu_tools.quant import FixedPoint, FloatScale, FloatSum, Requant
 
 CHANNELS = (1, 2, 3, 4, 5, 8, 13, 16)
 
@@ -129,3 +129,14 @@ class Builder:
         """Within the range of the sums, sometimes anywhere in that of int32."""
         reach = 2**31 if self.rng.random() < 0.1 else 20000
         return self.rng.integers(-reach, reach, channels).astype(np.int32)
+
+    def float_sum(self) -> FloatSum:
+        """Scales at random, far from each other, or such that sums come out half way."""
+        uniform = self.rng.uniform(0.05, 1, 3)
+        far = 2.0 ** self.rng.uniform(-13, -6, 3)
+        simple = 0.5 * self.rng.integers(1, 5, 3)
+        a, b, out = (float(scale) for scale in (uniform, far, simple)[self.pick(0, 1, 2)])
+        zero_a, zero_b, zero = (int(zero) for zero in self.rng.integers(-128, 128, 3))
+        total = FloatSum.of((a, b, out), (zero_a, zero_b, zero), self.pick(0, 128))
+        assert total.usable
+        return total

@@ -33,7 +33,7 @@ from vmcu_tools.graph import (
 from vmcu_tools.kernels import Form, bind, serves
 from vmcu_tools.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
 from vmcu_tools.planner.overlap import min_distance
-from vmcu_tools.quant import FixedPoint, FloatScale
+from vmcu_tools.quant import FixedPoint, FixedSum, FloatScale
 
 
 def conv2d(b: Builder) -> Tensor:
@@ -117,7 +117,8 @@ def fully_connected(b: Builder) -> Tensor:
 def add(b: Builder) -> Tensor:
     x = b.input(b.shape())
     y = b.input(x.shape)
-    op = Add(b.factor(0.1, 1.0), b.factor(0.1, 1.0), b.factor(2.0**-21, 2.0**-17), 20, **b.limits())
+    fixed = FixedSum(b.factor(0.1, 1.0), b.factor(0.1, 1.0), b.factor(2.0**-21, 2.0**-17))
+    op = Add(fixed if b.rng.random() < 0.5 else b.float_sum(), **b.limits())
     return b.node(op, [x, y], x.shape)
 
 

@@ -19,8 +19,12 @@ from vmcu_tools.graph import (
     Tensor,
     TransposeConv2D,
 )
+from vmcu_tools.quant import FloatProduct
 
-KINDS = ("sum", "difference", "reversed", "squared", "product", "minimum", "maximum", "prelu")
+KINDS = (
+    *("sum", "difference", "reversed", "squared", "product", "minimum", "maximum", "prelu"),
+    *("float_sum", "float_product"),
+)
 
 
 def lookup(b: Builder) -> Tensor:
@@ -58,6 +62,12 @@ def _binary_of(b: Builder, kind: str) -> Binary:
         return Binary(kind, b.factor(0.3, 3.0), b.factor(0.3, 3.0), **b.limits())
     if kind == "product":
         return Binary(kind, out=b.factor(0.002, 0.02), **b.limits())
+    if kind == "float_sum":
+        return Binary(kind, sum=b.float_sum(), **b.limits())
+    if kind == "float_product":
+        factor = b.rng.choice([2.0**-8, b.rng.uniform(0.002, 0.02), b.rng.uniform(0, 2)])
+        product = FloatProduct(float(np.float32(factor)), b.pick(0, 128))
+        return Binary(kind, product=product, **b.limits())
     if kind == "prelu":
         return Binary(kind, b.factor(0.3, 3.0), out=b.factor(0.002, 0.02), **b.limits())
     shift = 7 if kind == "squared" else 20

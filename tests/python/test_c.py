@@ -48,14 +48,13 @@ def requant_filter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def requantize_in_c(
-    program: Path, acc: np.ndarray, factor: np.ndarray, shift: np.ndarray
+    program: Path, acc: np.ndarray, factor: np.ndarray, shift: np.ndarray, addend: np.ndarray
 ) -> np.ndarray:
-    """int32 (cases, 3): fixed point, soft float, hard float."""
-    records = np.stack(
-        [acc.astype(np.int32), factor.view(np.int32), shift.astype(np.int32)], axis=1
-    )
+    """int32 (cases, 5): fixed point, soft float, hard float; soft and hard float with `addend`."""
+    columns = acc.astype(np.int32), factor.view(np.int32), shift, addend
+    records = np.stack([column.astype(np.int32) for column in columns], axis=1)
     done = subprocess.run([program], input=records.tobytes(), capture_output=True, check=True)
-    return np.frombuffer(done.stdout, np.int32).reshape(-1, 3)
+    return np.frombuffer(done.stdout, np.int32).reshape(-1, 5)
 
 
 def accumulators(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -75,7 +74,7 @@ def test_fixed_point_matches_numpy(requant_filter: Path) -> None:
     multiplier[::1000] = -(2**31)
     shift = rng.integers(-31, 32, count)
     wanted = quant.fixed_point_multiply(acc, multiplier, shift)
-    got = requantize_in_c(requant_filter, acc, multiplier, shift)
+    got = requantize_in_c(requant_filter, acc, multiplier, shift, np.zeros(count))
     np.testing.assert_array_equal(got[:, 0], wanted)
 
 
@@ -94,6 +93,11 @@ def test_float_matches_numpy(requant_filter: Path) -> None:
     scale[: ends.size * 1000] = np.repeat(ends, 1000)
     with np.errstate(over="ignore", under="ignore"):
         wanted = quant.FloatScale(scale).apply(acc)
-    got = requantize_in_c(requant_filter, acc, scale, np.zeros(count))
+        addend = rng.integers(-128, 256, count)
+        total = acc.astype(np.float32) * scale + addend.astype(np.float32)
+        added = np.rint(np.clip(total, -(2.0**20), 2.0**20))
+    got = requantize_in_c(requant_filter, acc, scale, np.zeros(count), addend)
     np.testing.assert_array_equal(got[:, 1], wanted)
     np.testing.assert_array_equal(got[:, 2], wanted)
+    np.testing.assert_array_equal(got[:, 3], added)
+    np.testing.assert_array_equal(got[:, 4], added)

@@ -33,6 +33,7 @@ from vmcu_tools.planner import Options, bands, fusion, make_plan, swing
 from vmcu_tools.planner.cuts import TILES, Cutter
 from vmcu_tools.planner.layout import Cut, Layout
 from vmcu_tools.planner.tasks import stage_floor
+from vmcu_tools.quant import FixedSum
 from vmcu_tools.schedule import Tile
 from vmcu_tools.targets import get
 
@@ -81,7 +82,7 @@ class Network(Builder):
             return depthwise_of(self, x, window, *size, 1)
         if kind == 4 and twins:
             factors = self.factor(0.1, 1.0), self.factor(0.1, 1.0), self.factor(2**-21, 2**-17)
-            return self.node(Add(*factors, 20), [twins[0], x], x.shape)
+            return self.node(Add(FixedSum(*factors)), [twins[0], x], x.shape)
         if kind == 5 and beside:
             shape = (*x.shape[:2], x.shape[2] + beside[0].shape[2])
             return self.node(Concat(2, (None, None)), [x, beside[0]], shape)
@@ -266,7 +267,7 @@ def bottleneck() -> Graph:
     e = convolution(made, x, Window(), 20, 20, 32)
     p = convolution(made, depthwise_of(made, e, window, 20, 20, 1), Window(), 20, 20, 4)
     factors = made.factor(0.1, 1.0), made.factor(0.1, 1.0), made.factor(2**-21, 2**-17)
-    return made.graph([made.node(Add(*factors, 20), [x, p], x.shape).name])
+    return made.graph([made.node(Add(FixedSum(*factors)), [x, p], x.shape).name])
 
 
 @pytest.mark.parametrize("seed", range(40))

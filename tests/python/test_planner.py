@@ -16,7 +16,7 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.plan import Plan
 from vmcu_tools.planner import PLANNERS, SOLVER_SECONDS, joint, make_plan, swing
 from vmcu_tools.planner.overlap import Clearance, clearance
-from vmcu_tools.quant import FixedPoint
+from vmcu_tools.quant import FixedPoint, FixedSum
 
 TICKS = 1 << 40
 
@@ -82,7 +82,7 @@ class Network:
             twin = twins[self.rng.integers(len(twins))]
             half = FixedPoint.of(np.array([0.5]))
             out = FixedPoint.of(np.array([2.0**-19]))
-            self.node(Add(half, half, out), source.shape, source, twin)
+            self.node(Add(FixedSum(half, half, out)), source.shape, source, twin)
         elif kind == 1:
             window = Window((3, 3), pad=(1, 1, 1, 1))
             weights = self.weights(3, 3, source.shape[2])

@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from vmcu_tools import verify
+from vmcu_tools.commands import to_file
 from vmcu_tools.compiler import compile_model
+from vmcu_tools.frontends import load
+from vmcu_tools.machine import reference
+
+onnxruntime = pytest.importorskip("onnxruntime")
 
 MODELS = Path(__file__).resolve().parents[2] / "benchmarks" / "models"
 SMALL = ("ds-cnn", "heartbeat", "resnet8", "transformer", "unet-48")
@@ -18,8 +26,13 @@ SMALL = ("ds-cnn", "heartbeat", "resnet8", "transformer", "unet-48")
 def build(monkeypatch):
     monkeypatch.syspath_prepend(str(MODELS))
     yield __import__("build")
-    for name in ("build", "network", "sequences", "vision"):
+    for name in ("agree", "build", "network", "sequences", "vision"):
         sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def agree(build):
+    return __import__("agree")
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -29,6 +42,25 @@ def test_network_equals_onnxruntime(build, tmp_path, name):
     assert outcome.passed
     products = [check for check in outcome.checks if check.tolerance == 0]
     assert len(products) >= 4
+
+
+@pytest.mark.parametrize("name", ["ds-cnn", "heartbeat", "resnet8"])
+def test_same_classes_as_onnxruntime(build, agree, tmp_path, name):
+    path = build.write(name, tmp_path)
+    assert agree.agreement(path, "host", 20) == (20, 20)
+
+
+def test_equal_to_onnxruntime_as_it_comes(build, agree, tmp_path):
+    """Also where a tensor has two readers, and with the fusions of its own choice."""
+    if platform.machine() != "x86_64":
+        pytest.skip("ONNX Runtime adds in another way off x86-64")
+    path = build.write("resnet8", tmp_path)
+    graph = load(path)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for sample in build.samples(onnx.load(path), 5, 3):
+        values = reference.run(graph, [agree.quantised(graph, sample["input"])])
+        ours = to_file(values[graph.outputs[0].tensor], graph, graph.outputs[0])
+        np.testing.assert_array_equal(ours, session.run(None, sample)[0])
 
 
 def test_files_are_the_same_every_time(build, tmp_path):

@@ -81,11 +81,46 @@ static int32_t prelu(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 	return (a >= 0) ? scaled(&p->a, a) : scaled(&p->output, a * b);
 }
 
+static int32_t float_sum(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	const struct vmcu_float_sum *s = p->sum;
+	const int32_t x = a + p->a_zero;
+	const int32_t y = b + p->b_zero;
+	int32_t sum;
+
+	if (!vmcu_requant_is_float(true)) {
+		return 0;
+	}
+	sum = x * s->a_scale + y * s->b_scale + s->bias;
+	sum = vmcu_near_half(sum, s->fraction) ? vmcu_float_sum_exact(s, x, y) : sum >> s->shift;
+	return sum - p->output_zero;
+}
+
+static int32_t float_product(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	const union {
+		int32_t bits;
+		float value;
+	} factor = {p->output.multiplier};
+
+	if (!vmcu_requant_is_float(true)) {
+		return 0;
+	}
+	return vmcu_float_scale_add(a * b, factor.value, p->output_zero + p->offset) -
+	       (p->output_zero + p->offset);
+}
+
 static const combine_t kinds[] = {
-	[VMCU_BINARY_SUM] = sum,           [VMCU_BINARY_DIFFERENCE] = difference,
-	[VMCU_BINARY_REVERSED] = reversed, [VMCU_BINARY_SQUARED] = squared,
-	[VMCU_BINARY_PRODUCT] = product,   [VMCU_BINARY_MINIMUM] = minimum,
-	[VMCU_BINARY_MAXIMUM] = maximum,   [VMCU_BINARY_PRELU] = prelu,
+	[VMCU_BINARY_SUM] = sum,
+	[VMCU_BINARY_DIFFERENCE] = difference,
+	[VMCU_BINARY_REVERSED] = reversed,
+	[VMCU_BINARY_SQUARED] = squared,
+	[VMCU_BINARY_PRODUCT] = product,
+	[VMCU_BINARY_MINIMUM] = minimum,
+	[VMCU_BINARY_MAXIMUM] = maximum,
+	[VMCU_BINARY_PRELU] = prelu,
+	[VMCU_BINARY_FLOAT_SUM] = float_sum,
+	[VMCU_BINARY_FLOAT_PRODUCT] = float_product,
 };
 
 static struct operand input(const struct vmcu_call *call, uint16_t index)

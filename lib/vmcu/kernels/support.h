@@ -39,6 +39,15 @@ VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 /** vmcu_fixed_scale() as a call, for what is not worth its code in place. */
 int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift);
 
+/** The sum of bytes @a a and @a b before the clamp. */
+int32_t vmcu_float_sum_exact(const struct vmcu_float_sum *s, int32_t a, int32_t b);
+
+/** True if a sum of struct vmcu_float_sum may be rounded either way. */
+VMCU_INLINE bool vmcu_near_half(int32_t sum, int32_t fraction)
+{
+	return ((uint32_t)sum & (uint32_t)fraction) == 0U;
+}
+
 /** The int8 output of a pooling window whose taps sum up to @a sum. */
 int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count);
 
@@ -112,16 +121,7 @@ static inline const int8_t *vmcu_source_pixel(const struct vmcu_source *in, int3
 	return inside ? vmcu_source_at(in, y, x) : NULL;
 }
 
-/** Of @a pixels from a pixel of a tensor on, those in front of the place that splits the row. */
-static inline int32_t vmcu_unsplit(const struct vmcu_tensor *t, uint32_t y, uint32_t x,
-				   int32_t pixels)
-{
-	const uint32_t left = t->ring - vmcu_place(t, y, x);
-
-	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
-}
-
-/** The same for a source. */
+/** vmcu_unsplit() of a source, as a call. */
 int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, int32_t pixels);
 
 /**

@@ -18,8 +18,18 @@ from ..graph import (
     TransposeConv2D,
 )
 from ..kernels import bind
-from ..quant import FloatScale
-from .values import Array, Kernel, Struct, Value, activation, factor, refuse_activation, zeros
+from ..quant import FloatScale, float_bits
+from .values import (
+    Array,
+    Kernel,
+    Struct,
+    StructArray,
+    Value,
+    activation,
+    factor,
+    refuse_activation,
+    zeros,
+)
 
 
 def lookup(graph: Graph, node: Node, op: Lookup) -> Kernel:
@@ -34,6 +44,11 @@ def binary(graph: Graph, node: Node, op: Binary) -> Kernel:
         for name, requant in (("a", op.a), ("b", op.b), ("output", op.out))
         if requant is not None
     }
+    if op.sum is not None:
+        fields["sum"] = StructArray("sum", (Struct("vmcu_float_sum", dict(op.sum.fixed())),))
+    if op.product is not None:
+        fields["output"] = Struct("", {"multiplier": float_bits(op.product.factor), "shift": 0})
+        fields["offset"] = op.product.offset
     output_zero = graph.tensors[node.outputs[0]].zero_point
     if op.constant is None:
         b_zero = graph.tensors[node.inputs[1]].zero_point
@@ -152,7 +167,7 @@ OPERATORS = {
 # sizeof on a 32-bit core.
 OPERATOR_BYTES = {
     "vmcu_lookup_params": 4,
-    "vmcu_binary_params": 44,
+    "vmcu_binary_params": 48,
     "vmcu_move_params": 16,
     "vmcu_resize_params": 8,
     "vmcu_transpose_conv_params": 44,

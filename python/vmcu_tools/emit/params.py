@@ -14,6 +14,7 @@ import numpy as np
 from ..graph import (
     Attention,
     AveragePool2D,
+    Binary,
     Concat,
     Conv2D,
     DepthwiseConv2D,
@@ -30,7 +31,7 @@ from ..graph import (
     TransposeConv2D,
 )
 from ..kernels import Layer, ProgramLayer
-from ..quant import FixedPoint, FloatScale
+from ..quant import FixedPoint, FloatProduct, FloatScale, FloatSum
 from .operators import OPERATOR_BYTES, OPERATORS
 from .values import (
     Array,
@@ -57,6 +58,8 @@ STRUCT_BYTES = {
     "vmcu_mac_params": 36,
     "vmcu_add_params": 44,
     "vmcu_add_exact_params": 32,
+    "vmcu_add_float_params": 56,
+    "vmcu_float_sum": 48,
     "vmcu_average_pool_params": 32,
     "vmcu_max_pool_params": 18,
     "vmcu_pad_params": 8,
@@ -145,15 +148,17 @@ EITHER = (
     *(Conv2D, DepthwiseConv2D, FullyConnected, TransposeConv2D, AveragePool2D),
     *(MatMul, MatMulChain, Attention),
 )
-REQUANTISERS = {FixedPoint: "FIXED", FloatScale: "FLOAT"}
+REQUANTISERS = {FixedPoint: "FIXED", FloatScale: "FLOAT", FloatSum: "FLOAT", FloatProduct: "FLOAT"}
 
 
 def requantisers(op: Op) -> set[str]:
     """Which requantisers a build with this op must not leave out, by the names of Kconfig."""
-    if not isinstance(op, EITHER):
-        return set()
     kinds = map(type, vars(op).values())
-    return {REQUANTISERS[kind] for kind in kinds if kind in REQUANTISERS}
+    found = {REQUANTISERS[kind] for kind in kinds if kind in REQUANTISERS}
+    # What vmcu_binary() does in fixed point no build leaves out.
+    if isinstance(op, Binary):
+        found &= {"FLOAT"}
+    return found if isinstance(op, (*EITHER, Binary)) else set()
 
 
 def kernel_of(graph: Graph, layer: Layer) -> Kernel:

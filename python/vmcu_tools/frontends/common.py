@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Add, Graph, Node, Op, Port, Shape, Tensor
-from ..quant import INT8_MAX, INT8_MIN, FixedPoint
+from ..graph import Graph, Node, Op, Port, Shape, Tensor
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum
 
 # Beyond what any microcontroller holds. A file that exceeds a limit is taken for a hostile one:
 # together they bound the time and the memory that reading a file takes.
@@ -202,17 +202,15 @@ def rescale(x: float, y: float) -> FixedPoint:
     return fixed_point(np.float64(x) / np.float64(y))
 
 
-def add_op(a: float, b: float, out: float, act_min: int, act_max: int) -> Add:
-    """Constants of an addition. TensorFlow Lite, micro/kernels/add_common.cc."""
+def fixed_sum(a: float, b: float, out: float) -> FixedSum:
+    """Constants of an addition from its scales. TensorFlow Lite, micro/kernels/add_common.cc."""
     left_shift = 20
     twice_max = 2.0 * max(a, b)
-    return Add(
+    return FixedSum(
         a=fixed_point(np.float64(a / twice_max), 0),
         b=fixed_point(np.float64(b / twice_max), 0),
         out=fixed_point(np.float64(twice_max / ((1 << left_shift) * out)), 0),
         left_shift=left_shift,
-        act_min=act_min,
-        act_max=act_max,
     )
 
 

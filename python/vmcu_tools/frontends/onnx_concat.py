@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import Binary, Concat, Op, Pad, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 from . import tables
-from .common import add_op, require
+from .common import fixed_sum, require
 from .movement import file_index
 from .onnx_context import Context, rule
 from .onnx_file import FileNode
@@ -159,8 +159,7 @@ def _with_constants(
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         q = np.rint(real / np.float32(out.scale)) + np.float32(out.zero_point)
         values = np.clip(q, INT8_MIN, INT8_MAX).astype(np.int8)
-        plain = add_op(source.scale, out.scale, out.scale, act_min, act_max)
-        factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
+        factors = vars(fixed_sum(source.scale, out.scale, out.scale))
         limits = {"act_min": act_min, "act_max": act_max}
         return Binary("sum", **factors, constant=values, constant_zero=out.zero_point, **limits)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Binary, DepthwiseConv2D, Op, Requantize, Tensor, Window
-from ..quant import INT8_MAX, INT8_MIN, FloatScale
+from ..graph import Add, Binary, DepthwiseConv2D, Op, Requantize, Tensor, Window
+from ..quant import INT8_MAX, INT8_MIN, FloatProduct, FloatScale, FloatSum
 from . import tables
-from .common import KEEP_QUANTISATION, UnsupportedError, add_op, fixed_point, require
+from .common import KEEP_QUANTISATION, UnsupportedError, fixed_point, fixed_sum, require
 from .movement import file_index
 from .onnx_context import Context, clamp, common_root, rule
 from .onnx_file import FileNode
@@ -321,30 +321,64 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
     first, second = _operand(context, a, index_a, laid), _operand(context, b, index_b, laid)
     order, memory = arrangement(shape, laid)
     same = first.shape == second.shape == memory
+    operator = _Operator.of(node, a)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        limits = {"act_min": act_min, "act_max": act_max}
+        operand = second.scale, second.zero_point
         if node.op == "Add" and same:
-            return add_op(first.scale, second.scale, out.scale, act_min, act_max)
-        zero = second.zero_point
-        return _binary_op(node.op, first, second.scale, zero, out, act_min=act_min, act_max=act_max)
+            total = operator.sum(first, operand, out)
+            return Add(total or fixed_sum(first.scale, second.scale, out.scale), **limits)
+        return _binary_op(operator, first, operand, out, **limits)
 
     inputs = (first, second)
     name = node.outputs[0]
     return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
 
 
+@dataclass(frozen=True)
+class _Operator:
+    """One of _FLOAT, its second operand first if `swapped`. ONNX Runtime computes with the int8
+    values plus `offset`: on x86 it makes uint8 of what is int8 between QuantizeLinear and
+    DequantizeLinear, but not of a QOperator's operands."""
+
+    op: str
+    offset: int
+    swapped: bool = False
+
+    @staticmethod
+    def of(node: FileNode, x: Activation, swapped: bool = False) -> _Operator:
+        unsigned = x.dtype == "uint8" or not node.qoperator
+        return _Operator(node.op, 128 if unsigned else 0, swapped)
+
+    def sum(self, x: Tensor, operand: tuple[float, int], out: Tensor) -> FloatSum | None:
+        """The sum of x and an operand, given its scale and zero point, unless factors are
+        absurd."""
+        scale, zero = operand
+        scales, zeros = (x.scale, scale, out.scale), (x.zero_point, zero, out.zero_point)
+        total = FloatSum.of(scales, zeros, self.offset)
+        return total if total.usable else None
+
+
 def _binary_op(
-    op: str, x: Tensor, scale: float, zero: int, out: Tensor, swapped: bool = False, **fields
+    operator: _Operator, x: Tensor, operand: tuple[float, int], out: Tensor, **fields
 ) -> Binary:
-    """The operator between x and an operand of the given scale, which comes first if `swapped`."""
+    """The operator between x and an operand, given its scale and zero point."""
+    op, swapped, (scale, zero) = operator.op, operator.swapped, operand
+    if op == "Add":
+        total = operator.sum(x, operand, out)
+        if total is not None:
+            return Binary("float_sum", sum=total, **fields)
     if op in ("Add", "Sub"):
-        plain = add_op(x.scale, scale, out.scale, INT8_MIN, INT8_MAX)
         kind = "sum" if op == "Add" else "reversed" if swapped else "difference"
-        factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
-        return Binary(kind, **factors, **fields)
-    product = np.float64(x.scale) * np.float64(scale) / np.float64(out.scale)
+        return Binary(kind, **vars(fixed_sum(x.scale, scale, out.scale)), **fields)
     if op == "Mul":
-        return Binary("product", out=fixed_point(product), **fields)
+        factor = np.float32(x.scale) * np.float32(scale) / np.float32(out.scale)
+        require(bool(np.isfinite(factor)), "its scales are absurd", KEEP_QUANTISATION)
+        return Binary(
+            "float_product", product=FloatProduct(float(factor), operator.offset), **fields
+        )
+    product = np.float64(x.scale) * np.float64(scale) / np.float64(out.scale)
     ratios = (np.float64(side) / np.float64(out.scale) for side in (x.scale, scale))
     a, b = (fixed_point(ratio) for ratio in ratios)
     if op == "PRelu":
@@ -384,11 +418,12 @@ def _with_constant(
     values = constant.ints.ravel()[_narrowed(constant_index.ravel()[laid])]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
     require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
+    operator = _Operator.of(node, x, swapped)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         fields = {"act_min": act_min, "act_max": act_max}
         fields |= {"constant": values, "constant_zero": zero}
-        return _binary_op(node.op, x.tensor, scale, zero, out, swapped, **fields)
+        return _binary_op(operator, x.tensor, (scale, zero), out, **fields)
 
     name = node.outputs[0]
     inputs = (x.tensor,)

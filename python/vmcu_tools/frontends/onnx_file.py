@@ -21,7 +21,8 @@ _ONNX_DOMAINS = ("", "ai.onnx")
 
 @dataclass(frozen=True, eq=False)
 class FileNode:
-    """A node. `op` carries its domain in front unless that is ONNX's own."""
+    """A node. `op` carries its domain in front unless that is ONNX's own. `qoperator`: the
+    operation within such a one."""
 
     name: str
     op: str
@@ -29,6 +30,7 @@ class FileNode:
     outputs: tuple[str, ...]
     attributes: dict[str, Any]
     proto: onnx.NodeProto | None = None
+    qoperator: bool = False
 
     def ints(self, name: str, default: list[int]) -> list[int]:
         return [int(i) for i in self.attributes.get(name, default)]

@@ -12,7 +12,7 @@ import onnx
 
 from ..graph import Binary, Op, Requantize, Tensor
 from ..quant import INT8_MAX, INT8_MIN
-from .common import add_op, fixed_point, require
+from .common import fixed_point, fixed_sum, require
 from .onnx_context import Context, common_root, rule
 from .onnx_elementwise import FLOAT, UNARY, curve
 from .onnx_file import FileNode
@@ -152,8 +152,7 @@ def _masked(
             return Requantize(None, **limits)
         q = np.rint(real / np.float32(out.scale)) + np.float32(out.zero_point)
         values = np.clip(q, INT8_MIN, INT8_MAX).astype(np.int8)
-        plain = add_op(cut.scale, out.scale, out.scale, act_min, act_max)
-        factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
+        factors = vars(fixed_sum(cut.scale, out.scale, out.scale))
         return Binary("sum", **factors, constant=values, constant_zero=out.zero_point, **limits)
 
     name = node.outputs[0]

@@ -90,5 +90,5 @@ def _result(
     value, zero, dtype = quantisation(scale, zero_point)
     name = node.outputs[0]
     # The float result never exists; it must not be mistaken for the int8 one.
-    inner = replace(node, op=op, outputs=(f"{name}/float",))
+    inner = replace(node, op=op, outputs=(f"{name}/float",), qoperator=True)
     return context.quantise(RULES[op](context, inner, operands), value, zero, name, dtype)

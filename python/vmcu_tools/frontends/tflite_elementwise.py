@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import tflite
 
-from ..graph import Binary, Lookup, Tensor
+from ..graph import Add, Binary, Lookup, Tensor
 from . import tables
-from .common import KEEP_QUANTISATION, add_op, check_scale, fixed_point, hwc, require
+from .common import KEEP_QUANTISATION, check_scale, fixed_point, fixed_sum, hwc, require
 from .movement import file_index
 from .tflite_file import FileOp
 from .tflite_ops import Importer, limits_of, rule
@@ -78,12 +78,11 @@ def _add(importer: Importer, op: FileOp) -> None:
     a, b, _ = _operands(importer, op)
     out = importer.activation(op.outputs[0])
     limits = limits_of(op.options(tflite.AddOptions).FusedActivationFunction(), out)
-    plain = add_op(a.scale, b.scale, out.scale, **limits)
+    total = fixed_sum(a.scale, b.scale, out.scale)
     if b.tensor is not None and a.tensor is not None and a.tensor.shape == b.tensor.shape:
-        importer.emit(op, plain, [a.tensor, b.tensor], a.tensor.shape)
+        importer.emit(op, Add(total, **limits), [a.tensor, b.tensor], a.tensor.shape)
         return
-    factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
-    _emit(importer, op, a, b, kind="sum", **factors, **limits)
+    _emit(importer, op, a, b, kind="sum", **vars(total), **limits)
 
 
 @rule("SUB")
@@ -92,8 +91,7 @@ def _sub(importer: Importer, op: FileOp) -> None:
     a, b, swapped = _operands(importer, op)
     out = importer.activation(op.outputs[0])
     limits = limits_of(op.options(tflite.SubOptions).FusedActivationFunction(), out)
-    plain = add_op(a.scale, b.scale, out.scale, **limits)
-    factors = {"a": plain.a, "b": plain.b, "out": plain.out, "left_shift": plain.left_shift}
+    factors = vars(fixed_sum(a.scale, b.scale, out.scale))
     _emit(importer, op, a, b, kind="reversed" if swapped else "difference", **factors, **limits)
 
 

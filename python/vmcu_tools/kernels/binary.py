@@ -20,7 +20,11 @@ class BinaryLayer(Layer[Binary]):
         b = self._cut(data[1] if self.op.constant is None else self.op.constant, y0, y1)
         if self.op.kind in ("minimum", "maximum"):
             return self.clamp(self._extreme(a, b))
+        if self.op.kind == "float_sum":
+            return self.clamp(self.op.sum.apply(a, b))
         da, db = a - self.ins[0].zero_point, b - self.second_zero
+        if self.op.kind == "float_product":
+            return self.clamp(self.op.product.apply(da * db, self.out.zero_point))
         values = self._prelu(da, db) if self.op.kind == "prelu" else self._scaled(da, db)
         return self.clamp(np.broadcast_to(values, self._rows_shape(y0, y1)) + self.out.zero_point)
 

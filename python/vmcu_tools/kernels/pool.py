@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph import AveragePool2D, Graph, MaxPool2D, Node, Window
-from ..quant import INT8_MIN, FloatScale, divide_away
+from ..quant import INT8_MIN, FloatScale, divide_away, float_bits
 from .base import Binding, OpT, ProgramLayer, Reach, gather, window_rows
 from .isa.pool_instructions import MEAN_KEPT, MEAN_OF_256, MEAN_OF_SUM, MEAN_OF_SUM_FLOAT
 from .mac import window_fields
@@ -60,8 +60,7 @@ class AveragePool2DLayer(PoolLayer[AveragePool2D]):
             "output_zero": self.out.zero_point,
         }
         if isinstance(requant, FloatScale):
-            bits = np.ravel(requant.scale.astype(np.float32)).view(np.int32)[0]
-            fields |= {"factor.multiplier": int(bits), "factor.shift": 0}
+            fields |= {"factor.multiplier": float_bits(requant.scale), "factor.shift": 0}
         elif requant is not None:
             fields["factor.multiplier"] = int(np.ravel(requant.multiplier)[0])
             fields["factor.shift"] = int(np.ravel(requant.shift)[0])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Attention, MatMul, MatMulChain
-from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, requantize, wrap_int32
+from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, float_bits, requantize, wrap_int32
 from .base import Binding, OpT, ProgramLayer
 from .programs import PROGRAMS
 from .softmax import softmax_tflite
@@ -20,8 +20,7 @@ WEIGHTS_ZERO = INT8_MIN
 def scale_fields(requant: Requant) -> dict[str, int]:
     """The one factor of a product; of a float32 the bits."""
     if isinstance(requant, FloatScale):
-        bits = np.ravel(requant.scale.astype(np.float32)).view(np.int32)[0]
-        return {"multiplier": int(bits), "shift": 0, "is_float": 1}
+        return {"multiplier": float_bits(requant.scale), "shift": 0, "is_float": 1}
     multiplier, shift = np.ravel(requant.multiplier)[0], np.ravel(requant.shift)[0]
     return {"multiplier": int(multiplier), "shift": int(shift), "is_float": 0}
 

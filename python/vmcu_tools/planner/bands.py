@@ -136,7 +136,8 @@ class _Band:
         self.nodes: list[Node] = []
         self.columns = self._needed(columns)
         source = self.graph.tensors[piece.source]
-        self.copies = [self._copy(source, range(source.shape[1]), self.columns[source.name], "")]
+        name, wanted = self._name(source.name), self.columns[source.name]
+        self.copies = [self._copy(source.name, source, range(source.shape[1]), wanted, name)]
         for node in piece.nodes:
             self._add(node)
         self.output = self._name(piece.out.name)
@@ -170,13 +171,13 @@ class _Band:
         self.tensors[name] = replace(like, name=name, shape=(height, len(columns), channels))
         return name
 
-    def _copy(self, tensor: Tensor, held: range, wanted: range, what: str) -> Node:
-        """Some columns of a tensor: a pooling window of one pixel, with less than no padding."""
+    def _copy(self, source: str, like: Tensor, held: range, wanted: range, name: str) -> Node:
+        """Some columns of `source`, which holds columns `held` of a tensor, as tensor `name`: a
+        pooling window of one pixel, with less than no padding."""
         window = Window(pad=(0, held[0] - wanted[0], 0, wanted[-1] - held[-1]))
-        name = self._tensor(f"{self._name(tensor.name)}{what}", tensor, wanted)
-        label = f"{tensor.name} columns {wanted[0]} to {wanted[-1]}"
-        source = tensor.name if held == range(tensor.shape[1]) and not what else None
-        return Node(label, MaxPool2D(window), (source or self._name(tensor.name),), (name,))
+        label = f"{like.name} columns {wanted[0]} to {wanted[-1]}"
+        out = self._tensor(name, like, wanted)
+        return Node(label, MaxPool2D(window), (source,), (out,))
 
     def _add(self, node: Node) -> None:
         out = self.graph.tensors[node.outputs[0]]
@@ -188,9 +189,9 @@ class _Band:
             here = self._name(name)
             if isinstance(op, PIXELWISE):
                 if held != wanted:
-                    copy = self._copy(self.graph.tensors[name], held, wanted, f" for {node.name}")
-                    self.nodes.append(copy)
-                    here = copy.outputs[0]
+                    like, part = self.graph.tensors[name], f"{here} for {node.name}"
+                    self.nodes.append(self._copy(here, like, held, wanted, part))
+                    here = part
             else:
                 op = replace(op, window=self._window(op.window, held, columns))
             names.append(here)

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from ..graph import Graph
 from ..kernels import Layer
 from ..plan import MOST_CALLS
-from ..schedule import Tile, kept_outputs, stage_of, taken_columns
+from ..schedule import Tile
 from . import bands, circle
 from .costs import PER_MAC, calls_of, extra_cost
 from .in_place import traced
 from .layout import Binder, Cut, Layout, Memory
-from .tasks import tasks_in, tasks_of
+from .tasks import Task, tasks_in, tasks_of
 from .trace import TooLargeError
 
 # Tiles that are tried, the large before the small.
@@ -73,6 +73,7 @@ class Cutter:
         self.held: dict[Cut, int] = {}
         self.beyond: dict[Cut, int] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
+        self.placed: dict[tuple[tuple[Task, ...], int], bool] = {}
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.first = {port.tensor: -1 for port in graph.inputs}
         self.last = dict.fromkeys(graph.tensors, -1)
@@ -148,14 +149,11 @@ class Cutter:
     def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int:
         """The most bytes of tensors at any call of a stage; raises TooLargeError where it is above
         `limit`."""
-        nodes = self.graph.nodes[cut.first : cut.stop]
         source = self.source if cut.first == 0 else None
-        taken = taken_columns(source, cut.tile)
-        stage = stage_of(layers, kept_outputs(self.graph, nodes), source, taken)
-        touched = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+        stage = self.binder.scheduled(cut, layers, source)
         besides = self.besides(cut)
         trace = traced(stage, limit - besides)
-        dying = frozenset(name for name in touched if self.last[name] < cut.stop)
+        dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
         return besides + trace.peak(dying)
 
     def cheapest(
@@ -225,10 +223,14 @@ class Cutter:
                 best = peak, ends
         return None if best is None else bands.banded(piece, best[1])
 
+    def touched(self, cut: Cut) -> set[str]:
+        """The tensors that a stage reads or writes."""
+        nodes = self.graph.nodes[cut.first : cut.stop]
+        return {name for node in nodes for name in (*node.inputs, *node.outputs)}
+
     def besides(self, cut: Cut) -> int:
         """Bytes of tensors that outlive a stage that does not touch them."""
-        nodes = self.graph.nodes[cut.first : cut.stop]
-        touched = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+        touched = self.touched(cut)
         found = 0
         for name, first in self.first.items():
             streamed = self.source is not None and name == self.source.name
@@ -240,41 +242,57 @@ class Cutter:
         """The cuts with other stages of the same layers for those whose tensors, each in one piece,
         do not fit into `limit` bytes by themselves; where there are such."""
         found = list(cuts)
-        for number, cut in enumerate(cuts):
-            if cut.stop - cut.first == 1 or self.places(cuts, number, limit):
+        for number, tasks in self.alone(cuts).items():
+            if self.places(tasks, limit):
                 continue
-            for option in sorted(
-                self.options(cut.first, cut.stop, limit), key=lambda option: option.cost
-            ):
-                other = (*cuts[:number], option.cut, *cuts[number + 1 :])
-                if option.cut != cut and self.places(other, number, limit):
-                    found[number] = option.cut
+            for cut in self.others(cuts, number, limit):
+                if cut != cuts[number] and self.places(self.with_other(cuts, number, cut), limit):
+                    found[number] = cut
                     break
         return tuple(found)
 
     def stretched(self, cuts: tuple[Cut, ...], limit: int) -> int:
         """The least bytes, from `limit` on, in which each stage, by itself, has places for its
         tensors; in these cuts or with other tiles."""
-        for number, cut in enumerate(cuts):
-            if cut.stop - cut.first == 1 or self.places(cuts, number, limit):
+        for number, tasks in self.alone(cuts).items():
+            if self.places(tasks, limit):
                 continue
-            others = [
-                (*cuts[:number], option.cut, *cuts[number + 1 :])
-                for option in self.options(cut.first, cut.stop, limit)
+            choices = [
+                self.with_other(cuts, number, cut) for cut in self.others(cuts, number, limit)
             ]
             most = int(limit * (1 + STRETCH))
             while limit < most:
                 size = (limit + most) // 2
-                if any(self.places(other, number, size) for other in others):
+                if any(self.places(choice, size) for choice in choices):
                     most = size
                 else:
                     limit = size + 1
         return limit
 
-    def places(self, cuts: tuple[Cut, ...], number: int, limit: int) -> bool:
-        """True if there are places for all that is alive in a stage."""
+    def others(self, cuts: tuple[Cut, ...], number: int, limit: int) -> list[Cut]:
+        """The stages that a stage's layers may form within `limit` bytes, the cheap ones first."""
+        options = self.options(cuts[number].first, cuts[number].stop, limit)
+        return [option.cut for option in sorted(options, key=lambda option: option.cost)]
+
+    def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Task, ...]:
+        """What is alive in stage `number` if it is `cut`."""
+        return self.alone((*cuts[:number], cut, *cuts[number + 1 :]), number)[number]
+
+    def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Task, ...]]:
+        """By stage of several layers, all of them by default, what is alive in it."""
         layout = Layout(self.graph, cuts, self.streamed, self.binder)
-        return circle.fits(tasks_in(layout, number), limit) is not None
+        tasks = tasks_of(layout, both_ways=True)
+        return {
+            number: tasks_in(layout, tasks, number)
+            for number, cut in enumerate(cuts)
+            if cut.stop - cut.first > 1 and only in (None, number)
+        }
+
+    def places(self, tasks: tuple[Task, ...], limit: int) -> bool:
+        """True if there are places for all of them."""
+        if (tasks, limit) not in self.placed:
+            self.placed[tasks, limit] = circle.fits(tasks, limit) is not None
+        return self.placed[tasks, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
         """What cuts cost, instructions."""

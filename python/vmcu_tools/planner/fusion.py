@@ -8,7 +8,7 @@ accumulates may be done twice, the stage with the peak is put in bands (bands.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import Problem, UserError
@@ -49,16 +49,27 @@ def plan(graph: Graph, options: Options) -> Plan:
     if not graph.nodes:
         return place("vmcu", Layout(graph, ()), options.seconds)
     most = options.extra_macs if options.ram is None else max(options.extra_macs, MOST_EXTRA)
+    found: Iterable[Variant] = variants(graph, options, most)
+    if options.ram is None:
+        # The last needs the fewest bytes, unless its tensors have no places within its peak.
+        found = reversed(list(found))
     best: Plan | None = None
-    for variant in variants(graph, options, most):
-        plan = smallest(variant, options)
-        if best is None or plan.pool_bytes < best.pool_bytes:
-            before = None if variant.cutter.graph is graph else graph
-            best = replace(plan, macs_extra=variant.macs_extra, without_bands=before)
+    for variant in found:
+        if options.ram is None and best is not None and best.pool_bytes < variant.least:
+            break
+        before = None if variant.cutter.graph is graph else graph
+        plan = replace(
+            smallest(variant, options), macs_extra=variant.macs_extra, without_bands=before
+        )
+        best = plan if best is None else min(best, plan, key=bytes_and_macs)
         if options.ram is not None and best.pool_bytes <= options.ram:
             break
     assert best is not None, "the graph itself is a variant"
     return best
+
+
+def bytes_and_macs(plan: Plan) -> tuple[int, int]:
+    return plan.pool_bytes, plan.macs_extra
 
 
 def smallest(variant: Variant, options: Options) -> Plan:

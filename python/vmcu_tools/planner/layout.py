@@ -16,7 +16,7 @@ import numpy as np
 from ..graph import Graph, Tensor
 from ..kernels import Form, Layer, bind, serves
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
-from ..schedule import Tile, kept_outputs, stage_of, taken_columns, tile_width
+from ..schedule import Stage, Tile, kept_outputs, stage_of, taken_columns, tile_width
 from .in_place import traced
 from .overlap import Clearance
 from .trace import Home, Trace
@@ -162,11 +162,13 @@ class Binder:
     def trace(self, cut: Cut, source: Tensor | None) -> Trace:
         """What becomes of a stage's tensors."""
         if cut not in self.traces:
-            layers = self.stage(cut)
-            kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
-            taken = taken_columns(source, cut.tile)
-            self.traces[cut] = traced(stage_of(layers, kept, source, taken))
+            self.traces[cut] = traced(self.scheduled(cut, self.stage(cut), source))
         return self.traces[cut]
+
+    def scheduled(self, cut: Cut, layers: Sequence[Layer], source: Tensor | None) -> Stage:
+        """A stage of these layers, with the streamed input, if it is the first, as `source`."""
+        kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
+        return stage_of(layers, kept, source, taken_columns(source, cut.tile))
 
     def stage(self, cut: Cut) -> tuple[Layer, ...]:
         """A stage's layers; the last sums if it can, so that its input need not be whole."""

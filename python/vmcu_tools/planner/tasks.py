@@ -77,9 +77,9 @@ def tasks_of(graph: Graph | Layout, both_ways: bool) -> list[Task]:
     return _Builder(layout, both_ways).run()
 
 
-def tasks_in(layout: Layout, number: int) -> list[Task]:
-    """The pieces that are alive in a stage of several layers, by themselves."""
-    tasks = tasks_of(layout, both_ways=True)
+def tasks_in(layout: Layout, tasks: Sequence[Task], number: int) -> tuple[Task, ...]:
+    """Of a layout's tasks, the pieces that are alive in a stage of several layers, by
+    themselves."""
     group = layout.groups[number]
     own = {tensor.name for tensor in group.tensors} | {stage_memory(number)}
     own |= {live.name for task in tasks if task.name in own for live in task.ways[0].live}
@@ -91,7 +91,7 @@ def tasks_in(layout: Layout, number: int) -> list[Task]:
                 for way in task.ways
             )
             found.append(replace(task, ways=tuple(ways)))
-    return found
+    return tuple(found)
 
 
 class _Builder:

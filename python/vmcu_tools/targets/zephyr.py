@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,6 +31,14 @@ MODEL_NAME = "image_model"
 PREFIX = "zephyr:"
 LOG_LINES, LOG_COLUMNS = 20, 300
 BYTES_A_LINE = 24
+# A process that asks nothing and whose errors come among its output.
+ONE_STREAM: dict[str, Any] = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.STDOUT,
+    "text": True,
+    "errors": "replace",
+}
 
 
 @dataclass(frozen=True)
@@ -75,12 +83,8 @@ class ZephyrTarget:
                 command,
                 cwd=application,
                 env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
                 check=False,
+                **ONE_STREAM,
             )
             if done.returncode != 0:
                 self._explain(done.stdout)
@@ -158,12 +162,8 @@ def running(
     process = subprocess.Popen(
         command,
         env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
         start_new_session=True,
+        **ONE_STREAM,
     )
 
     def stop() -> None:

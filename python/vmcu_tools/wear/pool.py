@@ -77,7 +77,8 @@ class _WriteCounter(VirtualMcu):
         assert event.step is not None
         scratch = event.step.scratch
         self.writes[scratch : scratch + event.step.scratch_bytes] += 1
-        if not event.whole:
+        # Of a call that the end of a ring divides, the first part alone is counted.
+        if not event.whole and event.x % layer.columns == 0:
             index = self.plan.stages[event.stage].index(event.step)
             progress = self.plan.progress[event.stage] + PROGRESS_BYTES * index
             self.writes[progress : progress + PROGRESS_BYTES] += 1

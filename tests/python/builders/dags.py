@@ -16,7 +16,7 @@ from vmcu_tools.graph import (
     Tensor,
     Window,
 )
-from vmcu_tools.quant import FixedPoint
+from vmcu_tools.quant import FixedPoint, FixedSum
 
 SIDE = 4
 
@@ -79,7 +79,7 @@ class Dag:
         if one.shape != other.shape:
             one = self.pointwise(one, other.shape[2])
         half, out = FixedPoint.of(np.array([0.5])), FixedPoint.of(np.array([2.0**-19]))
-        return self.node(Add(half, half, out), other.shape, one, other)
+        return self.node(Add(FixedSum(half, half, out)), other.shape, one, other)
 
     def pointwise(self, source: Tensor, channels: int) -> Tensor:
         weights, bias, scales = self.constants(1, 1, source.shape[2], channels)

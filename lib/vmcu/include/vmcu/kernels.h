@@ -157,6 +157,40 @@ struct vmcu_add_exact_params {
 /** @brief Sum of two tensors, for any factors. For each byte: reads both inputs, then writes. */
 void vmcu_add_exact(const struct vmcu_call *call);
 
+/** Fractional bits of what struct vmcu_float_sum has of float32 numbers: no bit of one is lower. */
+#define VMCU_FLOAT_SUM_SHIFT 43
+
+/**
+ * A sum of two bytes in float32, see python/vmcu_tools/quant.py: FloatSum. `bias` and the scales
+ * have @a shift fractional bits. A sum that has none of the bits in @a fraction may be rounded
+ * either way by float32: @a constant, @a a and @a b, to the bit, are for these.
+ */
+struct vmcu_float_sum {
+	int64_t a;
+	int64_t b;
+	int64_t constant;
+	int32_t a_scale;
+	int32_t b_scale;
+	int32_t bias;
+	int32_t fraction;
+	uint8_t shift;
+	uint8_t offset; /**< of the file's bytes from int8 */
+};
+
+struct vmcu_add_float_params {
+	struct vmcu_float_sum sum;
+	bool narrow; /**< the bounds are not those of int8 */
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Sum of two tensors, as ONNX Runtime has it.
+ *
+ * For each pixel, for each four channels, then one by one: reads both inputs, then writes.
+ */
+void vmcu_add_float(const struct vmcu_call *call);
+
 /** What vmcu_average_pool() makes of a window's sum. */
 enum vmcu_mean {
 	VMCU_MEAN_KEPT,         /**< its mean: input and output share scale and zero point */

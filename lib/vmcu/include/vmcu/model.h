@@ -170,6 +170,15 @@ static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint3
 	return (o < t->ring) ? o : o % t->ring;
 }
 
+/** Of @a pixels from a pixel of tensor @a t on, those in front of the place that splits the row. */
+static inline int32_t vmcu_unsplit(const struct vmcu_tensor *t, uint32_t y, uint32_t x,
+				   int32_t pixels)
+{
+	const uint32_t left = t->ring - vmcu_place(t, y, x);
+
+	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
+}
+
 /** Where a run begins that is @a at bytes from the origin; @a at: less than twice the circle. */
 static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 {

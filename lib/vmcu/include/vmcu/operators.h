@@ -40,7 +40,9 @@ enum vmcu_binary_kind {
 	VMCU_BINARY_PRODUCT,    /**< of a and b, times @a output */
 	VMCU_BINARY_MINIMUM,    /**< of the terms; without @a rescale of the bytes as they are */
 	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
-	VMCU_BINARY_PRELU, /**< the first term; where a is negative a times b times @a output */
+	VMCU_BINARY_PRELU,     /**< the first term; where a is negative a times b times @a output */
+	VMCU_BINARY_FLOAT_SUM, /**< as ONNX Runtime has it, by @a sum */
+	VMCU_BINARY_FLOAT_PRODUCT, /**< the same, times @a output, whose multiplier is a float32 */
 };
 
 /** An operand's sizes are 1, which repeats it, or the output's. */
@@ -48,7 +50,8 @@ struct vmcu_binary_params {
 	struct vmcu_factor a;
 	struct vmcu_factor b;
 	struct vmcu_factor output;
-	const int8_t *constant; /**< the second operand; NULL: it is input 1 */
+	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
+	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
 	uint16_t constant_height;
 	uint16_t constant_width;
 	uint16_t constant_channels;
@@ -60,6 +63,7 @@ struct vmcu_binary_params {
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
+	uint8_t offset; /**< of the file's bytes from int8: VMCU_BINARY_FLOAT_PRODUCT */
 };
 
 /** @brief Two operands, element by element. For each byte, ascending: reads both, then writes. */

@@ -107,60 +107,99 @@ static inline uint32_t vmcu_half_even(uint64_t x, int32_t drop)
 	return (uint32_t)((x + (((uint64_t)1 << (drop - 1)) - 1U) + odd) >> drop);
 }
 
+/** Rounds to 24 bits, half to even, what drops out is added to @a exponent; x is not zero. */
+static inline uint64_t vmcu_to_24_bits(uint64_t x, int32_t *exponent)
+{
+	const int32_t drop = 40 - __builtin_clzll(x);
+
+	if (drop <= 0) {
+		return x;
+	}
+	*exponent += drop;
+	return vmcu_half_even(x, drop);
+}
+
+/** x * 2^exponent to an integer, half to even, cut at VMCU_SCALE_LIMIT; x has up to 25 bits. */
+static inline int32_t vmcu_to_integer(uint64_t x, int32_t exponent)
+{
+	uint64_t rounded;
+
+	if (exponent < -25) {
+		return 0;
+	}
+	if (exponent > 20) {
+		return (x == 0U) ? 0 : VMCU_SCALE_LIMIT;
+	}
+	rounded = (exponent < 0) ? vmcu_half_even(x, -exponent) : x << exponent;
+	return (int32_t)((rounded > VMCU_SCALE_LIMIT) ? VMCU_SCALE_LIMIT : rounded);
+}
+
 /**
- * vmcu_float_scale() in integers. A float32 is 24 bits times a power of two, so both of its
- * roundings, of @a acc and of the product, are roundings to 24 bits.
+ * The magnitude of float32(acc) * scale in integers, times a power of two. A float32 is 24 bits
+ * times a power of two, so both of its roundings, of @a acc and of the product, are roundings to
+ * 24 bits.
  */
+static inline uint64_t vmcu_float_product(int32_t acc, uint32_t scale_bits, int32_t *exponent)
+{
+	const int32_t biased = (int32_t)((scale_bits >> 23) & 0xffU);
+	uint64_t magnitude = (acc < 0) ? 0U - (uint32_t)acc : (uint32_t)acc;
+
+	*exponent = biased - 150;
+	/* A subnormal factor scales all of int32 to less than a half. */
+	if (acc == 0 || biased == 0) {
+		return 0;
+	}
+	magnitude = vmcu_to_24_bits(magnitude, exponent);
+	return vmcu_to_24_bits(magnitude * ((scale_bits & 0x7fffffU) | 0x800000U), exponent);
+}
+
+/** vmcu_float_scale() in integers. */
 static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
 {
 	const union {
 		float value;
 		uint32_t bits;
 	} factor = {scale};
-	const int32_t biased = (int32_t)((factor.bits >> 23) & 0xffU);
-	uint64_t magnitude = (acc < 0) ? 0U - (uint32_t)acc : (uint32_t)acc;
-	int32_t exponent = biased - 150;
-	int32_t drop;
+	int32_t exponent;
+	const uint64_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
+	const int32_t rounded = vmcu_to_integer(magnitude, exponent);
 
-	/* A subnormal factor scales all of int32 to less than a half. */
-	if (acc == 0 || biased == 0) {
+	return ((acc < 0) != ((factor.bits >> 31) != 0U)) ? -rounded : rounded;
+}
+
+/** vmcu_float_scale_add() in integers. */
+static inline int32_t vmcu_float_scale_add_soft(int32_t acc, float scale, int32_t addend)
+{
+	const union {
+		float value;
+		uint32_t bits;
+	} factor = {scale};
+	const bool negative = (acc < 0) != ((factor.bits >> 31) != 0U);
+	int32_t exponent;
+	uint64_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
+	int64_t sum = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+	int32_t rounded;
+
+	if (magnitude == 0U || exponent < -25) {
+		/* Less than a half, whatever it is added to. */
+		return addend;
+	}
+	if (exponent < 0) {
+		sum += addend * ((int64_t)1 << -exponent);
+	}
+	if (sum == 0) {
 		return 0;
 	}
-	drop = 8 - __builtin_clz((uint32_t)magnitude);
-	if (drop > 0) {
-		magnitude = vmcu_half_even(magnitude, drop);
-		exponent += drop;
-	}
-	magnitude *= (factor.bits & 0x7fffffU) | 0x800000U;
-	drop = 40 - __builtin_clzll(magnitude);
-	if (drop > 0) {
-		magnitude = vmcu_half_even(magnitude, drop);
-		exponent += drop;
-	}
-	/* Now 2^23 <= magnitude <= 2^24. */
-	if (exponent >= 0) {
-		magnitude = VMCU_SCALE_LIMIT;
-	} else if (exponent < -24) {
-		magnitude = 0;
-	} else {
-		magnitude = vmcu_half_even(magnitude, -exponent);
-		if (magnitude > VMCU_SCALE_LIMIT) {
-			magnitude = VMCU_SCALE_LIMIT;
-		}
-	}
-	return ((acc < 0) != ((factor.bits >> 31) != 0U)) ? -(int32_t)magnitude
-							  : (int32_t)magnitude;
+	magnitude = vmcu_to_24_bits((uint64_t)((sum < 0) ? -sum : sum), &exponent);
+	rounded = vmcu_to_integer(magnitude, exponent);
+	return (sum < 0) ? -rounded : rounded;
 }
 
 #if VMCU_FLOAT_SCALE
-/** vmcu_float_scale() on hardware that rounds a float32 product once, to nearest even. */
-static inline int32_t vmcu_float_scale_hard(int32_t acc, float scale)
+/** float32(acc) * scale on hardware that rounds it once, to nearest even. */
+static inline float vmcu_float_product_hard(int32_t acc, float scale)
 {
 	float product = (float)acc * scale;
-	union {
-		float value;
-		int32_t bits;
-	} rounded;
 
 	/*
 	 * Builds say -ffp-contract=off; should one forget, the compiler must still not see that
@@ -175,14 +214,25 @@ static inline int32_t vmcu_float_scale_hard(int32_t acc, float scale)
 #else
 	*(volatile float *)&product = product;
 #endif
-	if (product > (float)VMCU_SCALE_LIMIT) {
-		product = (float)VMCU_SCALE_LIMIT;
+	return product;
+}
+
+/** x to an integer, half to even, cut at VMCU_SCALE_LIMIT. */
+static inline int32_t vmcu_to_integer_hard(float x)
+{
+	union {
+		float value;
+		int32_t bits;
+	} rounded;
+
+	if (x > (float)VMCU_SCALE_LIMIT) {
+		x = (float)VMCU_SCALE_LIMIT;
 	}
-	if (product < -(float)VMCU_SCALE_LIMIT) {
-		product = -(float)VMCU_SCALE_LIMIT;
+	if (x < -(float)VMCU_SCALE_LIMIT) {
+		x = -(float)VMCU_SCALE_LIMIT;
 	}
 	/* 1.5 * 2^23: the sum's last bit weighs one, so the addition rounds to an integer. */
-	rounded.value = product + 12582912.0f;
+	rounded.value = x + 12582912.0f;
 	return rounded.bits - 0x4b400000;
 }
 #endif
@@ -191,9 +241,22 @@ static inline int32_t vmcu_float_scale_hard(int32_t acc, float scale)
 static inline int32_t vmcu_float_scale(int32_t acc, float scale)
 {
 #if VMCU_FLOAT_SCALE
-	return vmcu_float_scale_hard(acc, scale);
+	return vmcu_to_integer_hard(vmcu_float_product_hard(acc, scale));
 #else
 	return vmcu_float_scale_soft(acc, scale);
+#endif
+}
+
+/**
+ * The same with an integer of up to nine bits added, in float32, before the result is rounded to
+ * an integer.
+ */
+static inline int32_t vmcu_float_scale_add(int32_t acc, float scale, int32_t addend)
+{
+#if VMCU_FLOAT_SCALE
+	return vmcu_to_integer_hard(vmcu_float_product_hard(acc, scale) + (float)addend);
+#else
+	return vmcu_float_scale_add_soft(acc, scale, addend);
 #endif
 }
 

@@ -82,3 +82,52 @@ void vmcu_add_exact(const struct vmcu_call *call)
 		}
 	}
 }
+
+/* Sum of two tensors as float32 has it. */
+void vmcu_add_float(const struct vmcu_call *call)
+{
+	const struct vmcu_add_float_params *p = call->layer->params;
+	int8_t *out = vmcu_output_start(call);
+	const int8_t *in0 = vmcu_input_start(call, 0);
+	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
+	const int8_t *in1 = vmcu_input_start(call, 1);
+	const int32_t in1_c = vmcu_call_input(call, 1)->channels;
+	const int32_t columns = call->columns;
+	const int32_t out_c = vmcu_call_output(call)->channels;
+	const int32_t a_scale = p->sum.a_scale;
+	const int32_t b_scale = p->sum.b_scale;
+	const int32_t bias = p->sum.bias;
+	const int32_t fraction = p->sum.fraction;
+	const int32_t shift = p->sum.shift;
+	const int32_t narrow = p->narrow;
+	const int32_t act_min = p->act_min;
+	const int32_t act_max = p->act_max;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
+	int32_t x0, c;
+
+	for (x0 = 0; x0 < columns; x0++) {
+		for (c = 0; c + 4 <= out_c; c += 4) {
+			int32_t acc[4];
+
+			vmcu_add_float_4(p, acc,
+					 in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
+					 in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
+					 a_scale, b_scale, bias, fraction, shift);
+			vmcu_store_bounded_4(acc,
+					     out + (x0 * sign + turn * (columns - 1)) * out_c + c,
+					     narrow, act_min, act_max);
+		}
+		for (; c < out_c; c++) {
+			int32_t acc[1];
+
+			vmcu_add_float_1(p, acc,
+					 in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
+					 in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
+					 a_scale, b_scale, bias, fraction, shift);
+			vmcu_store_bounded_1(acc,
+					     out + (x0 * sign + turn * (columns - 1)) * out_c + c,
+					     narrow, act_min, act_max);
+		}
+	}
+}

@@ -985,6 +985,76 @@ VMCU_INLINE void vmcu_store_sum_exact(const struct vmcu_add_exact_params *p, con
 	out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 }
 
+/* Sums of bytes as float32 has them, 4 at a time. */
+VMCU_INLINE void vmcu_add_float_4(const struct vmcu_add_float_params *p, int32_t *acc,
+				  const int8_t *a, const int8_t *b, int32_t a_scale,
+				  int32_t b_scale, int32_t bias, int32_t fraction, int32_t shift)
+{
+	const int32_t sum0 = a[0] * a_scale + b[0] * b_scale + bias;
+	const int32_t sum1 = a[1] * a_scale + b[1] * b_scale + bias;
+	const int32_t sum2 = a[2] * a_scale + b[2] * b_scale + bias;
+	const int32_t sum3 = a[3] * a_scale + b[3] * b_scale + bias;
+	bool near = vmcu_near_half(sum0, fraction);
+	near = near || vmcu_near_half(sum1, fraction);
+	near = near || vmcu_near_half(sum2, fraction);
+	near = near || vmcu_near_half(sum3, fraction);
+
+	if (near) {
+	acc[0] = vmcu_float_sum_exact(&p->sum, a[0], b[0]);
+	acc[1] = vmcu_float_sum_exact(&p->sum, a[1], b[1]);
+	acc[2] = vmcu_float_sum_exact(&p->sum, a[2], b[2]);
+	acc[3] = vmcu_float_sum_exact(&p->sum, a[3], b[3]);
+	} else {
+	acc[0] = sum0 >> shift;
+	acc[1] = sum1 >> shift;
+	acc[2] = sum2 >> shift;
+	acc[3] = sum3 >> shift;
+	}
+}
+
+/* Bounds and stores sums, 4 at a time. */
+VMCU_INLINE void vmcu_store_bounded_4(const int32_t *acc, int8_t *out, int32_t narrow,
+				      int32_t act_min, int32_t act_max)
+{
+	if (narrow != 0) {
+	out[0] = vmcu_saturate(acc[0], 0, act_min, act_max);
+	out[1] = vmcu_saturate(acc[1], 0, act_min, act_max);
+	out[2] = vmcu_saturate(acc[2], 0, act_min, act_max);
+	out[3] = vmcu_saturate(acc[3], 0, act_min, act_max);
+	} else {
+	out[0] = vmcu_saturate8(acc[0]);
+	out[1] = vmcu_saturate8(acc[1]);
+	out[2] = vmcu_saturate8(acc[2]);
+	out[3] = vmcu_saturate8(acc[3]);
+	}
+}
+
+/* Sums of bytes as float32 has them, 1 at a time. */
+VMCU_INLINE void vmcu_add_float_1(const struct vmcu_add_float_params *p, int32_t *acc,
+				  const int8_t *a, const int8_t *b, int32_t a_scale,
+				  int32_t b_scale, int32_t bias, int32_t fraction, int32_t shift)
+{
+	const int32_t sum0 = a[0] * a_scale + b[0] * b_scale + bias;
+	bool near = vmcu_near_half(sum0, fraction);
+
+	if (near) {
+	acc[0] = vmcu_float_sum_exact(&p->sum, a[0], b[0]);
+	} else {
+	acc[0] = sum0 >> shift;
+	}
+}
+
+/* Bounds and stores sums, 1 at a time. */
+VMCU_INLINE void vmcu_store_bounded_1(const int32_t *acc, int8_t *out, int32_t narrow,
+				      int32_t act_min, int32_t act_max)
+{
+	if (narrow != 0) {
+	out[0] = vmcu_saturate(acc[0], 0, act_min, act_max);
+	} else {
+	out[0] = vmcu_saturate8(acc[0]);
+	}
+}
+
 /* Where sums of products with these taps start, so that y needs no zero point. */
 VMCU_INLINE void vmcu_start_product(int32_t *start, const int8_t *x, int32_t count, int32_t x_zero,
 				    int32_t y_zero)

@@ -30,15 +30,12 @@ static void trace_stage(const char *name, const struct vmcu_context *ctx, uint16
 	trace(name, number, ctx->model->stages[number].first);
 }
 
-void vmcu_hook_init(struct vmcu_context *ctx, const struct vmcu_model *model, size_t size, int err)
+void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
 {
 	switch (err) {
 	case 0:
 		LOG_INF("%s: pool of %u bytes, %u layers", model->name, model->pool_bytes,
 			model->layer_count);
-#if defined(CONFIG_VMCU_PROFILE)
-		ctx->profile = NULL;
-#endif
 		break;
 	case -ENOMEM:
 		LOG_ERR("%s: pool of %u bytes is too small, %u are needed", model->name,
@@ -48,7 +45,6 @@ void vmcu_hook_init(struct vmcu_context *ctx, const struct vmcu_model *model, si
 		LOG_ERR("no context, no model, or a pool that is not aligned to %u bytes",
 			VMCU_POOL_ALIGN);
 	}
-	ARG_UNUSED(ctx);
 	ARG_UNUSED(model);
 	ARG_UNUSED(size);
 }

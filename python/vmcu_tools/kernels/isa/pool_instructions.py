@@ -6,9 +6,21 @@ Both work on up to four channels of a pixel at a time.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ...quant import INT8_MIN, FixedPoint, FloatScale, Requant, divide_away, wrap_int32
+from ...quant import (
+    FLOAT_SUM_SHIFT,
+    INT8_MAX,
+    INT8_MIN,
+    FixedPoint,
+    FloatScale,
+    FloatSum,
+    Requant,
+    divide_away,
+    wrap_int32,
+)
 from ..language.evaluate import Machine
 from ..language.instruction import Instruction, instruction
 from ..language.ir import Ram
@@ -151,3 +163,45 @@ def store_sum_exact(m: Machine, p: int, acc: np.ndarray, ram: Ram) -> None:
     factor = FixedPoint(m.names["p->output.multiplier"], m.names["p->output.shift"])
     values = factor.apply(acc) + m.names["p->output_zero"]
     m.store(ram, np.clip(values, m.names["p->act_min"], m.names["p->act_max"]))
+
+
+# Constants of struct vmcu_float_sum, and bounds, that stay in registers.
+FLOAT_SUM = ("a_scale", "b_scale", "bias", "fraction", "shift")
+BOUNDS = ("narrow", "act_min", "act_max")
+ADD_FLOAT: dict[int, Instruction] = {}
+STORE_BOUNDED: dict[int, Instruction] = {}
+
+
+def _define_add_float(width: int) -> None:
+    def add(m: Machine, p: int, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> None:
+        names = ("a", "b", "constant")
+        real = (math.ldexp(m.names[f"p->sum.{name}"], -FLOAT_SUM_SHIFT) for name in names)
+        total = FloatSum(*real, m.names["p->sum.offset"])
+        acc[:] = total.apply(m.load(a), m.load(b))
+
+    def store(
+        m: Machine, acc: np.ndarray, ram: Ram, narrow: int, act_min: int, act_max: int
+    ) -> None:
+        low, high = (act_min, act_max) if narrow else (INT8_MIN, INT8_MAX)
+        m.store(ram, np.clip(acc, low, high))
+
+    add.__doc__ = f"Sums of bytes as float32 has them, {width} at a time."
+    store.__doc__ = f"Bounds and stores sums, {width} at a time."
+    constants = ", ".join(f"int32_t {name}" for name in FLOAT_SUM)
+    ADD_FLOAT[width] = instruction(
+        INSTRUCTIONS,
+        "Dot",
+        "const struct vmcu_add_float_params *p, int32_t *acc, const int8_t *a, const int8_t *b, "
+        f"{constants}",
+        f"add_float_{width}",
+    )(add)
+    STORE_BOUNDED[width] = instruction(
+        INSTRUCTIONS,
+        "RAMStore",
+        STORE + ", ".join(f"int32_t {name}" for name in BOUNDS),
+        f"store_bounded_{width}",
+    )(store)
+
+
+for _width in WIDTHS:
+    _define_add_float(_width)

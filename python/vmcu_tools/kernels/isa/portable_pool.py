@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
-from .pool_instructions import ADD, ADD_SHIFT, STORE_SUM, TERM
+from .pool_instructions import (
+    ADD,
+    ADD_FLOAT,
+    ADD_SHIFT,
+    STORE_BOUNDED,
+    STORE_SUM,
+    TERM,
+)
 
 PRELUDE = r"""
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
@@ -52,6 +59,24 @@ def store_sum(width: int) -> str:
     return "\n".join(
         f"out[{i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(width)
     )
+
+
+def add_float(width: int) -> str:
+    """All sums before any test, so that there is one call of what is slow."""
+    sums = [
+        f"const int32_t sum{i} = a[{i}] * a_scale + b[{i}] * b_scale + bias;" for i in range(width)
+    ]
+    near = ["bool near = vmcu_near_half(sum0, fraction);"]
+    near += [f"near = near || vmcu_near_half(sum{i}, fraction);" for i in range(1, width)]
+    shifts = [f"acc[{i}] = sum{i} >> shift;" for i in range(width)]
+    exact = [f"acc[{i}] = vmcu_float_sum_exact(&p->sum, a[{i}], b[{i}]);" for i in range(width)]
+    return "\n".join([*sums, *near, "", "if (near) {", *exact, "} else {", *shifts, "}"])
+
+
+def store_bounded(width: int) -> str:
+    bounded = [f"out[{i}] = vmcu_saturate(acc[{i}], 0, act_min, act_max);" for i in range(width)]
+    whole = [f"out[{i}] = vmcu_saturate8(acc[{i}]);" for i in range(width)]
+    return "\n".join(["if (narrow != 0) {", *bounded, "} else {", *whole, "}"])
 
 
 def rows(name: str) -> str:
@@ -109,6 +134,8 @@ out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 BODIES = (
     {made.name: add(width) for width, made in ADD.items()}
     | {made.name: store_sum(width) for width, made in STORE_SUM.items()}
+    | {made.name: add_float(width) for width, made in ADD_FLOAT.items()}
+    | {made.name: store_bounded(width) for width, made in STORE_BOUNDED.items()}
     | {
         "start_four": START_FOUR,
         "sum_taps": rows("sum"),
