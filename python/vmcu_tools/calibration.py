@@ -19,15 +19,15 @@ import onnx
 
 from .errors import Problem, UserError
 from .frontends.onnx import RULES
+from .functions import take_apart
 from .oracle.base import required
+from .preparation import Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
 
 Samples = list[dict[str, np.ndarray]]
 
 _CPU = ["CPUExecutionProvider"]
-# What onnxruntime leaves in float by default although vmcu wants to see its result quantised.
-_TWO_OPERANDS = ("Sub", "Min", "Max", "Div")
-_OF_MANY_VALUES = ("ReduceMean", "ReduceSum", "ReduceMax", "GlobalMaxPool")
+_NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
 _SAVE = "Save it with numpy.savez, an array of samples for each input of the model."
 
 
@@ -182,10 +182,12 @@ def _quantize(
     with _quiet():
         try:
             # onnxruntime does not find weights in files of their own, as PyTorch writes them.
-            onnx.save(model, whole)
+            onnx.save(take_apart(upgraded(model)), whole)
             # Folds constants and batch normalisation, and infers the shapes.
             quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
-            _split_sums(prepared)
+            folded = onnx.load(prepared)
+            prepare(folded, _ranges(samples))
+            onnx.save(folded, prepared)
             quantization.quantize_static(
                 str(prepared),
                 str(result),
@@ -195,7 +197,7 @@ def _quantize(
                 weight_type=quantization.QuantType.QInt8,
                 per_channel=per_channel,
                 calibrate_method=chosen,
-                op_types_to_quantize=_operators(onnx.load(prepared)),
+                op_types_to_quantize=_operators(folded),
             )
         except Exception as error:  # onnxruntime's exceptions have no base of their own
             raise UserError(
@@ -205,46 +207,32 @@ def _quantize(
                     str(source),
                 )
             ) from error
-    return result.read_bytes()
-
-
-def _split_sums(path: Path) -> None:
-    """Takes a Gemm whose third operand is an activation apart: onnxruntime has merged a MatMul and
-    an Add of two activations into it, and could then only compute it in float."""
-    model = onnx.load(path)
-    constants = {tensor.name for tensor in model.graph.initializer}
-    nodes = []
-    for node in model.graph.node:
-        nodes.append(node)
-        if node.op_type != "Gemm" or len(node.input) < 3 or node.input[2] in ("", *constants):
-            continue
-        product = f"{node.output[0]}/product"
-        operands = [product, node.input[2]]
-        nodes.append(onnx.helper.make_node("Add", operands, [node.output[0]], f"{node.name}/sum"))
-        node.output[0] = product
-        del node.input[2]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    onnx.save(model, path)
+    quantised = onnx.load(result)
+    join_functions(quantised.graph)
+    return quantised.SerializeToString()
 
 
 def _operators(model: onnx.ModelProto) -> list[str]:
-    """The operators whose inputs and outputs are quantised: onnxruntime's own choice, those on two
-    activations or on many values of one, and those that the model ends with. Float expressions of
-    one value between them stay as they are and become one table each."""
-    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+    """The operators whose inputs and outputs are quantised: all that can be imported."""
+    made = {node.op_type for node in model.graph.node}
+    return sorted(made.intersection(RULES) - _NEVER_QUANTISED)
 
-    outputs = {value.name for value in model.graph.output}
-    means = {node.output[0] for node in model.graph.node if node.op_type == "ReduceMean"}
-    chosen = {*QDQRegistry, *QLinearOpsRegistry, *_OF_MANY_VALUES}
-    for node in model.graph.node:
-        last = outputs.intersection(node.output)
-        if node.op_type in RULES and (last or node.op_type in _TWO_OPERANDS):
-            chosen.add(node.op_type)
-    if any(node.op_type == "Sub" and means & {*node.input} for node in model.graph.node):
-        # A normalisation written as single operators is recognised in float.
-        chosen.discard("ReduceMean")
-    return sorted(chosen - {"EmbedLayerNormalization"})
+
+def _ranges(samples: Samples) -> Ranges:
+    """The least and the greatest value of each of some tensors over the samples."""
+
+    def measure(model: onnx.ModelProto, names: list[str]) -> dict[str, tuple[float, float]]:
+        session = _showing(model, names)
+        runs = [session.run(names, sample) for sample in samples]
+        return {
+            name: (
+                min(float(run[place].min()) for run in runs),
+                max(float(run[place].max()) for run in runs),
+            )
+            for place, name in enumerate(names)
+        }
+
+    return measure
 
 
 def _reader(quantization: ModuleType, samples: Samples) -> Any:

@@ -193,6 +193,17 @@ class Softmax(Op):
 
 
 @dataclass(frozen=True, eq=False)
+class LogSoftmax(Op):
+    """Logarithm of softmax over the channels of each pixel: d * step - log2(sum of exp[-d]) * gain,
+    with d = q - max and both factors in units of 1/65536 of an output's step; `exp` is the table of
+    Softmax, "onnx", and its sum is taken in units of 2**23."""
+
+    exp: np.ndarray
+    step: int
+    gain: int
+
+
+@dataclass(frozen=True, eq=False)
 class MatMul(Op):
     """For every y the product of two matrices, input 0 (H, M, K) by input 1 (H, K, N), or
     (H, N, K) if `transposed`: requant.apply(sum of (qa - za)(qb - zb)) + zo, one factor."""
@@ -324,15 +335,20 @@ class TransposeConv2D(Op):
 class LayerNorm(Op):
     """Each pixel's channels at mean zero and variance one, times a gain, plus an offset.
 
-    With n channels, s the sum of q and t that of q * q, z = (n q - s) / sqrt(n t - s s + epsilon).
-    out = (z * gain + offset) in units of the output, plus its zero point; gain and offset int32
-    (C,) have `bits` fractional bits. epsilon is the file's in units of n * n * scale * scale.
+    With n channels, d = q - zi, s the sum of d and t that of d * d,
+    z = (n d - s) / sqrt(n t - s s + epsilon). Not `centred`: s is zero, which leaves the mean of
+    the squares at one. out = (z * gain + offset) in units of the output, plus its zero point; gain
+    and offset are int32 with `bits` fractional bits, one for every `run` neighbours: over the
+    channels of a pixel, then over those of the next, and again from the first after the last.
+    epsilon is the file's in units of n * n * scale * scale.
     """
 
     gain: np.ndarray
     offset: np.ndarray
     bits: int
     epsilon: int
+    centred: bool = True
+    run: int = 1
 
 
 @dataclass(frozen=True, eq=False)

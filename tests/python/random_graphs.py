@@ -18,6 +18,7 @@ from vmcu_tools.graph import (
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    LogSoftmax,
     MatMul,
     MatMulChain,
     MaxPool2D,
@@ -182,6 +183,12 @@ def softmax(b: Builder) -> Tensor:
     return b.node(Softmax(b.exponentials(23), "onnx", scale), [x], x.shape)
 
 
+def log_softmax(b: Builder) -> Tensor:
+    x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 2, 10, 70)))
+    step, gain = int(b.rng.integers(1, 1 << 18)), int(b.rng.integers(1, 1 << 24))
+    return b.node(LogSoftmax(b.exponentials(23), step, gain, **b.limits()), [x], x.shape)
+
+
 def matmul(b: Builder) -> Tensor:
     batch, m, k, n = (b.pick(1, 1, 3), b.pick(1, 2, 5), b.pick(1, 3, 4, 9), b.pick(1, 2, 4, 7))
     transposed = b.rng.random() < 0.5
@@ -223,6 +230,7 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "concat": concat,
     "requantize": requantize,
     "softmax": softmax,
+    "log_softmax": log_softmax,
     "matmul": matmul,
     "matmul_chain": matmul_chain,
     "attention": attention,

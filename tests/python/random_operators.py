@@ -140,10 +140,14 @@ def layer_norm(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 4), b.pick(1, 2, 9, 64)))
     bits = b.pick(1, 8, 16)
     channels = x.shape[2]
-    gain = b.rng.uniform(-40, 40, channels) * 2.0**bits
-    offset = b.rng.uniform(-90, 90, channels) * 2.0**bits
+    run = b.pick(*(n for n in (1, 2, 3, 64) if channels % n == 0))
+    # One pixel's factors, or those of several.
+    count = channels // run * b.pick(1, 2, x.shape[0])
+    gain = b.rng.uniform(-40, 40, count) * 2.0**bits
+    offset = b.rng.uniform(-90, 90, count) * 2.0**bits
     epsilon = int(b.rng.choice([0, 1, 1000, 2**40]))
-    op = LayerNorm(np.rint(gain).astype(np.int32), np.rint(offset).astype(np.int32), bits, epsilon)
+    factors = (np.rint(values).astype(np.int32) for values in (gain, offset))
+    op = LayerNorm(*factors, bits, epsilon, bool(b.rng.random() < 0.6), run)
     return b.node(replace(op, **b.limits()), [x], x.shape)
 
 

@@ -183,7 +183,8 @@ def _onnx_op(op: str, shape=(1, 4), stated: tuple = (), **attributes):
 
 
 def _onnx_float_tail(m: OnnxModel):
-    return (1, 4), [m.node("Softmax", [m.qdq("x", m.stated())])]
+    names, _ = m.weights((4, 3), None, 0.1, 4, "none")
+    return (1, 4), [m.node("MatMul", [m.qdq("x", m.stated()), names[0]])]
 
 
 def _onnx_float_weights(m: OnnxModel):
@@ -198,11 +199,11 @@ def _onnx_moving_weights(m: OnnxModel):
 
 
 def _onnx_wide_weights(m: OnnxModel):
-    names, scale = m.weights((4, 3), None, 0.1, 4, "none", zero_point=100, span=27)
+    names, scale = m.weights((4, 3, 1, 1), None, 0.1, 4, "none", zero_point=100, span=27)
     ints = next(t for t in m.initializers if t.name == m.nodes[-1].input[0])
-    ints.CopyFrom(onnx.numpy_helper.from_array(np.full((4, 3), -128, np.int8), ints.name))
-    y = m.node("MatMul", [m.qdq("x", m.stated(0.1)), names[0]])
-    return (1, 4), [m.qdq(y, m.stated(scale))]
+    ints.CopyFrom(onnx.numpy_helper.from_array(np.full((4, 3, 1, 1), -128, np.int8), ints.name))
+    y = m.node("ConvTranspose", [m.qdq("x", m.stated(0.1)), names[0]], group=2)
+    return (1, 4, 2, 2), [m.qdq(y, m.stated(scale))]
 
 
 def _onnx_int16(m: OnnxModel):

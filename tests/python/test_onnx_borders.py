@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from builders import onnx_models, onnx_ops
+from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops
 from builders.onnx_models import OnnxModel, single
 from vmcu_tools import frontends, passes
 from vmcu_tools.commands import read_input, to_file
@@ -17,7 +17,7 @@ from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 
 FLOAT = onnx.TensorProto.FLOAT
-CASES = {**onnx_models.CASES, **onnx_ops.CASES}
+CASES = {**onnx_models.CASES, **onnx_ops.CASES, **onnx_norms.CASES, **onnx_exports.CASES}
 # Models whose inner tensors may each be a step off.
 LONG = ("attention", "squeeze and excite")
 
@@ -34,7 +34,7 @@ def outputs(path: Path, values: np.ndarray, folder: Path) -> tuple[Graph, list, 
 
 @pytest.mark.parametrize("case", CASES)
 def test_output(tmp_path, case):
-    m = OnnxModel(5, opset=17 if case in onnx_ops.CASES else 13)
+    m = OnnxModel(5, opset=13 if case in onnx_models.CASES else 17)
     path = tmp_path / "m.onnx"
     onnx.save(single(m, *CASES[case]), path)
     values = m.rng.normal(size=CASES[case][0]).astype(np.float32) * 4

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from builders import onnx_exports, onnx_norms, onnx_ops
 from builders.networks import random_inputs
 from builders.onnx_models import OnnxModel, single
-from builders.onnx_ops import CASES
 from vmcu_tools import oracle
 
 OPSET = 17
+CASES = onnx_ops.CASES | onnx_norms.CASES | onnx_exports.CASES
 FLOAT = onnx.TensorProto.FLOAT
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from builders import onnx_models, onnx_ops, tflite_models, tflite_ops
+from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops, tflite_models, tflite_ops
 from builders.networks import MODELS, SHARED, random_inputs
 from vmcu_tools import frontends, oracle, passes
 from vmcu_tools.graph import (
@@ -269,6 +269,7 @@ def test_unused_nodes_are_dropped():
 
 
 TFLITE_CASES = {**tflite_models.CASES, **tflite_ops.CASES}
+ONNX_OPERATORS = {**onnx_ops.CASES, **onnx_norms.CASES, **onnx_exports.CASES}
 
 
 @pytest.mark.parametrize("case", TFLITE_CASES)
@@ -287,9 +288,9 @@ def test_onnx_operators_keep_their_bytes(tmp_path, case):
         assert kinds == ["Conv2D"]
 
 
-@pytest.mark.parametrize("case", onnx_ops.CASES)
+@pytest.mark.parametrize("case", ONNX_OPERATORS)
 def test_further_onnx_operators_keep_their_bytes(tmp_path, case):
-    model = onnx_models.single(onnx_models.OnnxModel(3, opset=17), *onnx_ops.CASES[case])
+    model = onnx_models.single(onnx_models.OnnxModel(3, opset=17), *ONNX_OPERATORS[case])
     onnx.save(model, tmp_path / "m.onnx")
     optimized(frontends.load(tmp_path / "m.onnx"))
 

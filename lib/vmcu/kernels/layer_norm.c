@@ -43,8 +43,14 @@ static struct normal measure(const struct vmcu_layer_norm_params *p, const int8_
 	int32_t k;
 
 	for (int32_t c = 0; c < channels; c++) {
-		total += src[c];
-		squares += src[c] * src[c];
+		const int32_t value = src[c] - p->input_zero;
+		const int32_t square = value * value;
+
+		total += value;
+		squares += square;
+	}
+	if (!p->centred) {
+		total = 0;
 	}
 	spread = channels * squares - (int64_t)total * total + p->epsilon;
 	x = (spread > 0) ? (uint64_t)spread : 1U;
@@ -63,26 +69,49 @@ static int64_t rounded(int64_t x, int32_t bits)
 	return (x + ((int64_t)1 << (bits - 1))) >> bits;
 }
 
+/** The factors of the next element. */
+struct place {
+	int32_t factor;
+	int32_t left; /**< elements before the factor after this one */
+};
+
+static void advance(struct place *at, const struct vmcu_layer_norm_params *p)
+{
+	at->left--;
+	if (at->left == 0) {
+		at->left = p->run;
+		at->factor++;
+		if (at->factor == p->factors) {
+			at->factor = 0;
+		}
+	}
+}
+
 void vmcu_layer_norm(const struct vmcu_call *call)
 {
 	const struct vmcu_layer_norm_params *p = call->layer->params;
-	const int32_t channels = vmcu_call_output(call)->channels;
+	const struct vmcu_tensor *out = vmcu_call_output(call);
+	const int32_t channels = out->channels;
+	const int32_t pixel = call->y * out->width + call->x;
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
-	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
+	struct place at = {.factor = (pixel * (channels / p->run)) % p->factors, .left = p->run};
 
 	for (int32_t x = 0; x < call->columns; x++) {
 		const struct normal n = measure(p, src, channels);
 
 		for (int32_t c = 0; c < channels; c++) {
-			const int64_t centred = (int64_t)(channels * src[c] - n.total) * n.factor;
-			const int64_t z = rounded(centred, 47 - Z_BITS - n.k);
-			const int64_t acc = z * p->gain[c] + (int64_t)p->offset[c] * (1 << Z_BITS);
-			const int64_t value = rounded(acc, Z_BITS + p->bits);
+			const int32_t value = channels * (src[c] - p->input_zero) - n.total;
+			const int64_t z = rounded((int64_t)value * n.factor, 47 - Z_BITS - n.k);
+			const int64_t acc = z * p->gain[at.factor] +
+					    (int64_t)p->offset[at.factor] * (1 << Z_BITS);
+			const int64_t result = rounded(acc, Z_BITS + p->bits);
 			const int64_t limit = 1 << 20;
-			const int64_t cut = (value > limit) ? limit : value;
+			const int64_t cut = (result > limit) ? limit : result;
 
 			dst[c] = vmcu_saturate((int32_t)((cut < -limit) ? -limit : cut),
 					       p->output_zero, p->act_min, p->act_max);
+			advance(&at, p);
 		}
 		src += channels;
 		dst += channels;

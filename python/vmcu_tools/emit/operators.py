@@ -10,6 +10,7 @@ from ..graph import (
     Binary,
     Graph,
     LayerNorm,
+    LogSoftmax,
     Lookup,
     Move,
     Node,
@@ -125,11 +126,25 @@ def layer_norm(graph: Graph, node: Node, op: LayerNorm) -> Kernel:
         "gain": Array("gain", op.gain.astype(np.int32)),
         "offset": Array("offset", op.offset.astype(np.int32)),
         "epsilon": f"INT64_C({op.epsilon})",
+        "factors": op.gain.size,
+        "run": op.run,
         "bits": op.bits,
-        "output_zero": graph.tensors[node.outputs[0]].zero_point,
+        "centred": op.centred,
+        **zeros(graph, node),
         **activation(op),
     }
     return Kernel("vmcu_layer_norm", Struct("vmcu_layer_norm_params", fields))
+
+
+def log_softmax(graph: Graph, node: Node, op: LogSoftmax) -> Kernel:
+    fields: dict[str, Value] = {
+        "exp": Array("exp", op.exp.astype(np.uint32)),
+        "step": op.step,
+        "gain": f"INT64_C({op.gain})",
+        "output_zero": graph.tensors[node.outputs[0]].zero_point,
+        **activation(op),
+    }
+    return Kernel("vmcu_log_softmax", Struct("vmcu_log_softmax_params", fields))
 
 
 def arg_max(graph: Graph, node: Node, op: ArgMax) -> Kernel:
@@ -145,6 +160,7 @@ OPERATORS = {
     Resize: resize,
     TransposeConv2D: transpose_conv,
     LayerNorm: layer_norm,
+    LogSoftmax: log_softmax,
     ArgMax: arg_max,
 }
 
@@ -155,6 +171,7 @@ OPERATOR_BYTES = {
     "vmcu_move_params": 16,
     "vmcu_resize_params": 8,
     "vmcu_transpose_conv_params": 44,
-    "vmcu_layer_norm_params": 24,
+    "vmcu_layer_norm_params": 32,
+    "vmcu_log_softmax_params": 24,
     "vmcu_arg_max_params": 2,
 }

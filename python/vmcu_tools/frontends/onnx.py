@@ -16,10 +16,14 @@ import numpy as np
 
 from ..graph import Graph, Port
 from . import (
+    onnx_concat,
+    onnx_deferred,
     onnx_elementwise,
     onnx_fold,
     onnx_layers,
+    onnx_logic,
     onnx_moves,
+    onnx_norms,
     onnx_ops,
     onnx_qoperator,
     onnx_quantize,
@@ -35,7 +39,7 @@ from .common import (
     require,
 )
 from .movement import file_index
-from .onnx_context import QUANTISE_ALL, RULES, Context, quantisation
+from .onnx_context import QUANTISE_ALL, REQUANTISE, RULES, Context, quantisation
 from .onnx_file import FileModel, FileNode, FileValue, read
 from .onnx_values import (
     Activation,
@@ -54,8 +58,8 @@ from .onnx_values import (
 )
 
 # Importing them fills RULES.
-_RULE_MODULES = (onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
-_RULE_MODULES += (onnx_qoperator, onnx_quantize, onnx_views)
+_RULE_MODULES = (onnx_concat, onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
+_RULE_MODULES += (onnx_logic, onnx_norms, onnx_qoperator, onnx_quantize, onnx_views)
 
 _FLOAT_MODEL = (
     "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
@@ -67,21 +71,27 @@ _SPATIAL += ("GlobalMaxPool", "BatchNormalization")
 _STATIC = "Quantise the model statically, with calibration data."
 _NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
 _NO_CONTROL = "Export the model without control flow, for one fixed input shape."
+_INSIDE = ("what it sums up is not quantised", REQUANTISE)
 # What cannot be had, and why.
 _UNSUPPORTED = {
     "ConvInteger": ("its result is int32 without a scale", _STATIC),
     "MatMulInteger": ("its result is int32 without a scale", _STATIC),
     "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
+    **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
     **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
 }
-_QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity")
+_QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
 # Operators that hand on their input's scale: an int8 input's own is that of the first consumer
 # behind them.
 _KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 _KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice", "Split", "Gather", "Expand")
 _KEEPS_SCALE += ("Tile", "DepthToSpace", "SpaceToDepth", "Resize", "ReduceMax", "ArgMax", "ArgMin")
-_KEEPS_SCALE += ("Clip",)
+_KEEPS_SCALE += ("Clip", "Cast")
+# Operators of which each output element is one of the first input's.
+_MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
+_MOVES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth")
 
 
 def load(path: Path) -> Graph:
@@ -167,7 +177,7 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
     """The node's outputs."""
     found = RULES.get(node.op)
     if found is None:
-        raise UnsupportedError("its inputs are not constant", "Freeze the model.")
+        raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
     require(len(node.outputs) > 0, "it has no output")
     # Between int8 tensors, without float in between, an operator keeps the scale.
     direct = any(isinstance(arg, Activation) for arg in args)
@@ -176,9 +186,22 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
         "it works on int8 values without regard to their scale",
         "Put DequantizeLinear before and QuantizeLinear behind it.",
     )
+    if node.op in _MOVES and args and isinstance(args[0], Curve):
+        return _moved_curve(context, node, args)
+    deferred = onnx_deferred.apply(context, node, args)
+    if deferred is not None:
+        return deferred
     results = found(context, node, args)
     results = results if isinstance(results, list) else [results]
     return [_kept(context, result) if direct else result for result in results]
+
+
+def _moved_curve(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+    """A function of each byte of an activation, whose bytes move before it is applied."""
+    curve = args[0]
+    results = RULES[node.op](context, node, [Real(curve.activation), *args[1:]])
+    results = results if isinstance(results, list) else [results]
+    return [Curve(context.activation(result), curve.real) for result in results]
 
 
 def _unknown(op: str) -> tuple[str, str]:
@@ -281,9 +304,8 @@ def _output(context: Context, value: FileValue) -> None:
             port = Port(found.tensor.name, value.name, found.shape, "int64")
             context.builder.outputs.append(port)
             return
-        float_result = isinstance(found, Curve) or (
-            isinstance(found, Pending) and found.keeps is None
-        )
+        found = onnx_deferred.with_own_scale(context, found)
+        float_result = onnx_deferred.is_float(found)
         require(not float_result, "the output is a float that is not quantised", QUANTISE_ALL)
         x = context.activation(found)
         layout = "nhwc"

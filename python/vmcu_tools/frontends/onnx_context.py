@@ -11,7 +11,7 @@ import numpy as np
 from ..graph import Lookup, Op, Port, Requantize, Reshape, Shape, Tensor
 from ..quant import INT8_MAX, INT8_MIN
 from . import tables
-from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, hwc, require
+from .common import KEEP_QUANTISATION, GraphBuilder, check_scale, require
 from .movement import file_index, move
 from .onnx_file import FileModel, FileNode
 from .onnx_values import (
@@ -28,6 +28,8 @@ from .onnx_values import (
     Value,
     arrangement,
     channels_last,
+    explicit,
+    is_image,
     matrices,
     places,
     reshape_order,
@@ -35,7 +37,16 @@ from .onnx_values import (
     usual_order,
 )
 
-QUANTISE_ALL = "Quantise this node too, so that QuantizeLinear follows it."
+REQUANTISE = "Quantise the float model with `vmcu quantize`, which leaves nothing in float."
+QUANTISE_ALL = f"Let QuantizeLinear follow that result. {REQUANTISE}"
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What an activation is a function of: its byte is table[q + 128] for the other's byte q."""
+
+    activation: Activation
+    table: np.ndarray
 
 
 @dataclass
@@ -48,6 +59,8 @@ class Context:
     # How the file sees each tensor of the graph, and which of them are float values there.
     views: dict[str, Activation] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    _fresh: int = 0
     _quantised: dict[tuple[str, float, int], Activation] = field(default_factory=dict)
     _arranged: dict[tuple[str, tuple[int, ...], bytes], Tensor] = field(default_factory=dict)
 
@@ -82,11 +95,11 @@ class Context:
             self.hidden.add(value.name)
             return self.quantise(value, *value.keeps, value.name, value.dtype)
         if isinstance(value, Curve):
-            reason = "it reads a float result that is not quantised"
-            require(False, reason, "Put QuantizeLinear and DequantizeLinear before this node.")
+            require(False, "it reads a float result that is not quantised", QUANTISE_ALL)
         require(not isinstance(value, Indices), "it reads integers", "Let the model end there.")
         if isinstance(value, FloatInput):
-            require(False, f"it reads the float input '{value.name}'", KEEP_QUANTISATION)
+            reason = f"it reads the float input '{value.name}', which is not quantised before"
+            require(False, reason, f"Leave this step to the caller. {REQUANTISE}")
         require(False, "it has a constant where an activation is needed", "Fold the constant.")
         raise AssertionError("unreachable")
 
@@ -102,8 +115,13 @@ class Context:
         if isinstance(value, Real):
             value = clamp(value.activation, name, name)
         if isinstance(value, Curve):
-            value = tabulated(value, name)
+            found = self.quantise(tabulated(value, name), scale, zero_point, name, dtype)
+            table = tables.quantised(value.real, found.tensor)
+            self.origins[found.tensor.name] = Origin(value.activation, table)
+            return found
         require(isinstance(value, Pending), "it quantises a value that is no activation")
+        if value.resolve is not None:
+            return self._resolved(value, scale, zero_point, name, dtype)
         key = (value.name, scale, zero_point)
         if key not in self._quantised:
             self._quantised[key] = self._emit(value, scale, zero_point, name, dtype)
@@ -123,6 +141,19 @@ class Context:
         self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
         return out
 
+    def _resolved(
+        self, value: Pending, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        inner = value.resolve(scale, zero_point)
+        if isinstance(inner, Pending):
+            inner = replace(inner, low=value.low, high=value.high)
+        return self.quantise(inner, scale, zero_point, name, dtype)
+
+    def fresh(self, name: str) -> str:
+        """A name that no other tensor has."""
+        self._fresh += 1
+        return f"{name}/{self._fresh}"
+
     def _unbounded(self, value: Pending, scale: float, zero_point: int) -> Activation:
         """The float result itself as a tensor, under its own name and without its clamp."""
         if value.copies:
@@ -139,9 +170,10 @@ class Context:
         if taken:
             first = self.views[taken[0]]
             same = (first.tensor.scale, first.tensor.zero_point) == (scale, zero_point)
-            same = same and first.shape == value.shape
             require(same, f"the input '{value.name}' is quantised twice, in different ways")
-            return first
+            # Views of the input differ in shape, not in the order of bytes.
+            laid = explicit(value.shape, value.order).reshape(first.tensor.shape)
+            return replace(first, shape=value.shape, order=arrangement(value.shape, laid)[0])
         quant = scale, zero_point, dtype
         out = self.define(name, value.shape, value.order, *quant, value.memory)
         port = Port(out.tensor.name, value.name, value.source, "float32", value.layout)
@@ -188,10 +220,11 @@ class Context:
         require(index.size > 0, "its output is empty")
         self.builder.spend(index.size)
         shape = tuple(int(d) for d in index.shape)
-        spatial = len(shape) == len(x.shape) == 4 and x.order is None
-        laid = channels_last(shape) if spatial and shape[0] == 1 else None
-        if laid is None:
-            laid = file_index(shape).reshape(matrices(shape) if len(shape) > 3 else hwc(shape))
+        if is_image(shape) and is_image(x.shape) and x.order is None:
+            laid = channels_last(shape)
+        else:
+            laid = file_index(shape)
+            laid = laid.reshape(matrices(shape) if len(shape) > 3 else tensor_shape(shape, None))
         order, memory = arrangement(shape, laid)
         source = places(x).ravel()[index.ravel()[laid]]
         kind = move(source, x.tensor.bytes)
@@ -247,6 +280,30 @@ class Context:
             return value.real()
         require(isinstance(value, Constant), f"its {what} is not constant", "Freeze the model.")
         return value.array
+
+
+def common_root(context: Context, curves: list[Curve]) -> list[Curve] | None:
+    """Functions of several activations as functions of one that all of them come from, if there is
+    one and all have its shape."""
+    histories = [_history(context, curve) for curve in curves]
+    for root in histories[0]:
+        if all(root in history for history in histories):
+            found = [history[root] for history in histories]
+            shapes = {curve.activation.shape for curve in found}
+            return found if len(shapes) == 1 else None
+    return None
+
+
+def _history(context: Context, curve: Curve) -> dict[str, Curve]:
+    """A function by the name of each activation that it is a function of, the last one first."""
+    found = {curve.activation.tensor.name: curve}
+    while (origin := context.origins.get(curve.activation.tensor.name)) is not None:
+        real = curve.real[origin.table.astype(np.int64) - INT8_MIN]
+        if origin.activation.shape != curve.activation.shape:
+            break
+        curve = Curve(origin.activation, real)
+        found[origin.activation.tensor.name] = curve
+    return found
 
 
 Rule = Callable[[Context, FileNode, list[Value | None]], Value]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph import FullyConnected, MatMul, Op, Tensor
-from ..quant import INT32_MAX, INT32_MIN, FloatScale
+from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
 from .common import require
 from .movement import file_index
 from .onnx_context import Context, rule
@@ -36,7 +36,9 @@ def constant_weights(
     """Symmetric int8 weights and their float32 scales, one or one per index of `axis`."""
     value = args[place] if place < len(args) else None
     require(
-        not isinstance(value, Constant), "its weights are float", "Quantise its weights to int8."
+        not isinstance(value, Constant),
+        "its weights are float",
+        "Quantise its weights to int8; onnxruntime does so in QuantFormat.QDQ.",
     )
     require(
         isinstance(value, QuantConstant),
@@ -47,6 +49,28 @@ def constant_weights(
     per_channel = value.scale.size > 1
     require(not per_channel or value.axis == axis, f"its weights' scales are on axis {value.axis}")
     return value.symmetric(), value.scale.astype(np.float32)
+
+
+def narrowed(weights: Value | None) -> list[QuantConstant]:
+    """Weights that leave int8 once their zero point is taken out, as a sum of several that do not;
+    those that do not leave it alone, and anything else as no weights at all."""
+    if not isinstance(weights, QuantConstant) or weights.ints.dtype.itemsize > 1:
+        return []
+    rest = weights.centred()
+    parts = []
+    while rest.any() or not parts:
+        ints = np.clip(rest, INT8_MIN, INT8_MAX)
+        rest = rest - ints
+        zero = np.zeros(1, np.int64)
+        parts.append(replace(weights, ints=ints.astype(np.int8), zero_point=zero))
+    return parts
+
+
+def copied(context: Context, x: Activation, copies: int, groups: int = 1) -> Tensor:
+    """x with `copies` of the channels of each group, one set after the other."""
+    laid = laid_out(x)
+    parts = laid.reshape(*laid.shape[:2], groups, 1, -1).repeat(copies, axis=3)
+    return context.arranged(x, parts.reshape(*laid.shape[:2], -1))
 
 
 def float_scale(x: Activation, scales: np.ndarray, out: Tensor, count: int) -> FloatScale:
@@ -98,6 +122,7 @@ def _gemm(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     has_bias = len(args) > 2 and args[2] is not None
     require(not has_bias or attributes.get("beta", 1.0) == 1.0, "beta is set", "Fold it.")
     transposed = bool(attributes.get("transB"))
+    args = _narrow_weights(context, node, args, 1 if transposed else 0)
     weights, scales = constant_weights(args, 1, 0 if transposed else 1)
     return _dense(context, node, args, weights if transposed else weights.T, scales)
 
@@ -116,8 +141,25 @@ def _mat_mul(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         single = right.ints.size == math.prod(right.ints.shape[-2:]) and right.scale.size == 1
         require(single, "its weights differ from batch to batch")
         args = [args[0], replace(right, ints=right.ints.reshape(right.ints.shape[-2:]))]
+    args = _narrow_weights(context, node, args, 0)
     weights, scales = constant_weights(args[:2], 1, 1)
     return _dense(context, node, args[:2], weights.T, scales)
+
+
+def _narrow_weights(
+    context: Context, node: FileNode, args: list[Value | None], axis: int
+) -> list[Value | None]:
+    """Weights that do not fit int8 as several one after the other along the input's axis, and the
+    input as many times."""
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) < 2 or args[0] is None or parts[0].ints.ndim != 2:
+        return args
+    x = context.activation(args[0])
+    index = np.concatenate([file_index(x.shape)] * len(parts), axis=-1)
+    inner = replace(node, outputs=(f"{node.outputs[0]}/copies",))
+    copies = context.activation(context.moved(inner, x, index))
+    weights = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=axis))
+    return [Real(copies), weights, *args[2:]]
 
 
 def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:

@@ -18,7 +18,7 @@ from ..quant import INT8_MAX, INT8_MIN, FloatProduct, FloatScale, FloatSum
 from . import tables
 from .common import KEEP_QUANTISATION, UnsupportedError, fixed_point, fixed_sum, require
 from .movement import file_index
-from .onnx_context import Context, clamp, rule
+from .onnx_context import Context, clamp, common_root, rule
 from .onnx_file import FileNode
 from .onnx_values import (
     Activation,
@@ -72,14 +72,25 @@ def _exponential(x: np.ndarray, alpha: np.float32) -> np.ndarray:
     return np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
 
 
+def _shrink(x: np.ndarray, limit: np.float32, bias: np.float32) -> np.ndarray:
+    return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0))
+
+
 # By operator: its float function. numpy computes it in float32 as ONNX Runtime does.
-_UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
+UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
     "Abs": lambda node, x: np.abs(x),
+    "Acos": lambda node, x: np.arccos(x),
+    "Acosh": lambda node, x: np.arccosh(x),
+    "Asin": lambda node, x: np.arcsin(x),
+    "Asinh": lambda node, x: np.arcsinh(x),
+    "Atan": lambda node, x: np.arctan(x),
+    "Atanh": lambda node, x: np.arctanh(x),
     "Ceil": lambda node, x: np.ceil(x),
     "Celu": lambda node, x: np.where(
         x < 0, _number(node, "alpha", 1) * np.expm1(x / _number(node, "alpha", 1)), x
     ),
     "Cos": lambda node, x: np.cos(x),
+    "Cosh": lambda node, x: np.cosh(x),
     "Elu": lambda node, x: _exponential(x, _number(node, "alpha", 1)),
     "Erf": lambda node, x: _erf(x),
     "Exp": lambda node, x: np.exp(x),
@@ -89,6 +100,7 @@ _UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
         x, _number(node, "alpha", 0.2), _number(node, "beta", 0.5)
     ),
     "HardSwish": lambda node, x: x * _hard_sigmoid(x, 1 / 6, 0.5),
+    "IsNaN": lambda node, x: np.isnan(x),
     "LeakyRelu": lambda node, x: np.where(x >= 0, x, _number(node, "alpha", 0.01) * x),
     "Log": lambda node, x: np.log(x),
     "Mish": lambda node, x: x * np.tanh(_softplus(x)),
@@ -99,12 +111,16 @@ _UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
         _number(node, "gamma", 1.05070102214813)
         * _exponential(x, _number(node, "alpha", 1.67326319217681))
     ),
+    "Shrink": lambda node, x: _shrink(x, _number(node, "lambd", 0.5), _number(node, "bias", 0)),
     "Sigmoid": lambda node, x: _sigmoid(x),
     "Sign": lambda node, x: np.sign(x),
     "Sin": lambda node, x: np.sin(x),
+    "Sinh": lambda node, x: np.sinh(x),
     "Softplus": lambda node, x: _softplus(x),
     "Softsign": lambda node, x: x / (1 + np.abs(x)),
     "Sqrt": lambda node, x: np.sqrt(x),
+    "Swish": lambda node, x: x * _sigmoid(_number(node, "alpha", 1) * x),
+    "Tan": lambda node, x: np.tan(x),
     "Tanh": lambda node, x: np.tanh(x),
     "ThresholdedRelu": lambda node, x: np.where(x > _number(node, "alpha", 1), x, 0),
     "com.microsoft.Gelu": lambda node, x: _gelu(node, x),
@@ -129,11 +145,11 @@ def _real32(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float32)
 
 
-@rule(*_UNARY)
+@rule(*UNARY)
 def _unary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     x = curve(context, args[0])
     with np.errstate(all="ignore"):
-        return Curve(x.activation, _real32(_UNARY[node.op](node, x.real)))
+        return Curve(x.activation, _real32(UNARY[node.op](node, x.real)))
 
 
 @rule("Relu")
@@ -179,7 +195,7 @@ def _clamped(
     )
 
 
-_FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Add": np.add,
     "Sub": np.subtract,
     "Mul": np.multiply,
@@ -198,7 +214,7 @@ def _constant_of(value: Value | None) -> np.ndarray | None:
     return value.array.astype(np.float32) if isinstance(value, Constant) else None
 
 
-@rule(*_FLOAT)
+@rule(*FLOAT)
 def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(len(args) == 2, f"{len(args)} inputs instead of two", "Chain it two by two.")
     constants = [_constant_of(arg) for arg in args]
@@ -206,7 +222,7 @@ def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value
         biased = node.op == "Add" and isinstance(value, Pending) and value.rebias
         if biased and constant is not None and constant.size in (1, value.shape[-1]):
             return value.rebias(constant, node.outputs[0])
-    found = _one_curve(context, node, args, constants)
+    found = _one_curve(context, node, args, constants) or _folded(node, args, constants)
     if found is not None:
         return found
     if constants[0] is None and constants[1] is None:
@@ -219,6 +235,28 @@ def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value
     if per_channel is not None:
         return per_channel
     return _with_constant(node, x, _as_int8(constant), swapped)
+
+
+def _folded(
+    node: FileNode, args: list[Value | None], constants: list[np.ndarray | None]
+) -> Pending | None:
+    """A factor or an offset of each channel behind a convolution, as part of its weights: what
+    PyTorch leaves of batch normalisation in training with fake quantisation."""
+    swapped = constants[0] is not None
+    value, constant = (args[1], constants[0]) if swapped else (args[0], constants[1])
+    if not isinstance(value, Pending) or value.affine is None or constant is None:
+        return None
+    count, rank = value.shape[1], len(value.shape)
+    channels = np.broadcast_shapes(constant.shape, (1,) * rank) == (1, count, *[1] * (rank - 2))
+    if not (channels or constant.size == 1) or (swapped and node.op in ("Sub", "Div")):
+        return None
+    numbers = np.broadcast_to(constant.ravel(), count).astype(np.float64)
+    ones, zeros = np.ones(count), np.zeros(count)
+    if node.op in ("Add", "Sub"):
+        return value.affine(ones, numbers if node.op == "Add" else -numbers, node.outputs[0])
+    if node.op not in ("Mul", "Div") or not numbers.all():
+        return None
+    return value.affine(numbers if node.op == "Mul" else 1 / numbers, zeros, node.outputs[0])
 
 
 def _one_curve(
@@ -235,13 +273,13 @@ def _one_curve(
         elif _is_curve(arg):
             sides.append(curve(context, arg))
     curves = [side for side in sides if isinstance(side, Curve)]
-    if len(sides) < 2 or not curves or len({id(c.activation.tensor) for c in curves}) > 1:
+    rooted = common_root(context, curves) if len(sides) == 2 and curves else None
+    if rooted is None:
         return None
-    if len(curves) == 2 and curves[0].activation.shape != curves[1].activation.shape:
-        return None
-    values = [side.real if isinstance(side, Curve) else side for side in sides]
+    curves, rest = rooted, iter(rooted)
+    values = [next(rest).real if isinstance(side, Curve) else side for side in sides]
     with np.errstate(all="ignore"):
-        return Curve(curves[0].activation, _real32(_FLOAT[node.op](*values)))
+        return Curve(curves[0].activation, _real32(FLOAT[node.op](*values)))
 
 
 def _broadcast(

@@ -17,6 +17,9 @@ from .onnx_values import Activation, Constant, FloatInput, Pending, QuantConstan
 # Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
 FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
 FOLDED += ("Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
+FOLDED += ("Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd", "Sqrt", "Trilu")
+FOLDED += ("Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or", "GreaterOrEqual", "LessOrEqual")
+FOLDED += ("Min", "Max", "Pow", "Floor", "Ceil", "ScatterND", "Tile", "ReduceSum", "ReduceMax")
 _MAX_FILLED = 1 << 24
 
 
@@ -48,6 +51,13 @@ def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
     """Refuses what would make a large array of small ones."""
     if node.op == "ConstantOfShape":
         sizes = [int(v) for v in arrays[0].ravel()] if arrays else []
+    elif node.op == "Range":
+        start, end, step = (float(array.ravel()[0]) for array in arrays)
+        sizes = [math.ceil(max((end - start) / step, 0))]
+    elif node.op in ("Expand", "Tile"):
+        sizes = [arrays[0].size, *(int(v) for v in arrays[1].ravel())]
+    elif node.op == "ScatterND":
+        sizes = [arrays[0].size]
     elif node.op == "Gather":
         sizes = [array.size for array in arrays]
     else:

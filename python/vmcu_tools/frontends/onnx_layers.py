@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..graph import (
     ArgMax,
     AveragePool2D,
     Conv2D,
-    LayerNorm,
+    Lookup,
     MaxPool2D,
     Op,
     Resize,
@@ -20,11 +21,11 @@ from ..graph import (
     TransposeConv2D,
     Window,
 )
-from ..quant import FloatScale
-from .common import KEEP_QUANTISATION, fixed_point, require
+from ..quant import INT8_MAX, INT8_MIN, FloatScale
+from .common import fixed_point, require
 from .movement import file_index
 from .onnx_context import Context, rule
-from .onnx_dense import bias_of, constant_weights, float_scale
+from .onnx_dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .onnx_elementwise import scaled_channels
 from .onnx_file import FileNode
 from .onnx_moves import axis_of, nearest, resize_places, resize_sizes
@@ -37,8 +38,8 @@ from .onnx_values import (
     Value,
     arrangement,
     channels_last,
+    is_image,
     laid_out,
-    matrices,
 )
 
 
@@ -59,10 +60,15 @@ Axes = tuple[bool, bool, bool]
 def _lines(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
     """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. Images
     and sequences are such tensors already; of all else the reduced elements become the columns."""
-    if len(x.shape) == 4 and x.order is None:
+    if is_image(x.shape) and x.order is None:
         return x.tensor, (2 in axes, 3 in axes, 1 in axes)
     if len(x.shape) == 3 and x.order is None and x.shape[0] == 1:
         return x.tensor, (1 in axes, False, 2 in axes)
+    return _columns(context, x, axes)
+
+
+def _columns(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
+    """x with the reduced elements as columns of one channel."""
     others = [a for a in range(len(x.shape)) if a not in axes]
     turned = file_index(x.shape).transpose([*others, *axes])
     count = math.prod(x.shape[a] for a in axes)
@@ -75,7 +81,7 @@ def _reduced(
     """Shape in the file, order and (H, W, C) of the reduced value."""
     full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
     height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
-    image = len(x.shape) == 4 and tensor is x.tensor
+    image = is_image(x.shape) and x.order is None and tensor is x.tensor
     laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
     if not node.attributes.get("keepdims", 1):
         full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
@@ -106,30 +112,55 @@ def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value
         return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
-    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, memory=memory)
+    fields = {"memory": memory, "natural": _natural(tensor) if share == count else None}
+    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, **fields)
 
 
-@rule("ReduceMax")
-def _reduce_max(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _natural(x: Tensor) -> tuple[float, int]:
+    """Whatever lies between values of x fits its own scale."""
+    return x.scale, x.zero_point
+
+
+@rule("ReduceMax", "ReduceMin")
+def _reduce_extreme(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
     axes = _reduced_axes(context, node, args, len(x.shape))
     tensor, over = _lines(context, x, axes)
-    require(not over[2], "it takes the maximum over what are channels in memory")
+    if over[2]:
+        tensor, over = _columns(context, x, axes)
     shape, order, memory = _reduced(node, x, tensor, axes, over)
     window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
-    return Pending(
-        node.outputs[0],
-        node.name,
-        shape,
-        order,
-        (tensor,),
-        lambda out, low, high: MaxPool2D(window, act_min=low, act_max=high),
-        x.dtype,
-        (tensor.scale, tensor.zero_point),
-        copies=True,
-        memory=memory,
-    )
+    name = node.outputs[0]
+    keeps = tensor.scale, tensor.zero_point
+    if node.op == "ReduceMin":
+        tensor = _least(context, node, tensor, window, memory)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "ReduceMax":
+            return MaxPool2D(window, act_min=act_min, act_max=act_max)
+        return Lookup(np.clip(_NEGATED, act_min, act_max).astype(np.int8))
+
+    copied = {"copies": True, "memory": memory}
+    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, keeps, **copied)
+
+
+# -1 - q, so that zero points fit.
+_NEGATED = np.arange(INT8_MAX, INT8_MIN - 1, -1).astype(np.int8)
+
+
+def _least(context: Context, node: FileNode, x: Tensor, window: Window, memory: Shape) -> Tensor:
+    """The greatest of the negated values."""
+    name, zero = node.outputs[0], -1 - x.zero_point
+    steps: list[tuple[str, Op, Shape]] = [
+        ("negated", Lookup(_NEGATED), x.shape),
+        ("greatest", MaxPool2D(window), memory),
+    ]
+    for what, op, shape in steps:
+        out = context.builder.add_tensor(Tensor(f"{name}/{what}", shape, x.scale, zero))
+        context.builder.add_node(node.name, op, [x.name], out.name)
+        x = out
+    return x
 
 
 @rule("ArgMax", "ArgMin")
@@ -200,6 +231,13 @@ def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
 @rule("ConvTranspose")
 def _conv_transpose(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     x = context.image(args[0])
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) > 1 and int(node.attributes.get("group", 1)) == 1:
+        shape = (1, x.shape[1] * len(parts), *x.shape[2:])
+        order, _ = arrangement(shape, channels_last(shape))
+        x = Activation(copied(context, x, len(parts)), shape, order, x.dtype)
+        joined = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=0))
+        args = [args[0], joined, *args[2:]]
     weights, scales = constant_weights(args, 1, 1)
     axes = len(x.shape) - 2
     require(weights.ndim == len(x.shape), f"its weights have {weights.ndim} dimensions")
@@ -264,45 +302,3 @@ def _batch_normalization(context: Context, node: FileNode, args: list[Value | No
     x = context.usual(activation) if flat else context.image(activation)
     require(x.tensor.shape[2] == gain.size, f"{gain.size} factors for {list(x.shape)}")
     return scaled_channels(node, x, gain, offset - mean * gain)
-
-
-@rule("LayerNormalization")
-def _layer_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
-    x = context.activation(args[0])
-    rank = len(x.shape)
-    axis = axis_of(int(node.attributes.get("axis", -1)), rank)
-    require(len(node.outputs) == 1 or not any(node.outputs[1:]), "it has further outputs")
-    count = math.prod(x.shape[axis:])
-    rows = file_index(x.shape).reshape(matrices(x.shape) if axis == rank - 1 else (-1, 1, count))
-    laid = laid_out(x) if _is_line(laid_out(x), count) else rows
-    tensor = context.arranged(x, laid)
-    gain, offset = context.constant(args, 1, "scale"), context.constant(args, 2, "offset")
-    require(gain is not None, "its scale is absent")
-    gain = np.broadcast_to(gain.astype(np.float64), x.shape[axis:]).ravel()
-    offset = np.zeros(count) if offset is None else offset.astype(np.float64)
-    offset = np.broadcast_to(offset, x.shape[axis:]).ravel()
-    finite = bool(np.isfinite(gain).all() and np.isfinite(offset).all())
-    epsilon = float(node.attributes.get("epsilon", 1e-5))
-    require(finite and math.isfinite(epsilon) and epsilon >= 0, "it has no finite factors")
-    order, memory = arrangement(x.shape, laid)
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        reach = max(float(np.abs(gain).max()), float(np.abs(offset).max()), 1e-30) / out.scale
-        bits = min(16, 29 - math.ceil(math.log2(reach)))
-        require(bits >= 1, "its factors are far above its output's scale", KEEP_QUANTISATION)
-        unit = 2.0**bits / out.scale
-        spread = min(round(epsilon * count * count / tensor.scale**2), 1 << 60)
-        numbers = (np.rint(values * unit).astype(np.int32) for values in (gain, offset))
-        return LayerNorm(*numbers, bits, spread, act_min=act_min, act_max=act_max)
-
-    name = node.outputs[0]
-    return Pending(name, node.name, x.shape, order, (tensor,), make, x.dtype, memory=memory)
-
-
-def _is_line(laid: np.ndarray, count: int) -> bool:
-    """Whether each pixel holds `count` neighbours of the file."""
-    steps = np.diff(laid, axis=2)
-    return laid.shape[2] == count and bool(
-        (steps == 1).all() and (laid[:, :, 0] % count == 0).all()
-    )

@@ -93,6 +93,19 @@ def _gather(context: Context, node: FileNode, args: list[Value | None]) -> Value
     return context.moved(node, x, index.take(picks % size, axis))
 
 
+@rule("GatherND")
+def _gather_nd(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    picks = context.constant(args, 1, "indices")
+    plain = picks is not None and picks.dtype.kind in "iu" and not node.attributes.get("batch_dims")
+    require(plain and picks.ndim > 0 and picks.shape[-1] <= index.ndim, "its indices do not fit")
+    sizes = np.array(index.shape[: picks.shape[-1]])
+    inside = bool(((-sizes <= picks) & (picks < sizes)).all())
+    require(inside, f"its indices lie outside of {list(index.shape)}")
+    _limit(picks.size * index.size)
+    return context.moved(node, x, index[tuple(np.moveaxis(picks, -1, 0))])
+
+
 def _limit(elements: int) -> None:
     require(elements <= MAX_ELEMENTS, f"its output has {elements} elements")
 

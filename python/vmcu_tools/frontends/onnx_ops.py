@@ -15,9 +15,9 @@ import numpy as np
 
 from ..graph import (
     AveragePool2D,
-    Concat,
     Conv2D,
     DepthwiseConv2D,
+    LogSoftmax,
     MaxPool2D,
     Op,
     Pad,
@@ -26,25 +26,27 @@ from ..graph import (
     Window,
 )
 from ..quant import INT8_MAX, INT8_MIN, FloatScale
-from . import tables
 from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, same_padding
 from .movement import file_index
 from .onnx_context import Context, rule
-from .onnx_dense import bias_of, constant_weights, float_scale, quantise_bias
+from .onnx_dense import (
+    bias_of,
+    constant_weights,
+    copied,
+    float_scale,
+    narrowed,
+    quantise_bias,
+)
 from .onnx_file import FileNode
 from .onnx_moves import axis_of
 from .onnx_values import (
     Activation,
-    Order,
     Pending,
-    QuantConstant,
     Value,
     arrangement,
     channels_last,
-    explicit,
     laid_out,
     matrices,
-    simplify,
     tensor_axis,
 )
 from .softmax import onnx_table
@@ -134,31 +136,19 @@ def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
 def _narrow_weights(
     context: Context, node: FileNode, x: Activation, args: list[Value | None]
 ) -> tuple[Activation, list[Value | None]]:
-    """Weights that leave int8 once their zero point is taken out, as a sum of several that do not,
-    each with a copy of the input's channels of its own."""
-    weights = args[1] if len(args) > 1 else None
-    if not isinstance(weights, QuantConstant) or weights.ints.dtype.itemsize > 1:
-        return x, args
-    rest = weights.centred()
-    if rest.size == 0 or (rest.min() >= INT8_MIN and rest.max() <= INT8_MAX):
+    """Weights that do not fit int8 as a sum of several that do, each with a copy of its group's
+    channels of its own."""
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) < 2:
         return x, args
     groups = int(node.attributes.get("group", 1))
-    require(groups == 1, "its weights do not fit int8 and it has groups", KEEP_QUANTISATION)
-    parts = []
-    while rest.any():
-        parts.append(np.clip(rest, INT8_MIN, INT8_MAX))
-        rest = rest - parts[-1]
-    height, width, channels = x.tensor.shape
-    name = f"{node.outputs[0]}/copies"
-    copies = replace(x.tensor, name=name, shape=(height, width, channels * len(parts)))
-    op = Concat(2, (None,) * len(parts))
-    context.builder.add_tensor(copies)
-    context.builder.add_node(name, op, [x.tensor.name] * len(parts), name)
-    shape = (1, channels * len(parts), *x.shape[2:])
+    fits = groups >= 1 and x.shape[1] % groups == 0
+    require(fits, f"{x.shape[1]} channels and {groups} groups")
+    copies = copied(context, x, len(parts), groups)
+    shape = (1, x.shape[1] * len(parts), *x.shape[2:])
     order, _ = arrangement(shape, channels_last(shape))
-    ints = np.concatenate(parts, axis=1).astype(np.int8)
-    narrow = replace(weights, ints=ints, zero_point=np.zeros(1, np.int64))
-    return Activation(copies, shape, order, x.dtype), [args[0], narrow, *args[2:]]
+    weights = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=1))
+    return Activation(copies, shape, order, x.dtype), [args[0], weights, *args[2:]]
 
 
 def _convolution(
@@ -243,8 +233,12 @@ def _average_pool(context: Context, node: FileNode, args: list[Value | None]) ->
     x = context.image(args[0])
     window = _window(node, x, node.ints("kernel_shape", []))
     padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
-    ceiling = bool(node.attributes.get("ceil_mode"))
-    require(not (padded and ceiling), "ceil_mode with count_include_pad is not supported")
+    over = sum(window.pad) > sum(node.ints("pads", [0])) and bool(node.attributes.get("ceil_mode"))
+    require(
+        not (padded and over),
+        "its ceil_mode reaches beyond the padding, which runtimes count differently",
+        "Set count_include_pad=False, or pad the input so that the windows fit.",
+    )
     require(window.dilation == (1, 1), "a dilated average is not supported")
     return _mean(node, x, window, _windowed(window, x, x.shape[1]), padded)
 
@@ -262,7 +256,8 @@ def _global_average_pool(context: Context, node: FileNode, args: list[Value | No
         requant = FloatScale(np.array([factor], np.float32))
         return AveragePool2D(window, requant, of_sum=True, act_min=act_min, act_max=act_max)
 
-    return _spatial(node, x, (1, x.shape[1], *[1] * (len(x.shape) - 2)), make)
+    shape = 1, x.shape[1], *[1] * (len(x.shape) - 2)
+    return replace(_spatial(node, x, shape, make), natural=_own(x))
 
 
 def _mean(
@@ -276,69 +271,15 @@ def _mean(
         requant = fixed_point(factor)
         return AveragePool2D(window, requant, padded, act_min=act_min, act_max=act_max)
 
-    return _spatial(node, x, shape, make)
+    return replace(_spatial(node, x, shape, make), natural=_own(x))
 
 
-@rule("Concat")
-def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    inputs = [context.activation(arg) for arg in args]
-    first = inputs[0]
-    rank = len(first.shape)
-    axis = axis_of(int(node.attributes["axis"]), rank)
-    for x in inputs:
-        others = len(x.shape) == rank and all(
-            x.shape[i] == first.shape[i] for i in range(rank) if i != axis
-        )
-        require(others, f"it joins {list(first.shape)} and {list(x.shape)} along axis {axis}")
-    shape = list(first.shape)
-    shape[axis] = sum(x.shape[axis] for x in inputs)
-    inputs, order, place = _joined(context, inputs, tuple(shape), axis)
-    memory = list(inputs[0].tensor.shape)
-    memory[place] = sum(x.tensor.shape[place] for x in inputs)
-    keeps = {(x.tensor.scale, x.tensor.zero_point) for x in inputs}
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        changed = tuple(
-            None
-            if (x.tensor.scale, x.tensor.zero_point) == (out.scale, out.zero_point)
-            else tables.quantised(tables.real_values(x.tensor), out)
-            for x in inputs
-        )
-        return Concat(place, changed, act_min=act_min, act_max=act_max)
-
-    return Pending(
-        node.outputs[0],
-        node.name,
-        tuple(shape),
-        order,
-        tuple(x.tensor for x in inputs),
-        make,
-        first.dtype,
-        keeps.pop() if len(keeps) == 1 else None,
-        clamps=False,
-        memory=(memory[0], memory[1], memory[2]),
-    )
+def _own(x: Activation) -> tuple[float, int]:
+    """Averages lie within their input's range."""
+    return x.tensor.scale, x.tensor.zero_point
 
 
-def _joined(
-    context: Context, inputs: list[Activation], shape: tuple[int, ...], axis: int
-) -> tuple[list[Activation], Order, int]:
-    """The inputs as a concatenation wants them, its order, and its axis in (H, W, C). Vectors may
-    come from flattened images, each in its order; all others are brought into one."""
-    vectors = axis == len(shape) - 1 and math.prod(shape) == shape[-1]
-    flat = vectors and all(math.prod(x.tensor.shape) == x.tensor.shape[2] for x in inputs)
-    if flat and any(x.order is not None for x in inputs):
-        starts = np.cumsum([0, *(x.shape[axis] for x in inputs[:-1])])
-        pairs = zip(inputs, starts, strict=True)
-        parts = [explicit(x.shape, x.order) + start for x, start in pairs]
-        return inputs, simplify(shape, np.concatenate(parts)), 2
-    if len(shape) == 3 and axis > 0 and inputs[0].order is not None:
-        place = {1: 2, 2: 0}[axis]
-        return [context.image(x) for x in inputs], channels_last(shape).ravel(), place
-    return [context.usual(x) for x in inputs], None, tensor_axis(axis, len(shape))
-
-
-@rule("Softmax")
+@rule("Softmax", "LogSoftmax")
 def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
@@ -349,7 +290,7 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         # Before opset 13 all axes from `axis` on count as one.
         laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
     elif x.tensor.shape[2] == math.prod(x.shape) or (
-        x.order is None and tensor_axis(axis, rank) == 2
+        x.order is None and tensor_axis(axis, x.shape) == 2
     ):
         laid = laid_out(x)
     else:
@@ -359,6 +300,8 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "LogSoftmax":
+            return _log_softmax(x.tensor, out, act_min, act_max)
         fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
         require(fits, f"its output scale is {out.scale}", KEEP_QUANTISATION)
         # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
@@ -368,7 +311,22 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         return Softmax(table, "onnx", 1 / gain, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
-    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, memory=memory)
+    natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
+    fields = {"memory": memory, "natural": natural}
+    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, **fields)
+
+
+def _bounds(x: Activation, axis: int) -> tuple[float, int]:
+    """Scale and zero point for all logarithms of softmax over an axis."""
+    return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
+
+
+def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmax:
+    unit = 65536 / out.scale
+    step, gain = round(x.scale * unit), round(math.log(2) * unit)
+    fits = step < 1 << 31 and gain < 1 << 40
+    require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
+    return LogSoftmax(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
 
 
 @rule("Pad")
@@ -380,8 +338,10 @@ def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     pads = node.ints("pads", []) if pads is None else [int(p) for p in pads.ravel()]
     axes = context.constant(args, 3, "axes")
     axes = list(range(rank)) if axes is None else [int(a) % rank for a in axes.ravel()]
-    require(len(pads) == 2 * len(axes) and min(pads) >= 0, f"its amounts are {pads}")
+    require(len(pads) == 2 * len(axes), f"its amounts are {pads}")
     pairs = list(zip(pads[: len(axes)], pads[len(axes) :], strict=True))
+    if min(pads, default=0) < 0:
+        x, pairs = _cropped(context, node, x, axes, pairs)
     mode = node.attributes.get("mode", b"constant").decode()
     if mode != "constant":
         return _mirrored(context, node, x, mode, dict(zip(axes, pairs, strict=True)))
@@ -389,8 +349,8 @@ def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     amounts, shape = [(0, 0)] * 3, list(x.shape)
     for axis, (before, after) in zip(axes, pairs, strict=True):
         if before or after:
-            place = tensor_axis(axis, rank) if x.order is None else {1: 2, 2: 0}.get(axis, -1)
-            require(place >= 0, "it pads the batch", "Use batch size 1.")
+            place = tensor_axis(axis, x.shape) if x.order is None else {1: 2, 2: 0}.get(axis, -1)
+            require(place >= 0, f"it pads axis {axis} of {list(x.shape)}", "Use batch size 1.")
             amounts[place] = (before, after)
             shape[axis] += before + after
     order = None if x.order is None else channels_last(tuple(shape)).ravel()
@@ -411,6 +371,23 @@ def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
         clamps=False,
         memory=(memory[0], memory[1], memory[2]),
     )
+
+
+def _cropped(
+    context: Context,
+    node: FileNode,
+    x: Activation,
+    axes: list[int],
+    pairs: list[tuple[int, int]],
+) -> tuple[Activation, list[tuple[int, int]]]:
+    """x without what negative amounts take away, and the amounts that are left."""
+    cut = [slice(None)] * len(x.shape)
+    for axis, (before, after) in zip(axes, pairs, strict=True):
+        cut[axis] = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
+    inner = replace(node, outputs=(f"{node.outputs[0]}/cropped",))
+    index = file_index(x.shape)[tuple(cut)]
+    left = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    return context.activation(context.moved(inner, x, index)), left
 
 
 def _mirrored(

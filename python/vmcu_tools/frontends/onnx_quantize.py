@@ -22,6 +22,8 @@ def _quantize(context: Context, node: FileNode, args: list[Value | None]) -> Val
         zero_point = np.zeros(1, kind)
     if isinstance(args[0], Constant):
         return _quantize_constant(node, args[0].array, scale, zero_point)
+    if isinstance(args[0], QuantConstant):
+        return _quantize_constant(node, args[0].real(), scale, zero_point)
     return context.quantise(args[0], *_named(scale, zero_point, node.outputs[0]))
 
 

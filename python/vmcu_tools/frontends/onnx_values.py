@@ -21,7 +21,7 @@ from .movement import file_index
 
 FileShape = tuple[int, ...]
 # order[i] is the row-major index, in the file's shape, of the element at place i in memory. None
-# stands for the usual order: channels last for four dimensions, row-major otherwise.
+# stands for the usual order: channels last for images, (1, C, H, W), row-major otherwise.
 Order = np.ndarray | None
 
 
@@ -126,7 +126,8 @@ class Pending:
     is (H, W, C) where `order` alone does not tell. `keeps` is the (scale, zero point) that the
     result may keep, and must keep if the op `copies` bytes. low and high are the fused activation.
     `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
-    gains and adds real offsets.
+    gains and adds real offsets. `natural` is a (scale, zero point) that holds all results. A result
+    with `resolve` is one that has to be made at its final scale from its inputs on.
     """
 
     name: str
@@ -144,6 +145,8 @@ class Pending:
     rebias: Callable[[np.ndarray, str], Pending] | None = None
     affine: Callable[[np.ndarray, np.ndarray, str], Pending] | None = None
     memory: Shape | None = None
+    natural: tuple[float, int] | None = None
+    resolve: Callable[[float, int], Value] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +160,13 @@ Value = Value | Failed
 
 def usual_order(shape: FileShape) -> np.ndarray:
     """The order that None stands for, int64 (elements,)."""
-    indices = np.arange(np.prod(shape, dtype=np.int64))
-    return indices.reshape(shape).transpose(0, 2, 3, 1).ravel() if len(shape) == 4 else indices
+    indices = file_index(shape)
+    return indices.transpose(0, 2, 3, 1).ravel() if is_image(shape) else indices.ravel()
+
+
+def is_image(shape: FileShape) -> bool:
+    """Whether a shape is (1, C, H, W)."""
+    return len(shape) == 4 and shape[0] == 1
 
 
 def explicit(shape: FileShape, order: Order) -> np.ndarray:
@@ -221,9 +229,8 @@ def arrangement(shape: FileShape, laid: np.ndarray) -> tuple[Order, Shape]:
 
 def tensor_shape(shape: FileShape, order: Order) -> Shape:
     """(H, W, C) of a value in some order, unless it says otherwise."""
-    if len(shape) == 4 and order is None:
+    if is_image(shape) and order is None:
         require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
-        require(shape[0] == 1, f"batch size {shape[0]} in shape {list(shape)}", "Use batch size 1.")
         return shape[2], shape[3], shape[1]
     if len(shape) > 4 or (len(shape) > 2 and shape[0] != 1):
         require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
@@ -231,9 +238,12 @@ def tensor_shape(shape: FileShape, order: Order) -> Shape:
     return hwc(shape)
 
 
-def tensor_axis(axis: int, rank: int) -> int:
-    """Where a file axis of a value in the usual order lies in (H, W, C)."""
+def tensor_axis(axis: int, shape: FileShape) -> int:
+    """Which of (H, W, C) is a file axis of a value in the usual order; -1: none of them alone."""
+    rank = len(shape)
     axis = axis + rank if axis < 0 else axis
-    if rank == 4 and 0 < axis < 4:
-        return {1: 2, 2: 0, 3: 1}[axis]
+    if is_image(shape):
+        return {0: -1, 1: 2, 2: 0, 3: 1}[axis]
+    if rank > 4 or (rank > 2 and shape[0] != 1):
+        return axis - rank + 3 if axis >= rank - 2 else -1
     return hwc_axis(axis, rank)

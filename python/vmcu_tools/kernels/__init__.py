@@ -15,6 +15,7 @@ from ..graph import (
     FullyConnected,
     Graph,
     LayerNorm,
+    LogSoftmax,
     Lookup,
     MatMul,
     MatMulChain,
@@ -34,7 +35,7 @@ from .base import NEVER, Form, Layer, ProgramLayer
 from .binary import BinaryLayer
 from .channels import ArgMaxLayer, LayerNormLayer
 from .depthwise import DepthwiseConv2DLayer
-from .elementwise import RequantizeLayer, SoftmaxLayer
+from .elementwise import LogSoftmaxLayer, RequantizeLayer, SoftmaxLayer
 from .lookup import LookupLayer
 from .mac import Conv2DLayer, FullyConnectedLayer
 from .move import MoveLayer
@@ -58,6 +59,7 @@ KERNELS: dict[type[Op], type[Layer]] = {
     Concat: ConcatLayer,
     Requantize: RequantizeLayer,
     Softmax: SoftmaxLayer,
+    LogSoftmax: LogSoftmaxLayer,
     MatMul: MatMulLayer,
     MatMulChain: MatMulChainLayer,
     Attention: AttentionLayer,

@@ -33,16 +33,22 @@ def inverse_root(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 class LayerNormLayer(ElementwiseLayer[LayerNorm]):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        q = data[0][y0:y1].astype(np.int64)
+        q = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point
         count = q.shape[2]
-        total = q.sum(axis=2, keepdims=True)
+        total = q.sum(axis=2, keepdims=True) if self.op.centred else np.int64(0)
         squares = (q * q).sum(axis=2, keepdims=True)
         spread = np.maximum(count * squares - total * total + self.op.epsilon, 1)
         factor, k = inverse_root(spread)
         drop = 47 - Z_BITS - k
         z = ((count * q - total) * factor + (np.int64(1) << (drop - 1))) >> drop
         bits = Z_BITS + self.op.bits
-        acc = z * self.op.gain + (self.op.offset.astype(np.int64) << Z_BITS)
+        first, last = y0 * self.out.row_bytes, y1 * self.out.row_bytes
+        place = (np.arange(first, last) // self.op.run).reshape(q.shape)
+        gain, offset = (
+            values.astype(np.int64).take(place, mode="wrap")
+            for values in (self.op.gain, self.op.offset)
+        )
+        acc = z * gain + (offset << Z_BITS)
         return self.clamp(((acc + (np.int64(1) << (bits - 1))) >> bits) + self.out.zero_point)
 
     @property

@@ -25,6 +25,28 @@ def softmax_onnx(values: np.ndarray, table: np.ndarray, gain: int, zero: int) ->
     return (2 * terms * gain + (total << 16)) // (total << 17) + zero
 
 
+def log_softmax(values: np.ndarray, table: np.ndarray, step: int, gain: int) -> np.ndarray:
+    """Over the last axis, without the output's zero point and not yet within int8."""
+    below = values.max(axis=-1, keepdims=True) - values
+    total = table.astype(np.int64)[below].sum(axis=-1, keepdims=True)
+    share = (log2_q16(total) - (23 << 16)) * gain >> 16
+    return (-below * step - share + (1 << 15)) >> 16
+
+
+def log2_q16(x: np.ndarray) -> np.ndarray:
+    """The logarithm of positive integers below 2**40, with 16 fractional bits, cut: squaring
+    doubles it, and a square of 2 or more is a bit."""
+    whole = np.array([int(v).bit_length() - 1 for v in x.ravel()], np.int64).reshape(x.shape)
+    mantissa = (x.astype(np.uint64) << np.uint64(23)) >> (whole.astype(np.uint64) - np.uint64(8))
+    result = whole
+    for _ in range(16):
+        mantissa = mantissa * mantissa >> np.uint64(31)
+        bit = mantissa >> np.uint64(32)
+        mantissa >>= bit
+        result = 2 * result + bit.astype(np.int64)
+    return result
+
+
 def reciprocal(x: np.ndarray, integer_bits: int) -> tuple[np.ndarray, np.ndarray]:
     """gemmlowp one_over_one_plus_x on a Q(integer_bits) value; TensorFlow Lite GetReciprocal.
 

@@ -38,6 +38,7 @@ class OrtOracle(Oracle):
         self.graph, self._views = load_with_views(path)
         try:
             model = onnx.load(path)
+            _make_scalar(model)
             for name, view in self._views.items():
                 if view.dtype == "int8":
                     _make_unsigned(model, name)
@@ -83,11 +84,35 @@ class OrtOracle(Oracle):
         return shown
 
     def tolerance(self, node: Node) -> int:
-        exact = isinstance(node.op, _COPIES) or self._integer.intersection(node.outputs)
-        return 0 if exact else 1
+        if self._integer.intersection(node.outputs):
+            return 0
+        if not isinstance(node.op, _COPIES):
+            return 1
+        # What the runtime does not show has been computed from what it does show.
+        shown = {*self._shown, *(port.tensor for port in self.graph.inputs)}
+        hidden = [self.graph.producer(name) for name in node.inputs if name not in shown]
+        return max((self.tolerance(producer) for producer in hidden if producer), default=0)
 
 
 _CPU = ["CPUExecutionProvider"]
+
+
+def _make_scalar(model: onnx.ModelProto) -> None:
+    """Gives scales and zero points of one element no axis: PyTorch writes one, which ONNX Runtime
+    rejects in the operators that it makes of QuantizeLinear and its neighbours."""
+    stated = {
+        name
+        for node in model.graph.node
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear")
+        for name in node.input[1:]
+    }
+    tensors = [(tensor.name, tensor) for tensor in model.graph.initializer]
+    for node in model.graph.node:
+        if node.op_type == "Constant":
+            tensors += [(node.output[0], a.t) for a in node.attribute if a.HasField("t")]
+    for name, tensor in tensors:
+        if name in stated and list(tensor.dims) == [1]:
+            del tensor.dims[:]
 
 
 def _make_unsigned(model: onnx.ModelProto, name: str) -> None:

@@ -122,13 +122,14 @@ def conv(channels, count, kernel, group=1, axis=0, bias="int32", then=(), **attr
 
 
 def dense(op, depth, count, axis=None, bias="int32", flatten=False, **attributes) -> Layer:
-    """Gemm or MatMul, which takes its bias by an Add."""
+    """Gemm or MatMul, which takes its bias by an Add; attributes as for conv()."""
+    more = {key[2:]: attributes.pop(key) for key in list(attributes) if key.startswith("w_")}
 
     def build(m: OnnxModel, x: str, scale: float):
         shape = (count, depth) if attributes.get("transB") else (depth, count)
         if flatten:
             x = m.node("Flatten", [x])
-        names, out_scale = m.weights(shape, axis, scale, depth, bias)
+        names, out_scale = m.weights(shape, axis, scale, depth, bias, **more)
         if op == "Gemm":
             return m.node("Gemm", [x, *names], **attributes), out_scale
         y = m.node("MatMul", [x, names[0]])

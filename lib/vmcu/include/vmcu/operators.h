@@ -119,23 +119,48 @@ struct vmcu_transpose_conv_params {
  */
 void vmcu_transpose_conv(const struct vmcu_call *call);
 
-/** @a gain and @a offset, one for each channel, have @a bits fractional bits. */
+/**
+ * @a gain and @a offset, one for every @a run neighbours, have @a bits fractional bits; after
+ * @a factors of them they start again.
+ */
 struct vmcu_layer_norm_params {
 	const int32_t *gain;
 	const int32_t *offset;
 	int64_t epsilon; /**< added to the variance times the square of the number of channels */
+	int32_t factors;
+	int32_t run;
 	uint8_t bits;
+	bool centred; /**< takes the mean out */
+	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
 };
 
 /**
- * @brief Brings the channels of each pixel to mean 0 and variance 1, times a gain, plus an offset.
+ * @brief Brings the channels of each pixel to mean 0 and variance 1, or only the mean of their
+ * squares to 1, times a gain, plus an offset.
  *
  * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
  */
 void vmcu_layer_norm(const struct vmcu_call *call);
+
+/** @a step and @a gain are in units of 1/65536 of the output's step. */
+struct vmcu_log_softmax_params {
+	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
+	int64_t gain;        /**< of a logarithm to the base of two */
+	int32_t step;        /**< of the input */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Logarithm of softmax over the channels of each pixel.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_log_softmax(const struct vmcu_call *call);
 
 struct vmcu_arg_max_params {
 	bool smallest; /**< looks for the smallest channel instead */

@@ -1,0 +1,68 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include "support.h"
+
+/** Fractional bits of an exponential. */
+#define EXP_BITS 23
+/** Fractional bits of logarithms and factors. */
+#define LOG_BITS 16
+
+/**
+ * The logarithm to the base of two of @a x, which is at least one and has EXP_BITS fractional bits.
+ * Squaring a mantissa doubles its logarithm, and a square of two or more is a bit of it.
+ */
+static int32_t logarithm(uint64_t x)
+{
+	const int32_t whole = 63 - __builtin_clzll(x);
+	uint64_t mantissa = (x << EXP_BITS) >> (whole - 8);
+	int32_t result = whole - EXP_BITS;
+
+	for (int32_t i = 0; i < LOG_BITS; i++) {
+		mantissa = (mantissa * mantissa) >> 31;
+		result *= 2;
+		if (mantissa >= (UINT64_C(1) << 32)) {
+			mantissa >>= 1;
+			result++;
+		}
+	}
+	return result;
+}
+
+VMCU_SMALL static void pixel(const struct vmcu_log_softmax_params *p, const int8_t *src,
+			     int8_t *dst, int32_t channels)
+{
+	const int64_t limit = 1 << 20;
+	int32_t top = INT8_MIN;
+	uint64_t sum = 0;
+	int64_t share;
+
+	for (int32_t c = 0; c < channels; c++) {
+		top = (src[c] > top) ? src[c] : top;
+	}
+	for (int32_t c = 0; c < channels; c++) {
+		sum += p->exp[top - src[c]];
+	}
+	share = (logarithm(sum) * p->gain) >> LOG_BITS;
+	for (int32_t c = 0; c < channels; c++) {
+		const int64_t below = (int64_t)(top - src[c]) * p->step;
+		const int64_t value = ((1 << (LOG_BITS - 1)) - below - share) >> LOG_BITS;
+
+		dst[c] = vmcu_saturate((int32_t)((value < -limit) ? -limit : value), p->output_zero,
+				       p->act_min, p->act_max);
+	}
+}
+
+void vmcu_log_softmax(const struct vmcu_call *call)
+{
+	const struct vmcu_tensor *out = vmcu_call_output(call);
+	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
+	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
+
+	for (int32_t x = 0; x < call->columns; x++) {
+		pixel(call->layer->params, src, dst, out->channels);
+		src += out->channels;
+		dst += out->channels;
+	}
+}

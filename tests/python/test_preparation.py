@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float models as exporters write them, through calibration: what becomes one operator, and how
+little of the float network's output int8 loses. The judge is onnxruntime, on the float model for
+the quality and on the int8 model for every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from builders.onnx_models import OnnxModel
+from vmcu_tools import calibration, oracle
+
+FLOAT = onnx.TensorProto.FLOAT
+IMAGE, SEQUENCE = (1, 6, 5, 4), (1, 7, 12)
+Steps = Callable[[OnnxModel, str], str]
+
+
+def mean(m: OnnxModel, x: str, axes: list[int]) -> str:
+    return m.node("ReduceMean", [x], axes=axes, keepdims=1)
+
+
+def scalar(m: OnnxModel, value: float) -> str:
+    return m.constant(np.float32(value))
+
+
+def layer_norm(axes: list[int], shape, square: str = "Pow", divide: str = "Div") -> Steps:
+    """As PyTorch writes it before opset 17, and as people write it by hand."""
+
+    def build(m: OnnxModel, x: str) -> str:
+        centred = m.node("Sub", [x, mean(m, x, axes)])
+        other = scalar(m, 2) if square == "Pow" else centred
+        variance = mean(m, m.node(square, [centred, other]), axes)
+        root = m.node("Sqrt", [m.node("Add", [variance, scalar(m, 1e-6)])])
+        if divide == "Mul":
+            root = m.node("Reciprocal", [root])
+        y = m.node(divide, [centred, root])
+        gain = m.constant(m.rng.uniform(0.5, 2, shape).astype(np.float32))
+        offset = m.constant(m.rng.normal(size=shape).astype(np.float32))
+        return m.node("Add", [m.node("Mul", [gain, y]), offset])
+
+    return build
+
+
+def rms_norm(m: OnnxModel, x: str) -> str:
+    power = mean(m, m.node("Pow", [x, scalar(m, 2)]), [-1])
+    root = m.node("Sqrt", [m.node("Add", [scalar(m, 1e-6), power])])
+    y = m.node("Mul", [x, m.node("Div", [scalar(m, 1), root])])
+    return m.node("Mul", [y, m.constant(m.rng.uniform(0.5, 2, 12).astype(np.float32))])
+
+
+def unit_length(m: OnnxModel, x: str) -> str:
+    """torch.nn.functional.normalize()."""
+    length = m.node("ReduceL2", [x], axes=[1], keepdims=1)
+    length = m.node("Clip", [length, scalar(m, 1e-12)])
+    return m.node("Div", [x, m.node("Expand", [length, m.constant(np.array(IMAGE))])])
+
+
+def group_norm(m: OnnxModel, x: str) -> str:
+    """As newer opsets have it."""
+    factors = [m.rng.uniform(0.5, 2, 6), m.rng.normal(size=6)]
+    names = [m.constant(array.astype(np.float32)) for array in factors]
+    return m.node("GroupNormalization", [x, *names], num_groups=3)
+
+
+def attention(causal: int) -> Steps:
+    def build(m: OnnxModel, x: str) -> str:
+        to = m.constant(np.array([1, 7, 3, 4]))
+        heads = m.node("Transpose", [m.node("Reshape", [x, to])], perm=[0, 2, 1, 3])
+        return m.node("Attention", [heads, heads, heads], is_causal=causal)
+
+    return build
+
+
+def gelu(m: OnnxModel, x: str) -> str:
+    inner = m.node("Erf", [m.node("Div", [x, scalar(m, 2**0.5)])])
+    inner = m.node("Add", [inner, scalar(m, 1)])
+    return m.node("Mul", [m.node("Mul", [x, inner]), scalar(m, 0.5)])
+
+
+def softplus(m: OnnxModel, x: str) -> str:
+    """As torch.onnx's newer exporter writes it."""
+    curved = m.node("Log", [m.node("Add", [m.node("Exp", [x]), scalar(m, 1)])])
+    return m.node("Where", [m.node("Greater", [x, scalar(m, 20)]), x, curved])
+
+
+def softsign(m: OnnxModel, x: str) -> str:
+    return m.node("Div", [x, m.node("Add", [m.node("Abs", [x]), scalar(m, 1)])])
+
+
+def masked_softmax(op: str) -> Steps:
+    """Causal attention's weights."""
+
+    def build(m: OnnxModel, x: str) -> str:
+        scores = m.node("MatMul", [x, m.node("Transpose", [x], perm=[0, 2, 1])])
+        later = np.triu(np.ones((7, 7), np.bool_), 1)
+        if op == "Add":
+            mask = m.constant(np.where(later, -np.inf, 0).astype(np.float32))
+            scores = m.node("Add", [scores, mask])
+        else:
+            scores = m.node("Where", [m.constant(later), scalar(m, -1e9), scores])
+        return m.node("Softmax", [scores], axis=-1)
+
+    return build
+
+
+def several(op: str) -> Steps:
+    def build(m: OnnxModel, x: str) -> str:
+        flipped = m.node("Transpose", [x], perm=[0, 1, 3, 2])
+        flipped = m.node("Transpose", [m.node("Relu", [flipped])], perm=[0, 1, 3, 2])
+        return m.node(op, [x, flipped, m.node("MaxPool", [x], kernel_shape=[1, 1])])
+
+    return build
+
+
+def norm(op: str) -> Steps:
+    return lambda m, x: m.node(op, [x], axes=[1], keepdims=1)
+
+
+def quotient(m: OnnxModel, x: str) -> str:
+    other = m.node("MaxPool", [m.node("Abs", [x])], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    return m.node("Div", [x, m.node("Add", [other, scalar(m, 1)])])
+
+
+# Input shape, steps, kinds that the graph has, kinds that it has not.
+CASES: dict[str, tuple[tuple[int, ...], Steps, set[str], set[str]]] = {
+    "layer norm": (SEQUENCE, layer_norm([-1], 12), {"LayerNorm"}, {"Binary", "Lookup"}),
+    "layer norm, multiplied": (
+        SEQUENCE,
+        layer_norm([2], 12, "Mul", "Mul"),
+        {"LayerNorm"},
+        {"Binary", "Lookup"},
+    ),
+    "layer norm of channels": (
+        IMAGE,
+        layer_norm([1], (6, 1, 1)),
+        {"LayerNorm"},
+        {"Binary", "Lookup"},
+    ),
+    "layer norm of image": (
+        IMAGE,
+        layer_norm([-3, -2, -1], IMAGE[1:]),
+        {"LayerNorm"},
+        {"Binary", "Lookup"},
+    ),
+    "rms norm": (SEQUENCE, rms_norm, {"LayerNorm"}, {"Binary", "Lookup"}),
+    "unit length": (IMAGE, unit_length, {"LayerNorm"}, {"Binary", "Lookup"}),
+    "group norm": (IMAGE, group_norm, {"LayerNorm"}, {"AveragePool2D"}),
+    "attention": (SEQUENCE, attention(0), {"MatMul", "Softmax"}, set()),
+    "causal attention": (SEQUENCE, attention(1), {"MatMul", "Softmax"}, set()),
+    "gelu": (SEQUENCE, gelu, {"Lookup"}, {"Binary", "Add"}),
+    "softplus": (SEQUENCE, softplus, {"Lookup"}, {"Binary", "Add"}),
+    "softsign": (SEQUENCE, softsign, {"Lookup"}, {"Binary", "Add"}),
+    "mask added": (SEQUENCE, masked_softmax("Add"), {"MatMul", "Softmax"}, set()),
+    "mask chosen": (SEQUENCE, masked_softmax("Where"), {"MatMul", "Softmax"}, set()),
+    "sum": (IMAGE, several("Sum"), set(), set()),
+    "mean": (IMAGE, several("Mean"), set(), set()),
+    "max": (IMAGE, several("Max"), {"Binary"}, set()),
+    "norm of two": (IMAGE, norm("ReduceL2"), set(), set()),
+    "norm of one": (IMAGE, norm("ReduceL1"), set(), set()),
+    "quotient": (IMAGE, quotient, {"MaxPool2D"}, set()),
+}
+NEWER = {"group norm": 21, "attention": 23, "causal attention": 23}
+# The least signal-to-noise ratio of the model's output, in dB.
+LEAST = 20.0
+
+
+def exported(path: Path, case: str, opset: int) -> tuple[Path, list[dict[str, np.ndarray]]]:
+    """A layer with float weights, the steps, and a layer again, as a file with samples for it."""
+    shape, steps, _, _ = CASES[case]
+    m = OnnxModel(3, opset=NEWER.get(case, opset))
+    x = m.node("MaxPool" if len(shape) == 4 else "Identity", ["x"])
+    if len(shape) == 4:
+        m.nodes[-1].attribute.append(onnx.helper.make_attribute("kernel_shape", [1, 1]))
+        w = m.constant(m.rng.normal(size=(6, 6, 1, 1)).astype(np.float32))
+        x = m.node("Conv", [x, w])
+    else:
+        w = m.constant((m.rng.normal(size=(12, 12)) * 0.3).astype(np.float32))
+        x = m.node("MatMul", [x, w])
+    y = steps(m, x)
+    model = m.proto({"x": (FLOAT, shape)}, {y: (FLOAT, None)})
+    model.ir_version = 11 if case in NEWER else 8
+    onnx.save(model, path)
+    rng = np.random.default_rng(1)
+    return path, [{"x": rng.normal(size=shape).astype(np.float32)} for _ in range(8)]
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("case", CASES)
+def test_little_is_lost(tmp_path, case, opset):
+    _, _, wanted, unwanted = CASES[case]
+    source, samples = exported(tmp_path / "float.onnx", case, opset)
+    target = tmp_path / "int8.onnx"
+    report = calibration.quantize_and_judge(source, target, samples)
+    ratio = {layer.tensor: layer.signal_to_noise for layer in report.layers}
+    last = onnx.load(source).graph.output[0].name
+    assert ratio[last] > LEAST, ratio
+    judge = oracle.open(target)
+    kinds = {node.kind for node in judge.graph.nodes}
+    assert wanted <= kinds and not unwanted & kinds, kinds
+    rng = np.random.default_rng(2)
+    shape = judge.graph.tensors[judge.graph.inputs[0].tensor].shape
+    found = oracle.node_differences(
+        judge.graph, judge.run([rng.integers(-128, 128, shape).astype(np.int8)])
+    )
+    assert found
+    for difference in found:
+        assert difference.largest <= judge.tolerance(difference.node), difference
