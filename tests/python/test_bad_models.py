@@ -43,7 +43,7 @@ def _float_only(m: TfliteModel):
 
 def _unknown(m: TfliteModel):
     x = m.activation((1, 8))
-    y = m.op("SIN", [x], m.activation((1, 8)))
+    y = m.op("COMPLEX_ABS", [x], m.activation((1, 8)))
     z = m.op("CUMSUM", [y], m.activation((1, 8)))
     return [x], [z]
 
@@ -100,14 +100,14 @@ def _add_constant(m: TfliteModel):
 def _float_middle(m: TfliteModel):
     x = m.activation((1, 8))
     f = m.op("DEQUANTIZE", [x], m.activation((1, 8), dtype=np.float32))
-    g = m.op("TANH", [f], m.activation((1, 8), dtype=np.float32))
+    g = m.op("SOFTMAX", [f], m.activation((1, 8), dtype=np.float32), "Softmax")
     return [x], [m.op("QUANTIZE", [g], m.activation((1, 8)))]
 
 
 # Tensor 0 is the input, 1 the weights, 2 the biases, 3 the output. What the message must contain.
 BAD_TFLITE = {
     "float only": (_float_only, "not quantised"),
-    "unknown op": (_unknown, "SIN: this operation is not supported"),
+    "unknown op": (_unknown, "COMPLEX_ABS: this operation is not supported"),
     "dynamic": (_shape((1, 1, 1, 4), signature=(-1, -1, -1, 4)), "dynamic shape"),
     "batch": (_shape((2, 6, 6, 4)), "batch size 2"),
     "huge": (_shape((1, 60000, 60000, 4)), "bytes"),
@@ -142,7 +142,10 @@ def test_bad_tflite(tmp_path, case):
 def test_all_problems_are_reported_at_once(tmp_path):
     m = TfliteModel()
     found = problems_of(m.save(tmp_path / "m.tflite", *_unknown(m)))
-    assert [(problem.op, problem.node) for problem in found] == [("SIN", "t1"), ("CUMSUM", "t2")]
+    assert [(problem.op, problem.node) for problem in found] == [
+        ("COMPLEX_ABS", "t1"),
+        ("CUMSUM", "t2"),
+    ]
     assert all(problem.remedy for problem in found)
 
 

@@ -89,6 +89,8 @@ class GraphBuilder:
     outputs: list[Port] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     moved: int = 0
+    # The node of each tensor that has one, by name.
+    producers: dict[str, Node] = field(default_factory=dict)
 
     def problem(self, reason: str, remedy: str = "", node: str = "", op: str = "") -> None:
         entry = Problem(reason, remedy or ASK_EXPORTER, self.file, node, op)
@@ -109,7 +111,9 @@ class GraphBuilder:
         require(few, "the model rearranges its tensors too often", "Transpose and slice less.")
 
     def add_node(self, name: str, op: Op, inputs: list[str], output: str) -> None:
-        self.nodes.append(Node(name, op, tuple(inputs), (output,)))
+        node = Node(name, op, tuple(inputs), (output,))
+        self.nodes.append(node)
+        self.producers[output] = node
 
     def finish(self, name: str) -> Graph:
         """The graph, or UserError with every problem met on the way."""

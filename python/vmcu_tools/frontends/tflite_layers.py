@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import tflite
 
@@ -11,6 +13,7 @@ from ..graph import (
     AveragePool2D,
     Conv2D,
     FullyConnected,
+    Lookup,
     MatMul,
     MaxPool2D,
     Op,
@@ -19,22 +22,42 @@ from ..graph import (
     TransposeConv2D,
     Window,
 )
-from ..quant import FixedPoint
-from .common import KEEP_QUANTISATION, double_scale, fixed_point, hwc_axis, require, rescale
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint
+from .common import KEEP_QUANTISATION, double_scale, fixed_point, require, rescale
 from .movement import file_index
 from .tflite_file import FileOp
-from .tflite_ops import Importer, bias_of, rule, weights_of
+from .tflite_ops import Importer, bias_of, image_of, rule, weights_of
+from .tflite_shapes import place_of
 
 
 def _reduced(importer: Importer, op: FileOp) -> tuple[Tensor, tuple[bool, bool, bool]]:
-    """The input, and along which of H, W and C it is reduced."""
-    x = importer.activation(op.inputs[0])
-    rank = len(importer.shape(op.inputs[0]))
-    axes = importer.integers(op, 1, "axes")
-    require(all(-rank <= a < rank for a in axes), f"axes {axes} of {rank} dimensions")
-    shape = importer.shape(op.inputs[0])
-    places = {hwc_axis(a, rank) for a in axes if shape[a] != 1}
+    """The input, and along which of H, W and C it is reduced. Where the axes are none of these,
+    the input is rearranged so that they are its channels."""
+    x, shape = importer.activation(op.inputs[0]), importer.shape(op.inputs[0])
+    gone = _gone(importer, op)
+    places = {place_of(a, shape) for a in gone}
+    if None in places:
+        return _lines(importer, op, gone), (False, False, True)
     return x, (0 in places, 1 in places, 2 in places)
+
+
+def _gone(importer: Importer, op: FileOp) -> list[int]:
+    """The axes that a reduction makes shorter."""
+    shape = importer.shape(op.inputs[0])
+    axes = importer.integers(op, 1, "axes")
+    rank = len(shape)
+    require(all(-rank <= a < rank for a in axes), f"axes {axes} of {rank} dimensions")
+    return sorted({a % rank for a in axes if shape[a] != 1})
+
+
+def _lines(importer: Importer, op: FileOp, gone: list[int]) -> Tensor:
+    """The input with some of its axes as its channels, and all others as its rows."""
+    x, shape = importer.activation(op.inputs[0]), importer.shape(op.inputs[0])
+    kept = [a for a in range(len(shape)) if a not in gone]
+    depth = math.prod(shape[a] for a in gone)
+    name = f"{importer.model.tensors[op.outputs[0]].name}/lines"
+    index = file_index(shape).transpose([*kept, *gone])
+    return importer.arranged(x, index, (x.bytes // depth, 1, depth), name)
 
 
 def _summed(x: Tensor, over: tuple[bool, bool, bool], requant: FixedPoint) -> Op:
@@ -83,15 +106,34 @@ def _sum(importer: Importer, op: FileOp) -> None:
     _emit_reduced(importer, op, x, over, _summed(x, over, rescale(x.scale, out.scale)))
 
 
-@rule("REDUCE_MAX")
-def _reduce_max(importer: Importer, op: FileOp) -> None:
+@rule("REDUCE_MAX", "REDUCE_MIN")
+def _reduce_extreme(importer: Importer, op: FileOp) -> None:
+    """The minimum is the maximum of -1 - q, whose order is the opposite one."""
     x, over = _reduced(importer, op)
     out = importer.activation(op.outputs[0])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
     require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
-    require(not over[2], "it takes the maximum over channels", "Take it over H and W.")
-    window = Window((x.shape[0] if over[0] else 1, x.shape[1] if over[1] else 1))
-    _emit_reduced(importer, op, x, over, MaxPool2D(window))
+    name = f"{out.name}/{op.op.lower()}"
+    if over[2]:
+        # Elements of channels become those of rows.
+        x = _lines(importer, op, _gone(importer, op))
+        turned = x.shape[0], x.shape[2], 1
+        x = importer.arranged(x, file_index(x.shape), turned, f"{name}/pixels")
+        over = (False, True, False)
+    kind = MaxPool2D(Window((x.shape[0] if over[0] else 1, x.shape[1] if over[1] else 1)))
+    if op.op == "REDUCE_MAX":
+        _emit_reduced(importer, op, x, over, kind)
+        return
+    opposite = Lookup(np.arange(INT8_MIN, INT8_MAX + 1)[::-1].astype(np.int8))
+    height, width, _ = (1 if gone else d for gone, d in zip(over, x.shape, strict=True))
+    for suffix, op_, shape in (
+        ("/turned", opposite, x.shape),
+        ("/most", kind, (height, width, x.shape[2])),
+    ):
+        y = importer.builder.add_tensor(Tensor(name + suffix, shape, x.scale, x.zero_point))
+        importer.builder.add_node(y.name, op_, [x.name], y.name)
+        x = y
+    importer.emit_as(op, opposite, [x], x.shape)
 
 
 @rule("ARG_MAX", "ARG_MIN")
@@ -129,9 +171,7 @@ def _taps(size: int, target: int, align: bool, half: bool) -> np.ndarray:
 
 @rule("RESIZE_BILINEAR")
 def _resize_bilinear(importer: Importer, op: FileOp) -> None:
-    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    rank = len(importer.shape(op.inputs[0]))
-    require(rank == 4, f"its input has {rank} dimensions instead of four")
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
     require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
     options = op.options(tflite.ResizeBilinearOptions)
@@ -146,9 +186,7 @@ def _resize_bilinear(importer: Importer, op: FileOp) -> None:
 def _transpose_conv(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.TransposeConvOptions)
     require(len(op.inputs) >= 3, f"{len(op.inputs)} inputs instead of three")
-    x, out = importer.activation(op.inputs[2]), importer.activation(op.outputs[0])
-    rank = len(importer.shape(op.inputs[2]))
-    require(rank == 4, f"its input has {rank} dimensions instead of four")
+    x, out = image_of(importer, op.inputs[2]), importer.activation(op.outputs[0])
     weights = weights_of(importer, op, 4, 0)
     count, kh, kw, depth = weights.shape
     require(depth == x.shape[2], f"{x.shape[2]} input channels for weights of depth {depth}")
