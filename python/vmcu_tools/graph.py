@@ -192,6 +192,24 @@ class Softmax(Op):
 
 
 @dataclass(frozen=True, eq=False)
+class LogSoftmax(Op):
+    """The logarithm of Softmax over the channels of each pixel, scale 1/16 and zero point 127.
+
+    Both tables are indexed by max - q: `exp` as Softmax has it in style "tflite", `scaled`, int32,
+    the negative difference in real units with 26 fractional bits, -20 where it is below that.
+    """
+
+    exp: np.ndarray
+    scaled: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class L2Norm(Op):
+    """Each pixel's channels divided by the root of the sum of their squares, scale 1/128 and zero
+    point 0. TensorFlow Lite, kernels/internal/reference/integer_ops/l2normalization.h."""
+
+
+@dataclass(frozen=True, eq=False)
 class MatMul(Op):
     """For every y the product of two matrices, input 0 (H, M, K) by input 1 (H, K, N), or
     (H, N, K) if `transposed`: requant.apply(sum of (qa - za)(qb - zb)) + zo, one factor."""
@@ -244,8 +262,9 @@ class Binary(Op):
     "minimum", "maximum": of a.apply(da) and b.apply(db); both None: of qa and qb, which share
         the output's scale and zero point
     "prelu": a.apply(da) where da >= 0, else out.apply(da * db)
+    "quotient": da / db times out, the largest value of da's sign where db is zero
 
-    TensorFlow Lite, kernels/internal/reference: add.h, sub.h, mul.h, prelu.h and
+    TensorFlow Lite, kernels/internal/reference: add.h, sub.h, mul.h, prelu.h, div.h and
     micro/kernels/squared_difference.cc.
     """
 

@@ -9,7 +9,9 @@ from ..graph import (
     ArgMax,
     Binary,
     Graph,
+    L2Norm,
     LayerNorm,
+    LogSoftmax,
     Lookup,
     Move,
     Node,
@@ -123,6 +125,21 @@ def arg_max(graph: Graph, node: Node, op: ArgMax) -> Kernel:
     return Kernel("vmcu_arg_max", Struct("vmcu_arg_max_params", fields))
 
 
+def l2_norm(graph: Graph, node: Node, op: L2Norm) -> Kernel:
+    input_zero = graph.tensors[node.inputs[0]].zero_point
+    fields: dict[str, Value] = {"input_zero": input_zero, **activation(op)}
+    return Kernel("vmcu_l2_norm", Struct("vmcu_l2_norm_params", fields))
+
+
+def log_softmax(graph: Graph, node: Node, op: LogSoftmax) -> Kernel:
+    fields: dict[str, Value] = {
+        "exp": Array("exp", op.exp.astype(np.uint32)),
+        "scaled": Array("scaled", op.scaled.astype(np.int32)),
+        **activation(op),
+    }
+    return Kernel("vmcu_log_softmax", Struct("vmcu_log_softmax_params", fields))
+
+
 OPERATORS = {
     Lookup: lookup,
     Binary: binary,
@@ -131,6 +148,8 @@ OPERATORS = {
     TransposeConv2D: transpose_conv,
     LayerNorm: layer_norm,
     ArgMax: arg_max,
+    L2Norm: l2_norm,
+    LogSoftmax: log_softmax,
 }
 
 # sizeof on a 32-bit core.
@@ -142,4 +161,6 @@ OPERATOR_BYTES = {
     "vmcu_transpose_conv_params": 44,
     "vmcu_layer_norm_params": 24,
     "vmcu_arg_max_params": 2,
+    "vmcu_l2_norm_params": 3,
+    "vmcu_log_softmax_params": 12,
 }

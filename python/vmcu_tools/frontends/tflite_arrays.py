@@ -95,21 +95,12 @@ def _strided_slice(
     begin, end, by = numbers(starts), numbers(ends), numbers(steps)
     fits = len(begin) == len(end) == len(by) and 0 not in by
     require(fits, f"it slices {begin} to {end} by {by}")
-    new, ellipsis = options.NewAxisMask(), options.EllipsisMask()
-    # What an ellipsis stands for is known once all other axes are counted.
-    named = sum(1 for i in range(len(begin)) if not (new | ellipsis) & 1 << i)
-    require(named <= x.ndim and ellipsis.bit_count() <= 1, f"it slices {list(x.shape)} so: {begin}")
-    cut: list[slice | int | None] = []
-    axis = 0
-    for i, (start, stop, step) in enumerate(zip(begin, end, by, strict=True)):
-        bit = 1 << i
-        if ellipsis & bit:
-            cut += [slice(None)] * (x.ndim - named)
-            axis += x.ndim - named
-            continue
-        if new & bit:
-            cut.append(None)
-            continue
+    plain = not options.EllipsisMask() and not options.NewAxisMask()
+    require(plain, "it has an ellipsis or a new axis", "Write the slice out for every axis.")
+    require(len(begin) <= x.ndim, f"it slices {list(x.shape)} from {begin}")
+    cut: list[slice | int] = []
+    for axis, (start, stop, step) in enumerate(zip(begin, end, by, strict=True)):
+        bit = 1 << axis
         if options.ShrinkAxisMask() & bit:
             size = x.shape[axis]
             require(-size <= start < size, f"it takes element {start} of axis {axis}")
@@ -117,7 +108,6 @@ def _strided_slice(
         else:
             first = None if options.BeginMask() & bit else start
             cut.append(slice(first, None if options.EndMask() & bit else stop, step))
-        axis += 1
     return x[tuple(cut)]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import tflite
 
 from ..graph import Binary, Lookup, Tensor
+from ..quant import fixed_point_quotient
 from . import tables, tflite_tables
 from .common import KEEP_QUANTISATION, add_op, check_scale, fixed_point, require
 from .movement import file_index
@@ -128,6 +129,41 @@ def _mul(importer: Importer, op: FileOp) -> None:
     factor = np.float64(first.scale) * np.float64(second.scale) / np.float64(out.scale)
     limits = limits_of(op.options(tflite.MulOptions).FusedActivationFunction(), out)
     _emit(importer, op, a, b, kind="product", out=fixed_point(factor), **limits)
+
+
+@rule("DIV")
+def _div(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/div.cc. Its last shift is undefined beyond 31 bits."""
+    a, b, swapped = _operands(importer, op)
+    out = importer.activation(op.outputs[0])
+    first, second = (b, a) if swapped else (a, b)
+    product = np.float32(second.scale) * np.float32(out.scale)
+    factor = fixed_point(np.float64(np.float32(first.scale) / product), 22)
+    limits = limits_of(op.options(tflite.DivOptions).FusedActivationFunction(), out)
+    least, most = _magnitudes(first)[0], _magnitudes(second)[1]
+    # The dividend is shifted left as far as it goes, the divisor is 1 .. 2 times a power of two.
+    shift = 31 - least.bit_length() + most.bit_length() - 1 - int(factor.shift[0])
+    require(
+        shift <= 31,
+        "TensorFlow Lite cannot compute quotients as small as this one's scales allow",
+        "Multiply by a reciprocal, or bring the divisor's largest value nearer to one.",
+    )
+    if swapped:
+        require(b.constant.size == 1, "it divides constants that differ", "Multiply instead.")
+        q = np.int64(b.constant.ravel()[0]) - b.zero_point
+        divisors = tables.BYTES - a.zero_point
+        values = fixed_point_quotient(q + 0 * divisors, divisors, factor.multiplier, factor.shift)
+        table = np.clip(values + out.zero_point, limits["act_min"], limits["act_max"])
+        importer.emit_as(op, Lookup(table.astype(np.int8)), [a.tensor], a.tensor.shape)
+        return
+    _emit(importer, op, a, b, kind="quotient", out=factor, **limits)
+
+
+def _magnitudes(operand: _Operand) -> tuple[int, int]:
+    """The least and the largest magnitude that an operand can have, in steps."""
+    values = tables.BYTES if operand.constant is None else operand.constant.astype(np.int64)
+    magnitudes = np.abs(values - operand.zero_point)
+    return int(magnitudes.min()), int(magnitudes.max())
 
 
 @rule("MINIMUM", "MAXIMUM")

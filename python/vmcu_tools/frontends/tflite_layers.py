@@ -13,6 +13,8 @@ from ..graph import (
     AveragePool2D,
     Conv2D,
     FullyConnected,
+    L2Norm,
+    LogSoftmax,
     Lookup,
     MatMul,
     MaxPool2D,
@@ -25,6 +27,7 @@ from ..graph import (
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint
 from .common import KEEP_QUANTISATION, double_scale, fixed_point, require, rescale
 from .movement import file_index
+from .softmax import differences, tflite_table
 from .tflite_file import FileOp
 from .tflite_ops import Importer, bias_of, image_of, rule, weights_of
 from .tflite_shapes import place_of
@@ -264,3 +267,33 @@ def _constant_matmul(importer: Importer, op: FileOp, x: Tensor, turned: bool) ->
     requant = fixed_point(np.full(count, product / out.scale))
     kind = FullyConnected(matrix, np.zeros(count, np.int32), requant)
     importer.emit_as(op, kind, [x], (*x.shape[:2], count))
+
+
+# Sums of squares, and of exponentials, within int32.
+_MOST_SQUARES, _MOST_EXPONENTIALS = (2**31 - 1) // 255**2, 4095
+
+
+@rule("L2_NORMALIZATION")
+def _l2_normalization(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/l2norm.cc, along the last axis."""
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    expected = out.scale == 1.0 / 128 and out.zero_point == 0
+    require(expected, "its output has not scale 1/128 and zero point 0", KEEP_QUANTISATION)
+    fused = op.options(tflite.L2NormOptions).FusedActivationFunction() if op.table else 0
+    require(fused == 0, "it has a fused activation", "Make the activation a layer of its own.")
+    few = x.shape[2] <= _MOST_SQUARES
+    require(few, f"it takes the root of {x.shape[2]} squares, {_MOST_SQUARES} at most")
+    importer.emit(op, L2Norm(), [x], x.shape)
+
+
+@rule("LOG_SOFTMAX")
+def _log_softmax(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/log_softmax.cc, along the last axis."""
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    expected = out.scale == 16.0 / 256 and out.zero_point == INT8_MAX
+    require(expected, "its output has not scale 1/16 and zero point 127", KEEP_QUANTISATION)
+    require(x.scale * (1 << 26) > 1, f"its input scale is {x.scale}", KEEP_QUANTISATION)
+    few = x.shape[2] <= _MOST_EXPONENTIALS
+    require(few, f"it adds {x.shape[2]} exponentials, {_MOST_EXPONENTIALS} at most")
+    kind = LogSoftmax(tflite_table(x.scale, 1.0), differences(x.scale))
+    importer.emit(op, kind, [x], x.shape)

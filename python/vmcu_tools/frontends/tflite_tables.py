@@ -16,11 +16,9 @@ import numpy as np
 from ..graph import Tensor
 from ..quant import (
     INT8_MAX,
-    INT32_MAX,
     fixed_point_multiply,
-    high_mul,
+    inverse_square_root,
     quantize_multiplier,
-    saturate,
 )
 from .common import KEEP_QUANTISATION, require
 from .tables import BYTES, as_table, real_values
@@ -106,37 +104,6 @@ def root(x: Tensor, out: Tensor) -> np.ndarray:
     return as_table(np.trunc(scaled).astype(np.int64) + out.zero_point)
 
 
-def inverse_root(value: int) -> tuple[int, int]:
-    """1 / sqrt(value) as a Q0.31 multiplier and a shift (positive: left), value up to 2**31.
-
-    TensorFlow Lite, kernels/internal/common.h, GetInvSqrtQuantizedMultiplierExp: five steps of
-    Newton's method in Q3.28.
-    """
-    if value <= 1:
-        return INT32_MAX, 0
-    shift = 11
-    while value >= 1 << 29:
-        value //= 4
-        shift += 1
-    pairs = (31 - value.bit_length()) // 2 - 1
-    shift -= pairs
-    value <<= 2 * pairs
-    whole = np.int64(value >> 1)
-    half = (whole + 1) >> 1
-    x = np.int64(1 << 28)
-    for _ in range(5):
-        cubed = _rescaled(high_mul(high_mul(x, x), x), 6)
-        x = _rescaled(high_mul(np.int64(3 << 27), x) - high_mul(half, cubed), 3)
-    multiplier = int(high_mul(x, np.int64(1518500250)))
-    if shift < 0:
-        return multiplier << -shift, 0
-    return multiplier, -shift
-
-
-def _rescaled(x: np.ndarray, bits: int) -> np.ndarray:
-    return saturate(x << bits)
-
-
 def inverse_roots(x: Tensor, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, micro/kernels/elementwise.cc, RsqrtEvalQuantized, which fails at inputs
     below zero; they get what zero gets."""
@@ -148,7 +115,7 @@ def inverse_roots(x: Tensor, out: Tensor) -> np.ndarray:
         if value <= 0:
             result.append(INT8_MAX)
             continue
-        inverse, exponent = inverse_root(value)
+        inverse, exponent = inverse_square_root(value)
         scaled = fixed_point_multiply(np.int64(1), np.int64(inverse), np.int64(exponent + 20))
         scaled = fixed_point_multiply(scaled, np.int64(multiplier), np.int64(shift - 20))
         result.append(int(scaled) + out.zero_point)

@@ -14,7 +14,9 @@ from ..graph import (
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    L2Norm,
     LayerNorm,
+    LogSoftmax,
     Lookup,
     MatMul,
     MatMulChain,
@@ -32,9 +34,9 @@ from ..graph import (
 from .add import AddLayer
 from .base import NEVER, Form, Layer, ProgramLayer
 from .binary import BinaryLayer
-from .channels import ArgMaxLayer, LayerNormLayer
+from .channels import ArgMaxLayer, L2NormLayer, LayerNormLayer
 from .depthwise import DepthwiseConv2DLayer
-from .elementwise import RequantizeLayer, SoftmaxLayer
+from .elementwise import LogSoftmaxLayer, RequantizeLayer, SoftmaxLayer
 from .lookup import LookupLayer
 from .mac import Conv2DLayer, FullyConnectedLayer
 from .move import MoveLayer
@@ -67,6 +69,8 @@ KERNELS: dict[type[Op], type[Layer]] = {
     Resize: ResizeLayer,
     TransposeConv2D: TransposeConv2DLayer,
     LayerNorm: LayerNormLayer,
+    L2Norm: L2NormLayer,
+    LogSoftmax: LogSoftmaxLayer,
     ArgMax: ArgMaxLayer,
 }
 

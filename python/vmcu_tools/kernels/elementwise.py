@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph import Requantize, Softmax
+from ..graph import LogSoftmax, Requantize, Softmax
 from .base import Layer, OpT, Reach
-from .softmax import softmax_onnx, softmax_tflite
+from .softmax import log_softmax, softmax_onnx, softmax_tflite
 
 
 class ElementwiseLayer(Layer[OpT]):
@@ -55,3 +55,13 @@ class SoftmaxLayer(ElementwiseLayer[Softmax]):
             return self.clamp(softmax_tflite(values, self.op.exp))
         zero = self.out.zero_point
         return self.clamp(softmax_onnx(values, self.op.exp, self.op.gain, zero))
+
+
+class LogSoftmaxLayer(ElementwiseLayer[LogSoftmax]):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        values = data[0][y0:y1].astype(np.int64)
+        return self.clamp(log_softmax(values, self.op.exp, self.op.scaled))
+
+    @property
+    def weight_bytes(self) -> int:
+        return 8 * self.op.exp.size

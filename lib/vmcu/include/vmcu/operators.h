@@ -41,6 +41,7 @@ enum vmcu_binary_kind {
 	VMCU_BINARY_MINIMUM,    /**< of the terms; without @a rescale of the bytes as they are */
 	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
 	VMCU_BINARY_PRELU, /**< the first term; where a is negative a times b times @a output */
+	VMCU_BINARY_QUOTIENT, /**< a / b, times @a output; the largest value where b is zero */
 };
 
 /** An operand's sizes are 1, which repeats it, or the output's. */
@@ -132,6 +133,35 @@ struct vmcu_layer_norm_params {
  * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
  */
 void vmcu_layer_norm(const struct vmcu_call *call);
+
+struct vmcu_l2_norm_params {
+	int8_t input_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Divides the channels of each pixel by the root of the sum of their squares; the output
+ * counts in 1/128.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_l2_norm(const struct vmcu_call *call);
+
+/** Both tables are indexed by the pixel's maximum minus q and have VMCU_SOFTMAX_ENTRIES. */
+struct vmcu_log_softmax_params {
+	const uint32_t *exp;   /**< in Q0.31 */
+	const int32_t *scaled; /**< the negative difference itself, in Q5.26 */
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Logarithm of softmax over the channels of each pixel, in 1/16 below 127.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_log_softmax(const struct vmcu_call *call);
 
 struct vmcu_arg_max_params {
 	bool smallest; /**< looks for the smallest channel instead */
