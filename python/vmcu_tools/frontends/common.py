@@ -38,6 +38,10 @@ PARSE_ERRORS = (
 )
 
 ASK_EXPORTER = "Change this part of the model and export it again."
+REPORT_DEFECT = (
+    "If other tools run this file, that is a defect here: report it with the file. "
+    "Else export the file again."
+)
 KEEP_QUANTISATION = "Convert the model again with full-integer int8 quantisation."
 
 
@@ -76,6 +80,13 @@ def parsing(file: str) -> Iterator[None]:
                 file,
             )
         ) from error
+
+
+def unexpected(error: Exception) -> str:
+    """The reason to give where a rule fails that should have found one itself: the file passed
+    the first look, but its parts contradict each other, or the rule is wrong."""
+    detail = f" ({error})" if str(error) else ""
+    return f"importing it failed: {type(error).__name__}{detail}"
 
 
 @dataclass

@@ -11,12 +11,15 @@ from ..quant import INT8_MAX, INT8_MIN
 from . import tflite_batches, tflite_elementwise, tflite_float, tflite_layers, tflite_moves
 from .common import (
     KEEP_QUANTISATION,
+    PARSE_ERRORS,
+    REPORT_DEFECT,
     GraphBuilder,
     PassedOverError,
     UnsupportedError,
     check_scale,
     parsing,
     require,
+    unexpected,
 )
 from .tflite_file import FileModel, FileOp, FileTensor, read
 from .tflite_float import float_operator, is_float
@@ -42,7 +45,8 @@ def load(path: Path) -> Graph:
 
 def _import(model: FileModel, file: str) -> GraphBuilder:
     builder = GraphBuilder(file)
-    used = [model.tensors[i] for op in model.ops for i in op.inputs if i >= 0]
+    read_by_ops = [i for op in model.ops for i in op.inputs if i >= 0]
+    used = [model.tensors[i] for i in (*read_by_ops, *model.inputs, *model.outputs)]
     if used and not any(t.type in ("INT8", "UINT8") and len(t.scales) for t in used):
         builder.problem("the model is not quantised: it has no int8 tensor", KEEP_QUANTISATION)
         return builder
@@ -85,6 +89,8 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
         builder.problem(error.reason, error.remedy, name, op.op)
     except PassedOverError:
         pass
+    except PARSE_ERRORS as error:
+        builder.problem(unexpected(error), REPORT_DEFECT, name, op.op)
 
 
 class _Activations:

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tflite
 
-from .common import MAX_TENSOR_BYTES, UnsupportedError, require
+from .common import MAX_TENSOR_BYTES, PARSE_ERRORS, UnsupportedError, require
 from .tflite_arrays import MOVERS, axis_of, limit, numbers
 from .tflite_file import FileModel, FileOp, FileTensor
 from .tflite_shapes import broadcast
 
-# What numpy raises for constants that make no sense together. Nothing is folded then, and the
-# rule of the operator, or of one that reads it, says what is wrong.
-_NONSENSE = (UnsupportedError, ValueError, IndexError, TypeError, OverflowError)
+# What constants that make no sense together provoke. Nothing is folded then, and the rule of the
+# operator, or of one that reads it, says what is wrong.
+_NONSENSE = (UnsupportedError, *PARSE_ERRORS)
 _WHOLE = ("INT32", "INT64", "BOOL")
 
 Fold = Callable[..., np.ndarray]
