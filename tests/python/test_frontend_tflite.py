@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from builders.networks import MODELS, SHARED, random_inputs
 from builders.tflite_models import CASES, TfliteModel, conv
-from vmcu_tools import frontends, oracle
+from vmcu_tools import frontends, oracle, verify
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph, Requantize
 from vmcu_tools.machine import reference
 
@@ -86,3 +87,12 @@ def test_equal_tensor_names_are_told_apart(tmp_path):
         tensor.name = "same"
     graph = assert_equal_to_oracle(m.save(tmp_path / "m.tflite", [x], [y]))
     assert set(graph.tensors) == {"same", f"same#{y}"}
+
+
+def test_model_without_operators_is_verified(tmp_path):
+    m = TfliteModel()
+    x = m.activation((1, 3, 4, 2))
+    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [x]), "vmcu")
+    result = verify.verify(plan, "virtual", 2, 0, 0)
+    assert result.passed
+    assert [check.bytes for check in result.checks] == [2 * 24]

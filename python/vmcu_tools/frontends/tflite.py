@@ -85,12 +85,14 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
         for i in op.inputs:
             ready = i < 0 or i in known or model.tensors[i].data is not None
             require(ready, f"tensor '{model.tensors[i].name}' is used before it is computed")
+        return
     except UnsupportedError as error:
         builder.problem(error.reason, error.remedy, name, op.op)
     except PassedOverError:
         pass
     except PARSE_ERRORS as error:
         builder.problem(unexpected(error), REPORT_DEFECT, name, op.op)
+    importer.activation.pass_over(op.outputs)
 
 
 class _Activations:
@@ -100,6 +102,11 @@ class _Activations:
         self.model = model
         self.builder = builder
         self._reported: set[int] = set()
+
+    def pass_over(self, outputs: tuple[int, ...]) -> None:
+        """Says no more of what is not int8 among the outputs of an operator that has failed."""
+        tensors = self.model.tensors
+        self._reported.update(i for i in outputs if tensors[i].type not in ("INT8", "UINT8"))
 
     def __call__(self, index: int) -> Tensor:
         require(index >= 0, "a required tensor is absent")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tflite
@@ -64,13 +64,21 @@ class Derived:
     plain: bool = False
 
 
+class Activations(Protocol):
+    """The graph's tensors by the file's tensor index; each problem with one is raised once."""
+
+    def __call__(self, index: int) -> Tensor: ...
+
+    def pass_over(self, outputs: tuple[int, ...]) -> None: ...
+
+
 @dataclass
 class Importer:
     """What a rule works with: the file, the graph under construction, and tensor access."""
 
     model: FileModel
     builder: GraphBuilder
-    activation: Callable[[int], Tensor]
+    activation: Activations
     # Tensors that are not int8, and what makes them.
     derived: dict[int, Derived] = field(default_factory=dict)
     # Operators that the rule of another one has taken along.

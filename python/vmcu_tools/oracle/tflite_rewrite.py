@@ -66,14 +66,20 @@ def _buffer(schema: Any, model: Any, values: np.ndarray) -> int:
     return len(model.buffers) - 1
 
 
-def _no_activation(index: int) -> Tensor:
-    raise AssertionError(index)
+class _NoActivations:
+    """For an Importer that only reads the file."""
+
+    def __call__(self, index: int) -> Tensor:
+        raise AssertionError(index)
+
+    def pass_over(self, outputs: tuple[int, ...]) -> None:
+        raise AssertionError(outputs)
 
 
 def _dilate(schema: Any, model: Any, folded: Folded) -> None:
     """SPACE_TO_BATCH_ND becomes a PAD, and BATCH_TO_SPACE_ND a RESHAPE."""
     graph = model.subgraphs[0]
-    importer = Importer(folded.model, GraphBuilder(""), _no_activation)
+    importer = Importer(folded.model, GraphBuilder(""), _NoActivations())
     place = {op: i for i, op in enumerate(folded.model.ops)}
     for op in folded.model.ops:
         if op.op != "SPACE_TO_BATCH_ND":
