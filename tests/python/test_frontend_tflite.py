@@ -96,3 +96,14 @@ def test_model_without_operators_is_verified(tmp_path):
     result = verify.verify(plan, "virtual", 2, 0, 0)
     assert result.passed
     assert [check.bytes for check in result.checks] == [2 * 24]
+
+
+def test_output_under_another_shape_than_the_files_is_verified(tmp_path):
+    """The reduction makes (5, 1, 1), the file says (1, 5), and the Reshape between is dropped."""
+    m = TfliteModel()
+    x, y = m.activation((1, 5, 4)), m.activation((1, 5))
+    m.op("SUM", [x, m.constant(np.array([2], np.int32))], y, "Reducer", keepDims=False)
+    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [y]), "vmcu")
+    result = verify.verify(plan, "virtual", 2, 0, 0)
+    assert result.passed
+    assert [check.bytes for check in result.checks] == [2 * 5]
