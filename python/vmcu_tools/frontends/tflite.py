@@ -31,6 +31,7 @@ from .tflite_shapes import image_shape
 _RULE_MODULES = (tflite_batches, tflite_elementwise, tflite_float, tflite_layers, tflite_moves)
 _SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 
+FIXED_BATCH = "Convert with a fixed batch, so that the converter computes with constants."
 INT8_OUTPUTS = "Convert with int8 outputs: inference_output_type = tf.int8."
 _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
 
@@ -128,7 +129,8 @@ def _tensor(tensor: FileTensor) -> Tensor:
         f"{what} is {tensor.type.lower()}, not int8",
         KEEP_QUANTISATION,
     )
-    require(tensor.data is None, f"{what} is a constant where an activation is needed")
+    constant = f"{what} is a constant where an activation is needed"
+    require(tensor.data is None, constant, FIXED_BATCH)
     require(
         len(tensor.scales) == 1 and len(tensor.zero_points) == 1,
         f"{what} has {len(tensor.scales)} scales instead of one",

@@ -40,7 +40,7 @@ enum vmcu_binary_kind {
 	VMCU_BINARY_PRODUCT,    /**< of a and b, times @a output */
 	VMCU_BINARY_MINIMUM,    /**< of the terms; without @a rescale of the bytes as they are */
 	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
-	VMCU_BINARY_PRELU, /**< the first term; where a is negative a times b times @a output */
+	VMCU_BINARY_PRELU,    /**< the first term; where a is negative a times b times @a output */
 	VMCU_BINARY_QUOTIENT, /**< a / b, times @a output; the largest value where b is zero */
 };
 
