@@ -104,6 +104,7 @@ _BINARY: dict[str, tuple[FloatFunction, type | None]] = {
     **{name: (function, None) for name, function in _COMPARISONS.items()},
 }
 _SELECTS = ("SELECT", "SELECT_V2")
+TABULATED = frozenset({*_UNARY, *_BINARY, *_SELECTS, "LEAKY_RELU"})
 
 
 def is_float(importer: Importer, op: FileOp) -> bool:

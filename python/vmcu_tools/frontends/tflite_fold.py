@@ -188,6 +188,9 @@ _NUMBERS: dict[str, Fold] = {
 }
 
 
+FOLDED = frozenset({*_NUMBERS, "SHAPE"})
+
+
 def _dense_shape(
     op: FileOp, x: tuple[int, ...], weights: tuple[int, ...], *_: tuple[int, ...]
 ) -> tuple[int, ...]:
