@@ -107,3 +107,21 @@ def test_output_under_another_shape_than_the_files_is_verified(tmp_path):
     result = verify.verify(plan, "virtual", 2, 0, 0)
     assert result.passed
     assert [check.bytes for check in result.checks] == [2 * 5]
+
+
+def test_arg_max_may_be_int64(tmp_path):
+    """TensorFlow's default; Micro runs the same model with int32."""
+    results = []
+    for dtype in (np.int32, np.int64):
+        m = TfliteModel(5)
+        x, y = m.activation((1, 3, 7)), m.activation((1, 3), dtype=dtype)
+        m.graph.tensors[y].quantization = None
+        m.op("ARG_MAX", [x, m.constant(np.array([2], np.int32))], y, "ArgMax", outputType=2)
+        path = m.save(tmp_path / "m.tflite", [x], [y])
+        graph = frontends.load(path)
+        inputs, tensor = random_inputs(graph, 1), graph.outputs[0].tensor
+        results.append(reference.run(graph, inputs)[tensor])
+        results.append(oracle.open(path).run(inputs)[tensor])
+    assert graph.outputs[0].dtype == "int64"
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].ravel(), other.ravel())

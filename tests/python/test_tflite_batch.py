@@ -91,69 +91,88 @@ def _convolution(m: TfliteModel, depthwise: bool, x: int, kernel, channels: int)
     return constants, count, scale
 
 
-def dilated(rank: int) -> Case:
-    """A dilated convolution of an image or of a sequence, its padding explicit."""
+class _Dilated:
+    """A dilated convolution of an image or of a sequence, drawn; sizes, dilations, kernels and
+    explicit padding are those of H and W, and H is 1 for a sequence."""
 
-    def build(m: TfliteModel, is_open: bool):
-        size = [draw(m, 6, 13) if rank == 4 else 1, draw(m, 6, 13)]
-        rate = [draw(m, 1, 3) if rank == 4 else 1, draw(m, 2, 3)]
-        kernel = [draw(m, 1, 3) if rank == 4 else 1, draw(m, 1, 3)]
-        pad = [(draw(m, 0, 3), draw(m, 0, 3)) if d > 1 else (0, 0) for d in rate]
-        channels, depthwise = draw(m, 1, 5), coin(m)
-        given = (1, *size, channels) if rank == 4 else (1, size[1], channels)
-        x = m.activation(given)
-        constants, count, scale = _convolution(m, depthwise, x, kernel, channels)
-        padded = [n + sum(p) for n, p in zip(size, pad, strict=True)]
-        full = [-(-n // d) * d for n, d in zip(padded, rate, strict=True)]
-        out = [n - (k - 1) * d for n, k, d in zip(padded, kernel, rate, strict=True)]
+    def __init__(self, m: TfliteModel, rank: int):
+        self.m, self.rank = m, rank
+        upright = rank == 4
+        self.size = [draw(m, 6, 13) if upright else 1, draw(m, 6, 13)]
+        self.rate = [draw(m, 1, 3) if upright else 1, draw(m, 2, 3)]
+        self.kernel = [draw(m, 1, 3) if upright else 1, draw(m, 1, 3)]
+        self.pad = [(draw(m, 0, 3), draw(m, 0, 3)) if d > 1 else (0, 0) for d in self.rate]
+        self.channels, self.depthwise = draw(m, 1, 5), coin(m)
+        self.x = m.activation(self.shape(self.size, self.channels))
+        self.constants, self.count, scale = _convolution(
+            m, self.depthwise, self.x, self.kernel, self.channels
+        )
+        self.padded = [n + sum(p) for n, p in zip(self.size, self.pad, strict=True)]
+        sizes = zip(self.padded, self.kernel, self.rate, strict=True)
+        self.out = [n - (k - 1) * d for n, k, d in sizes]
+        self.y = m.activation(self.shape(self.out, self.count), scale)
+
+    def shape(self, size, channels: int):
+        return (1, *size[4 - self.rank :], channels)
+
+    def convolve(self, x: int, y: int, dilation) -> None:
         options = {"padding": 1, "strideH": 1, "strideW": 1}
-        name, kind = (
-            ("DEPTHWISE_CONV_2D", "DepthwiseConv2D") if depthwise else ("CONV_2D", "Conv2D")
-        )
-        if depthwise:
+        options |= {"dilationHFactor": dilation[0], "dilationWFactor": dilation[1]}
+        if self.depthwise:
             options["depthMultiplier"] = 1
-        y = m.activation((1, *out, count) if rank == 4 else (1, out[1], count), scale)
-        if not is_open:
-            first = m.like(x, (1, *padded, channels))
-            image = m.like(x, (1, *size, channels))
-            last = m.like(y, (1, *out, count))
-            m.op("RESHAPE", [x, ints(m, 1, *size, channels)], image, "Reshape", newShape=[])
-            pairs = np.array([(0, 0), *pad, (0, 0)], np.int32)
-            m.op("PAD", [image, m.constant(pairs)], first, "Pad")
-            factors = {"dilationHFactor": rate[0], "dilationWFactor": rate[1]}
-            m.op(name, [first, *constants], last, kind, **options, **factors)
-            m.op("RESHAPE", [last, ints(m, *m.graph.tensors[y].shape)], y, "Reshape", newShape=[])
-            return [x], [y]
-        extra = [f - n for f, n in zip(full, padded, strict=True)]
-        pads = [(a, b + e) for (a, b), e in zip(pad, extra, strict=True)]
-        crops = [(0, e) for e in extra]
-        inner = [f // d for f, d in zip(full, rate, strict=True)]
-        parts = [n - k + 1 for n, k in zip(inner, kernel, strict=True)]
-        if rank == 3:
-            rate, pads, crops = rate[1:], pads[1:], crops[1:]
-        block, pads, crops = (
-            ints(m, *rate),
-            m.constant(np.array(pads, np.int32)),
-            m.constant(np.array(crops, np.int32)),
-        )
-        small = (1, *inner[4 - rank :], channels)
-        split = open_up(m, m.like(x, small), small)
-        m.op("SPACE_TO_BATCH_ND", [x, block, pads], split, "SpaceToBatchND")
-        image = split
-        if rank == 3:
-            image = open_up(m, m.like(x, (1, *inner, channels)), (1, *inner, channels))
+        name = "DEPTHWISE_CONV_2D" if self.depthwise else "CONV_2D"
+        kind = "DepthwiseConv2D" if self.depthwise else "Conv2D"
+        self.m.op(name, [x, *self.constants], y, kind, **options)
+
+    def closed(self) -> None:
+        m, pairs = self.m, np.array([(0, 0), *self.pad, (0, 0)], np.int32)
+        image = m.like(self.x, (1, *self.size, self.channels))
+        first = m.like(self.x, (1, *self.padded, self.channels))
+        last = m.like(self.y, (1, *self.out, self.count))
+        to = ints(m, 1, *self.size, self.channels)
+        m.op("RESHAPE", [self.x, to], image, "Reshape", newShape=[])
+        m.op("PAD", [image, m.constant(pairs)], first, "Pad")
+        self.convolve(first, last, self.rate)
+        to = ints(m, *self.shape(self.out, self.count))
+        m.op("RESHAPE", [last, to], self.y, "Reshape", newShape=[])
+
+    def open(self) -> None:
+        m, flat = self.m, self.rank == 3
+        full = [-(-n // d) * d for n, d in zip(self.padded, self.rate, strict=True)]
+        extra = [f - n for f, n in zip(full, self.padded, strict=True)]
+        pads = [(a, b + e) for (a, b), e in zip(self.pad, extra, strict=True)][4 - self.rank :]
+        inner = [f // d for f, d in zip(full, self.rate, strict=True)]
+        parts = [n - k + 1 for n, k in zip(inner, self.kernel, strict=True)]
+        block = ints(m, *self.rate[4 - self.rank :])
+        crops = np.array([(0, e) for e in extra][4 - self.rank :], np.int32)
+        image = split = self.unknown(self.x, self.shape(inner, self.channels))
+        inputs = [self.x, block, m.constant(np.array(pads, np.int32))]
+        m.op("SPACE_TO_BATCH_ND", inputs, split, "SpaceToBatchND")
+        if flat:
+            image = self.unknown(self.x, (1, *inner, self.channels))
             m.op("EXPAND_DIMS", [split, ints(m, 1)], image, "ExpandDims")
-        part = open_up(m, m.like(y, (1, *parts, count)), (1, *parts, count))
-        factors = {"dilationHFactor": 1, "dilationWFactor": 1}
-        m.op(name, [image, *constants], part, kind, **options, **factors)
-        joined = part
-        if rank == 3:
-            joined = open_up(m, m.like(y, (1, parts[1], count)), (1, parts[1], count))
-            to = ints(m, -1, parts[1], count)
+        joined = part = self.unknown(self.y, (1, *parts, self.count))
+        self.convolve(image, part, (1, 1))
+        if flat:
+            joined = self.unknown(self.y, (1, parts[1], self.count))
+            to = ints(m, -1, parts[1], self.count)
             m.op("RESHAPE", [part, to], joined, "Reshape", newShape=[])
-        m.op("BATCH_TO_SPACE_ND", [joined, block, crops], y, "BatchToSpaceND")
-        open_up(m, x, given)
-        return [x], [open_up(m, y, m.graph.tensors[y].shape)]
+        m.op("BATCH_TO_SPACE_ND", [joined, block, m.constant(crops)], self.y, "BatchToSpaceND")
+        for index in (self.x, self.y):
+            open_up(m, index, m.graph.tensors[index].shape)
+
+    def unknown(self, like: int, shape) -> int:
+        return open_up(self.m, self.m.like(like, shape), shape)
+
+
+def dilated(rank: int) -> Case:
+    def build(m: TfliteModel, is_open: bool):
+        drawn = _Dilated(m, rank)
+        if is_open:
+            drawn.open()
+        else:
+            drawn.closed()
+        return [drawn.x], [drawn.y]
 
     return build
 

@@ -17,6 +17,7 @@ from builders.tflite_models import TfliteModel
 from vmcu_tools import frontends, oracle
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
+from vmcu_tools.verify import Tally
 
 # Scale and zero point of input and output, checksum.
 LITERT = {
@@ -47,10 +48,22 @@ def test_table_is_that_of_litert(tmp_path, case):
     assert zlib.crc32(np.ascontiguousarray(y).tobytes()) == LITERT[case][4]
 
 
-@pytest.mark.parametrize("case", ["EXP", "GELU", "SQRT"])
-def test_verification_says_what_micro_lacks(tmp_path, case):
-    """Some kernels refuse when they are prepared, others when they run."""
+@pytest.mark.parametrize("case", LITERT)
+def test_what_stands_around_a_table_is_verified(tmp_path, case):
     path = saved(tmp_path / "m.tflite", case)
-    with pytest.raises(UserError, match=f"no kernel for this of {case}"):
-        judge = oracle.open(path)
-        judge.run(random_inputs(judge.graph, 0))
+    judge = oracle.open(path)
+    inputs = random_inputs(judge.graph, 0)
+    tally = Tally()
+    tally.compare(judge.graph, reference.run(judge.graph, inputs), judge.run(inputs))
+    assert [check.differing for check in tally.checks.values()] == [0]
+
+
+def test_verification_says_what_micro_lacks(tmp_path):
+    m = TfliteModel()
+    x = m.activation((1, 8))
+    f, g = (m.activation((1, 8), dtype=np.float32) for _ in range(2))
+    m.op("DEQUANTIZE", [x], f)
+    m.op("POW", [f, m.constant(np.array(3, np.float32))], g, "Pow")
+    y = m.op("QUANTIZE", [g], m.activation((1, 8)))
+    with pytest.raises(UserError, match="no kernel of POW"):
+        oracle.open(m.save(tmp_path / "m.tflite", [x], [y]))

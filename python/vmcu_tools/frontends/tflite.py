@@ -178,7 +178,8 @@ class _Borders:
             derived = self.importer.derived.get(index)
             if index in self.importer.indices:
                 found = self.importer.indices[index].name
-                self.builder.outputs.append(Port(found, tensor.name, tensor.shape, "int32"))
+                dtype = tensor.type.lower()
+                self.builder.outputs.append(Port(found, tensor.name, tensor.shape, dtype))
                 continue
             if index not in known:
                 self.builder.problem(f"the output '{tensor.name}' is never computed")

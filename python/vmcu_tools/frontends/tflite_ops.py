@@ -83,7 +83,7 @@ class Importer:
     derived: dict[int, Derived] = field(default_factory=dict)
     # Operators that the rule of another one has taken along.
     done: set[FileOp] = field(default_factory=set)
-    # Graph outputs that are int32 in the file, and the tensors that hold their bytes.
+    # Graph outputs that are int32 or int64 in the file, and the tensors that hold their bytes.
     indices: dict[int, Tensor] = field(default_factory=dict)
 
     def constant(self, op: FileOp, place: int, kinds: tuple[str, ...], what: str) -> FileTensor:
@@ -123,11 +123,12 @@ class Importer:
         self.emit(op, Reshape(), [inner], out.shape)
 
     def emit_indices(self, op: FileOp, kind: Op, x: Tensor, shape: Shape) -> None:
-        """Adds a node whose result is int32, which only the caller of the model can read."""
+        """Adds a node whose result, int32 or int64, only the caller of the model can read."""
         index = op.outputs[0]
         require(index in self.model.outputs, "its result is used inside the model", AT_THE_END)
         name = self.model.tensors[index].name
-        require(self.model.tensors[index].type == "INT32", "its result is not int32", AT_THE_END)
+        whole = self.model.tensors[index].type in ("INT32", "INT64")
+        require(whole, "its result is neither int32 nor int64", AT_THE_END)
         out = self.builder.add_tensor(Tensor(name, shape, 1.0, 0))
         self.builder.add_node(name, kind, [x.name], name)
         self.indices[index] = out

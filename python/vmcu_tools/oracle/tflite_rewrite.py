@@ -4,7 +4,10 @@
 Micro resizes no tensor, so that the shapes which a file computes from an open batch are given to
 it as a conversion with a batch of one would write them; this includes dilated convolutions, which
 such a conversion has instead of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND around an ordinary one.
-And Micro has no TILE, which along one axis is a GATHER.
+Micro has no TILE, which along one axis is a GATHER, no SELECT, which is a SELECT_V2, and no int64
+in ARG_MAX. Nor has it int8 kernels of EXP, GELU, LOG, SQRT and RELU_N1_TO_1: they are looked up in
+the graph's own tables, so that all that stands around them can be compared.
+tests/python/test_tflite_litert.py holds these tables against LiteRT.
 """
 
 from __future__ import annotations
@@ -17,17 +20,22 @@ import numpy as np
 from ..frontends.common import GraphBuilder, UnsupportedError
 from ..frontends.tflite_batches import Dilated, dilated
 from ..frontends.tflite_file import read
+from ..frontends.tflite_float import table_of
 from ..frontends.tflite_fold import Folded, fold
 from ..frontends.tflite_ops import Importer
-from ..graph import Tensor
+from ..graph import Graph, Tensor
 from .base import required
 
+LOOKED_UP = ("EXP", "GELU", "LOG", "RELU_N1_TO_1", "SQRT")
+_WITHOUT_INT64 = ("ARG_MAX", "ARG_MIN")
+_SPECIAL = ("TILE", "SELECT", "SPACE_TO_BATCH_ND", *LOOKED_UP, *_WITHOUT_INT64)
 
-def runnable(path: Path) -> bytes:
-    """The file, or a rewritten one. Raises UserError for a file that cannot be read."""
+
+def runnable(path: Path, graph: Graph) -> bytes:
+    """The file of a graph, or a rewritten one. Raises UserError for a file that cannot be read."""
     data = path.read_bytes()
     folded = fold(read(path))
-    special = any(op.op in ("TILE", "SPACE_TO_BATCH_ND") for op in folded.model.ops)
+    special = any(op.op in _SPECIAL for op in folded.model.ops)
     if not (folded.dropped or folded.reshaped or special):
         return data
     schema = required(
@@ -37,17 +45,52 @@ def runnable(path: Path) -> bytes:
     )
     model = schema.ModelT.InitFromPackedBuf(data, 0)
     _fix_shapes(schema, model, folded)
-    graph = model.subgraphs[0]
-    kept = [op for i, op in enumerate(graph.operators) if i not in folded.dropped]
+    operators = model.subgraphs[0].operators
+    kept = [op for i, op in enumerate(operators) if i not in folded.dropped]
+    model.subgraphs[0].operators = kept
+    _dilate(schema, model, folded)
+    tensors, operators = folded.model.tensors, []
     for op, file_op in zip(kept, folded.model.ops, strict=True):
         if file_op.op == "TILE":
-            tensors = folded.model.tensors
             _gather_instead(schema, model, op, tensors[file_op.inputs[0]].shape)
-    graph.operators = kept
-    _dilate(schema, model, folded)
+        if file_op.op == "SELECT":
+            _replace(schema, model, op, "SELECT_V2", op.inputs)
+        if file_op.op in _WITHOUT_INT64:
+            op.builtinOptions.outputType = schema.TensorType.INT32
+            model.subgraphs[0].tensors[op.outputs[0]].type = schema.TensorType.INT32
+        node = graph.producer(tensors[file_op.outputs[0]].name) if file_op.outputs else None
+        if file_op.op in LOOKED_UP and node is not None:
+            ends = (graph.tensors[name] for name in (*node.inputs, *node.outputs))
+            operators += _look_up(schema, model, op, table_of(node.op, *ends))
+        operators.append(op)
+    model.subgraphs[0].operators = operators
     builder = required("flatbuffers", "flatbuffers", "verify .tflite models").Builder(len(data))
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
+
+
+def _look_up(schema: Any, model: Any, op: Any, table: np.ndarray) -> list[Any]:
+    """Turns an operator into a GATHER of its table; returns those that make its indices, the
+    input plus 128, in int32."""
+    graph = model.subgraphs[0]
+    out = graph.tensors[op.outputs[0]]
+    steps = []
+    for name, others in (("CAST", []), ("ADD", [np.array([128], np.int32)])):
+        index = _constant(schema, model, np.zeros(0, np.int32))
+        graph.tensors[index].shape, graph.tensors[index].buffer = list(out.shape), 0
+        step = schema.OperatorT()
+        x = op.inputs[0] if not steps else steps[-1].outputs[0]
+        extra = [_constant(schema, model, values) for values in others]
+        _replace(schema, model, step, name, [x, *extra])
+        step.outputs = [index]
+        steps.append(step)
+    steps[1].builtinOptionsType = schema.BuiltinOptions.AddOptions
+    steps[1].builtinOptions = schema.AddOptionsT()
+    values = _constant(schema, model, table)
+    graph.tensors[values].type = schema.TensorType.INT8
+    graph.tensors[values].quantization = out.quantization
+    _gather(schema, model, op, [values, steps[1].outputs[0]], 0)
+    return steps
 
 
 def _fix_shapes(schema: Any, model: Any, folded: Folded) -> None:
@@ -150,7 +193,11 @@ def _gather_instead(schema: Any, model: Any, op: Any, shape: tuple[int, ...]) ->
         return
     axis = int(axes[0])
     picks = np.tile(np.arange(shape[axis], dtype=np.int32), times[axis])
-    _replace(schema, model, op, "GATHER", [op.inputs[0], _constant(schema, model, picks)])
+    _gather(schema, model, op, [op.inputs[0], _constant(schema, model, picks)], axis)
+
+
+def _gather(schema: Any, model: Any, op: Any, inputs: list[int], axis: int) -> None:
+    _replace(schema, model, op, "GATHER", inputs)
     op.builtinOptionsType = schema.BuiltinOptions.GatherOptions
     op.builtinOptions = schema.GatherOptionsT()
     op.builtinOptions.axis = axis

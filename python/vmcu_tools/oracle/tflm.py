@@ -16,8 +16,8 @@ from ..graph import Node
 from .base import Oracle, file_values, required
 from .tflite_rewrite import runnable
 
-# TensorFlow Lite has kernels of these, and Micro has none, or none for int8.
-_LITERT_ONLY = ("EXP", "GELU", "LOG", "POW", "RELU_N1_TO_1", "SELECT", "SIGN", "SQRT", "TILE")
+# TensorFlow Lite has kernels of these, and Micro has none.
+_LITERT_ONLY = ("POW", "SIGN", "TILE")
 # What the interpreter keeps besides tensors; generous, it is the host's memory.
 _OVERHEAD_BYTES = 1 << 20
 
@@ -29,7 +29,7 @@ class TflmOracle(Oracle):
         runtime = required("tflite_micro", "tflite-micro", "verify .tflite models").runtime
         self.graph = frontends.load(path)
         self._index = {name: index for index, name in enumerate(tensor_names(path))}
-        model = runnable(path)
+        model = runnable(path, self.graph)
         self._path = path
         tensors = sum(tensor.bytes + 64 for tensor in self.graph.tensors.values())
         try:
@@ -43,7 +43,7 @@ class TflmOracle(Oracle):
 
     def _refusal(self, what: str, error: RuntimeError) -> UserError:
         names = sorted({op for _, op in file_nodes(self._path) if op in _LITERT_ONLY})
-        known = f"it has no kernel for this of {', '.join(names)}" if names else str(error)
+        known = f"it has no kernel of {', '.join(names)}" if names else str(error)
         return UserError(
             Problem(
                 f"TensorFlow Lite Micro {what}: {known}",
