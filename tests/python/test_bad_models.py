@@ -117,6 +117,11 @@ def _float_output(m: TfliteModel):
     return [x], [m.op("NEG", [f], m.activation((1, 8), dtype=np.float32))]
 
 
+def _negated(m: TfliteModel):
+    x = m.activation((1, 8))
+    return [x], [m.op("NEG", [x], m.like(x, (1, 8)))]
+
+
 def _float_untouched(m: TfliteModel):
     x = m.activation((1, 8), dtype=np.float32)
     return [x], [x]
@@ -165,6 +170,7 @@ BAD_TFLITE = {
     "float middle": (_float_middle, "in the middle of the model"),
     "condition": (_condition_on_two, "joins several tensors in float or by a condition"),
     "float output": (_float_output, "this output is computed in float"),
+    "int8 in a float operator": (_negated, "NEG: on int8 it is not supported"),
     "float untouched": (_float_untouched, "not quantised"),
     "quotients": (_small_quotients, "cannot compute quotients as small"),
     "five dimensions": (_batched_norm, "5 dimensions instead of four"),

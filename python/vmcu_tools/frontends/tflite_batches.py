@@ -15,6 +15,7 @@ from .tflite_file import FileOp
 from .tflite_ops import CONVOLUTIONS, Importer, convolution_of, rule, windowed
 
 _ONE_CONVOLUTION = "Let only a convolution stand between the two, or convert with a fixed batch."
+_MOST_FOLLOWERS = 8
 _RESHAPES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 
 
@@ -52,7 +53,9 @@ def _followers(importer: Importer, op: FileOp) -> list[FileOp]:
         require(alone, "what it yields is read several times, or not", _ONE_CONVOLUTION)
         last = readers[0]
         allowed = last.op in (*CONVOLUTIONS, *_RESHAPES, "BATCH_TO_SPACE_ND")
-        require(allowed and last not in found, f"{last.op} works on it", _ONE_CONVOLUTION)
+        require(
+            allowed and len(found) < _MOST_FOLLOWERS, f"{last.op} works on it", _ONE_CONVOLUTION
+        )
         found.append(last)
     return found
 

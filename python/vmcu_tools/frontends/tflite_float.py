@@ -21,7 +21,7 @@ from .movement import file_index
 from .tables import BYTES, real_values
 from .tflite_arrays import MOVERS
 from .tflite_file import FileOp
-from .tflite_ops import ACTIVATIONS, Derived, Importer, rule
+from .tflite_ops import ACTIVATIONS, RULES, Derived, Importer, rule
 from .tflite_shapes import image_shape
 from .tflite_tables import erfc, in_double, quantised_away
 
@@ -109,7 +109,7 @@ TABULATED = frozenset({*_UNARY, *_BINARY, *_SELECTS, "LEAKY_RELU"})
 
 def is_float(importer: Importer, op: FileOp) -> bool:
     """Whether an operator works on what is not int8, or yields it."""
-    if op.op in _COMPARISONS or op.op in _SELECTS:
+    if op.op in TABULATED and op.op not in RULES:
         return True
     return any(i in importer.derived for i in op.inputs) and op.op != "QUANTIZE"
 
@@ -139,8 +139,16 @@ def _arguments(
     return source, [found[p] if p in found else constant(importer, op, p) for p in places]
 
 
+def _of_types(importer: Importer, op: FileOp, *kinds: str) -> None:
+    for i in op.inputs:
+        found = importer.model.tensors[i].type if i >= 0 else kinds[0]
+        reason = f"on {found.lower()} it is not supported"
+        require(found in kinds, reason, KEEP_QUANTISATION)
+
+
 def _compute(importer: Importer, op: FileOp) -> None:
     function = _function(op)
+    _of_types(importer, op, "FLOAT32", "BOOL")
     source, given = _arguments(importer, op, _scalar)
     with np.errstate(all="ignore"):
         result = np.broadcast_to(function(*given), BYTES.shape)
@@ -214,7 +222,9 @@ def _chain(importer: Importer, index: int) -> dict[str, np.ndarray]:
         if node is None or len(node.inputs) != 1:
             break
         before = tensors[node.inputs[0]]
-        table = table_of(node.op, before, x)
+        if x.name not in importer.tables:
+            importer.tables[x.name] = table_of(node.op, before, x)
+        table = importer.tables[x.name]
         if table is None or before.shape != x.shape:
             break
         values = values[table.astype(np.int64) - INT8_MIN]
@@ -255,6 +265,7 @@ def _scaled(factor: FixedPoint, values: np.ndarray, out: Tensor) -> np.ndarray:
 def _compare(importer: Importer, op: FileOp) -> None:
     """int8 operands in a common scale. TensorFlow Lite, micro/kernels/comparisons.cc, and
     kernels/internal/reference/comparisons.h, ComparisonWithScaling."""
+    _of_types(importer, op, "INT8")
     source, given = _arguments(importer, op, _constant_of("INT8"))
     sides = []
     for q, i in zip(given, op.inputs, strict=True):
@@ -273,6 +284,9 @@ def _select(importer: Importer, op: FileOp) -> None:
     index = op.outputs[0]
     real = importer.model.tensors[index].type == "FLOAT32"
     kinds = ("BOOL", "FLOAT32" if real else "INT8")
+    _of_types(importer, op, *kinds)
+    conditional = importer.model.tensors[op.inputs[0]].type == "BOOL"
+    require(conditional, "its condition is not Boolean", KEEP_QUANTISATION)
     source, given = _arguments(importer, op, _constant_of(*kinds))
     values = np.broadcast_to(np.where(*given), BYTES.shape)
     if real:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import tflite
 
-from .common import MAX_TENSOR_BYTES, PARSE_ERRORS, UnsupportedError, require
+from .common import MAX_MOVED_ELEMENTS, MAX_TENSOR_BYTES, PARSE_ERRORS, UnsupportedError, require
 from .tflite_arrays import MOVERS, axis_of, limit, numbers
 from .tflite_file import FileModel, FileOp, FileTensor
 from .tflite_shapes import broadcast
@@ -40,12 +40,24 @@ class Folded:
     reshaped: tuple[int, ...]
 
 
+@dataclass
+class _Budget:
+    """Elements that may be looked at or made, so that a small file cannot keep a computer busy."""
+
+    left: int = MAX_MOVED_ELEMENTS
+
+    def allows(self, elements: int) -> bool:
+        self.left -= elements
+        return self.left >= 0
+
+
 def fold(model: FileModel) -> Folded:
     """Never raises: what cannot be folded stays as it is in the file."""
     tensors, ops = list(model.tensors), []
     dropped, constants, reshaped = [], set(), set()
+    budget = _Budget()
     for number, op in enumerate(model.ops):
-        values = _values(op, tensors)
+        values = _values(op, tensors, budget)
         if values is not None:
             index = op.outputs[0]
             dtype = np.int32 if tensors[index].type == "INT32" else values.dtype
@@ -55,7 +67,7 @@ def fold(model: FileModel) -> Folded:
             constants.add(index)
             continue
         ops.append(op)
-        shape = _shape(op, tensors, reshaped)
+        shape = _shape(op, tensors, reshaped, budget)
         if shape is not None:
             index = op.outputs[0]
             if shape != tensors[index].shape:
@@ -65,7 +77,7 @@ def fold(model: FileModel) -> Folded:
     return Folded(result, tuple(dropped), tuple(constants), tuple(reshaped))
 
 
-def _values(op: FileOp, tensors: list[FileTensor]) -> np.ndarray | None:
+def _values(op: FileOp, tensors: list[FileTensor], budget: _Budget) -> np.ndarray | None:
     """What an operator on constants computes, None if it is none of those that are folded."""
     if len(op.outputs) != 1 or op.outputs[0] < 0:
         return None
@@ -77,12 +89,12 @@ def _values(op: FileOp, tensors: list[FileTensor]) -> np.ndarray | None:
         return None
     if not given or any(tensor.data is None for tensor in given):
         return None
-    if sum(tensor.data.size for tensor in given) > MAX_TENSOR_BYTES:
+    if not budget.allows(sum(tensor.data.size for tensor in given)):
         return None
-    return _try(op, [tensor.data for tensor in given])
+    return _try(op, [tensor.data for tensor in given], budget)
 
 
-def _try(op: FileOp, arrays: list[np.ndarray]) -> np.ndarray | None:
+def _try(op: FileOp, arrays: list[np.ndarray], budget: _Budget) -> np.ndarray | None:
     function = _NUMBERS.get(op.op) or MOVERS.get(op.op)
     if function is None:
         return None
@@ -90,10 +102,12 @@ def _try(op: FileOp, arrays: list[np.ndarray]) -> np.ndarray | None:
         result = function(op, *arrays)
     except _NONSENSE:
         return None
-    return result if result.size <= MAX_TENSOR_BYTES else None
+    return result if budget.allows(result.size) else None
 
 
-def _shape(op: FileOp, tensors: list[FileTensor], reshaped: set[int]) -> tuple[int, ...] | None:
+def _shape(
+    op: FileOp, tensors: list[FileTensor], reshaped: set[int], budget: _Budget
+) -> tuple[int, ...] | None:
     """The shape of an operator's only output, where the file's is not known or not to be trusted,
     as that of an input was not."""
     if len(op.outputs) != 1 or op.outputs[0] < 0:
@@ -117,7 +131,7 @@ def _shape(op: FileOp, tensors: list[FileTensor], reshaped: set[int]) -> tuple[i
             return function(op, *(array.shape for array in arrays))
     except _NONSENSE:
         return None
-    moved = _try(op, arrays) if op.op in MOVERS or op.op in _JOINERS else None
+    moved = _try(op, arrays, budget) if op.op in MOVERS or op.op in _JOINERS else None
     return None if moved is None else moved.shape
 
 

@@ -81,6 +81,8 @@ class Importer:
     activation: Activations
     # Tensors that are not int8, and what makes them.
     derived: dict[int, Derived] = field(default_factory=dict)
+    # By name of its output, what was found out of a node: its table, or that it has none.
+    tables: dict[str, np.ndarray | None] = field(default_factory=dict)
     # Operators that the rule of another one has taken along.
     done: set[FileOp] = field(default_factory=set)
     # Graph outputs that are int32 or int64 in the file, and the tensors that hold their bytes.
