@@ -193,7 +193,7 @@ class Softmax(Op):
 
 
 @dataclass(frozen=True, eq=False)
-class LogSoftmax(Op):
+class LogSoftmaxOnnx(Op):
     """Logarithm of softmax over the channels of each pixel: d * step - log2(sum of exp[-d]) * gain,
     with d = q - max and both factors in units of 1/65536 of an output's step; `exp` is the table of
     Softmax, "onnx", and its sum is taken in units of 2**23."""
@@ -201,6 +201,24 @@ class LogSoftmax(Op):
     exp: np.ndarray
     step: int
     gain: int
+
+
+@dataclass(frozen=True, eq=False)
+class LogSoftmaxTflite(Op):
+    """The logarithm of Softmax over the channels of each pixel, scale 1/16 and zero point 127.
+
+    Both tables are indexed by max - q: `exp` as Softmax has it in style "tflite", `scaled`, int32,
+    the negative difference in real units with 26 fractional bits, -20 where it is below that.
+    """
+
+    exp: np.ndarray
+    scaled: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class L2Norm(Op):
+    """Each pixel's channels divided by the root of the sum of their squares, scale 1/128 and zero
+    point 0. TensorFlow Lite, kernels/internal/reference/integer_ops/l2normalization.h."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +276,9 @@ class Binary(Op):
     "prelu": a.apply(da) where da >= 0, else out.apply(da * db)
     "float_sum": sum.apply(qa, qb), which contains the output's zero point
     "float_product": product.apply(da * db, zo), the same
+    "quotient": da / db times out, the largest value of da's sign where db is zero
 
-    TensorFlow Lite, kernels/internal/reference: add.h, sub.h, mul.h, prelu.h and
+    TensorFlow Lite, kernels/internal/reference: add.h, sub.h, mul.h, prelu.h, div.h and
     micro/kernels/squared_difference.cc.
     """
 

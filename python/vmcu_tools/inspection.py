@@ -54,12 +54,14 @@ class Inspection:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The operators of a file format that have an import rule, by name, and those that are
-    computed while reading where their inputs are constant."""
+    """The operators of a file format that have an import rule, by name; those that are computed
+    while reading where their inputs are constant; and those that become a table where what they
+    compute, in float or as conditions, depends on single elements of one int8 tensor."""
 
     format: str
     supported: tuple[str, ...]
     folded: tuple[str, ...]
+    tabulated: tuple[str, ...] = ()
 
 
 def inspect(path: Path) -> Inspection:
@@ -109,12 +111,16 @@ def _unsupported(path: Path, error: UserError) -> Inspection:
 
 
 def coverage() -> tuple[Coverage, ...]:
-    from .frontends import onnx, onnx_fold, tflite
+    from .frontends import onnx, onnx_fold, tflite, tflite_float, tflite_fold
 
+    rules = set(tflite.RULES)
+    tabulated = tuple(sorted(tflite_float.TABULATED - rules))
     folded = tuple(sorted(set(onnx_fold.FOLDED) - set(onnx.RULES)))
     return (
         Coverage(".onnx", tuple(sorted(onnx.RULES, key=_key)), folded),
-        Coverage(".tflite", tuple(sorted(tflite.RULES)), ()),
+        Coverage(
+            ".tflite", tuple(sorted(rules)), tuple(sorted(tflite_fold.FOLDED - rules)), tabulated
+        ),
     )
 
 
@@ -141,5 +147,8 @@ def markdown(found: tuple[Coverage, ...]) -> str:
         if entry.folded:
             lines.append("\nComputed while reading, where all inputs are constant:\n")
             lines += [f"- {name}" for name in entry.folded]
+        if entry.tabulated:
+            lines.append("\nOf single elements of one tensor, in float or as conditions:\n")
+            lines += [f"- {name}" for name in entry.tabulated]
         lines.append("")
     return "\n".join(lines)

@@ -86,6 +86,66 @@ def half_reciprocal(fraction: np.ndarray) -> np.ndarray:
     return estimate
 
 
+def reciprocal(x: np.ndarray, integer_bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """gemmlowp one_over_one_plus_x on a Q(integer_bits) value; TensorFlow Lite GetReciprocal.
+
+    Returns the reciprocal of x normalised to [1, 2) in Q0.31 and the bits x stands over one.
+    """
+    x = np.asarray(x, np.int64)
+    headroom = 32 - bit_lengths(x)
+    over_unit = integer_bits - headroom
+    fraction = (x << headroom) - (1 << 31)
+    return saturate(half_reciprocal(fraction) << 1), over_unit
+
+
+def bit_lengths(x: np.ndarray) -> np.ndarray:
+    """Of each number, which is not negative."""
+    return np.array([int(v).bit_length() for v in np.ravel(x)], np.int64).reshape(np.shape(x))
+
+
+def inverse_square_root(value: int) -> tuple[int, int]:
+    """1 / sqrt(value) as a Q0.31 multiplier and a shift (positive: left), for 0 .. 2**31 - 1.
+
+    TensorFlow Lite, kernels/internal/common.h, GetInvSqrtQuantizedMultiplierExp: five steps of
+    Newton's method in Q3.28.
+    """
+    if value <= 1:
+        return INT32_MAX, 0
+    shift = 11
+    while value >= 1 << 29:
+        value //= 4
+        shift += 1
+    pairs = (31 - value.bit_length()) // 2 - 1
+    shift -= pairs
+    value <<= 2 * pairs
+    whole = np.int64(value >> 1)
+    half = (whole + 1) >> 1
+    x = np.int64(1 << 28)
+    for _ in range(5):
+        cubed = saturate(high_mul(high_mul(x, x), x) << 6)
+        x = saturate((high_mul(np.int64(3 << 27), x) - high_mul(half, cubed)) << 3)
+    multiplier = int(high_mul(x, np.int64(1518500250)))
+    if shift < 0:
+        return multiplier << -shift, 0
+    return multiplier, -shift
+
+
+def fixed_point_quotient(
+    a: np.ndarray, b: np.ndarray, multiplier: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
+    """a / b times a factor, where no shift leaves 0 .. 31; far beyond int8 where b is zero.
+
+    TensorFlow Lite, kernels/internal/reference/div.h, DivElementwise.
+    """
+    sign = np.where(b < 0, -1, 1)
+    dividend, divisor = a * sign, np.abs(b)
+    inverse, over_unit = reciprocal(np.maximum(divisor, 1), 31)
+    head = 31 - bit_lengths(np.where(dividend < 0, ~dividend, dividend))
+    scaled = high_mul(high_mul(wrap_int32(dividend << head), inverse), multiplier)
+    result = rounding_shift(scaled, np.where(a == 0, 0, over_unit + head - shift))
+    return np.where(b == 0, np.sign(a) * (1 << 15), result)
+
+
 def saturate(x: np.ndarray) -> np.ndarray:
     """Cut to the range of int32."""
     return np.clip(x, INT32_MIN, INT32_MAX)

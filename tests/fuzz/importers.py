@@ -31,10 +31,11 @@ def seeds(kind: str) -> list[bytes]:
 
 
 def _tflite_seeds() -> list[bytes]:
-    from builders import tflite_models, tflite_ops
+    from builders import tflite_models, tflite_ops, tflite_tables
 
     files = []
-    for case in (*tflite_models.CASES.values(), *tflite_ops.CASES.values()):
+    cases = tflite_models.CASES | tflite_ops.CASES | tflite_tables.CASES
+    for case in cases.values():
         model = tflite_models.TfliteModel(1)
         files.append(model.to_bytes(*case(model)))
     return files

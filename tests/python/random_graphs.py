@@ -18,7 +18,7 @@ from vmcu_tools.graph import (
     DepthwiseConv2D,
     FullyConnected,
     Graph,
-    LogSoftmax,
+    LogSoftmaxOnnx,
     MatMul,
     MatMulChain,
     MaxPool2D,
@@ -183,10 +183,10 @@ def softmax(b: Builder) -> Tensor:
     return b.node(Softmax(b.exponentials(23), "onnx", scale), [x], x.shape)
 
 
-def log_softmax(b: Builder) -> Tensor:
+def log_softmax_onnx(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 2, 10, 70)))
     step, gain = int(b.rng.integers(1, 1 << 18)), int(b.rng.integers(1, 1 << 24))
-    return b.node(LogSoftmax(b.exponentials(23), step, gain, **b.limits()), [x], x.shape)
+    return b.node(LogSoftmaxOnnx(b.exponentials(23), step, gain, **b.limits()), [x], x.shape)
 
 
 def matmul(b: Builder) -> Tensor:
@@ -230,7 +230,7 @@ LAYERS: dict[str, Callable[[Builder], Tensor]] = {
     "concat": concat,
     "requantize": requantize,
     "softmax": softmax,
-    "log_softmax": log_softmax,
+    "log_softmax_onnx": log_softmax_onnx,
     "matmul": matmul,
     "matmul_chain": matmul_chain,
     "attention": attention,

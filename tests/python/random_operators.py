@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 from random_builder import Builder
+from vmcu_tools.frontends.softmax import differences, tflite_table
 from vmcu_tools.graph import (
     ArgMax,
     Binary,
+    L2Norm,
     LayerNorm,
+    LogSoftmaxTflite,
     Lookup,
     Move,
     Resize,
@@ -23,7 +26,7 @@ from vmcu_tools.quant import FloatProduct
 
 KINDS = (
     *("sum", "difference", "reversed", "squared", "product", "minimum", "maximum", "prelu"),
-    *("float_sum", "float_product"),
+    *("float_sum", "float_product", "quotient"),
 )
 
 
@@ -68,6 +71,9 @@ def _binary_of(b: Builder, kind: str) -> Binary:
         factor = b.rng.choice([2.0**-8, b.rng.uniform(0.002, 0.02), b.rng.uniform(0, 2)])
         product = FloatProduct(float(np.float32(factor)), b.pick(0, 128))
         return Binary(kind, product=product, **b.limits())
+    if kind == "quotient":
+        # Smaller factors would shift by more than 31 bits.
+        return Binary(kind, out=b.factor(256.0, 4000.0), **b.limits())
     if kind == "prelu":
         return Binary(kind, b.factor(0.3, 3.0), out=b.factor(0.002, 0.02), **b.limits())
     shift = 7 if kind == "squared" else 20
@@ -157,9 +163,24 @@ def arg_max(b: Builder) -> Tensor:
     return b.node(op, [x], (*x.shape[:2], 4))
 
 
+def l2_norm(b: Builder) -> Tensor:
+    x = b.input((b.pick(1, 3), b.pick(1, 4), b.pick(1, 2, 9, 64)))
+    return b.node(L2Norm(**b.limits()), [x], x.shape)
+
+
+def log_softmax_tflite(b: Builder) -> Tensor:
+    x = b.input((b.pick(1, 3), b.pick(1, 4), b.pick(1, 2, 9, 64)))
+    scale = float(np.exp(b.rng.uniform(-7, 1)))
+    op = LogSoftmaxTflite(tflite_table(scale, 1.0), differences(scale), **b.limits())
+    return b.node(op, [x], x.shape)
+
+
+POINTWISE = (lookup, binary, binary, layer_norm, arg_max, l2_norm, log_softmax_tflite)
+
+
 def pointwise_operator(b: Builder) -> Tensor:
     """Those that work on one pixel at a time."""
-    return (lookup, binary, binary, layer_norm, arg_max)[int(b.rng.integers(0, 5))](b)
+    return POINTWISE[int(b.rng.integers(0, len(POINTWISE)))](b)
 
 
 def moving_operator(b: Builder) -> Tensor:

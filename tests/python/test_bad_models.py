@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 from vmcu_tools import frontends, oracle
 from vmcu_tools.errors import Problem, UserError
+from vmcu_tools.frontends.tflite_ops import RULES
 from vmcu_tools.oracle.base import required
 
 FLOAT = TensorProto.FLOAT
@@ -43,7 +44,7 @@ def _float_only(m: TfliteModel):
 
 def _unknown(m: TfliteModel):
     x = m.activation((1, 8))
-    y = m.op("SIN", [x], m.activation((1, 8)))
+    y = m.op("COMPLEX_ABS", [x], m.activation((1, 8)))
     z = m.op("CUMSUM", [y], m.activation((1, 8)))
     return [x], [z]
 
@@ -100,14 +101,53 @@ def _add_constant(m: TfliteModel):
 def _float_middle(m: TfliteModel):
     x = m.activation((1, 8))
     f = m.op("DEQUANTIZE", [x], m.activation((1, 8), dtype=np.float32))
-    g = m.op("TANH", [f], m.activation((1, 8), dtype=np.float32))
+    g = m.op("SOFTMAX", [f], m.activation((1, 8), dtype=np.float32), "Softmax")
     return [x], [m.op("QUANTIZE", [g], m.activation((1, 8)))]
+
+
+def _condition_on_two(m: TfliteModel):
+    x, y = m.activation((1, 8)), m.activation((1, 8))
+    more = m.op("GREATER", [x, y], m.activation((1, 8), dtype=np.bool_))
+    return [x, y], [m.op("SELECT_V2", [more, x, y], m.activation((1, 8)))]
+
+
+def _float_output(m: TfliteModel):
+    x = m.activation((1, 8))
+    f = m.op("DEQUANTIZE", [x], m.activation((1, 8), dtype=np.float32))
+    return [x], [m.op("NEG", [f], m.activation((1, 8), dtype=np.float32))]
+
+
+def _negated(m: TfliteModel):
+    x = m.activation((1, 8))
+    return [x], [m.op("NEG", [x], m.like(x, (1, 8)))]
+
+
+def _float_untouched(m: TfliteModel):
+    x = m.activation((1, 8), dtype=np.float32)
+    return [x], [x]
+
+
+def _small_quotients(m: TfliteModel):
+    x, y = m.activation((1, 8), 0.1), m.activation((1, 8), 0.1)
+    return [x, y], [m.op("DIV", [x, y], m.activation((1, 8), 0.1), "Div")]
+
+
+def _batched_norm(m: TfliteModel):
+    """A pooling that looks along the second of five dimensions."""
+    x = m.activation((1, 2, 3, 4, 5))
+    return [x], [m.op("MAX_POOL_2D", [x], m.like(x, (1, 2, 3, 4, 5)), "Pool2D")]
+
+
+def _repeated_without_end(m: TfliteModel):
+    x = m.activation((1, 4))
+    times = m.constant(np.array([2**30, 2**30], np.int32))
+    return [x], [m.op("TILE", [x, times], m.like(x, (1, 4)))]
 
 
 # Tensor 0 is the input, 1 the weights, 2 the biases, 3 the output. What the message must contain.
 BAD_TFLITE = {
     "float only": (_float_only, "not quantised"),
-    "unknown op": (_unknown, "SIN: this operation is not supported"),
+    "unknown op": (_unknown, "COMPLEX_ABS: this operation is not supported"),
     "dynamic": (_shape((1, 1, 1, 4), signature=(-1, -1, -1, 4)), "dynamic shape"),
     "batch": (_shape((2, 6, 6, 4)), "batch size 2"),
     "huge": (_shape((1, 60000, 60000, 4)), "bytes"),
@@ -128,6 +168,13 @@ BAD_TFLITE = {
     "subgraphs": (_two_subgraphs, "2 subgraphs"),
     "constant operand": (_add_constant, "both inputs are constant"),
     "float middle": (_float_middle, "in the middle of the model"),
+    "condition": (_condition_on_two, "joins several tensors in float or by a condition"),
+    "float output": (_float_output, "this output is computed in float"),
+    "int8 in a float operator": (_negated, "NEG: on int8 it is not supported"),
+    "float untouched": (_float_untouched, "not quantised"),
+    "quotients": (_small_quotients, "cannot compute quotients as small"),
+    "five dimensions": (_batched_norm, "5 dimensions instead of four"),
+    "repetition": (_repeated_without_end, "elements"),
 }
 
 
@@ -139,10 +186,32 @@ def test_bad_tflite(tmp_path, case):
     assert message in "\n".join(map(str, problems_found))
 
 
+def test_a_failing_rule_is_not_called_damage(tmp_path, monkeypatch):
+    def wrong(importer, op):
+        raise TypeError("unsupported operand")
+
+    monkeypatch.setitem(RULES, "CONV_2D", wrong)
+    m = TfliteModel()
+    (found,) = problems_of(m.save(tmp_path / "m.tflite", *tflite_conv(m)))
+    assert (found.op, found.node) == ("CONV_2D", "t3")
+    assert "importing it failed: TypeError (unsupported operand)" in found.reason
+    assert "damaged" not in str(found)
+    assert "report it" in found.remedy
+
+
+def test_what_follows_from_a_problem_is_not_reported(tmp_path):
+    m = TfliteModel()
+    (found,) = problems_of(m.save(tmp_path / "m.tflite", *_float_middle(m)))
+    assert found.op == "SOFTMAX"
+
+
 def test_all_problems_are_reported_at_once(tmp_path):
     m = TfliteModel()
     found = problems_of(m.save(tmp_path / "m.tflite", *_unknown(m)))
-    assert [(problem.op, problem.node) for problem in found] == [("SIN", "t1"), ("CUMSUM", "t2")]
+    assert [(problem.op, problem.node) for problem in found] == [
+        ("COMPLEX_ABS", "t1"),
+        ("CUMSUM", "t2"),
+    ]
     assert all(problem.remedy for problem in found)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from builders.networks import MODELS, SHARED, random_inputs
 from builders.tflite_models import CASES, TfliteModel, conv
-from vmcu_tools import frontends, oracle
+from vmcu_tools import frontends, oracle, verify
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph, Requantize
 from vmcu_tools.machine import reference
 
@@ -86,3 +87,41 @@ def test_equal_tensor_names_are_told_apart(tmp_path):
         tensor.name = "same"
     graph = assert_equal_to_oracle(m.save(tmp_path / "m.tflite", [x], [y]))
     assert set(graph.tensors) == {"same", f"same#{y}"}
+
+
+def test_model_without_operators_is_verified(tmp_path):
+    m = TfliteModel()
+    x = m.activation((1, 3, 4, 2))
+    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [x]), "vmcu")
+    result = verify.verify(plan, "virtual", 2, 0, 0)
+    assert result.passed
+    assert [check.bytes for check in result.checks] == [2 * 24]
+
+
+def test_output_under_another_shape_than_the_files_is_verified(tmp_path):
+    """The reduction makes (5, 1, 1), the file says (1, 5), and the Reshape between is dropped."""
+    m = TfliteModel()
+    x, y = m.activation((1, 5, 4)), m.activation((1, 5))
+    m.op("SUM", [x, m.constant(np.array([2], np.int32))], y, "Reducer", keepDims=False)
+    plan = compile_model(m.save(tmp_path / "m.tflite", [x], [y]), "vmcu")
+    result = verify.verify(plan, "virtual", 2, 0, 0)
+    assert result.passed
+    assert [check.bytes for check in result.checks] == [2 * 5]
+
+
+def test_arg_max_may_be_int64(tmp_path):
+    """TensorFlow's default; Micro runs the same model with int32."""
+    results = []
+    for dtype in (np.int32, np.int64):
+        m = TfliteModel(5)
+        x, y = m.activation((1, 3, 7)), m.activation((1, 3), dtype=dtype)
+        m.graph.tensors[y].quantization = None
+        m.op("ARG_MAX", [x, m.constant(np.array([2], np.int32))], y, "ArgMax", outputType=2)
+        path = m.save(tmp_path / "m.tflite", [x], [y])
+        graph = frontends.load(path)
+        inputs, tensor = random_inputs(graph, 1), graph.outputs[0].tensor
+        results.append(reference.run(graph, inputs)[tensor])
+        results.append(oracle.open(path).run(inputs)[tensor])
+    assert graph.outputs[0].dtype == "int64"
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0].ravel(), other.ravel())

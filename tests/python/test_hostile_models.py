@@ -221,3 +221,29 @@ def test_scales_that_are_none(tmp_path, scale):
     m.op("MUL", [a, b], y, "Mul")
     said = problem(m.save(tmp_path / "m.tflite", [a, b], [y]))
     assert "scale" in said or scale in (1e-45, 3e38)
+
+
+def test_constants_folded_over_and_over(tmp_path):
+    """2500 arrays of 8 million numbers would follow from one of a single number."""
+    m = TfliteModel()
+    (x,), (y,) = tflite_models.conv((6, 6), 4, 8, (1, 1))(m)
+    one = m.constant(np.zeros(1, np.int32))
+    times = m.constant(np.array([1 << 23], np.int32))
+    for _ in range(2_500):
+        wide = m.activation((1 << 23,), dtype=np.int32)
+        m.graph.tensors[wide].quantization = None
+        m.op("TILE", [one, times], wide)
+    assert "TILE" in problem(m.save(tmp_path / "m.tflite", [x], [y]))
+
+
+def test_conditions_at_the_end_of_a_long_chain(tmp_path):
+    m = TfliteModel()
+    x = y = m.activation((1, 8))
+    for _ in range(900):
+        y = m.op("RELU", [y], m.activation((1, 8)))
+    outputs = []
+    for _ in range(200):
+        number = m.constant(np.array(3, np.int8), [0.1])
+        more = m.op("GREATER", [y, number], m.activation((1, 8), dtype=np.bool_))
+        outputs.append(m.op("SELECT_V2", [more, x, y], m.activation((1, 8))))
+    assert "joins several tensors" in problem(m.save(tmp_path / "m.tflite", [x], outputs))

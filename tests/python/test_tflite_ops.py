@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from builders.networks import random_inputs
 from builders.tflite_models import TfliteModel
-from builders.tflite_ops import CASES
+from builders.tflite_ops import CASES as OPS
+from builders.tflite_tables import CASES as TABLES
 from drawn import CASES as CASE_COUNT
 from vmcu_tools import oracle
 from vmcu_tools.machine import reference
 
+CASES = OPS | TABLES
 FILES = max(4, CASE_COUNT // 40)
 
 

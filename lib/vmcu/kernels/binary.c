@@ -110,6 +110,35 @@ static int32_t float_product(const struct vmcu_binary_params *p, int32_t a, int3
 	       (p->output_zero + p->offset);
 }
 
+/**
+ * As TensorFlow Lite divides: by multiplying with the reciprocal of b, in [1/2, 1), after a has
+ * been shifted left as far as it goes. The importer sees to it that no shift leaves 0 to 31.
+ */
+static int32_t quotient(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	const int32_t sign = (b < 0) ? -1 : 1;
+	const int32_t dividend = a * sign;
+	const uint32_t rest = (uint32_t)((dividend < 0) ? ~dividend : dividend);
+	const uint32_t divisor = (uint32_t)(b * sign);
+	int32_t room;
+	int32_t head;
+	int32_t inverse;
+	int32_t scaled_up;
+
+	if (divisor == 0U) {
+		return (a > 0) ? INT16_MAX : ((a < 0) ? INT16_MIN : 0);
+	}
+	if (a == 0) {
+		return 0;
+	}
+	room = __builtin_clz(divisor);
+	head = (rest == 0U) ? 31 : __builtin_clz(rest) - 1;
+	inverse = vmcu_reciprocal((int32_t)((divisor << room) - (UINT32_C(1) << 31)));
+	scaled_up = vmcu_high_mul(vmcu_wrapping_shift(dividend, head), inverse);
+	return vmcu_rounding_shift(vmcu_high_mul(scaled_up, p->output.multiplier),
+				   31 - room + head - p->output.shift);
+}
+
 static const combine_t kinds[] = {
 	[VMCU_BINARY_SUM] = sum,
 	[VMCU_BINARY_DIFFERENCE] = difference,
@@ -121,6 +150,7 @@ static const combine_t kinds[] = {
 	[VMCU_BINARY_PRELU] = prelu,
 	[VMCU_BINARY_FLOAT_SUM] = float_sum,
 	[VMCU_BINARY_FLOAT_PRODUCT] = float_product,
+	[VMCU_BINARY_QUOTIENT] = quotient,
 };
 
 static struct operand input(const struct vmcu_call *call, uint16_t index)

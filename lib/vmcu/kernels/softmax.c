@@ -23,34 +23,6 @@ static int32_t maximum(const int8_t *src, int32_t channels)
 	return result;
 }
 
-/** x << shift, cut to the range of int32. */
-static int32_t saturating_shift(int32_t x, int32_t shift)
-{
-	const int32_t limit = INT32_MAX >> shift;
-
-	if (x > limit) {
-		return INT32_MAX;
-	}
-	if (x < -limit - 1) {
-		return INT32_MIN;
-	}
-	return vmcu_wrapping_shift(x, shift);
-}
-
-/** 1 / (1 + fraction) in Q0.31, as gemmlowp computes it: three Newton steps in Q2.29. */
-static int32_t reciprocal(int32_t fraction)
-{
-	const int32_t half_denominator = (int32_t)(((uint32_t)fraction >> 1) + (UINT32_C(1) << 30));
-	int32_t estimate = 1515870810 + vmcu_high_mul(half_denominator, -1010580540);
-
-	for (int i = 0; i < 3; i++) {
-		const int32_t error = (1 << 29) - vmcu_high_mul(half_denominator, estimate);
-
-		estimate += saturating_shift(vmcu_high_mul(estimate, error), 2);
-	}
-	return saturating_shift(estimate, 1);
-}
-
 VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
 					  int8_t *dst, int32_t channels)
 {
@@ -65,7 +37,7 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 						     SUM_INTEGER_BITS);
 	}
 	headroom = __builtin_clz(sum);
-	scale = reciprocal((int32_t)((sum << headroom) - (UINT32_C(1) << 31)));
+	scale = vmcu_reciprocal((int32_t)((sum << headroom) - (UINT32_C(1) << 31)));
 	exponent = SUM_INTEGER_BITS - headroom + 23;
 
 	for (int32_t c = 0; c < channels; c++) {

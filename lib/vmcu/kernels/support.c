@@ -155,3 +155,29 @@ VMCU_SMALL int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t su
 	value = scaled_by(value, p->factor.multiplier, p->factor.shift, is_float);
 	return vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
 }
+
+int32_t vmcu_saturating_shift(int32_t x, int32_t shift)
+{
+	const int32_t limit = INT32_MAX >> shift;
+
+	if (x > limit) {
+		return INT32_MAX;
+	}
+	if (x < -limit - 1) {
+		return INT32_MIN;
+	}
+	return vmcu_wrapping_shift(x, shift);
+}
+
+VMCU_SMALL int32_t vmcu_reciprocal(int32_t fraction)
+{
+	const int32_t half_denominator = (int32_t)(((uint32_t)fraction >> 1) + (UINT32_C(1) << 30));
+	int32_t estimate = 1515870810 + vmcu_high_mul(half_denominator, -1010580540);
+
+	for (int i = 0; i < 3; i++) {
+		const int32_t error = (1 << 29) - vmcu_high_mul(half_denominator, estimate);
+
+		estimate += vmcu_saturating_shift(vmcu_high_mul(estimate, error), 2);
+	}
+	return vmcu_saturating_shift(estimate, 1);
+}

@@ -231,4 +231,13 @@ int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32
 void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
 			int32_t count);
 
+/** x << shift, cut to the range of int32; @a shift is 0 to 30. */
+int32_t vmcu_saturating_shift(int32_t x, int32_t shift);
+
+/**
+ * 1 / (1 + fraction) in Q0.31 for a fraction from 0 to 1, as gemmlowp computes it: three Newton
+ * steps in Q2.29.
+ */
+int32_t vmcu_reciprocal(int32_t fraction);
+
 #endif /* VMCU_KERNELS_SUPPORT_H_ */

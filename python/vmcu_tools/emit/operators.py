@@ -9,8 +9,10 @@ from ..graph import (
     ArgMax,
     Binary,
     Graph,
+    L2Norm,
     LayerNorm,
-    LogSoftmax,
+    LogSoftmaxOnnx,
+    LogSoftmaxTflite,
     Lookup,
     Move,
     Node,
@@ -136,7 +138,7 @@ def layer_norm(graph: Graph, node: Node, op: LayerNorm) -> Kernel:
     return Kernel("vmcu_layer_norm", Struct("vmcu_layer_norm_params", fields))
 
 
-def log_softmax(graph: Graph, node: Node, op: LogSoftmax) -> Kernel:
+def log_softmax_onnx(graph: Graph, node: Node, op: LogSoftmaxOnnx) -> Kernel:
     fields: dict[str, Value] = {
         "exp": Array("exp", op.exp.astype(np.uint32)),
         "step": op.step,
@@ -144,13 +146,28 @@ def log_softmax(graph: Graph, node: Node, op: LogSoftmax) -> Kernel:
         "output_zero": graph.tensors[node.outputs[0]].zero_point,
         **activation(op),
     }
-    return Kernel("vmcu_log_softmax", Struct("vmcu_log_softmax_params", fields))
+    return Kernel("vmcu_log_softmax_onnx", Struct("vmcu_log_softmax_onnx_params", fields))
 
 
 def arg_max(graph: Graph, node: Node, op: ArgMax) -> Kernel:
     refuse_activation(graph, node)
     fields: dict[str, Value] = {"smallest": op.smallest, "last": op.last}
     return Kernel("vmcu_arg_max", Struct("vmcu_arg_max_params", fields))
+
+
+def l2_norm(graph: Graph, node: Node, op: L2Norm) -> Kernel:
+    input_zero = graph.tensors[node.inputs[0]].zero_point
+    fields: dict[str, Value] = {"input_zero": input_zero, **activation(op)}
+    return Kernel("vmcu_l2_norm", Struct("vmcu_l2_norm_params", fields))
+
+
+def log_softmax_tflite(graph: Graph, node: Node, op: LogSoftmaxTflite) -> Kernel:
+    fields: dict[str, Value] = {
+        "exp": Array("exp", op.exp.astype(np.uint32)),
+        "scaled": Array("scaled", op.scaled.astype(np.int32)),
+        **activation(op),
+    }
+    return Kernel("vmcu_log_softmax_tflite", Struct("vmcu_log_softmax_tflite_params", fields))
 
 
 OPERATORS = {
@@ -160,8 +177,10 @@ OPERATORS = {
     Resize: resize,
     TransposeConv2D: transpose_conv,
     LayerNorm: layer_norm,
-    LogSoftmax: log_softmax,
+    LogSoftmaxOnnx: log_softmax_onnx,
     ArgMax: arg_max,
+    L2Norm: l2_norm,
+    LogSoftmaxTflite: log_softmax_tflite,
 }
 
 # sizeof on a 32-bit core.
@@ -172,6 +191,8 @@ OPERATOR_BYTES = {
     "vmcu_resize_params": 8,
     "vmcu_transpose_conv_params": 44,
     "vmcu_layer_norm_params": 32,
-    "vmcu_log_softmax_params": 24,
+    "vmcu_log_softmax_onnx_params": 24,
     "vmcu_arg_max_params": 2,
+    "vmcu_l2_norm_params": 3,
+    "vmcu_log_softmax_tflite_params": 12,
 }

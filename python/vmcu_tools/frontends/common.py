@@ -38,6 +38,10 @@ PARSE_ERRORS = (
 )
 
 ASK_EXPORTER = "Change this part of the model and export it again."
+REPORT_DEFECT = (
+    "If other tools run this file, that is a defect here: report it with the file. "
+    "Else export the file again."
+)
 KEEP_QUANTISATION = "Convert the model again with full-integer int8 quantisation."
 
 
@@ -78,6 +82,13 @@ def parsing(file: str) -> Iterator[None]:
         ) from error
 
 
+def unexpected(error: Exception) -> str:
+    """The reason to give where a rule fails that should have found one itself: the file passed
+    the first look, but its parts contradict each other, or the rule is wrong."""
+    detail = f" ({error})" if str(error) else ""
+    return f"importing it failed: {type(error).__name__}{detail}"
+
+
 @dataclass
 class GraphBuilder:
     """Collects a graph and, instead of stopping at the first, all problems of a file."""
@@ -89,6 +100,8 @@ class GraphBuilder:
     outputs: list[Port] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     moved: int = 0
+    # The node of each tensor that has one, by name.
+    producers: dict[str, Node] = field(default_factory=dict)
 
     def problem(self, reason: str, remedy: str = "", node: str = "", op: str = "") -> None:
         entry = Problem(reason, remedy or ASK_EXPORTER, self.file, node, op)
@@ -109,7 +122,9 @@ class GraphBuilder:
         require(few, "the model rearranges its tensors too often", "Transpose and slice less.")
 
     def add_node(self, name: str, op: Op, inputs: list[str], output: str) -> None:
-        self.nodes.append(Node(name, op, tuple(inputs), (output,)))
+        node = Node(name, op, tuple(inputs), (output,))
+        self.nodes.append(node)
+        self.producers[output] = node
 
     def finish(self, name: str) -> Graph:
         """The graph, or UserError with every problem met on the way."""

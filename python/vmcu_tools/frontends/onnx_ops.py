@@ -17,7 +17,7 @@ from ..graph import (
     AveragePool2D,
     Conv2D,
     DepthwiseConv2D,
-    LogSoftmax,
+    LogSoftmaxOnnx,
     MaxPool2D,
     Op,
     Pad,
@@ -321,12 +321,12 @@ def _bounds(x: Activation, axis: int) -> tuple[float, int]:
     return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
 
 
-def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmax:
+def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmaxOnnx:
     unit = 65536 / out.scale
     step, gain = round(x.scale * unit), round(math.log(2) * unit)
     fits = step < 1 << 31 and gain < 1 << 40
     require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
-    return LogSoftmax(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
+    return LogSoftmaxOnnx(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
 
 
 @rule("Pad")

@@ -58,6 +58,21 @@ def tflite_table(input_scale: float, beta: float) -> np.ndarray:
     return np.where(d <= radius, exp_on_negative_values(raw), 0).astype(np.uint32)
 
 
+def differences(input_scale: float) -> np.ndarray:
+    """int32 (256,): -d * scale in Q5.26 for d = 0..255, -20 where it is below that.
+
+    An output of LOG_SOFTMAX is -16 at least, and the logarithm that is taken away from these is
+    positive: what is beyond does not matter. TensorFlow Lite, reference/log_softmax.h.
+    """
+    real = min(input_scale * (1 << _FRACTION_BITS), (1 << 31) - 1.0)
+    multiplier, left_shift = quantize_multiplier(real)
+    d = np.arange(256, dtype=np.int64)
+    shifted = np.maximum(-(d << left_shift), -(1 << 31))
+    return np.maximum(high_mul(shifted, np.int64(multiplier)), -20 << _FRACTION_BITS).astype(
+        np.int32
+    )
+
+
 def onnx_table(input_scale: float) -> np.ndarray:
     """uint32 (256,): exp(-d * scale) in units of 2**-23 for d = 0..255.
 

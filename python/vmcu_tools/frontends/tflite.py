@@ -8,24 +8,31 @@ from pathlib import Path
 
 from ..graph import Graph, Port, Tensor
 from ..quant import INT8_MAX, INT8_MIN
-from . import tflite_elementwise, tflite_layers, tflite_moves
+from . import tflite_batches, tflite_elementwise, tflite_float, tflite_layers, tflite_moves
 from .common import (
     KEEP_QUANTISATION,
+    PARSE_ERRORS,
+    REPORT_DEFECT,
     GraphBuilder,
     PassedOverError,
     UnsupportedError,
     check_scale,
-    hwc,
     parsing,
     require,
+    unexpected,
 )
 from .tflite_file import FileModel, FileOp, FileTensor, read
+from .tflite_float import float_operator, is_float
+from .tflite_fold import fold
 from .tflite_ops import RULES, Importer
+from .tflite_shapes import image_shape
 
 # Importing them fills RULES.
-_RULE_MODULES = (tflite_elementwise, tflite_layers, tflite_moves)
+_RULE_MODULES = (tflite_batches, tflite_elementwise, tflite_float, tflite_layers, tflite_moves)
 _SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 
+FIXED_BATCH = "Convert with a fixed batch, so that the converter computes with constants."
+INT8_OUTPUTS = "Convert with int8 outputs: inference_output_type = tf.int8."
 _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
 
 
@@ -33,13 +40,14 @@ def load(path: Path) -> Graph:
     """The graph of a .tflite file; UserError with all its problems."""
     model = read(path)
     with parsing(str(path)):
-        builder = _import(model, str(path))
+        builder = _import(fold(model).model, str(path))
     return builder.finish(path.stem)
 
 
 def _import(model: FileModel, file: str) -> GraphBuilder:
     builder = GraphBuilder(file)
-    used = [model.tensors[i] for op in model.ops for i in op.inputs if i >= 0]
+    read_by_ops = [i for op in model.ops for i in op.inputs if i >= 0]
+    used = [model.tensors[i] for i in (*read_by_ops, *model.inputs, *model.outputs)]
     if used and not any(t.type in ("INT8", "UINT8") and len(t.scales) for t in used):
         builder.problem("the model is not quantised: it has no int8 tensor", KEEP_QUANTISATION)
         return builder
@@ -48,7 +56,7 @@ def _import(model: FileModel, file: str) -> GraphBuilder:
     borders.inputs()
     known = {*model.inputs, *borders.skipped_outputs}
     for index, op in enumerate(model.ops):
-        if index not in borders.skipped:
+        if index not in borders.skipped and op not in importer.done:
             _node(importer, op, known)
         known.update(op.outputs)
     borders.outputs(known)
@@ -59,7 +67,7 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
     model, builder = importer.model, importer.builder
     name = model.tensors[op.outputs[0]].name if op.outputs else ""
     try:
-        rule = RULES.get(op.op)
+        rule = float_operator if is_float(importer, op) else RULES.get(op.op)
         if rule is None:
             raise UnsupportedError(
                 "this operation is not supported",
@@ -78,10 +86,14 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
         for i in op.inputs:
             ready = i < 0 or i in known or model.tensors[i].data is not None
             require(ready, f"tensor '{model.tensors[i].name}' is used before it is computed")
+        return
     except UnsupportedError as error:
         builder.problem(error.reason, error.remedy, name, op.op)
     except PassedOverError:
         pass
+    except PARSE_ERRORS as error:
+        builder.problem(unexpected(error), REPORT_DEFECT, name, op.op)
+    importer.activation.pass_over(op.outputs)
 
 
 class _Activations:
@@ -91,6 +103,11 @@ class _Activations:
         self.model = model
         self.builder = builder
         self._reported: set[int] = set()
+
+    def pass_over(self, outputs: tuple[int, ...]) -> None:
+        """Says no more of what is not int8 among the outputs of an operator that has failed."""
+        tensors = self.model.tensors
+        self._reported.update(i for i in outputs if tensors[i].type not in ("INT8", "UINT8"))
 
     def __call__(self, index: int) -> Tensor:
         require(index >= 0, "a required tensor is absent")
@@ -112,7 +129,8 @@ def _tensor(tensor: FileTensor) -> Tensor:
         f"{what} is {tensor.type.lower()}, not int8",
         KEEP_QUANTISATION,
     )
-    require(tensor.data is None, f"{what} is a constant where an activation is needed")
+    constant = f"{what} is a constant where an activation is needed"
+    require(tensor.data is None, constant, FIXED_BATCH)
     require(
         len(tensor.scales) == 1 and len(tensor.zero_points) == 1,
         f"{what} has {len(tensor.scales)} scales instead of one",
@@ -122,7 +140,7 @@ def _tensor(tensor: FileTensor) -> Tensor:
     check_scale(scale, what)
     zero_point = int(tensor.zero_points[0]) - (128 if tensor.type == "UINT8" else 0)
     require(INT8_MIN <= zero_point <= INT8_MAX, f"{what} has the zero point {zero_point}")
-    return Tensor(tensor.name, hwc(tensor.shape), scale, zero_point)
+    return Tensor(tensor.name, image_shape(tensor.shape), scale, zero_point)
 
 
 class _Borders:
@@ -151,29 +169,35 @@ class _Borders:
                     continue
                 inner = quantisers[0].outputs[0]
                 self.skipped_outputs.add(inner)
-            self._port(self.builder.inputs, tensor, inner)
+            self._port(self.builder.inputs, tensor, lambda i=inner: self.importer.activation(i))
 
     def outputs(self, known: set[int]) -> None:
+        importer = self.importer
         for index in self.model.outputs:
             tensor = self.model.tensors[index]
-            inner = self.importer.dequantised.get(index, index)
+            derived = self.importer.derived.get(index)
             if index in self.importer.indices:
                 found = self.importer.indices[index].name
-                self.builder.outputs.append(Port(found, tensor.name, tensor.shape, "int32"))
+                dtype = tensor.type.lower()
+                self.builder.outputs.append(Port(found, tensor.name, tensor.shape, dtype))
                 continue
-            if inner not in known:
+            if index not in known:
                 self.builder.problem(f"the output '{tensor.name}' is never computed")
-                continue
-            self._port(self.builder.outputs, tensor, inner)
+            elif derived is None:
+                self._port(self.builder.outputs, tensor, lambda i=index: importer.activation(i))
+            elif derived.plain:
+                self._port(self.builder.outputs, tensor, lambda d=derived: d.source)
+            else:
+                self.builder.problem("this output is computed in float", INT8_OUTPUTS, tensor.name)
 
     def _skip(self, kind: str, matches: Callable[[FileOp], bool]) -> list[FileOp]:
         found = [(i, op) for i, op in enumerate(self.model.ops) if op.op == kind and matches(op)]
         self.skipped.update(i for i, _ in found)
         return [op for _, op in found]
 
-    def _port(self, ports: list[Port], tensor: FileTensor, inner: int) -> None:
+    def _port(self, ports: list[Port], tensor: FileTensor, inner: Callable[[], Tensor]) -> None:
         try:
-            name = self.importer.activation(inner).name
+            name = inner().name
         except UnsupportedError as error:
             self.builder.problem(error.reason, error.remedy, tensor.name)
             return

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,13 +11,14 @@ import numpy as np
 import tflite
 
 from ..graph import Add, Binary, Lookup, Tensor
-from . import tables
-from .common import KEEP_QUANTISATION, check_scale, fixed_point, fixed_sum, hwc, require
+from ..quant import fixed_point_quotient
+from . import tables, tflite_tables
+from .common import KEEP_QUANTISATION, check_scale, fixed_point, fixed_sum, require
 from .movement import file_index
+from .tflite_arrays import limit
 from .tflite_file import FileOp
-from .tflite_ops import Importer, limits_of, rule
-
-_CONSTANT = "Fold the constant into the layer before it."
+from .tflite_ops import FOLD_CONSTANT, Importer, limits_of, rule
+from .tflite_shapes import as_image, broadcast, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,49 +30,49 @@ class _Operand:
     tensor: Tensor | None
     constant: np.ndarray | None
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.constant.shape if self.tensor is None else self.tensor.shape
 
-def _operand(importer: Importer, op: FileOp, place: int, rank: int) -> _Operand:
-    """Input `place`, with dimensions of one in front until it has `rank`."""
+
+def _operand(importer: Importer, op: FileOp, place: int, to: tuple[int, ...]) -> _Operand:
+    """Input `place`, which the operator repeats to the file shape `to`."""
     index = op.inputs[place]
     file_shape = importer.shape(index)
-    shape = hwc((1,) * (rank - len(file_shape)) + file_shape)
+    repeated = spread(file_shape, to)
+    shape = as_image(repeated, to)
+    in_front = (1,) * (len(to) - len(file_shape)) + file_shape
     if not importer.is_constant(index):
         x = importer.activation(index)
         name = f"{x.name}/{op.op.lower()}{op.outputs[0]}"
-        x = importer.arranged(x, file_index(x.shape), shape, name)
+        places = np.broadcast_to(file_index(in_front), repeated)
+        x = importer.arranged(x, places, shape, name)
         return _Operand(x.scale, x.zero_point, x, None)
     constant = importer.constant(op, place, ("INT8",), "constants")
     one = len(constant.scales) == len(constant.zero_points) == 1
     require(one, "its constants have no scale, or several", KEEP_QUANTISATION)
     check_scale(float(constant.scales[0]), "its constants")
-    zero = int(constant.zero_points[0])
-    return _Operand(float(constant.scales[0]), zero, None, constant.data.reshape(shape))
+    values = np.broadcast_to(constant.data.reshape(in_front), repeated).reshape(shape)
+    return _Operand(float(constant.scales[0]), int(constant.zero_points[0]), None, values)
 
 
 def _operands(importer: Importer, op: FileOp) -> tuple[_Operand, _Operand, bool]:
     """Both operands, the activation first, and whether that meant to swap them."""
     require(len(op.inputs) == 2, f"{len(op.inputs)} inputs instead of two")
-    rank = max(len(importer.shape(i)) for i in op.inputs)
-    a, b = (_operand(importer, op, place, rank) for place in (0, 1))
-    require(a.tensor is not None or b.tensor is not None, "both inputs are constant", _CONSTANT)
+    to = broadcast(importer.shape(op.inputs[0]), importer.shape(op.inputs[1]))
+    limit(math.prod(to))
+    a, b = (_operand(importer, op, place, to) for place in (0, 1))
+    require(a.tensor is not None or b.tensor is not None, "both inputs are constant", FOLD_CONSTANT)
     return (a, b, False) if a.tensor is not None else (b, a, True)
 
 
 def _emit(importer: Importer, op: FileOp, first: _Operand, second: _Operand, **fields) -> None:
     """The operator on an activation and an activation or constant; fields: those of Binary."""
-    out = importer.activation(op.outputs[0])
     inputs = [operand.tensor for operand in (first, second) if operand.tensor is not None]
-    shapes = [
-        inputs[0].shape,
-        inputs[1].shape if second.constant is None else second.constant.shape,
-    ]
-    for axis in range(3):
-        sizes = {shape[axis] for shape in shapes} - {1}
-        fits = sizes <= {out.shape[axis]} and (sizes or out.shape[axis] == 1)
-        require(bool(fits), f"it makes {out.shape} of {shapes[0]} and {shapes[1]}")
+    height, width, channels = np.broadcast_shapes(first.shape, second.shape)
     zero = second.zero_point if second.tensor is None else 0
     kind = Binary(constant=second.constant, constant_zero=zero, **fields)
-    importer.emit(op, kind, inputs, out.shape)
+    importer.emit_as(op, kind, inputs, (height, width, channels))
 
 
 @rule("ADD")
@@ -80,7 +82,7 @@ def _add(importer: Importer, op: FileOp) -> None:
     limits = limits_of(op.options(tflite.AddOptions).FusedActivationFunction(), out)
     total = fixed_sum(a.scale, b.scale, out.scale)
     if b.tensor is not None and a.tensor is not None and a.tensor.shape == b.tensor.shape:
-        importer.emit(op, Add(total, **limits), [a.tensor, b.tensor], a.tensor.shape)
+        importer.emit_as(op, Add(total, **limits), [a.tensor, b.tensor], a.tensor.shape)
         return
     _emit(importer, op, a, b, kind="sum", **vars(total), **limits)
 
@@ -125,6 +127,41 @@ def _mul(importer: Importer, op: FileOp) -> None:
     factor = np.float64(first.scale) * np.float64(second.scale) / np.float64(out.scale)
     limits = limits_of(op.options(tflite.MulOptions).FusedActivationFunction(), out)
     _emit(importer, op, a, b, kind="product", out=fixed_point(factor), **limits)
+
+
+@rule("DIV")
+def _div(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/div.cc. Its last shift is undefined beyond 31 bits."""
+    a, b, swapped = _operands(importer, op)
+    out = importer.activation(op.outputs[0])
+    first, second = (b, a) if swapped else (a, b)
+    product = np.float32(second.scale) * np.float32(out.scale)
+    factor = fixed_point(np.float64(np.float32(first.scale) / product), 22)
+    limits = limits_of(op.options(tflite.DivOptions).FusedActivationFunction(), out)
+    least, most = _magnitudes(first)[0], _magnitudes(second)[1]
+    # The dividend is shifted left as far as it goes, the divisor is 1 .. 2 times a power of two.
+    shift = 31 - least.bit_length() + most.bit_length() - 1 - int(factor.shift[0])
+    require(
+        shift <= 31,
+        "TensorFlow Lite cannot compute quotients as small as this one's scales allow",
+        "Multiply by a reciprocal, or bring the divisor's largest value nearer to one.",
+    )
+    if swapped:
+        require(b.constant.size == 1, "it divides constants that differ", "Multiply instead.")
+        q = np.int64(b.constant.ravel()[0]) - b.zero_point
+        divisors = tables.BYTES - a.zero_point
+        values = fixed_point_quotient(q + 0 * divisors, divisors, factor.multiplier, factor.shift)
+        table = np.clip(values + out.zero_point, limits["act_min"], limits["act_max"])
+        importer.emit_as(op, Lookup(table.astype(np.int8)), [a.tensor], a.tensor.shape)
+        return
+    _emit(importer, op, a, b, kind="quotient", out=factor, **limits)
+
+
+def _magnitudes(operand: _Operand) -> tuple[int, int]:
+    """The least and the largest magnitude that an operand can have, in steps."""
+    values = tables.BYTES if operand.constant is None else operand.constant.astype(np.int64)
+    magnitudes = np.abs(values - operand.zero_point)
+    return int(magnitudes.min()), int(magnitudes.max())
 
 
 @rule("MINIMUM", "MAXIMUM")
@@ -183,3 +220,22 @@ def _leaky_relu(importer: Importer, op: FileOp) -> None:
     alpha = float(op.options(tflite.LeakyReluOptions).Alpha())
     require(bool(np.isfinite(alpha)), f"its slope is {alpha}")
     _lookup(importer, op, lambda x, out: tables.leaky_relu(x, out, alpha))
+
+
+_TABLES = {
+    "EXP": tflite_tables.from_real(tflite_tables.in_double(np.exp)),
+    "LOG": tflite_tables.logarithm,
+    "RSQRT": tflite_tables.inverse_roots,
+    "SQRT": tflite_tables.root,
+}
+
+
+@rule(*_TABLES)
+def _table(importer: Importer, op: FileOp) -> None:
+    _lookup(importer, op, _TABLES[op.op])
+
+
+@rule("GELU")
+def _gelu(importer: Importer, op: FileOp) -> None:
+    by_tanh = op.options(tflite.GeluOptions).Approximate()
+    _lookup(importer, op, tflite_tables.gelu_by_tanh if by_tanh else tflite_tables.gelu)

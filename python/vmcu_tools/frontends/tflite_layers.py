@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import tflite
 
@@ -11,6 +13,9 @@ from ..graph import (
     AveragePool2D,
     Conv2D,
     FullyConnected,
+    L2Norm,
+    LogSoftmaxTflite,
+    Lookup,
     MatMul,
     MaxPool2D,
     Op,
@@ -19,22 +24,43 @@ from ..graph import (
     TransposeConv2D,
     Window,
 )
-from ..quant import FixedPoint
-from .common import KEEP_QUANTISATION, double_scale, fixed_point, hwc_axis, require, rescale
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint
+from .common import KEEP_QUANTISATION, double_scale, fixed_point, require, rescale
 from .movement import file_index
+from .softmax import differences, tflite_table
 from .tflite_file import FileOp
-from .tflite_ops import Importer, bias_of, rule, weights_of
+from .tflite_ops import Importer, bias_of, image_of, rule, weights_of
+from .tflite_shapes import place_of
 
 
 def _reduced(importer: Importer, op: FileOp) -> tuple[Tensor, tuple[bool, bool, bool]]:
-    """The input, and along which of H, W and C it is reduced."""
-    x = importer.activation(op.inputs[0])
-    rank = len(importer.shape(op.inputs[0]))
-    axes = importer.integers(op, 1, "axes")
-    require(all(-rank <= a < rank for a in axes), f"axes {axes} of {rank} dimensions")
-    shape = importer.shape(op.inputs[0])
-    places = {hwc_axis(a, rank) for a in axes if shape[a] != 1}
+    """The input, and along which of H, W and C it is reduced. Where the axes are none of these,
+    the input is rearranged so that they are its channels."""
+    x, shape = importer.activation(op.inputs[0]), importer.shape(op.inputs[0])
+    gone = _gone(importer, op)
+    places = {place_of(a, shape) for a in gone}
+    if None in places:
+        return _lines(importer, op, gone), (False, False, True)
     return x, (0 in places, 1 in places, 2 in places)
+
+
+def _gone(importer: Importer, op: FileOp) -> list[int]:
+    """The axes that a reduction makes shorter."""
+    shape = importer.shape(op.inputs[0])
+    axes = importer.integers(op, 1, "axes")
+    rank = len(shape)
+    require(all(-rank <= a < rank for a in axes), f"axes {axes} of {rank} dimensions")
+    return sorted({a % rank for a in axes if shape[a] != 1})
+
+
+def _lines(importer: Importer, op: FileOp, gone: list[int]) -> Tensor:
+    """The input with some of its axes as its channels, and all others as its rows."""
+    x, shape = importer.activation(op.inputs[0]), importer.shape(op.inputs[0])
+    kept = [a for a in range(len(shape)) if a not in gone]
+    depth = math.prod(shape[a] for a in gone)
+    name = f"{importer.model.tensors[op.outputs[0]].name}/lines"
+    index = file_index(shape).transpose([*kept, *gone])
+    return importer.arranged(x, index, (x.bytes // depth, 1, depth), name)
 
 
 def _summed(x: Tensor, over: tuple[bool, bool, bool], requant: FixedPoint) -> Op:
@@ -83,15 +109,34 @@ def _sum(importer: Importer, op: FileOp) -> None:
     _emit_reduced(importer, op, x, over, _summed(x, over, rescale(x.scale, out.scale)))
 
 
-@rule("REDUCE_MAX")
-def _reduce_max(importer: Importer, op: FileOp) -> None:
+@rule("REDUCE_MAX", "REDUCE_MIN")
+def _reduce_extreme(importer: Importer, op: FileOp) -> None:
+    """The minimum is the maximum of -1 - q, whose order is the opposite one."""
     x, over = _reduced(importer, op)
     out = importer.activation(op.outputs[0])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
     require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
-    require(not over[2], "it takes the maximum over channels", "Take it over H and W.")
-    window = Window((x.shape[0] if over[0] else 1, x.shape[1] if over[1] else 1))
-    _emit_reduced(importer, op, x, over, MaxPool2D(window))
+    name = f"{out.name}/{op.op.lower()}"
+    if over[2]:
+        # Elements of channels become those of rows.
+        x = _lines(importer, op, _gone(importer, op))
+        turned = x.shape[0], x.shape[2], 1
+        x = importer.arranged(x, file_index(x.shape), turned, f"{name}/pixels")
+        over = (False, True, False)
+    kind = MaxPool2D(Window((x.shape[0] if over[0] else 1, x.shape[1] if over[1] else 1)))
+    if op.op == "REDUCE_MAX":
+        _emit_reduced(importer, op, x, over, kind)
+        return
+    opposite = Lookup(np.arange(INT8_MIN, INT8_MAX + 1)[::-1].astype(np.int8))
+    height, width, _ = (1 if gone else d for gone, d in zip(over, x.shape, strict=True))
+    for suffix, op_, shape in (
+        ("/turned", opposite, x.shape),
+        ("/most", kind, (height, width, x.shape[2])),
+    ):
+        y = importer.builder.add_tensor(Tensor(name + suffix, shape, x.scale, x.zero_point))
+        importer.builder.add_node(y.name, op_, [x.name], y.name)
+        x = y
+    importer.emit_as(op, opposite, [x], x.shape)
 
 
 @rule("ARG_MAX", "ARG_MIN")
@@ -129,9 +174,7 @@ def _taps(size: int, target: int, align: bool, half: bool) -> np.ndarray:
 
 @rule("RESIZE_BILINEAR")
 def _resize_bilinear(importer: Importer, op: FileOp) -> None:
-    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    rank = len(importer.shape(op.inputs[0]))
-    require(rank == 4, f"its input has {rank} dimensions instead of four")
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
     require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
     options = op.options(tflite.ResizeBilinearOptions)
@@ -146,9 +189,7 @@ def _resize_bilinear(importer: Importer, op: FileOp) -> None:
 def _transpose_conv(importer: Importer, op: FileOp) -> None:
     options = op.options(tflite.TransposeConvOptions)
     require(len(op.inputs) >= 3, f"{len(op.inputs)} inputs instead of three")
-    x, out = importer.activation(op.inputs[2]), importer.activation(op.outputs[0])
-    rank = len(importer.shape(op.inputs[2]))
-    require(rank == 4, f"its input has {rank} dimensions instead of four")
+    x, out = image_of(importer, op.inputs[2]), importer.activation(op.outputs[0])
     weights = weights_of(importer, op, 4, 0)
     count, kh, kw, depth = weights.shape
     require(depth == x.shape[2], f"{x.shape[2]} input channels for weights of depth {depth}")
@@ -226,3 +267,33 @@ def _constant_matmul(importer: Importer, op: FileOp, x: Tensor, turned: bool) ->
     requant = fixed_point(np.full(count, product / out.scale))
     kind = FullyConnected(matrix, np.zeros(count, np.int32), requant)
     importer.emit_as(op, kind, [x], (*x.shape[:2], count))
+
+
+# Sums of squares, and of exponentials, within int32.
+_MOST_SQUARES, _MOST_EXPONENTIALS = (2**31 - 1) // 255**2, 4095
+
+
+@rule("L2_NORMALIZATION")
+def _l2_normalization(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/l2norm.cc, along the last axis."""
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    expected = out.scale == 1.0 / 128 and out.zero_point == 0
+    require(expected, "its output has not scale 1/128 and zero point 0", KEEP_QUANTISATION)
+    fused = op.options(tflite.L2NormOptions).FusedActivationFunction() if op.table else 0
+    require(fused == 0, "it has a fused activation", "Make the activation a layer of its own.")
+    few = x.shape[2] <= _MOST_SQUARES
+    require(few, f"it takes the root of {x.shape[2]} squares, {_MOST_SQUARES} at most")
+    importer.emit(op, L2Norm(), [x], x.shape)
+
+
+@rule("LOG_SOFTMAX")
+def _log_softmax(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/log_softmax.cc, along the last axis."""
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    expected = out.scale == 16.0 / 256 and out.zero_point == INT8_MAX
+    require(expected, "its output has not scale 1/16 and zero point 127", KEEP_QUANTISATION)
+    require(x.scale * (1 << 26) > 1, f"its input scale is {x.scale}", KEEP_QUANTISATION)
+    few = x.shape[2] <= _MOST_EXPONENTIALS
+    require(few, f"it adds {x.shape[2]} exponentials, {_MOST_EXPONENTIALS} at most")
+    kind = LogSoftmaxTflite(tflite_table(x.scale, 1.0), differences(x.scale))
+    importer.emit(op, kind, [x], x.shape)

@@ -4,18 +4,35 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import tflite
 
-from ..graph import Concat, Tensor
-from .common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, hwc, hwc_axis, require
-from .movement import depth_to_space, file_index, move, space_to_depth
-from .tflite_file import FileOp
-from .tflite_ops import Importer, rule
+from ..graph import Binary, Concat, Pad, Shape, Tensor
+from ..quant import INT8_MIN
+from .common import KEEP_QUANTISATION, require
+from .movement import file_index, move
+from .tflite_arrays import MOVERS, axis_of
+from .tflite_file import FileOp, FileTensor
+from .tflite_ops import FOLD_CONSTANT, Importer, rule
+from .tflite_shapes import place_of
 
-# Repetition must not turn a small file into a large graph.
-_MAX_ELEMENTS = MAX_TENSOR_BYTES
+# What the inputs after the first are called in messages.
+_OTHERS = {
+    "BROADCAST_TO": ("shape",),
+    "DEPTH_TO_SPACE": (),
+    "GATHER": ("indices",),
+    "GATHER_ND": ("indices",),
+    "MIRROR_PAD": ("padding amounts",),
+    "RESIZE_NEAREST_NEIGHBOR": ("size",),
+    "REVERSE_V2": ("axes",),
+    "SLICE": ("starts", "sizes"),
+    "SPACE_TO_DEPTH": (),
+    "STRIDED_SLICE": ("starts", "ends", "steps"),
+    "TILE": ("multiples",),
+    "TRANSPOSE": ("permutation",),
+}
 
 
 def _source(importer: Importer, op: FileOp, place: int = 0) -> tuple[Tensor, np.ndarray]:
@@ -34,60 +51,20 @@ def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: 
     importer.emit(op, move(index.reshape(out.shape), x.bytes), [x], out.shape, output)
 
 
-def _axis(axis: int, rank: int) -> int:
-    require(-rank <= axis < rank, f"axis {axis} of a tensor with {rank} dimensions")
-    return axis % rank
-
-
-@rule("TRANSPOSE")
-def _transpose(importer: Importer, op: FileOp) -> None:
+@rule(*_OTHERS)
+def _moved(importer: Importer, op: FileOp) -> None:
     x, index = _source(importer, op)
-    order = importer.integers(op, 1, "permutation")
-    require(sorted(order) == list(range(index.ndim)), f"its permutation is {order}")
-    _emit(importer, op, x, index.transpose(order))
-
-
-@rule("SLICE")
-def _slice(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    begin, size = importer.integers(op, 1, "starts"), importer.integers(op, 2, "sizes")
-    require(len(begin) == len(size) == index.ndim, f"it slices {begin}, {size}")
-    ends = [n if s == -1 else b + s for b, s, n in zip(begin, size, index.shape, strict=True)]
-    bounds = zip(begin, ends, index.shape, strict=True)
-    inside = all(0 <= b < e <= n for b, e, n in bounds)
-    require(inside, f"it slices {begin} to {ends} of {list(index.shape)}")
-    _emit(importer, op, x, index[tuple(slice(b, e) for b, e in zip(begin, ends, strict=True))])
-
-
-@rule("STRIDED_SLICE")
-def _strided_slice(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    options = op.options(tflite.StridedSliceOptions)
-    plain = not options.EllipsisMask() and not options.NewAxisMask()
-    require(plain, "it has an ellipsis or a new axis", "Write the slice out for every axis.")
-    begin, end, steps = (
-        importer.integers(op, place, what)
-        for place, what in ((1, "starts"), (2, "ends"), (3, "steps"))
-    )
-    fits = len(begin) == len(end) == len(steps) <= index.ndim and 0 not in steps
-    require(fits, f"it slices {begin} to {end} by {steps}")
-    cut = []
-    for axis, (start, stop, step) in enumerate(zip(begin, end, steps, strict=True)):
-        bit = 1 << axis
-        if options.ShrinkAxisMask() & bit:
-            start += index.shape[axis] if start < 0 else 0
-            require(0 <= start < index.shape[axis], f"it takes element {start} of axis {axis}")
-            cut.append(slice(start, start + 1))
-        else:
-            first = None if options.BeginMask() & bit else start
-            cut.append(slice(first, None if options.EndMask() & bit else stop, step))
-    _emit(importer, op, x, index[tuple(cut)])
+    others = [
+        importer.constant(op, place, ("INT32", "INT64"), what).data
+        for place, what in enumerate(_OTHERS[op.op], 1)
+    ]
+    _emit(importer, op, x, MOVERS[op.op](op, index, *others))
 
 
 def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[int]) -> None:
     """One output for each stretch of an axis."""
     x, index = _source(importer, op, place)
-    axis = _axis(axis, index.ndim)
+    axis = axis_of(axis, index.ndim)
     whole = min(sizes, default=0) > 0 and sum(sizes) == index.shape[axis]
     require(whole and len(sizes) == len(op.outputs), f"it splits {index.shape[axis]} into {sizes}")
     starts = np.cumsum([0, *sizes[:-1]])
@@ -99,7 +76,7 @@ def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[in
 def _split(importer: Importer, op: FileOp) -> None:
     axis = importer.integers(op, 0, "axis")[0]
     shape, count = importer.shape(op.inputs[1]), len(op.outputs)
-    size = shape[_axis(axis, len(shape))]
+    size = shape[axis_of(axis, len(shape))]
     require(count > 0 and size % count == 0, f"it splits {size} into {count}")
     _parts(importer, op, 1, axis, [size // count] * count)
 
@@ -109,7 +86,7 @@ def _split_v(importer: Importer, op: FileOp) -> None:
     sizes, axis = importer.integers(op, 1, "sizes"), importer.integers(op, 2, "axis")[0]
     shape = importer.shape(op.inputs[0])
     if sizes.count(-1) == 1:
-        rest = shape[_axis(axis, len(shape))] - sum(sizes) - 1
+        rest = shape[axis_of(axis, len(shape))] - sum(sizes) - 1
         sizes[sizes.index(-1)] = rest
     _parts(importer, op, 0, axis, sizes)
 
@@ -117,108 +94,115 @@ def _split_v(importer: Importer, op: FileOp) -> None:
 @rule("UNPACK")
 def _unpack(importer: Importer, op: FileOp) -> None:
     axis = op.options(tflite.UnpackOptions).Axis()
-    size = importer.shape(op.inputs[0])[_axis(axis, len(importer.shape(op.inputs[0])))]
-    _parts(importer, op, 0, axis, [1] * size)
+    shape = importer.shape(op.inputs[0])
+    _parts(importer, op, 0, axis, [1] * shape[axis_of(axis, len(shape))])
+
+
+@rule("CONCATENATION")
+def _concat(importer: Importer, op: FileOp) -> None:
+    options = op.options(tflite.ConcatenationOptions)
+    require(options.FusedActivationFunction() == 0, "it has a fused activation")
+    shape = importer.shape(op.outputs[0])
+    axis = axis_of(options.Axis(), len(shape))
+    sizes = []
+    for i in op.inputs:
+        part = importer.shape(i)
+        same = [a == b for k, (a, b) in enumerate(zip(part, shape, strict=False)) if k != axis]
+        require(len(part) == len(shape) and all(same), f"it joins {list(part)} to {list(shape)}")
+        sizes.append(part[axis])
+    require(sum(sizes) == shape[axis], f"it joins {sizes} to {shape[axis]}")
+    _join(importer, op, axis, sizes)
 
 
 @rule("PACK")
 def _pack(importer: Importer, op: FileOp) -> None:
     """A concatenation along a new axis."""
     shape = importer.shape(op.outputs[0])
-    axis = _axis(op.options(tflite.PackOptions).Axis(), len(shape))
-    out = importer.activation(op.outputs[0])
-    part = hwc(tuple(1 if i == axis else d for i, d in enumerate(shape)))
-    parts = []
-    for number, i in enumerate(op.inputs):
-        x = importer.activation(i)
-        same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
-        require(same, f"input '{x.name}' and its output have different scales", KEEP_QUANTISATION)
-        require(x.bytes == math.prod(part), f"it packs {x.shape} into {list(shape)}")
-        parts.append(importer.arranged(x, file_index(x.shape), part, f"{out.name}/part{number}"))
-    place = hwc_axis(axis, len(shape))
-    importer.emit(op, Concat(place, (None,) * len(parts)), parts, out.shape)
+    axis = axis_of(op.options(tflite.PackOptions).Axis(), len(shape))
+    for i in op.inputs:
+        part = importer.shape(i)
+        fits = math.prod(part) == math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+        require(fits, f"it packs {list(part)} into {list(shape)}")
+    require(len(op.inputs) == shape[axis], f"it packs {len(op.inputs)} into {shape[axis]}")
+    _join(importer, op, axis, [1] * len(op.inputs))
 
 
-@rule("GATHER")
-def _gather(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    options = op.options(tflite.GatherOptions)
-    require(options.BatchDims() == 0, "it gathers by batches")
-    axis = _axis(options.Axis(), index.ndim)
-    picks = importer.constant(op, 1, ("INT32", "INT64"), "indices").data
-    inside = picks.size > 0 and int(picks.min()) >= 0 and int(picks.max()) < index.shape[axis]
-    require(inside, f"its indices lie outside of {index.shape[axis]}")
-    _limit(index.size // index.shape[axis] * picks.size)
-    _emit(importer, op, x, index.take(picks, axis))
+def _join(importer: Importer, op: FileOp, axis: int, sizes: list[int]) -> None:
+    """The inputs one after the other along an axis of the output, of which they take `sizes`."""
+    out, shape = importer.activation(op.outputs[0]), importer.shape(op.outputs[0])
+    place, view = place_of(axis, shape), out.shape
+    if place is None:
+        place, view = 1, (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+    joiner = _Joiner(importer, out, place, view)
+    for number, (i, size) in enumerate(zip(op.inputs, sizes, strict=True)):
+        if importer.is_constant(i):
+            joiner.constant(importer.constant(op, number, ("INT8",), "constants"), size)
+        else:
+            joiner.activation(importer.activation(i), size, f"{out.name}/part{number}")
+    require(len(joiner.parts) > 0, "all its inputs are constant", FOLD_CONSTANT)
+    parts = [joiner.padded(part, f"{out.name}/padded{n}") for n, part in enumerate(joiner.parts)]
+    importer.emit_as(op, Concat(place, (None,) * len(parts)), parts, view)
 
 
-def _limit(elements: int) -> None:
-    require(elements <= _MAX_ELEMENTS, f"its output has {elements} elements")
+@dataclass
+class _Part:
+    """An activation of a concatenation, and the constants on either side of it."""
+
+    tensor: Tensor
+    before: list[np.ndarray]
+    after: list[np.ndarray]
 
 
-@rule("BROADCAST_TO")
-def _broadcast_to(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    shape = importer.integers(op, 1, "shape")
-    _limit(math.prod(shape))
-    _emit(importer, op, x, np.broadcast_to(index, shape))
+@dataclass
+class _Joiner:
+    """Collects what is joined along axis `place` of (H, W, C) `view`."""
 
+    importer: Importer
+    out: Tensor
+    place: int
+    view: Shape
+    parts: list[_Part] = field(default_factory=list)
+    leading: list[np.ndarray] = field(default_factory=list)
 
-@rule("REVERSE_V2")
-def _reverse(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    axes = [_axis(a, index.ndim) for a in importer.integers(op, 1, "axes")]
-    _emit(importer, op, x, np.flip(index, axes))
+    def _shape(self, size: int) -> Shape:
+        height, width, channels = (
+            size if axis == self.place else d for axis, d in enumerate(self.view)
+        )
+        return height, width, channels
 
+    def activation(self, x: Tensor, size: int, name: str) -> None:
+        # TensorFlow Lite Micro, micro/kernels/concatenation.cc, refuses to rescale int8.
+        same = (x.scale, x.zero_point) == (self.out.scale, self.out.zero_point)
+        reason = f"input '{x.name}' and its output have different scales or zero points"
+        require(same, reason, KEEP_QUANTISATION)
+        x = self.importer.arranged(x, file_index(x.shape), self._shape(size), name)
+        self.parts.append(_Part(x, self.leading, []))
+        self.leading = []
 
-@rule("MIRROR_PAD")
-def _mirror_pad(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    pairs = importer.integers(op, 1, "padding amounts")
-    require(len(pairs) == 2 * index.ndim and min(pairs) >= 0, f"its amounts are {pairs}")
-    mode = op.options(tflite.MirrorPadOptions).Mode()
-    edge = 1 if mode == tflite.MirrorPadMode.SYMMETRIC else 0
-    amounts = np.reshape(pairs, (-1, 2)).tolist()
-    _limit(math.prod(n + sum(pair) for pair, n in zip(amounts, index.shape, strict=True)))
-    within = all(max(pair) <= n - 1 + edge for pair, n in zip(amounts, index.shape, strict=True))
-    require(within, f"it mirrors {amounts} of {list(index.shape)}")
-    _emit(importer, op, x, np.pad(index, amounts, "symmetric" if edge else "reflect"))
+    def constant(self, tensor: FileTensor, size: int) -> None:
+        given = [*tensor.scales, *tensor.zero_points]
+        same = given == [np.float32(self.out.scale), self.out.zero_point]
+        require(same, "a constant and its output have different scales", KEEP_QUANTISATION)
+        values = tensor.data.reshape(self._shape(size))
+        (self.parts[-1].after if self.parts else self.leading).append(values)
 
-
-@rule("DEPTH_TO_SPACE")
-def _depth_to_space(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    require(index.ndim == 4, f"its input has {index.ndim} dimensions instead of four")
-    block = op.options(tflite.DepthToSpaceOptions).BlockSize()
-    _emit(importer, op, x, depth_to_space(index, block))
-
-
-@rule("SPACE_TO_DEPTH")
-def _space_to_depth(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    require(index.ndim == 4, f"its input has {index.ndim} dimensions instead of four")
-    block = op.options(tflite.SpaceToDepthOptions).BlockSize()
-    _emit(importer, op, x, space_to_depth(index, block))
-
-
-def _nearest(size: int, target: int, align: bool, half: bool) -> np.ndarray:
-    """TensorFlow Lite, kernels/internal/reference/resize_nearest_neighbor.h, in float32."""
-    scale = np.float32(size) / np.float32(target)
-    if align and target > 1:
-        scale = np.float32(size - 1) / np.float32(target - 1)
-    at = (np.arange(target, dtype=np.float32) + np.float32(0.5 if half else 0)) * scale
-    index = np.floor(at + np.float32(0.5)) if align else np.floor(at)
-    return np.clip(index.astype(np.int64), 0, size - 1)
-
-
-@rule("RESIZE_NEAREST_NEIGHBOR")
-def _resize_nearest(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
-    require(index.ndim == 4, f"its input has {index.ndim} dimensions instead of four")
-    options = op.options(tflite.ResizeNearestNeighborOptions)
-    size = importer.integers(op, 1, "size")
-    require(len(size) == 2 and min(size) > 0, f"its size is {size}")
-    _limit(math.prod(size) * index.shape[3])
-    modes = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
-    rows, columns = (_nearest(index.shape[1 + a], size[a], *modes) for a in (0, 1))
-    _emit(importer, op, x, index[:, rows][:, :, columns])
+    def padded(self, part: _Part, name: str) -> Tensor:
+        """The activation with constants around it: the larger of the activation, padded with the
+        least value, and of the constants, padded likewise."""
+        if not part.before and not part.after:
+            return part.tensor
+        x, builder = part.tensor, self.importer.builder
+        least = np.full(x.shape, INT8_MIN, np.int8)
+        values = np.concatenate([*part.before, least, *part.after], axis=self.place)
+        before = sum(v.shape[self.place] for v in part.before)
+        amounts = [(0, 0)] * 3
+        amounts[self.place] = before, values.shape[self.place] - before - x.shape[self.place]
+        for suffix, op in (
+            ("", Pad((amounts[0], amounts[1], amounts[2]), INT8_MIN)),
+            ("/constants", Binary("maximum", constant=values)),
+        ):
+            shape = values.shape[0], values.shape[1], values.shape[2]
+            y = builder.add_tensor(Tensor(name + suffix, shape, x.scale, x.zero_point))
+            builder.add_node(y.name, op, [x.name], y.name)
+            x = y
+        return x

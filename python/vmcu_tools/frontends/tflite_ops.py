@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tflite
 
 from ..graph import (
     AveragePool2D,
-    Concat,
     Conv2D,
     DepthwiseConv2D,
     FullyConnected,
@@ -34,16 +34,15 @@ from .common import (
     clamp_range,
     double_scale,
     fixed_point,
-    hwc_axis,
     require,
-    rescale,
     same_padding,
 )
-from .movement import move
+from .movement import file_index, move
 from .softmax import tflite_table
 from .tflite_file import FileModel, FileOp, FileTensor
+from .tflite_shapes import place_of
 
-_ACTIVATIONS = {
+ACTIVATIONS = {
     tflite.ActivationFunctionType.NONE: (-np.inf, np.inf),
     tflite.ActivationFunctionType.RELU: (0.0, np.inf),
     tflite.ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
@@ -51,7 +50,26 @@ _ACTIVATIONS = {
 }
 
 
+FOLD_CONSTANT = "Fold the constant into the layer before it."
 AT_THE_END = "Let the model end with it."
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A float or Boolean tensor that is a function of single elements of an int8 one: float32 or
+    bool (256,) `values` for q = -128 .. 127 of `source`. `plain`: nothing but its real values."""
+
+    source: Tensor
+    values: np.ndarray
+    plain: bool = False
+
+
+class Activations(Protocol):
+    """The graph's tensors by the file's tensor index; each problem with one is raised once."""
+
+    def __call__(self, index: int) -> Tensor: ...
+
+    def pass_over(self, outputs: tuple[int, ...]) -> None: ...
 
 
 @dataclass
@@ -60,10 +78,14 @@ class Importer:
 
     model: FileModel
     builder: GraphBuilder
-    activation: Callable[[int], Tensor]
-    # Float graph outputs and the int8 tensors that they are dequantised from.
-    dequantised: dict[int, int] = field(default_factory=dict)
-    # Graph outputs that are int32 in the file, and the tensors that hold their bytes.
+    activation: Activations
+    # Tensors that are not int8, and what makes them.
+    derived: dict[int, Derived] = field(default_factory=dict)
+    # By name of its output, what was found out of a node: its table, or that it has none.
+    tables: dict[str, np.ndarray | None] = field(default_factory=dict)
+    # Operators that the rule of another one has taken along.
+    done: set[FileOp] = field(default_factory=set)
+    # Graph outputs that are int32 or int64 in the file, and the tensors that hold their bytes.
     indices: dict[int, Tensor] = field(default_factory=dict)
 
     def constant(self, op: FileOp, place: int, kinds: tuple[str, ...], what: str) -> FileTensor:
@@ -103,11 +125,12 @@ class Importer:
         self.emit(op, Reshape(), [inner], out.shape)
 
     def emit_indices(self, op: FileOp, kind: Op, x: Tensor, shape: Shape) -> None:
-        """Adds a node whose result is int32, which only the caller of the model can read."""
+        """Adds a node whose result, int32 or int64, only the caller of the model can read."""
         index = op.outputs[0]
         require(index in self.model.outputs, "its result is used inside the model", AT_THE_END)
         name = self.model.tensors[index].name
-        require(self.model.tensors[index].type == "INT32", "its result is not int32", AT_THE_END)
+        whole = self.model.tensors[index].type in ("INT32", "INT64")
+        require(whole, "its result is neither int32 nor int64", AT_THE_END)
         out = self.builder.add_tensor(Tensor(name, shape, 1.0, 0))
         self.builder.add_node(name, kind, [x.name], name)
         self.indices[index] = out
@@ -152,8 +175,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 def limits_of(activation: int, out: Tensor) -> dict[str, int]:
     """act_min and act_max of a fused activation."""
-    require(activation in _ACTIVATIONS, f"fused activation {activation} is not supported")
-    low, high = clamp_range(*_ACTIVATIONS[activation], out.scale, out.zero_point)
+    require(activation in ACTIVATIONS, f"fused activation {activation} is not supported")
+    low, high = clamp_range(*ACTIVATIONS[activation], out.scale, out.zero_point)
     return {"act_min": low, "act_max": high}
 
 
@@ -174,8 +197,10 @@ def windowed(window: Window, x: Tensor, channels: int) -> Shape:
 def image_of(importer: Importer, index: int) -> Tensor:
     """An activation of four dimensions in the file."""
     tensor = importer.activation(index)
-    rank = len(importer.model.tensors[index].shape)
-    require(rank == 4, f"its input has {rank} dimensions instead of four")
+    shape = importer.shape(index)
+    require(len(shape) == 4, f"its input has {len(shape)} dimensions instead of four")
+    batch = f"batch size {shape[0]} in shape {list(shape)}"
+    require(shape[0] == 1, batch, "Use batch size 1.")
     return tensor
 
 
@@ -206,50 +231,63 @@ def bias_of(importer: Importer, op: FileOp, channels: int, place: int = 2) -> np
     return data.reshape(channels)
 
 
-@rule("CONV_2D")
-def _conv(importer: Importer, op: FileOp) -> None:
-    options = op.options(tflite.Conv2DOptions)
-    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
+WindowOf = Callable[[tuple[int, int]], Window]
+
+
+def convolution_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Op:
+    """The op of a CONV_2D or DEPTHWISE_CONV_2D, whose window `window` makes of its kernel."""
+    if op.op == "DEPTHWISE_CONV_2D":
+        return _depthwise_of(importer, op, x, out, window)
     weights = weights_of(importer, op, 4, 0)
     channels, kh, kw, depth = weights.shape
     require(x.shape[2] % depth == 0, f"{x.shape[2]} input channels for weights of depth {depth}")
     groups = x.shape[2] // depth
     require(channels % groups == 0, f"{channels} output channels in {groups} groups")
-    dilation = (options.DilationHFactor(), options.DilationWFactor())
-    window = _window(options, (kh, kw), dilation, x)
     scales = np.broadcast_to(weights.scales, channels)
-    kind = Conv2D(
+    activation = op.options(tflite.Conv2DOptions).FusedActivationFunction()
+    return Conv2D(
         weights=weights.data,
         bias=bias_of(importer, op, channels),
-        window=window,
+        window=window((kh, kw)),
         requant=double_scale(x.scale, scales, out.scale),
         groups=groups,
-        **limits_of(options.FusedActivationFunction(), out),
+        **limits_of(activation, out),
     )
-    importer.emit(op, kind, [x], windowed(window, x, channels))
 
 
-@rule("DEPTHWISE_CONV_2D")
-def _depthwise(importer: Importer, op: FileOp) -> None:
-    options = op.options(tflite.DepthwiseConv2DOptions)
-    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
+def _depthwise_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Op:
     weights = weights_of(importer, op, 4, 3)
     one, kh, kw, channels = weights.shape
     require(one == 1, f"its weights have the shape {list(weights.shape)}")
     multiplier, rest = divmod(channels, x.shape[2])
     require(rest == 0, f"{channels} output channels from {x.shape[2]} input channels")
-    dilation = (options.DilationHFactor(), options.DilationWFactor())
-    window = _window(options, (kh, kw), dilation, x)
     scales = np.broadcast_to(weights.scales, channels)
-    kind = DepthwiseConv2D(
+    activation = op.options(tflite.DepthwiseConv2DOptions).FusedActivationFunction()
+    return DepthwiseConv2D(
         weights=weights.data.reshape(kh, kw, channels),
         bias=bias_of(importer, op, channels),
-        window=window,
+        window=window((kh, kw)),
         requant=double_scale(x.scale, scales, out.scale),
         multiplier=multiplier,
-        **limits_of(options.FusedActivationFunction(), out),
+        **limits_of(activation, out),
     )
-    importer.emit(op, kind, [x], windowed(window, x, channels))
+
+
+CONVOLUTIONS = {
+    "CONV_2D": tflite.Conv2DOptions,
+    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
+}
+
+
+@rule(*CONVOLUTIONS)
+def _convolution(importer: Importer, op: FileOp) -> None:
+    options = op.options(CONVOLUTIONS[op.op])
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
+    dilation = (options.DilationHFactor(), options.DilationWFactor())
+    kind = convolution_of(
+        importer, op, x, out, lambda kernel: _window(options, kernel, dilation, x)
+    )
+    importer.emit(op, kind, [x], windowed(kind.window, x, kind.bias.size))
 
 
 def _dense_scale(x: Tensor, weights: FileTensor, out: Tensor) -> FixedPoint:
@@ -313,19 +351,38 @@ def _max_pool(importer: Importer, op: FileOp) -> None:
 @rule("PAD", "PADV2")
 def _pad(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    rank = len(importer.model.tensors[op.inputs[0]].shape)
     pairs = importer.constant(op, 1, ("INT32", "INT64"), "padding amounts").data
-    require(pairs.size == 2 * rank, f"{pairs.size} padding amounts for {rank} dimensions")
-    require(bool((pairs >= 0).all()), "it has negative padding amounts")
-    amounts = [(0, 0)] * 3
-    for axis, (before, after) in enumerate(pairs.reshape(rank, 2).tolist()):
-        if before or after:
-            amounts[hwc_axis(axis, rank)] = (before, after)
     value = out.zero_point
     if len(op.inputs) > 2 and op.inputs[2] >= 0:
         value = int(importer.constant(op, 2, ("INT8",), "padding values").data.ravel()[0])
-    shape = tuple(s + b + a for s, (b, a) in zip(x.shape, amounts, strict=True))
-    importer.emit(op, Pad(tuple(amounts), value), [x], shape)
+    emit_padded(importer, op, x, pairs, value)
+
+
+def emit_padded(importer: Importer, op: FileOp, x: Tensor, pairs: np.ndarray, value: int) -> None:
+    """`x`, the first input, with (before, after) constant elements along each axis."""
+    shape = importer.shape(op.inputs[0])
+    require(
+        pairs.size == 2 * len(shape), f"{pairs.size} padding amounts for {len(shape)} dimensions"
+    )
+    require(bool((pairs >= 0).all()), "it has negative padding amounts")
+    by_axis = pairs.reshape(-1, 2).tolist()
+    padded = [axis for axis, pair in enumerate(by_axis) if any(pair)]
+    places = [place_of(axis, shape) for axis in padded]
+    view, amounts = x.shape, [(0, 0)] * 3
+    if len(padded) == 1 and places[0] is None:
+        axis = padded[0]
+        view = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+        places = [1]
+    for axis, place in zip(padded, places, strict=True):
+        require(
+            place is not None, f"it pads the axes {padded} of {list(shape)}", "Pad one at a time."
+        )
+        amounts[place] = by_axis[axis]
+    name = f"{importer.model.tensors[op.outputs[0]].name}/{op.op.lower()}"
+    x = importer.arranged(x, file_index(x.shape), view, f"{name}/in")
+    sizes = [d + sum(pair) for d, pair in zip(view, amounts, strict=True)]
+    kind = Pad((tuple(amounts[0]), tuple(amounts[1]), tuple(amounts[2])), value)
+    importer.emit_as(op, kind, [x], (sizes[0], sizes[1], sizes[2]))
 
 
 @rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -367,48 +424,7 @@ def _relu6(importer: Importer, op: FileOp) -> None:
     require(
         x.scale == out.scale and x.zero_point == out.zero_point,
         "its input and output have different scales or zero points",
-        KEEP_QUANTISATION,
+        "Let it follow a convolution or a dense layer, which the converter joins it with.",
     )
     limits = limits_of(tflite.ActivationFunctionType.RELU6, out)
     importer.emit(op, Requantize(None, **limits), [x], x.shape)
-
-
-@rule("CONCATENATION")
-def _concat(importer: Importer, op: FileOp) -> None:
-    options = op.options(tflite.ConcatenationOptions)
-    out = importer.activation(op.outputs[0])
-    inputs = [importer.activation(i) for i in op.inputs]
-    require(len(inputs) > 0, "it has no inputs")
-    require(options.FusedActivationFunction() == 0, "it has a fused activation")
-    for x in inputs:
-        # TensorFlow Lite Micro, micro/kernels/concatenation.cc, refuses to rescale int8.
-        require(
-            x.scale == out.scale and x.zero_point == out.zero_point,
-            f"input '{x.name}' and its output have different scales or zero points",
-            KEEP_QUANTISATION,
-        )
-    axis = hwc_axis(options.Axis(), len(importer.model.tensors[op.outputs[0]].shape))
-    shape = list(inputs[0].shape)
-    shape[axis] = sum(x.shape[axis] for x in inputs)
-    for x in inputs:
-        same = [a == b for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if i != axis]
-        require(all(same), f"it joins {inputs[0].shape} and {x.shape} along axis {axis}")
-    kind = Concat(axis, (None,) * len(inputs))
-    importer.emit(op, kind, inputs, (shape[0], shape[1], shape[2]))
-
-
-@rule("QUANTIZE")
-def _quantize(importer: Importer, op: FileOp) -> None:
-    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    importer.emit(op, Requantize(rescale(x.scale, out.scale)), [x], x.shape)
-
-
-@rule("DEQUANTIZE")
-def _dequantize(importer: Importer, op: FileOp) -> None:
-    importer.activation(op.inputs[0])
-    require(
-        op.outputs[0] in importer.model.outputs,
-        "it turns int8 into float in the middle of the model",
-        KEEP_QUANTISATION,
-    )
-    importer.dequantised[op.outputs[0]] = op.inputs[0]

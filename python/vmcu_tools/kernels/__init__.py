@@ -14,8 +14,10 @@ from ..graph import (
     DepthwiseConv2D,
     FullyConnected,
     Graph,
+    L2Norm,
     LayerNorm,
-    LogSoftmax,
+    LogSoftmaxOnnx,
+    LogSoftmaxTflite,
     Lookup,
     MatMul,
     MatMulChain,
@@ -33,9 +35,9 @@ from ..graph import (
 from .add import AddLayer
 from .base import NEVER, Form, Layer, ProgramLayer
 from .binary import BinaryLayer
-from .channels import ArgMaxLayer, LayerNormLayer
+from .channels import ArgMaxLayer, L2NormLayer, LayerNormLayer
 from .depthwise import DepthwiseConv2DLayer
-from .elementwise import LogSoftmaxLayer, RequantizeLayer, SoftmaxLayer
+from .elementwise import LogSoftmaxOnnxLayer, LogSoftmaxTfliteLayer, RequantizeLayer, SoftmaxLayer
 from .lookup import LookupLayer
 from .mac import Conv2DLayer, FullyConnectedLayer
 from .move import MoveLayer
@@ -59,7 +61,7 @@ KERNELS: dict[type[Op], type[Layer]] = {
     Concat: ConcatLayer,
     Requantize: RequantizeLayer,
     Softmax: SoftmaxLayer,
-    LogSoftmax: LogSoftmaxLayer,
+    LogSoftmaxOnnx: LogSoftmaxOnnxLayer,
     MatMul: MatMulLayer,
     MatMulChain: MatMulChainLayer,
     Attention: AttentionLayer,
@@ -69,6 +71,8 @@ KERNELS: dict[type[Op], type[Layer]] = {
     Resize: ResizeLayer,
     TransposeConv2D: TransposeConv2DLayer,
     LayerNorm: LayerNormLayer,
+    L2Norm: L2NormLayer,
+    LogSoftmaxTflite: LogSoftmaxTfliteLayer,
     ArgMax: ArgMaxLayer,
 }
 

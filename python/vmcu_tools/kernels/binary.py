@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Binary, Shape
+from ..quant import fixed_point_quotient
 from .base import Layer, Reach
 
 
@@ -52,6 +53,8 @@ class BinaryLayer(Layer[Binary]):
     def _scaled(self, da: np.ndarray, db: np.ndarray) -> np.ndarray:
         if self.op.kind == "product":
             return self.op.out.apply(da * db)
+        if self.op.kind == "quotient":
+            return fixed_point_quotient(da, db, self.op.out.multiplier, self.op.out.shift)
         ta = self.op.a.apply(da << self.op.left_shift)
         tb = self.op.b.apply(db << self.op.left_shift)
         joined = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that need a whole pixel: layer normalisation and the search for an extreme.
+"""Layers that need a whole pixel: normalisations and the search for an extreme.
 
-Order of access: a pixel is read as a whole. Layer normalisation then reads each channel once more
-just before it writes that channel; the search writes its four bytes.
+Order of access: a pixel is read as a whole. Normalisations then read each channel once more just
+before they write that channel; the search writes its four bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph import ArgMax, LayerNorm
+from ..graph import ArgMax, L2Norm, LayerNorm
+from ..quant import fixed_point_multiply, inverse_square_root
 from .base import Layer, Reach
 from .elementwise import ElementwiseLayer
 
@@ -54,6 +55,18 @@ class LayerNormLayer(ElementwiseLayer[LayerNorm]):
     @property
     def weight_bytes(self) -> int:
         return 8 * self.op.gain.size
+
+
+class L2NormLayer(ElementwiseLayer[L2Norm]):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        values = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point
+        squares = (values * values).sum(axis=2, keepdims=True)
+        inverses = [inverse_square_root(int(v)) for v in squares.ravel()]
+        multiplier, shift = (
+            np.array(part).reshape(squares.shape) for part in zip(*inverses, strict=True)
+        )
+        # Times 2**7, as the output counts in 1/128.
+        return self.clamp(fixed_point_multiply(values, multiplier, shift + 7))
 
 
 class ArgMaxLayer(Layer[ArgMax]):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph import LogSoftmax, Requantize, Softmax
+from ..graph import LogSoftmaxOnnx, LogSoftmaxTflite, Requantize, Softmax
 from .base import Layer, OpT, Reach
-from .softmax import log_softmax, softmax_onnx, softmax_tflite
+from .softmax import log_softmax_onnx, log_softmax_tflite, softmax_onnx, softmax_tflite
 
 
 class ElementwiseLayer(Layer[OpT]):
@@ -57,8 +57,18 @@ class SoftmaxLayer(ElementwiseLayer[Softmax]):
         return self.clamp(softmax_onnx(values, self.op.exp, self.op.gain, zero))
 
 
-class LogSoftmaxLayer(ElementwiseLayer[LogSoftmax]):
+class LogSoftmaxOnnxLayer(ElementwiseLayer[LogSoftmaxOnnx]):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         values = data[0][y0:y1].astype(np.int64)
-        logs = log_softmax(values, self.op.exp, self.op.step, self.op.gain)
+        logs = log_softmax_onnx(values, self.op.exp, self.op.step, self.op.gain)
         return self.clamp(logs + self.out.zero_point)
+
+
+class LogSoftmaxTfliteLayer(ElementwiseLayer[LogSoftmaxTflite]):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        values = data[0][y0:y1].astype(np.int64)
+        return self.clamp(log_softmax_tflite(values, self.op.exp, self.op.scaled))
+
+    @property
+    def weight_bytes(self) -> int:
+        return 8 * self.op.exp.size

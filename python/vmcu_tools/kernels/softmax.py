@@ -5,7 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..quant import INT8_MAX, INT8_MIN, half_reciprocal, high_mul, rounding_shift, saturate
+from ..quant import (
+    INT8_MAX,
+    INT8_MIN,
+    bit_lengths,
+    half_reciprocal,
+    high_mul,
+    reciprocal,
+    rounding_shift,
+    saturate,
+)
 
 
 def softmax_tflite(values: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -25,7 +34,7 @@ def softmax_onnx(values: np.ndarray, table: np.ndarray, gain: int, zero: int) ->
     return (2 * terms * gain + (total << 16)) // (total << 17) + zero
 
 
-def log_softmax(values: np.ndarray, table: np.ndarray, step: int, gain: int) -> np.ndarray:
+def log_softmax_onnx(values: np.ndarray, table: np.ndarray, step: int, gain: int) -> np.ndarray:
     """Over the last axis, without the output's zero point and not yet within int8."""
     below = values.max(axis=-1, keepdims=True) - values
     total = table.astype(np.int64)[below].sum(axis=-1, keepdims=True)
@@ -47,13 +56,37 @@ def log2_q16(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def reciprocal(x: np.ndarray, integer_bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """gemmlowp one_over_one_plus_x on a Q(integer_bits) value; TensorFlow Lite GetReciprocal.
+def log_softmax_tflite(values: np.ndarray, table: np.ndarray, scaled: np.ndarray) -> np.ndarray:
+    """Over the last axis; int64 within int8, with scale 1/16 and zero point 127.
 
-    Returns the reciprocal of x normalised to [1, 2) in Q0.31 and the bits x stands over one.
+    TensorFlow Lite, kernels/internal/reference/log_softmax.h, LogSoftmaxQuantized.
     """
-    x = np.asarray(x, np.int64)
-    headroom = 32 - np.array([int(v).bit_length() for v in np.ravel(x)]).reshape(x.shape)
-    over_unit = integer_bits - headroom
-    fraction = (x << headroom) - (1 << 31)
-    return saturate(half_reciprocal(fraction) << 1), over_unit
+    below = values.max(axis=-1, keepdims=True) - values
+    total = rounding_shift(table.astype(np.int64)[below], 12).sum(axis=-1, keepdims=True)
+    logs = rounding_shift(scaled.astype(np.int64)[below] - logarithm(total, 12), 22)
+    return np.clip(logs + INT8_MAX, INT8_MIN, INT8_MAX)
+
+
+def logarithm(x: np.ndarray, integer_bits: int) -> np.ndarray:
+    """log(x) in Q5.26 for x >= 1 in Q(integer_bits).
+
+    TensorFlow Lite, kernels/internal/common.h, log_x_for_x_greater_than_or_equal_to_1_impl: x is
+    r times a power of two, or of two times sqrt(1/2), whichever leaves the smaller r.
+    """
+    half_root, fourth = np.int64(1518500250), np.int64(1805811301)
+    quarter = 1 << 23
+    room, room_b = 32 - bit_lengths(x), 31 - bit_lengths(high_mul(x, half_root))
+    r_a = saturate(high_mul(saturate(x << (room - 1)), half_root) << 1)
+    r = np.minimum(r_a, saturate(x << room_b))
+    power_a = ((integer_bits - room) << 25) + quarter
+    power = np.maximum(power_a, ((integer_bits - room_b) << 25) - quarter)
+    total = r + fourth
+    p = np.where(total >= 0, (total + 1) >> 1, -((1 - total) >> 1))
+    q = 2 * (r - fourth)
+    square = high_mul(q, q)
+    num = high_mul(q, r) + high_mul(high_mul(q, square), np.int64(117049297))
+    inner = 1057819769 + q + high_mul(np.int64(127690142), square)
+    denominator = high_mul(p, inner) + high_mul(np.int64(638450708), q)
+    inverse = saturate(half_reciprocal(denominator) << 1)
+    part = high_mul(rounding_shift(num, 6), inverse)
+    return saturate((high_mul(power, np.int64(1488522236)) + part) << 1)

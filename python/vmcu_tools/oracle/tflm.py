@@ -10,10 +10,14 @@ import numpy as np
 
 from .. import frontends
 from ..errors import Problem, UserError
+from ..frontends import file_nodes
 from ..frontends.tflite_file import tensor_names
 from ..graph import Node
 from .base import Oracle, file_values, required
+from .tflite_rewrite import runnable
 
+# TensorFlow Lite has kernels of these, and Micro has none.
+_LITERT_ONLY = ("POW", "SIGN", "TILE")
 # What the interpreter keeps besides tensors; generous, it is the host's memory.
 _OVERHEAD_BYTES = 1 << 20
 
@@ -25,7 +29,8 @@ class TflmOracle(Oracle):
         runtime = required("tflite_micro", "tflite-micro", "verify .tflite models").runtime
         self.graph = frontends.load(path)
         self._index = {name: index for index, name in enumerate(tensor_names(path))}
-        model = path.read_bytes()
+        model = runnable(path, self.graph)
+        self._path = path
         tensors = sum(tensor.bytes + 64 for tensor in self.graph.tensors.values())
         try:
             self._interpreter = runtime.Interpreter.from_bytes(
@@ -34,18 +39,26 @@ class TflmOracle(Oracle):
                 intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors,
             )
         except RuntimeError as error:
-            raise UserError(
-                Problem(
-                    f"TensorFlow Lite Micro rejects the model: {error}",
-                    "See its message above; the model can be built, but not verified.",
-                    str(path),
-                )
-            ) from error
+            raise self._refusal("rejects the model", error) from error
+
+    def _refusal(self, what: str, error: RuntimeError) -> UserError:
+        names = sorted({op for _, op in file_nodes(self._path) if op in _LITERT_ONLY})
+        known = f"it has no kernel of {', '.join(names)}" if names else str(error)
+        return UserError(
+            Problem(
+                f"TensorFlow Lite Micro {what}: {known}",
+                "See its message above; the model can be built, but not verified.",
+                str(self._path),
+            )
+        )
 
     def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         for index, (port, values) in enumerate(zip(self.graph.inputs, inputs, strict=True)):
             self._interpreter.set_input(file_values(self.graph, port, values), index)
-        self._interpreter.invoke()
+        try:
+            self._interpreter.invoke()
+        except RuntimeError as error:
+            raise self._refusal("fails to run the model", error) from error
         return {name: self._tensor(name) for name in self.graph.tensors if name in self._index}
 
     def _tensor(self, name: str) -> np.ndarray:

@@ -14,7 +14,7 @@ from ..graph import (
     FullyConnected,
     Graph,
     LayerNorm,
-    LogSoftmax,
+    LogSoftmaxOnnx,
     MatMul,
     MaxPool2D,
     Node,
@@ -25,7 +25,7 @@ from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
 
 # Layers that pass their results through a clamp anyway.
 _CLAMPING = (Add, AveragePool2D, Binary, Conv2D, DepthwiseConv2D, FullyConnected, LayerNorm)
-_CLAMPING += (LogSoftmax, MatMul, MaxPool2D, Requantize, TransposeConv2D)
+_CLAMPING += (LogSoftmaxOnnx, MatMul, MaxPool2D, Requantize, TransposeConv2D)
 
 
 def fuse_activation(graph: Graph) -> Graph:

@@ -54,6 +54,9 @@ def print_coverage(found: tuple[Coverage, ...], console: Console) -> None:
         if entry.folded:
             names = ", ".join(entry.folded)
             _say(console, f"computed while reading, where all inputs are constant: {names}")
+        if entry.tabulated:
+            names = ", ".join(entry.tabulated)
+            _say(console, f"of single elements of one tensor, in float or as conditions: {names}")
         _say(console, "")
 
 

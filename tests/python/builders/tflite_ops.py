@@ -97,10 +97,10 @@ def unary(name: str, kind: str = "", fixed: tuple[float, int] | None = None, **o
     return build
 
 
-def reduced(name: str, keeps_scale: bool = False, channels: bool = True) -> Case:
+def reduced(name: str, keeps_scale: bool = False) -> Case:
     def build(m: TfliteModel):
         shape = image(m)
-        axes = [a for a in ((1, 2, 3) if channels else (1, 2)) if coin(m)] or [2]
+        axes = [a for a in (1, 2, 3) if coin(m)] or [2]
         keep = coin(m)
         x = m.activation(shape)
         count = int(np.prod([shape[a] for a in axes]))
@@ -340,7 +340,10 @@ CASES: dict[str, Case] = {
     "QUANTIZE": unary("QUANTIZE", "Quantize"),
     "MEAN": reduced("MEAN"),
     "SUM": reduced("SUM"),
-    "REDUCE_MAX": reduced("REDUCE_MAX", keeps_scale=True, channels=False),
+    "REDUCE_MAX": reduced("REDUCE_MAX", keeps_scale=True),
+    "REDUCE_MIN": reduced("REDUCE_MIN", keeps_scale=True),
+    "L2_NORMALIZATION": unary("L2_NORMALIZATION", "L2Norm", fixed=(1 / 128, 0)),
+    "LOG_SOFTMAX": unary("LOG_SOFTMAX", "LogSoftmax", fixed=(1 / 16, 127)),
     "ARG_MAX": arg_extreme("ARG_MAX"),
     "ARG_MIN": arg_extreme("ARG_MIN"),
     "TRANSPOSE": moved("TRANSPOSE", "Transpose", transpose),

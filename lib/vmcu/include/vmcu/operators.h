@@ -43,6 +43,7 @@ enum vmcu_binary_kind {
 	VMCU_BINARY_PRELU,     /**< the first term; where a is negative a times b times @a output */
 	VMCU_BINARY_FLOAT_SUM, /**< as ONNX Runtime has it, by @a sum */
 	VMCU_BINARY_FLOAT_PRODUCT, /**< the same, times @a output, whose multiplier is a float32 */
+	VMCU_BINARY_QUOTIENT,      /**< a / b, times @a output; the largest value where b is zero */
 };
 
 /** An operand's sizes are 1, which repeats it, or the output's. */
@@ -146,7 +147,7 @@ struct vmcu_layer_norm_params {
 void vmcu_layer_norm(const struct vmcu_call *call);
 
 /** @a step and @a gain are in units of 1/65536 of the output's step. */
-struct vmcu_log_softmax_params {
+struct vmcu_log_softmax_onnx_params {
 	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
 	int64_t gain;        /**< of a logarithm to the base of two */
 	int32_t step;        /**< of the input */
@@ -160,7 +161,32 @@ struct vmcu_log_softmax_params {
  *
  * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
  */
-void vmcu_log_softmax(const struct vmcu_call *call);
+void vmcu_log_softmax_onnx(const struct vmcu_call *call);
+
+/** Both tables are indexed by the pixel's maximum minus q and have VMCU_SOFTMAX_ENTRIES. */
+struct vmcu_log_softmax_tflite_params {
+	const uint32_t *exp;   /**< in Q0.31 */
+	const int32_t *scaled; /**< the negative difference itself, in Q5.26 */
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/** @brief The same as TensorFlow Lite has it, in 1/16 below 127. */
+void vmcu_log_softmax_tflite(const struct vmcu_call *call);
+
+struct vmcu_l2_norm_params {
+	int8_t input_zero;
+	int8_t act_min;
+	int8_t act_max;
+};
+
+/**
+ * @brief Divides the channels of each pixel by the root of the sum of their squares; the output
+ * counts in 1/128.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_l2_norm(const struct vmcu_call *call);
 
 struct vmcu_arg_max_params {
 	bool smallest; /**< looks for the smallest channel instead */

@@ -30,7 +30,7 @@ static int32_t logarithm(uint64_t x)
 	return result;
 }
 
-VMCU_SMALL static void pixel(const struct vmcu_log_softmax_params *p, const int8_t *src,
+VMCU_SMALL static void pixel(const struct vmcu_log_softmax_onnx_params *p, const int8_t *src,
 			     int8_t *dst, int32_t channels)
 {
 	const int64_t limit = 1 << 20;
@@ -54,7 +54,7 @@ VMCU_SMALL static void pixel(const struct vmcu_log_softmax_params *p, const int8
 	}
 }
 
-void vmcu_log_softmax(const struct vmcu_call *call)
+void vmcu_log_softmax_onnx(const struct vmcu_call *call)
 {
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
