@@ -97,4 +97,4 @@ def test_less_code(tmp_path: Path) -> None:
 
     assert saved("gen/conv.c", "-DVMCU_NO_REQUANT_FIXED") > 1500
     assert saved("gen/dense.c", "-DVMCU_NO_REQUANT_FIXED") > 900
-    assert saved("support.c", "-DVMCU_NO_REQUANT_FLOAT") > 1200
+    assert saved("support.c", "-DVMCU_NO_REQUANT_FLOAT") > 500

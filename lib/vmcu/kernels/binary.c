@@ -96,6 +96,7 @@ static int32_t float_sum(const struct vmcu_binary_params *p, int32_t a, int32_t 
 	return sum - p->output_zero;
 }
 
+/** A product whose factor is no line, see kernels/integer_scale.py, but a float32. */
 static int32_t float_product(const struct vmcu_binary_params *p, int32_t a, int32_t b)
 {
 	const union {
@@ -108,6 +109,11 @@ static int32_t float_product(const struct vmcu_binary_params *p, int32_t a, int3
 	}
 	return vmcu_float_scale_add(a * b, factor.value, p->output_zero + p->offset) -
 	       (p->output_zero + p->offset);
+}
+
+static int32_t line_product(const struct vmcu_binary_params *p, int32_t a, int32_t b)
+{
+	return vmcu_on_line(vmcu_line(p->output.multiplier, p->output.shift, 0), a * b);
 }
 
 /**
@@ -140,17 +146,10 @@ static int32_t quotient(const struct vmcu_binary_params *p, int32_t a, int32_t b
 }
 
 static const combine_t kinds[] = {
-	[VMCU_BINARY_SUM] = sum,
-	[VMCU_BINARY_DIFFERENCE] = difference,
-	[VMCU_BINARY_REVERSED] = reversed,
-	[VMCU_BINARY_SQUARED] = squared,
-	[VMCU_BINARY_PRODUCT] = product,
-	[VMCU_BINARY_MINIMUM] = minimum,
-	[VMCU_BINARY_MAXIMUM] = maximum,
-	[VMCU_BINARY_PRELU] = prelu,
-	[VMCU_BINARY_FLOAT_SUM] = float_sum,
-	[VMCU_BINARY_FLOAT_PRODUCT] = float_product,
-	[VMCU_BINARY_QUOTIENT] = quotient,
+	[VMCU_BINARY_SUM] = sum,           [VMCU_BINARY_DIFFERENCE] = difference,
+	[VMCU_BINARY_REVERSED] = reversed, [VMCU_BINARY_SQUARED] = squared,
+	[VMCU_BINARY_MINIMUM] = minimum,   [VMCU_BINARY_MAXIMUM] = maximum,
+	[VMCU_BINARY_PRELU] = prelu,       [VMCU_BINARY_QUOTIENT] = quotient,
 };
 
 static struct operand input(const struct vmcu_call *call, uint16_t index)
@@ -178,22 +177,49 @@ static struct operand constant(const struct vmcu_call *call, const struct vmcu_b
 	};
 }
 
-void vmcu_binary(const struct vmcu_call *call)
+/** A row, by whichever way to combine; what the compiler knows it puts into the loop. */
+VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 {
-	const struct vmcu_binary_params *p = call->layer->params;
-	const combine_t combine = kinds[p->kind];
+	const struct vmcu_binary_params p = *(const struct vmcu_binary_params *)call->layer->params;
 	const int32_t channels = vmcu_call_output(call)->channels;
 	const struct operand a = input(call, 0);
-	const struct operand b = (p->constant != NULL) ? constant(call, p) : input(call, 1);
+	const struct operand b = (p.constant != NULL) ? constant(call, &p) : input(call, 1);
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
 	for (int32_t x = 0; x < call->columns; x++) {
-		for (int32_t c = 0; c < channels; c++) {
-			const int32_t first = a.at[x * a.pixel + c * a.channel] - p->a_zero;
-			const int32_t second = b.at[x * b.pixel + c * b.channel] - p->b_zero;
+		const int8_t *first = a.at + x * a.pixel;
+		const int8_t *second = b.at + x * b.pixel;
 
-			*dst++ = vmcu_saturate(combine(p, first, second), p->output_zero,
-					       p->act_min, p->act_max);
+		for (int32_t c = 0; c < channels; c++) {
+			const int32_t value = combine(&p, *first - p.a_zero, *second - p.b_zero);
+
+			*dst++ = vmcu_saturate(value, p.output_zero, p.act_min, p.act_max);
+			first += a.channel;
+			second += b.channel;
 		}
+	}
+}
+
+void vmcu_binary(const struct vmcu_call *call)
+{
+	const struct vmcu_binary_params *p = call->layer->params;
+
+	switch (p->kind) {
+	case VMCU_BINARY_PRODUCT:
+		combine_row(call, product);
+		break;
+	case VMCU_BINARY_FLOAT_SUM:
+		combine_row(call, float_sum);
+		break;
+	case VMCU_BINARY_FLOAT_PRODUCT:
+		if ((p->output.shift & VMCU_LINE_SHIFT) != 0) {
+			combine_row(call, line_product);
+		} else {
+			combine_row(call, float_product);
+		}
+		break;
+	default:
+		combine_row(call, kinds[p->kind]);
+		break;
 	}
 }

@@ -47,7 +47,7 @@ __attribute__((noinline)) int32_t vmcu_scaled(int32_t x, int32_t multiplier, int
 	return vmcu_fixed_scale(x, multiplier, shift);
 }
 
-/** One accumulator times the factor of its channel, of whichever kind. */
+/** One accumulator times a factor of whichever kind, see kernels/integer_scale.py. */
 VMCU_CALLED int32_t scaled(bool is_float, int32_t acc, int32_t multiplier, int32_t word)
 {
 	const union {
@@ -110,25 +110,12 @@ int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32
 	return -y_zero * sum;
 }
 
-/** A sum times a factor, or times a float32 whose bits are the multiplier. */
-static int32_t scaled_by(int32_t sum, int32_t multiplier, int32_t shift, bool is_float)
-{
-	const union {
-		int32_t bits;
-		float value;
-	} factor = {multiplier};
-
-	if (vmcu_requant_is_float(is_float)) {
-		return vmcu_float_scale(sum, factor.value);
-	}
-	return vmcu_scaled(sum, multiplier, shift);
-}
-
 void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
 			int32_t count)
 {
 	for (int32_t i = 0; i < count; i++) {
-		const int32_t value = scaled_by(acc[i], q->multiplier, q->shift, q->is_float != 0U);
+		const int32_t value = scaled(vmcu_requant_is_float(q->is_float != 0U), acc[i],
+					     q->multiplier, q->shift);
 
 		out[i] = vmcu_saturate(value, q->output_zero, q->act_min, q->act_max);
 	}
@@ -142,7 +129,7 @@ static int32_t rounded_quotient(int32_t x, int32_t count)
 
 VMCU_SMALL int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t sum, int32_t count)
 {
-	const bool is_float = p->rescale == VMCU_MEAN_OF_SUM_FLOAT;
+	const bool is_float = vmcu_requant_is_float(p->rescale == VMCU_MEAN_OF_SUM_FLOAT);
 	int32_t value = sum;
 
 	if (p->rescale == VMCU_MEAN_KEPT) {
@@ -152,7 +139,7 @@ VMCU_SMALL int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t su
 		/* In two parts: sum * 256 alone would overflow for large windows. */
 		value = sum / count * 256 + rounded_quotient(sum % count * 256, count);
 	}
-	value = scaled_by(value, p->factor.multiplier, p->factor.shift, is_float);
+	value = scaled(is_float, value, p->factor.multiplier, p->factor.shift);
 	return vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
 }
 

@@ -20,7 +20,8 @@ from ..graph import (
     TransposeConv2D,
 )
 from ..kernels import bind
-from ..quant import FloatScale, float_bits
+from ..kernels.integer_scale import integer_product
+from ..quant import FloatScale
 from .values import (
     Array,
     Kernel,
@@ -41,6 +42,7 @@ def lookup(graph: Graph, node: Node, op: Lookup) -> Kernel:
 
 
 def binary(graph: Graph, node: Node, op: Binary) -> Kernel:
+    output_zero = graph.tensors[node.outputs[0]].zero_point
     fields: dict[str, Value] = {
         name: factor(requant)
         for name, requant in (("a", op.a), ("b", op.b), ("output", op.out))
@@ -49,9 +51,9 @@ def binary(graph: Graph, node: Node, op: Binary) -> Kernel:
     if op.sum is not None:
         fields["sum"] = StructArray("sum", (Struct("vmcu_float_sum", dict(op.sum.fixed())),))
     if op.product is not None:
-        fields["output"] = Struct("", {"multiplier": float_bits(op.product.factor), "shift": 0})
+        multiplier, word = integer_product(op.product, output_zero)
+        fields["output"] = Struct("", {"multiplier": multiplier, "shift": word})
         fields["offset"] = op.product.offset
-    output_zero = graph.tensors[node.outputs[0]].zero_point
     if op.constant is None:
         b_zero = graph.tensors[node.inputs[1]].zero_point
     else:

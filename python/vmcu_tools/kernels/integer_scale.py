@@ -11,11 +11,12 @@ the same function.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
+from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatProduct, FloatScale, float_bits
 
 # The line's slope is a multiplier in Q0.32 with a right shift; `adjust` raises it, in 2**-32 of
 # what there is before the shift, in steps that leave eight bits free: for the shift, and for WHOLE,
@@ -68,13 +69,25 @@ def _words(scale: bytes, zero: int, lowest: bytes, highest: bytes) -> list[tuple
     bounds = np.frombuffer(lowest, np.int64), np.frombuffer(highest, np.int64)
     words = []
     for factor, low, high in zip(factors, *bounds, strict=True):
-        found = _line(factor, zero, int(low), int(high))
-        words.append(found or (int(factor.view(np.int32)), 0))
+        real = FloatScale(np.array(factor)).apply
+        found = _line(factor, real, zero, int(low), int(high))
+        words.append(found or (float_bits(factor), 0))
     return words
 
 
-def _line(factor: np.float32, zero: int, low: int, high: int) -> tuple[int, int] | None:
-    """Multiplier and word of a line for the accumulators [low, high]."""
+@functools.lru_cache(maxsize=1024)
+def integer_product(product: FloatProduct, zero: int) -> tuple[int, int]:
+    """Multiplier and word for the product of two int8 values, whatever their zero points."""
+    factor, reach = np.float32(product.factor), (INT8_MAX - INT8_MIN) ** 2
+    found = _line(factor, lambda x: product.apply(x, zero) - zero, zero, -reach, reach)
+    return found or (float_bits(factor), 0)
+
+
+def _line(
+    factor: np.float32, real: Callable[[np.ndarray], np.ndarray], zero: int, low: int, high: int
+) -> tuple[int, int] | None:
+    """Multiplier and word of a line that is `real`, a rounded product with the factor, for the
+    accumulators [low, high]."""
     if not (0 < factor < 1 and low >= INT32_MIN and high <= INT32_MAX):
         return None
     _, exponent = np.frexp(factor)
@@ -82,7 +95,7 @@ def _line(factor: np.float32, zero: int, low: int, high: int) -> tuple[int, int]
     if shift not in SHIFTS:
         return None
     values = np.arange(INT8_MIN - zero, INT8_MAX - zero)
-    first = _first_above(factor, values)
+    first = _first_above(factor, real, values)
     inside = (first > low) & (first <= high)
     values, first = values[inside], first[inside]
     multiplier = round(float(factor) * 2.0 ** (32 + shift))
@@ -99,15 +112,16 @@ def _line(factor: np.float32, zero: int, low: int, high: int) -> tuple[int, int]
     return None
 
 
-def _first_above(factor: np.float32, values: np.ndarray) -> np.ndarray:
+def _first_above(
+    factor: np.float32, real: Callable[[np.ndarray], np.ndarray], values: np.ndarray
+) -> np.ndarray:
     """For each value the least accumulator whose result is larger, int64."""
     near = np.ceil((values + 0.5) / np.float64(factor)).astype(np.int64)
     reach = 2 + (np.abs(near) >> 23)
     first, last = near - reach, near + reach
-    scale = FloatScale(np.array(factor))
     while (first < last).any():
         middle = (first + last) >> 1
-        larger = scale.apply(middle) > values
+        larger = real(middle) > values
         first = np.where(larger, first, middle + 1)
         last = np.where(larger, middle, last)
     return first

@@ -9,18 +9,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Attention, MatMul, MatMulChain
-from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, float_bits, requantize, wrap_int32
+from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, requantize, wrap_int32
 from .base import Binding, OpT, ProgramLayer
+from .integer_scale import integer_scale
 from .programs import PROGRAMS
 from .softmax import softmax_tflite
 
 WEIGHTS_ZERO = INT8_MIN
 
 
-def scale_fields(requant: Requant) -> dict[str, int]:
-    """The one factor of a product; of a float32 the bits."""
+def scale_fields(requant: Requant, zero: int, depth: int) -> dict[str, int]:
+    """The one factor of a product with sums of `depth` terms; of a float32 see integer_scale.py."""
     if isinstance(requant, FloatScale):
-        return {"multiplier": float_bits(requant.scale), "shift": 0, "is_float": 1}
+        reach = np.array([depth * (INT8_MAX - INT8_MIN) ** 2])
+        found = integer_scale(np.ravel(requant.scale)[:1], zero, -reach, reach, False)
+        return {"multiplier": int(found.multiplier[0]), "shift": int(found.word[0]), "is_float": 1}
     multiplier, shift = np.ravel(requant.multiplier)[0], np.ravel(requant.shift)[0]
     return {"multiplier": int(multiplier), "shift": int(shift), "is_float": 0}
 
@@ -47,11 +50,12 @@ class ProductLayer(ProgramLayer[OpT]):
         self, name: str, requant: Requant, zeros: tuple[int, int], output: int | None = None
     ) -> dict[str, int]:
         """struct vmcu_product; `output`: the zero point of a kept line, None for the output."""
+        zero = self.out.zero_point if output is None else output
         values = {
-            **scale_fields(requant),
+            **scale_fields(requant, zero, self.ins[0].shape[2]),
             "x_zero": zeros[0],
             "y_zero": zeros[1],
-            "output_zero": self.out.zero_point if output is None else output,
+            "output_zero": zero,
             "act_min": self.op.act_min if output is None else INT8_MIN,
             "act_max": self.op.act_max if output is None else INT8_MAX,
         }

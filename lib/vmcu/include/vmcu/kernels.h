@@ -319,7 +319,7 @@ void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t
 struct vmcu_product {
 	int32_t multiplier; /**< see vmcu_fixed_scale() */
 	int32_t shift;
-	uint8_t is_float; /**< the multiplier is the bits of a float32, as in .onnx */
+	uint8_t is_float; /**< these are a line or a float32, see kernels/integer_scale.py */
 	int8_t x_zero;
 	int8_t y_zero;
 	int8_t output_zero;

@@ -42,7 +42,7 @@ enum vmcu_binary_kind {
 	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
 	VMCU_BINARY_PRELU,     /**< the first term; where a is negative a times b times @a output */
 	VMCU_BINARY_FLOAT_SUM, /**< as ONNX Runtime has it, by @a sum */
-	VMCU_BINARY_FLOAT_PRODUCT, /**< the same, times @a output, whose multiplier is a float32 */
+	VMCU_BINARY_FLOAT_PRODUCT, /**< as ONNX Runtime has it, by @a output: a line or a float32 */
 	VMCU_BINARY_QUOTIENT,      /**< a / b, times @a output; the largest value where b is zero */
 };
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
+from ...quant import FixedPoint, requantize, wrap_int32
+from ..integer_scale import IntegerScale
 from ..language.evaluate import Machine
 from ..language.instruction import Instruction, instruction
 from ..language.ir import Kept, Ram
@@ -95,9 +96,8 @@ def _define(width: int) -> None:
     )
 
     def store(m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Place, lanes: int) -> None:
-        requant: Requant = FixedPoint(np.array([q["multiplier"]]), np.array([q["shift"]]))
-        if q["is_float"]:
-            requant = FloatScale(np.array([q["multiplier"]], np.int32).view(np.float32))
+        constants = np.array([q["multiplier"]]), np.array([q["shift"]])
+        requant = IntegerScale(*constants) if q["is_float"] else FixedPoint(*constants)
         limits = q["output_zero"], q["act_min"], q["act_max"]
         m.store(out, requantize(wrap_int32(acc[:lanes]), requant, *limits))
 
