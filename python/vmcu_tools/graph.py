@@ -321,16 +321,18 @@ class Move(Op):
 
 @dataclass(frozen=True, eq=False)
 class Resize(Op):
-    """Linear interpolation along H and W; scale and zero point are kept.
+    """Linear interpolation along H and W.
 
     rows int32 (H, 3) and columns int32 (W, 3) hold for each output index two input indices and
-    the second one's weight in 1/1024, w; the first one weighs 1024 - w. The sum of the four taps
-    is divided by 2**20, ties away from zero. TensorFlow Lite, kernels/internal/reference/
-    resize_bilinear.h, ResizeBilinearInteger.
+    the second one's weight in 1/1024, w; the first one weighs 1024 - w. `requant` None: scale and
+    zero point are kept, the sum of the four taps is divided by 2**20, ties away from zero.
+    TensorFlow Lite, kernels/internal/reference/resize_bilinear.h, ResizeBilinearInteger.
+    Otherwise requant.apply(sum - zi * 2**20) + zo, the one factor in_scale / out_scale / 2**20.
     """
 
     rows: np.ndarray
     columns: np.ndarray
+    requant: FixedPoint | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,7 +114,8 @@ def resize(b: Builder) -> Tensor:
         weights = np.where(taps[0] == taps[1], weights, b.rng.integers(0, 1025, count))
         tables.append(np.stack([*taps, weights], axis=1).astype(np.int32))
     shape = len(tables[0]), len(tables[1]), x.shape[2]
-    return b.node(Resize(tables[0], tables[1]), [x], shape)
+    factor = b.factor(2.0**-22, 2.0**-18) if b.rng.random() < 0.5 else None
+    return b.node(Resize(tables[0], tables[1], factor, **b.limits()), [x], shape)
 
 
 def transpose_conv(b: Builder) -> Tensor:

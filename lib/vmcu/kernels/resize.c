@@ -4,6 +4,8 @@
 
 #include <vmcu/operators.h>
 
+#include "support.h"
+
 #define WEIGHT_BITS 10
 #define UNIT        (1 << WEIGHT_BITS)
 
@@ -16,11 +18,21 @@ enum {
 };
 
 /** x / UNIT^2 to nearest, ties away from zero. */
-static int8_t rounded(int32_t x)
+static int32_t rounded(int32_t x)
 {
 	const int32_t half = 1 << (2 * WEIGHT_BITS - 1);
 
-	return (int8_t)((x + ((x > 0) ? half : -half)) / (UNIT * UNIT));
+	return (x + ((x > 0) ? half : -half)) / (UNIT * UNIT);
+}
+
+/** The output for a sum of four taps. */
+static int8_t finished(const struct vmcu_resize_params *p, int32_t sum)
+{
+	if (!p->rescale) {
+		return vmcu_saturate(rounded(sum), 0, p->act_min, p->act_max);
+	}
+	sum = vmcu_scaled(sum - p->input_zero * UNIT * UNIT, p->factor.multiplier, p->factor.shift);
+	return vmcu_saturate(sum, p->output_zero, p->act_min, p->act_max);
 }
 
 void vmcu_resize(const struct vmcu_call *call)
@@ -45,7 +57,7 @@ void vmcu_resize(const struct vmcu_call *call)
 			const int32_t lower =
 				bottom[left + c] * (UNIT - weight) + bottom[right + c] * weight;
 
-			*dst++ = rounded(upper * (UNIT - row[WEIGHT]) + lower * row[WEIGHT]);
+			*dst++ = finished(p, upper * (UNIT - row[WEIGHT]) + lower * row[WEIGHT]);
 		}
 	}
 }

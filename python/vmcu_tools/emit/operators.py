@@ -91,11 +91,15 @@ def move(graph: Graph, node: Node, op: Move) -> Kernel:
 
 
 def resize(graph: Graph, node: Node, op: Resize) -> Kernel:
-    refuse_activation(graph, node)
     fields: dict[str, Value] = {
         "rows": Array("rows", op.rows.astype(np.int16)),
         "columns": Array("columns", op.columns.astype(np.int16)),
+        "rescale": op.requant is not None,
+        **zeros(graph, node),
+        **activation(op),
     }
+    if op.requant is not None:
+        fields["factor"] = factor(op.requant)
     return Kernel("vmcu_resize", Struct("vmcu_resize_params", fields))
 
 
@@ -190,7 +194,7 @@ OPERATOR_BYTES = {
     "vmcu_lookup_params": 4,
     "vmcu_binary_params": 48,
     "vmcu_move_params": 16,
-    "vmcu_resize_params": 8,
+    "vmcu_resize_params": 24,
     "vmcu_transpose_conv_params": 44,
     "vmcu_layer_norm_params": 32,
     "vmcu_log_softmax_onnx_params": 24,

@@ -204,19 +204,17 @@ def _resize(context: Context, node: FileNode, args: list[Value | None]) -> Value
     taps += [np.array([[0, 0, 0]], np.int32)] * (2 - len(taps))
     shape = tuple(target)
     order, memory = arrangement(shape, channels_last(shape))
-    return Pending(
-        node.outputs[0],
-        node.name,
-        shape,
-        order,
-        (x.tensor,),
-        lambda out, low, high: Resize(taps[0], taps[1], act_min=low, act_max=high),
-        x.dtype,
-        (x.tensor.scale, x.tensor.zero_point),
-        copies=True,
-        clamps=False,
-        memory=memory,
-    )
+    keeps = x.tensor.scale, x.tensor.zero_point
+
+    def make(out: Tensor, low: int, high: int) -> Op:
+        factor = None
+        if (out.scale, out.zero_point) != keeps:
+            factor = fixed_point(np.float64(keeps[0]) / np.float64(out.scale) / (1 << 20))
+        return Resize(taps[0], taps[1], factor, act_min=low, act_max=high)
+
+    name = node.outputs[0]
+    inputs = (x.tensor,)
+    return Pending(name, node.name, shape, order, inputs, make, x.dtype, keeps, memory=memory)
 
 
 def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:

@@ -28,7 +28,10 @@ class ResizeLayer(Layer[Resize]):
             for rows in (top, bottom)
         )
         total = upper * (UNIT - weight_y) + lower * weight_y
-        return self.clamp(divide_away(total, np.int64(UNIT * UNIT)))
+        if self.op.requant is None:
+            return self.clamp(divide_away(total, np.int64(UNIT * UNIT)))
+        centred = total - self.ins[0].zero_point * UNIT * UNIT
+        return self.clamp(self.op.requant.apply(centred) + self.out.zero_point)
 
     def input_rows(self, index: int, y: int) -> range:
         top, bottom, _ = (int(v) for v in self.op.rows[y])

@@ -19,13 +19,14 @@ from ..graph import (
     MaxPool2D,
     Node,
     Requantize,
+    Resize,
     TransposeConv2D,
 )
 from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
 
 # Layers that pass their results through a clamp anyway.
 _CLAMPING = (Add, AveragePool2D, Binary, Conv2D, DepthwiseConv2D, FullyConnected, LayerNorm)
-_CLAMPING += (LogSoftmaxOnnx, MatMul, MaxPool2D, Requantize, TransposeConv2D)
+_CLAMPING += (LogSoftmaxOnnx, MatMul, MaxPool2D, Requantize, Resize, TransposeConv2D)
 
 
 def fuse_activation(graph: Graph) -> Graph:

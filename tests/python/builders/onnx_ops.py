@@ -97,6 +97,16 @@ def resize(mode: str, scales, **attributes) -> Layer:
     return constants("Resize", [None, np.array(scales, np.float32)], mode=mode, **attributes)
 
 
+def rescaled(layer: Layer, factor: float, relu: bool = False) -> Layer:
+    """A layer whose result has a scale of its own."""
+
+    def build(m: OnnxModel, x: str, scale: float):
+        y, _ = layer(m, x, scale)
+        return (m.node("Relu", [y]) if relu else y), scale * factor
+
+    return build
+
+
 def reduce(op: str, axes, factor: float | None, keepdims: int = 1) -> Layer:
     if op == "ReduceSum":
         inputs = [np.array(axes, np.int64)]
@@ -252,6 +262,8 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
         IMAGE,
         resize("linear", [1, 1, 1.5, 2.5], coordinate_transformation_mode=ALIGN),
     ),
+    "resize linear rescaled": (IMAGE, rescaled(resize("linear", [1, 1, 1.5, 2]), 0.7)),
+    "resize linear relu": (IMAGE, rescaled(resize("linear", [1, 1, 1.5, 1.5]), 0.4, relu=True)),
     "transpose to conv": (IMAGE, then_conv(unary("Transpose", perm=[0, 2, 1, 3]), 7)),
     "shuffle": (IMAGE, shuffle(3)),
     "mean of columns": (IMAGE, reduce("ReduceMean", [3], 0.6)),

@@ -89,9 +89,16 @@ struct vmcu_move_params {
 void vmcu_move(const struct vmcu_call *call);
 
 /** For each output index two input indices and the weight of the second one in 1/1024. */
+/** Without @a rescale the scale and the zero point are kept. */
 struct vmcu_resize_params {
 	const int16_t *rows;
 	const int16_t *columns;
+	struct vmcu_factor factor; /**< of a sum of taps, whose weights sum up to 2^20 */
+	bool rescale;
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
 };
 
 /** @brief Linear interpolation. For each byte, ascending: reads four taps, then writes. */
