@@ -211,19 +211,16 @@ static inline int8_t *vmcu_pixel(const struct vmcu_pool *pool, const struct vmcu
 				 uint32_t y, uint32_t x)
 {
 #if defined(VMCU_POOL_ROTATE)
-	/* Where the run begins decides on which side of the circle's end all of it lies. */
+	/*
+	 * Where the run begins decides on which side of the circle's end all of it lies: at the
+	 * ring's start if that is short or between the row's start and the pixel, else at the
+	 * row's.
+	 */
+	const uint32_t place = vmcu_place(t, y, x);
 	uint32_t begin = 0U;
-	uint32_t place;
 
-	if (t->ring <= pool->run) {
-		place = vmcu_place(t, y, x);
-	} else {
-		begin = vmcu_place(t, y, 0U);
-		place = begin + x * t->channels;
-		if (place >= t->ring) {
-			begin = 0U;
-			place %= t->ring;
-		}
+	if (t->ring > pool->run && place >= x * t->channels) {
+		begin = place - x * t->channels;
 	}
 	return vmcu_pool_byte(pool, t->base + begin) + (place - begin);
 #else
