@@ -30,7 +30,7 @@ LAYERS_MAX = 6
 EDGE_STEP = 5
 SEED = 11
 # Kinds of layers that stand for many kernels, or for one that does many things.
-MORE = {"depthwise_square": 2, "pointwise_operator": 5}
+MORE = {"add": 2, "depthwise_square": 2, "pointwise_operator": 5}
 
 
 def graphs() -> Iterator[tuple[str, Graph]]:

@@ -111,6 +111,8 @@ class Cutter:
             if self.single[first] <= limit:
                 yield Option(Cut(first, stop), self.single[first], 0)
             return
+        if not self.may_fit(first, stop, limit, self.tiles if tiles is None else tiles):
+            return
         seen: set[tuple[Layer, ...]] = set()
         for tile, direct in itertools.product(self.tiles if tiles is None else tiles, DIRECT):
             cut = Cut(first, stop, tile, direct)
@@ -121,6 +123,15 @@ class Cutter:
             found = self.known(cut, layers, limit)
             if found is not None and found.peak <= limit:
                 yield found
+
+    def may_fit(self, first: int, stop: int, limit: int, tiles: Sequence[Tile]) -> bool:
+        """False if a stage needs more than `limit` bytes even in the smallest tiles and without
+        scratch: larger ones keep more of every tensor."""
+        smallest = min((tile for tile in tiles if tile is not None), default=None)
+        cut = Cut(first, stop, smallest, direct=True)
+        layers = self.binder.stage(cut)
+        memory = Memory.of(layers).bytes
+        return self.known_held(replace(cut, direct=False), layers, limit - memory) is not None
 
     def known(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit`."""
