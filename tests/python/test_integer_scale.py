@@ -59,6 +59,23 @@ def test_most_factors_are_lines():
     assert ((found.word % STEP & WHOLE > 0) == (found.word % WHOLE > 0)).all()
 
 
+def test_borders_next_to_the_bounds():
+    """The first and the last accumulator, with a border just beyond or on each."""
+    rng = np.random.default_rng(3)
+    for _ in range(500):
+        scale = np.exp2(rng.uniform(-12, -4, 1)).astype(np.float32)
+        zero = int(rng.integers(-128, 128))
+        values = rng.integers(-128 - zero, 127 - zero, 2)
+        ends = np.sort(np.ceil((values + 0.5) / np.float64(scale[0])).astype(np.int64))
+        low, high = ends[:1] + rng.integers(-1, 2), ends[1:] + rng.integers(-1, 2)
+        if low[0] >= high[0]:
+            continue
+        found = integer_scale(scale, zero, low, high, True)
+        acc = np.array([low, high])
+        expected = bytes_of(FloatScale(scale).apply(acc), zero)
+        np.testing.assert_array_equal(bytes_of(found.apply(acc), zero), expected)
+
+
 @pytest.mark.parametrize("factor", [0.0, -0.01, 0.3, 1.0, 1e-12, np.nan])
 def test_no_line(factor: float):
     scale = np.array([factor], np.float32)

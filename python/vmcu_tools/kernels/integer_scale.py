@@ -96,7 +96,8 @@ def _line(
         return None
     values = np.arange(INT8_MIN - zero, INT8_MAX - zero)
     first = _first_above(factor, real, values)
-    inside = (first > low) & (first <= high)
+    # One beyond either bound, whose neighbour is an accumulator.
+    inside = (first >= low) & (first <= high + 1)
     values, first = values[inside], first[inside]
     multiplier = round(float(factor) * 2.0 ** (32 + shift))
     # Modulo 2**64: the distances of the accumulators next to a border from it are small.
