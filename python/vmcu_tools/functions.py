@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
+from .frontends.onnx_file import attributes_of
+
 
 def take_apart(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with GroupNormalization as PyTorch writes it in older opsets, and Attention of
@@ -36,14 +38,10 @@ def _constant(graph: onnx.GraphProto, name: str, array: np.ndarray) -> str:
     return name
 
 
-def _attributes(node: NodeProto) -> dict:
-    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
-
-
 def _group_normalization(
     graph: onnx.GraphProto, node: NodeProto, shape: list[int]
 ) -> list[NodeProto] | None:
-    given, name = _attributes(node), node.output[0]
+    given, name = attributes_of(node), node.output[0]
     constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
     factors = [constants.get(place) for place in node.input[1:3]]
     if len(shape) < 3 or min(shape[1:]) < 1 or any(f is None for f in factors):
@@ -73,7 +71,7 @@ def _group_normalization(
 def _attention(
     graph: onnx.GraphProto, node: NodeProto, shapes: dict[str, list[int]]
 ) -> list[NodeProto] | None:
-    given, name = _attributes(node), node.output[0]
+    given, name = attributes_of(node), node.output[0]
     query, key, value = node.input[:3]
     further = [*node.input[4:], *node.output[1:]]
     sizes = shapes.get(query, []), shapes.get(key, [])

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
+from .frontends.onnx_file import attributes_of
 from .frontends.onnx_logic import FUNCTIONS
 from .frontends.onnx_patterns import fuse_normalisations
 
@@ -116,7 +117,7 @@ def _flattened(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
         arrays[part] = numpy_helper.to_array(tensor).reshape(-1)
     for part, array in arrays.items():
         graph.initializer.append(numpy_helper.from_array(array, f"{name}/{part}"))
-    given = {a.name: helper.get_attribute_value(a) for a in node.attribute} | {"axis": -1}
+    given = attributes_of(node) | {"axis": -1}
     inputs = [names[0], *(f"{name}/{part}" for part in arrays if part.startswith("flat_"))]
     return [
         helper.make_node("Reshape", [node.input[0], f"{name}/lines"], names[:1], names[0]),
@@ -130,7 +131,7 @@ def _split_norm(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
     source = node.input[0]
     operands = [source, source] if inner == "Mul" else [source]
     terms, total = _inner(graph, f"{name}/terms"), _inner(graph, f"{name}/total")
-    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    given = attributes_of(node)
     inputs = [terms, *node.input[1:]]
     if "axes" in given:
         # ReduceSum has had its axes as an input five opsets longer than norms.

@@ -12,11 +12,6 @@ struct inverse {
 	int32_t shift;
 };
 
-static int32_t rescaled(int32_t x, int32_t bits)
-{
-	return vmcu_saturating_shift(x, bits);
-}
-
 /**
  * 1 / sqrt(x) by five steps of Newton's method in Q3.28, as TensorFlow Lite computes it: of x
  * times a power of four, and then times sqrt(1/2), as that number counts half of x.
@@ -41,9 +36,9 @@ static struct inverse inverse_root(uint32_t x)
 	half = (whole + 1) >> 1;
 	for (int i = 0; i < 5; i++) {
 		const int32_t cube = vmcu_high_mul(vmcu_high_mul(root, root), root);
-		const int32_t drop = vmcu_high_mul(half, rescaled(cube, 6));
+		const int32_t drop = vmcu_high_mul(half, vmcu_saturating_shift(cube, 6));
 
-		root = rescaled(vmcu_high_mul(3 << 27, root) - drop, 3);
+		root = vmcu_saturating_shift(vmcu_high_mul(3 << 27, root) - drop, 3);
 	}
 	root = vmcu_high_mul(root, 1518500250);
 	if (shift < 0) {

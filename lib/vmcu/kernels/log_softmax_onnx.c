@@ -34,13 +34,10 @@ VMCU_SMALL static void pixel(const struct vmcu_log_softmax_onnx_params *p, const
 			     int8_t *dst, int32_t channels)
 {
 	const int64_t limit = 1 << 20;
-	int32_t top = INT8_MIN;
+	const int32_t top = vmcu_maximum(src, channels);
 	uint64_t sum = 0;
 	int64_t share;
 
-	for (int32_t c = 0; c < channels; c++) {
-		top = (src[c] > top) ? src[c] : top;
-	}
 	for (int32_t c = 0; c < channels; c++) {
 		sum += p->exp[top - src[c]];
 	}

@@ -54,13 +54,10 @@ static int32_t logarithm(int32_t x)
 VMCU_SMALL static void pixel(const struct vmcu_log_softmax_tflite_params *p, const int8_t *src,
 			     int8_t *dst, int32_t channels)
 {
-	int32_t top = INT8_MIN;
+	const int32_t top = vmcu_maximum(src, channels);
 	int32_t sum = 0;
 	int32_t log_sum;
 
-	for (int32_t c = 0; c < channels; c++) {
-		top = (src[c] > top) ? src[c] : top;
-	}
 	for (int32_t c = 0; c < channels; c++) {
 		sum += vmcu_rounding_shift((int32_t)p->exp[top - src[c]], SUM_INTEGER_BITS);
 	}

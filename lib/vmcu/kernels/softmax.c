@@ -11,22 +11,10 @@
 typedef void (*softmax_pixel_t)(const struct vmcu_softmax_params *p, const int8_t *src, int8_t *dst,
 				int32_t channels);
 
-static int32_t maximum(const int8_t *src, int32_t channels)
-{
-	int32_t result = INT8_MIN;
-
-	for (int32_t c = 0; c < channels; c++) {
-		if (src[c] > result) {
-			result = src[c];
-		}
-	}
-	return result;
-}
-
 VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
 					  int8_t *dst, int32_t channels)
 {
-	const int32_t top = maximum(src, channels);
+	const int32_t top = vmcu_maximum(src, channels);
 	uint32_t sum = 0;
 	int32_t headroom;
 	int32_t scale;
@@ -52,7 +40,7 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 VMCU_SMALL static void onnx_pixel(const struct vmcu_softmax_params *p, const int8_t *src,
 				  int8_t *dst, int32_t channels)
 {
-	const int32_t top = maximum(src, channels);
+	const int32_t top = vmcu_maximum(src, channels);
 	uint64_t sum = 0;
 
 	for (int32_t c = 0; c < channels; c++) {

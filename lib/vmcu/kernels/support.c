@@ -143,6 +143,18 @@ VMCU_SMALL int8_t vmcu_mean(const struct vmcu_average_pool_params *p, int32_t su
 	return vmcu_saturate(value, p->output_zero, p->act_min, p->act_max);
 }
 
+int32_t vmcu_maximum(const int8_t *src, int32_t channels)
+{
+	int32_t result = INT8_MIN;
+
+	for (int32_t c = 0; c < channels; c++) {
+		if (src[c] > result) {
+			result = src[c];
+		}
+	}
+	return result;
+}
+
 int32_t vmcu_saturating_shift(int32_t x, int32_t shift)
 {
 	const int32_t limit = INT32_MAX >> shift;

@@ -231,6 +231,9 @@ int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32
 void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
 			int32_t count);
 
+/** The largest of the bytes of a pixel. */
+int32_t vmcu_maximum(const int8_t *src, int32_t channels);
+
 /** x << shift, cut to the range of int32; @a shift is 0 to 30. */
 int32_t vmcu_saturating_shift(int32_t x, int32_t shift);
 

@@ -8,24 +8,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Binary, Concat, Op, Pad, Shape, Tensor
-from ..quant import INT8_MAX, INT8_MIN
+from ..graph import Concat, Op, Pad, Shape, Tensor
 from . import tables
-from .common import fixed_sum, require
+from .common import require
 from .movement import file_index
 from .onnx_context import Context, rule
+from .onnx_elementwise import plus_constant
 from .onnx_file import FileNode
 from .onnx_moves import axis_of
 from .onnx_values import (
     Activation,
-    Constant,
     FileShape,
     Order,
     Pending,
-    QuantConstant,
     Value,
     arrangement,
     channels_last,
+    constant_of,
     explicit,
     is_image,
     simplify,
@@ -35,7 +34,7 @@ from .onnx_values import (
 
 @rule("Concat")
 def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    constants = [_real_of(arg) for arg in args]
+    constants = [constant_of(arg) for arg in args]
     inputs = [context.activation(arg) for arg, c in zip(args, constants, strict=True) if c is None]
     require(len(inputs) > 0, "all of its inputs are constant", "Fold them.")
     shapes = [x.shape if c is None else c.shape for x, c in _together(inputs, constants)]
@@ -61,13 +60,6 @@ def _together(
     """Activation or constant of each operand, in the file's order."""
     rest = iter(inputs)
     return [(next(rest), None) if c is None else (None, c) for c in constants]
-
-
-def _real_of(value: Value | None) -> np.ndarray | None:
-    """float32 values of a constant operand, None for anything else."""
-    if isinstance(value, QuantConstant):
-        return value.real()
-    return value.array.astype(np.float32) if isinstance(value, Constant) else None
 
 
 def _pending(
@@ -157,11 +149,7 @@ def _with_constants(
     require(bool(np.isfinite(real).all()), "a constant is not a number")
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        q = np.rint(real / np.float32(out.scale)) + np.float32(out.zero_point)
-        values = np.clip(q, INT8_MIN, INT8_MAX).astype(np.int8)
-        factors = vars(fixed_sum(source.scale, out.scale, out.scale))
-        limits = {"act_min": act_min, "act_max": act_max}
-        return Binary("sum", **factors, constant=values, constant_zero=out.zero_point, **limits)
+        return plus_constant(source, real, out, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
     return Pending(name, node.name, shape, order, (padded,), make, x.dtype, memory=memory)

@@ -31,6 +31,7 @@ from .onnx_values import (
     Value,
     arrangement,
     channels_last,
+    constant_of,
     laid_out,
 )
 
@@ -137,12 +138,34 @@ def curve(context: Context, value: Value | None) -> Curve:
     return Curve(x, tables.real_values(x.tensor))
 
 
-def _is_curve(value: Value | None) -> bool:
-    return isinstance(value, (Real, Curve))
-
-
 def _real32(values: np.ndarray) -> np.ndarray:
     return np.asarray(values, np.float32)
+
+
+def one_curve(
+    context: Context,
+    args: list[Value | None],
+    constants: list[np.ndarray | None],
+    function: Callable[..., np.ndarray],
+) -> Curve | None:
+    """A function of values where it depends on one activation and scalars only. constants: those
+    of the values that are, constant_of()."""
+    sides: list[Curve | np.float32] = []
+    for arg, constant in zip(args, constants, strict=True):
+        if constant is not None and constant.size == 1:
+            sides.append(_real32(constant).ravel()[0])
+        elif isinstance(arg, (Real, Curve)):
+            sides.append(curve(context, arg))
+        else:
+            return None
+    curves = [side for side in sides if isinstance(side, Curve)]
+    rooted = common_root(context, curves) if curves else None
+    if rooted is None:
+        return None
+    rest = iter(rooted)
+    values = [next(rest).real if isinstance(side, Curve) else side for side in sides]
+    with np.errstate(all="ignore"):
+        return Curve(rooted[0].activation, _real32(function(*values)))
 
 
 @rule(*UNARY)
@@ -207,22 +230,15 @@ FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }
 
 
-def _constant_of(value: Value | None) -> np.ndarray | None:
-    """float32 values of a constant, None for anything else."""
-    if isinstance(value, QuantConstant):
-        return value.real()
-    return value.array.astype(np.float32) if isinstance(value, Constant) else None
-
-
 @rule(*FLOAT)
 def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(len(args) == 2, f"{len(args)} inputs instead of two", "Chain it two by two.")
-    constants = [_constant_of(arg) for arg in args]
+    constants = [constant_of(arg) for arg in args]
     for value, constant in ((args[0], constants[1]), (args[1], constants[0])):
         biased = node.op == "Add" and isinstance(value, Pending) and value.rebias
         if biased and constant is not None and constant.size in (1, value.shape[-1]):
             return value.rebias(constant, node.outputs[0])
-    found = _one_curve(context, node, args, constants) or _folded(node, args, constants)
+    found = one_curve(context, args, constants, FLOAT[node.op]) or _folded(node, args, constants)
     if found is not None:
         return found
     if constants[0] is None and constants[1] is None:
@@ -257,29 +273,6 @@ def _folded(
     if node.op not in ("Mul", "Div") or not numbers.all():
         return None
     return value.affine(numbers if node.op == "Mul" else 1 / numbers, zeros, node.outputs[0])
-
-
-def _one_curve(
-    context: Context,
-    node: FileNode,
-    args: list[Value | None],
-    constants: list[np.ndarray | None],
-) -> Curve | None:
-    """The result where it depends on one activation and scalars only."""
-    sides = []
-    for arg, constant in zip(args, constants, strict=True):
-        if constant is not None and constant.size == 1:
-            sides.append(_real32(constant).ravel()[0])
-        elif _is_curve(arg):
-            sides.append(curve(context, arg))
-    curves = [side for side in sides if isinstance(side, Curve)]
-    rooted = common_root(context, curves) if len(sides) == 2 and curves else None
-    if rooted is None:
-        return None
-    curves, rest = rooted, iter(rooted)
-    values = [next(rest).real if isinstance(side, Curve) else side for side in sides]
-    with np.errstate(all="ignore"):
-        return Curve(curves[0].activation, _real32(FLOAT[node.op](*values)))
 
 
 def _broadcast(
@@ -338,7 +331,7 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
 
 @dataclass(frozen=True)
 class _Operator:
-    """One of _FLOAT, its second operand first if `swapped`. ONNX Runtime computes with the int8
+    """One of FLOAT, its second operand first if `swapped`. ONNX Runtime computes with the int8
     values plus `offset`: on x86 it makes uint8 of what is int8 between QuantizeLinear and
     DequantizeLinear, but not of a QOperator's operands."""
 
@@ -428,6 +421,13 @@ def _with_constant(
     name = node.outputs[0]
     inputs = (x.tensor,)
     return Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
+
+
+def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, **limits: int) -> Binary:
+    """x plus real float32 values as they lie in memory, which are quantised at the sum's scale."""
+    factors = vars(fixed_sum(x.scale, out.scale, out.scale))
+    constant = tables.quantised(real, out)
+    return Binary("sum", **factors, constant=constant, constant_zero=out.zero_point, **limits)
 
 
 # The weight of a channel's value where a layer of one tap scales it, and the least factor: their

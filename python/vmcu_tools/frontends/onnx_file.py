@@ -119,13 +119,17 @@ def _graph(graph: onnx.GraphProto, opset: int) -> FileModel:
     return FileModel(tuple(nodes), constants, tuple(inputs), tuple(outputs), opset)
 
 
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """A node's attributes as Python values."""
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
 def _node(node: onnx.NodeProto) -> FileNode:
-    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if any(isinstance(t, bytes) for t in (node.name, node.op_type, *node.input, *node.output)):
         raise ValueError("a name is not text")
     op = node.op_type if node.domain in _ONNX_DOMAINS else f"{node.domain}.{node.op_type}"
     name = node.name or (node.output[0] if node.output else "")
-    return FileNode(name, op, tuple(node.input), tuple(node.output), attributes, node)
+    return FileNode(name, op, tuple(node.input), tuple(node.output), attributes_of(node), node)
 
 
 def _value(value: onnx.ValueInfoProto) -> FileValue:

@@ -29,7 +29,7 @@ from .onnx_dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .onnx_elementwise import scaled_channels
 from .onnx_file import FileNode
 from .onnx_moves import axis_of, nearest, resize_places, resize_sizes
-from .onnx_ops import MAX_POOL_TAPS
+from .onnx_ops import MAX_POOL_TAPS, natural_of
 from .onnx_values import (
     Activation,
     Indices,
@@ -112,13 +112,8 @@ def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value
         return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
-    fields = {"memory": memory, "natural": _natural(tensor) if share == count else None}
+    fields = {"memory": memory, "natural": natural_of(tensor) if share == count else None}
     return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, **fields)
-
-
-def _natural(x: Tensor) -> tuple[float, int]:
-    """Whatever lies between values of x fits its own scale."""
-    return x.scale, x.zero_point
 
 
 @rule("ReduceMax", "ReduceMin")

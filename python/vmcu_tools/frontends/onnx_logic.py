@@ -11,20 +11,17 @@ import numpy as np
 import onnx
 
 from ..graph import Binary, Op, Requantize, Tensor
-from ..quant import INT8_MAX, INT8_MIN
-from .common import fixed_point, fixed_sum, require
-from .onnx_context import Context, common_root, rule
-from .onnx_elementwise import FLOAT, UNARY, curve
+from .common import fixed_point, require
+from .onnx_context import Context, rule
+from .onnx_elementwise import FLOAT, UNARY, curve, one_curve, plus_constant
 from .onnx_file import FileNode
 from .onnx_values import (
     Activation,
-    Constant,
     Curve,
     Pending,
-    QuantConstant,
-    Real,
     Value,
     arrangement,
+    constant_of,
     laid_out,
 )
 
@@ -45,14 +42,16 @@ _ONE = "Only comparisons within a function of one tensor are supported."
 
 @rule(*_COMPARE)
 def _compare(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    found = _one_curve(context, args, lambda a, b: _COMPARE[node.op](a, b))
+    constants = [constant_of(arg) for arg in args]
+    found = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
     require(found is not None, "it compares several activations, or one with an array", _ONE)
     return found
 
 
 @rule("Not")
 def _not(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    found = _one_curve(context, args, np.logical_not)
+    constants = [constant_of(arg) for arg in args]
+    found = one_curve(context, args, constants, np.logical_not)
     require(found is not None, "its input is no function of one activation", _ONE)
     return found
 
@@ -60,12 +59,12 @@ def _not(context: Context, node: FileNode, args: list[Value | None]) -> Value:
 @rule("Where")
 def _where(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(len(args) == 3, f"it has {len(args)} inputs")
-    found = _one_curve(context, args, lambda c, a, b: np.where(c != 0, a, b))
+    constants = [constant_of(arg) for arg in args]
+    found = one_curve(context, args, constants, lambda c, a, b: np.where(c != 0, a, b))
     if found is not None:
         return found
-    chosen = _constant_of(args[0])
+    chosen, *sides = constants
     require(chosen is not None, "its condition is computed from another activation", _ONE)
-    sides = [_constant_of(arg) for arg in args[1:]]
     require(sum(s is None for s in sides) == 1, "it chooses between two activations", _ONE)
     place = 0 if sides[0] is None else 1
     mask = chosen != 0 if place == 0 else chosen == 0
@@ -99,35 +98,6 @@ def _cast(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     return replace(x, real=(x.real != 0 if kind.kind == "b" else np.trunc(x.real)))
 
 
-def _constant_of(value: Value | None) -> np.ndarray | None:
-    if isinstance(value, QuantConstant):
-        return value.real()
-    return value.array if isinstance(value, Constant) else None
-
-
-def _one_curve(
-    context: Context, args: list[Value | None], function: Callable[..., np.ndarray]
-) -> Curve | None:
-    """The result where it depends on one activation and scalars only."""
-    sides: list[Curve | np.ndarray] = []
-    for arg in args:
-        constant = _constant_of(arg)
-        if constant is not None and constant.size == 1:
-            sides.append(np.asarray(constant, np.float32).ravel()[0])
-        elif isinstance(arg, (Real, Curve)):
-            sides.append(curve(context, arg))
-        else:
-            return None
-    curves = [side for side in sides if isinstance(side, Curve)]
-    rooted = common_root(context, curves) if curves else None
-    if rooted is None:
-        return None
-    curves, rest = rooted, iter(rooted)
-    with np.errstate(all="ignore"):
-        real = function(*(next(rest).real if isinstance(side, Curve) else side for side in sides))
-    return Curve(curves[0].activation, np.asarray(real, np.float32))
-
-
 def _masked(
     context: Context, node: FileNode, x: Activation, mask: np.ndarray, other: np.ndarray
 ) -> Pending:
@@ -150,10 +120,7 @@ def _masked(
         same = (out.scale, out.zero_point) == (cut.scale, cut.zero_point)
         if same and not real.any():
             return Requantize(None, **limits)
-        q = np.rint(real / np.float32(out.scale)) + np.float32(out.zero_point)
-        values = np.clip(q, INT8_MIN, INT8_MAX).astype(np.int8)
-        factors = vars(fixed_sum(cut.scale, out.scale, out.scale))
-        return Binary("sum", **factors, constant=values, constant_zero=out.zero_point, **limits)
+        return plus_constant(cut, real, out, **limits)
 
     name = node.outputs[0]
     return Pending(name, node.name, x.shape, order, (cut,), make, x.dtype, memory=memory)

@@ -257,7 +257,7 @@ def _global_average_pool(context: Context, node: FileNode, args: list[Value | No
         return AveragePool2D(window, requant, of_sum=True, act_min=act_min, act_max=act_max)
 
     shape = 1, x.shape[1], *[1] * (len(x.shape) - 2)
-    return replace(_spatial(node, x, shape, make), natural=_own(x))
+    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
 
 
 def _mean(
@@ -271,12 +271,12 @@ def _mean(
         requant = fixed_point(factor)
         return AveragePool2D(window, requant, padded, act_min=act_min, act_max=act_max)
 
-    return replace(_spatial(node, x, shape, make), natural=_own(x))
+    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
 
 
-def _own(x: Activation) -> tuple[float, int]:
-    """Averages lie within their input's range."""
-    return x.tensor.scale, x.tensor.zero_point
+def natural_of(x: Tensor) -> tuple[float, int]:
+    """What lies between values of x, such as an average, fits its own scale and zero point."""
+    return x.scale, x.zero_point
 
 
 @rule("Softmax", "LogSoftmax")

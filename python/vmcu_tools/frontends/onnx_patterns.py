@@ -16,6 +16,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
+from .onnx_file import attributes_of
+
 
 @dataclass(frozen=True)
 class _Match:
@@ -74,7 +76,7 @@ class _Reader:
         node = self.node(name, *ops)
         if node is None:
             return None
-        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        given = attributes_of(node)
         axes = given.get("axes")
         if axes is None and len(node.input) > 1:
             array = self.array(node.input[1])

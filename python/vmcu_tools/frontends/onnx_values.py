@@ -158,6 +158,13 @@ Value = Constant | QuantConstant | Activation | Real | Curve | Indices | FloatIn
 Value = Value | Failed
 
 
+def constant_of(value: Value | None) -> np.ndarray | None:
+    """float32 values of a constant, None for anything else."""
+    if isinstance(value, QuantConstant):
+        return value.real()
+    return value.array.astype(np.float32) if isinstance(value, Constant) else None
+
+
 def usual_order(shape: FileShape) -> np.ndarray:
     """The order that None stands for, int64 (elements,)."""
     indices = file_index(shape)

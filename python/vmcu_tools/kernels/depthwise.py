@@ -86,12 +86,12 @@ def weight_stream(window: np.ndarray, stride: int) -> bytes:
 def factor_stream(weights: MacWeights, channel: int) -> bytes:
     """The requantiser's constants of one channel."""
     if isinstance(weights.requant, FloatScale):
-        found = weights.integers()
+        found = weights.integers
         words = found.multiplier[channel], found.word[channel], EXACT
         return np.array(words, np.int32).tobytes()
     multiplier, shift = weights.requant.multiplier[channel], weights.requant.shift[channel]
-    if weights.is_fast()[channel]:
-        words = multiplier, weights.fast_bias()[channel], -shift
+    if weights.is_fast[channel]:
+        words = multiplier, weights.fast_bias[channel], -shift
     else:
         words = multiplier, shift, EXACT
     return np.array(words, np.int32).tobytes()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class MacWeights:
     act_min: int
     act_max: int
 
-    @property
+    @functools.cached_property
     def folded_bias(self) -> np.ndarray:
         """Biases with the input's zero point taken into account."""
         sums = self.weights.astype(np.int64).sum(axis=(1, 2))
@@ -41,6 +42,7 @@ class MacWeights:
         """True if there is no fused activation."""
         return (self.act_min, self.act_max) == (INT8_MIN, INT8_MAX)
 
+    @functools.cached_property
     def is_fast(self) -> np.ndarray:
         """bool (channels,): where the fast fixed-point requantiser is exact."""
         assert isinstance(self.requant, FixedPoint)
@@ -53,6 +55,7 @@ class MacWeights:
         positive = self.requant.multiplier >= 0
         return small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
 
+    @functools.cached_property
     def integers(self) -> IntegerScale:
         """The float factors in integers, where that is exact."""
         assert isinstance(self.requant, FloatScale)
@@ -63,6 +66,7 @@ class MacWeights:
         highest = bias + np.maximum(*ends).sum(axis=1)
         return integer_scale(self.requant.scale, self.output_zero, lowest, highest, self.is_whole)
 
+    @functools.cached_property
     def fast_bias(self) -> np.ndarray:
         """Half a unit and the zero point, see fixed_fast in isa/instructions.py."""
         shift = np.clip(-self.requant.shift.astype(np.int64), FAST_SHIFTS[0], FAST_SHIFTS[-1])
@@ -90,7 +94,7 @@ def blocks(weights: MacWeights, size: int, step: int) -> bytes:
     channels = len(weights.bias)
     taps, bias = lanes(weights.weights, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
-    fast = weights.is_fast() if fixed else np.zeros(channels, bool)
+    fast = weights.is_fast if fixed else np.zeros(channels, bool)
     bodies: list[tuple[bool, bytes]] = []
     for first in range(0, channels, size):
         pick = np.arange(first, min(first + size, channels))
@@ -111,12 +115,12 @@ def fill(values: np.ndarray, size: int) -> np.ndarray:
 def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> list[np.ndarray]:
     """The requantiser's constants of a block, as its store instruction reads them."""
     if isinstance(weights.requant, FloatScale):
-        found = weights.integers()
+        found = weights.integers
         return [fill(words[pick], size) for words in (found.multiplier, found.word)]
     multiplier = fill(weights.requant.multiplier[pick].astype(np.int32), size)
     shift = fill(weights.requant.shift[pick].astype(np.int32), size)
     if quick:
-        bias = weights.fast_bias()[pick].astype(np.int32)
+        bias = weights.fast_bias[pick].astype(np.int32)
         return [np.stack([multiplier, bias], axis=1), -shift]
     return [multiplier, shift, np.zeros(size, np.int32)]
 

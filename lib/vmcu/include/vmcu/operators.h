@@ -88,8 +88,11 @@ struct vmcu_move_params {
  */
 void vmcu_move(const struct vmcu_call *call);
 
-/** For each output index two input indices and the weight of the second one in 1/1024. */
-/** Without @a rescale the scale and the zero point are kept. */
+/**
+ * @brief For each output index two input indices and the weight of the second one in 1/1024.
+ *
+ * Without @a rescale the scale and the zero point are kept.
+ */
 struct vmcu_resize_params {
 	const int16_t *rows;
 	const int16_t *columns;
