@@ -56,6 +56,12 @@ class Feed:
         ends = (min(x * self.stride[1] + self.after[1], self.width - 1) + 1 for x in lasts)
         return rows, [max(end, 0) for end in ends]
 
+    def wanted(self, y: int, x: int) -> int:
+        """The same for column x of output row y."""
+        row = min(y * self.stride[0] + self.after[0], self.height - 1)
+        end = max(min(x * self.stride[1] + self.after[1], self.width - 1) + 1, 0)
+        return max(row * self.width + end, 0) if row >= 0 else 0
+
     def oldest(self, y: int, x: int) -> int:
         """The first pixel, in raster order, that output pixels from (y, x) on may read."""
         row = max(y * self.stride[0] - self.before[0], 0)
@@ -92,6 +98,32 @@ class Stage:
 
     def calls(self) -> Iterator[Call]:
         return _Run(self).calls()
+
+
+def computed(stage: Stage) -> list[int]:
+    """By layer, how many pixels of its rows of calls are computed in all: those that others of the
+    stage want, whole calls of them, or all if its output is kept."""
+    found = [layer.height * layer.width if kept else 0 for layer, kept in _with_kept(stage)]
+    for number in reversed(range(len(stage.layers))):
+        layer, columns = stage.layers[number], stage.columns[number]
+        # What is wanted ends within a row, which is computed in whole calls.
+        y, x = divmod(found[number], layer.width)
+        x = min(-(-x // columns) * columns, layer.width)
+        found[number] = y * layer.width + x
+        if found[number] == 0:
+            continue
+        # Below the image's edge a row may want fewer pixels than the row above it.
+        ends = [(y - 1, layer.width - 1)] if y > 0 else []
+        ends += [(y, x - 1)] if x > 0 else []
+        for feed in stage.feeds[number]:
+            if feed.producer >= 0:
+                wanted = max(feed.wanted(y, x) for y, x in ends)
+                found[feed.producer] = max(found[feed.producer], wanted)
+    return found
+
+
+def _with_kept(stage: Stage) -> Iterator[tuple[Layer, bool]]:
+    return zip(stage.layers, stage.kept, strict=True)
 
 
 def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:

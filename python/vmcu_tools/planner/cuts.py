@@ -17,16 +17,19 @@ from dataclasses import dataclass, replace
 from ..graph import Graph
 from ..kernels import Layer
 from ..plan import MOST_CALLS
-from ..schedule import Tile
+from ..schedule import Tile, taken_columns
 from . import bands, circle
 from .costs import PER_MAC, calls_of, extra_cost
-from .in_place import traced
+from .in_place import in_place
 from .layout import Binder, Cut, Layout, Memory
 from .tasks import Task, tasks_in, tasks_of
-from .trace import TooLargeError
+from .trace import TooLargeError, Trace, Tracer
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
+# The tile that tells whether a stage of more than a few calls is worth tracing in others.
+PROBE = 32
+FEW_CALLS = 2000
 # Whether layers may keep widened pixels in scratch, in the order in which that is tried.
 DIRECT = (False, True)
 # The most layers of a stage.
@@ -47,6 +50,24 @@ class Option:
     cut: Cut
     peak: int
     cost: int
+
+
+Calls = tuple[tuple[tuple[str, bool, int], ...], int]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A stage as it is traced: its layers, which are bound once each, and the columns of a streamed
+    input that are taken at a time."""
+
+    layers: tuple[Layer, ...]
+    taken: int
+
+    @property
+    def calls(self) -> Calls:
+        """What its schedule depends on: nodes, whether they sum, columns of a call."""
+        layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
+        return layers, self.taken
 
 
 @dataclass(frozen=True)
@@ -70,8 +91,10 @@ class Cutter:
         self.binder = Binder(graph)
         singles = tuple(Cut(number, number + 1) for number in range(self.count))
         self.traced: dict[Cut, Option] = {}
-        self.held: dict[Cut, int] = {}
-        self.beyond: dict[Cut, int] = {}
+        self.shapes: dict[Cut, Shape] = {}
+        self.held: dict[Shape, int] = {}
+        self.beyond: dict[Calls, int] = {}
+        self.latest: tuple[Calls, Trace] | None = None
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Task, ...], int], bool] = {}
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
@@ -111,61 +134,88 @@ class Cutter:
             if self.single[first] <= limit:
                 yield Option(Cut(first, stop), self.single[first], 0)
             return
-        if not self.may_fit(first, stop, limit, self.tiles if tiles is None else tiles):
+        if self.least_held(Cut(first, stop)) > limit:
             return
-        seen: set[tuple[Layer, ...]] = set()
+        worth_it = self.may_fit(first, stop, limit)
+        seen: set[Shape] = set()
         for tile, direct in itertools.product(self.tiles if tiles is None else tiles, DIRECT):
             cut = Cut(first, stop, tile, direct)
-            layers = self.binder.stage(cut)
-            if layers in seen or any(calls_of(layer) > MOST_CALLS for layer in layers):
+            shape = self.shape(cut)
+            if shape in seen or any(calls_of(layer) > MOST_CALLS for layer in shape.layers):
                 continue
-            seen.add(layers)
-            found = self.known(cut, layers, limit)
+            seen.add(shape)
+            found = self.known(cut, limit) if worth_it else self.traced.get(cut)
             if found is not None and found.peak <= limit:
                 yield found
 
-    def may_fit(self, first: int, stop: int, limit: int, tiles: Sequence[Tile]) -> bool:
-        """False if a stage needs more than `limit` bytes even in the smallest tiles and without
-        scratch: larger ones keep more of every tensor."""
-        smallest = min((tile for tile in tiles if tile is not None), default=None)
-        cut = Cut(first, stop, smallest, direct=True)
-        layers = self.binder.stage(cut)
-        memory = Memory.of(layers).bytes
-        return self.known_held(replace(cut, direct=False), layers, limit - memory) is not None
+    def may_fit(self, first: int, stop: int, limit: int) -> bool:
+        """False if a stage needs more than `limit` bytes even in small tiles and without scratch,
+        so that others are hardly worth the time. It does not depend on the tiles that are tried:
+        more of them never take a choice away."""
+        probe = Cut(first, stop, PROBE, direct=True)
+        if sum(calls_of(layer) for layer in self.shape(probe).layers) <= FEW_CALLS:
+            return True
+        return self.known(probe, limit) is not None
 
-    def known(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> Option | None:
+    def shape(self, cut: Cut) -> Shape:
+        """What a stage needs depends on."""
+        if cut not in self.shapes:
+            source = self.source if cut.first == 0 else None
+            taken = taken_columns(source, cut.tile)
+            self.shapes[cut] = Shape(self.binder.stage(cut), taken)
+        return self.shapes[cut]
+
+    def least_held(self, cut: Cut) -> int:
+        """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
+        and what is there when it is over."""
+        besides = self.besides(cut)
+        before = after = besides
+        for name in self.touched(cut):
+            size = self.graph.tensors[name].bytes
+            streamed = self.source is not None and name == self.source.name
+            if self.first[name] < cut.first and not streamed:
+                before += size
+            if self.last[name] >= cut.stop:
+                after += size
+        return max(before, after)
+
+    def known(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit`."""
         if cut not in self.traced:
-            memory = Memory.of(layers).bytes
-            held = self.known_held(replace(cut, direct=False), layers, limit - memory)
+            shape = self.shape(cut)
+            memory = Memory.of(shape.layers).bytes
+            held = self.known_held(cut, shape, limit - memory)
             if held is None:
                 return None
-            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, layers)))
+            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, shape.layers)))
         return self.traced[cut]
 
-    def known_held(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int | None:
+    def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
         """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
         once, unless a first look went no further than a lower limit."""
-        if cut in self.held:
-            return self.held[cut]
-        if limit <= self.beyond.get(cut, -1):
+        if shape in self.held:
+            return self.held[shape]
+        if limit <= self.beyond.get(shape.calls, -1):
             return None
-        try:
-            self.held[cut] = self.trace(cut, layers, limit)
-        except TooLargeError:
-            self.beyond[cut] = limit
-            return None
-        return self.held[cut]
-
-    def trace(self, cut: Cut, layers: tuple[Layer, ...], limit: int) -> int:
-        """The most bytes of tensors at any call of a stage; raises TooLargeError where it is above
-        `limit`."""
-        source = self.source if cut.first == 0 else None
-        stage = self.binder.scheduled(cut, layers, source)
         besides = self.besides(cut)
-        trace = traced(stage, limit - besides)
+        try:
+            trace = self.trace(cut, shape, limit - besides)
+        except TooLargeError:
+            # The calls alone decide, whatever the layers' forms.
+            self.beyond[shape.calls] = limit
+            return None
         dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
-        return besides + trace.peak(dying)
+        self.held[shape] = besides + in_place(trace).peak(dying)
+        return self.held[shape]
+
+    def trace(self, cut: Cut, shape: Shape, limit: int) -> Trace:
+        """What becomes of a stage's tensors, without those in place; raises TooLargeError where
+        more than `limit` bytes are alive after a call."""
+        source = self.source if cut.first == 0 else None
+        stage = self.binder.scheduled(cut, shape.layers, source)
+        if self.latest is None or self.latest[0] != shape.calls:
+            self.latest = shape.calls, Tracer(stage).run(limit)
+        return replace(self.latest[1], stage=stage)
 
     def cheapest(
         self, limit: int, ease: int | None = None, thorough: bool = False
@@ -208,10 +258,9 @@ class Cutter:
             number, columns = cut.first + layers.index(layer), layer.columns
             for tile in larger:
                 wider = replace(cut, larger=(*cut.larger, (number, tile)))
-                stage = self.binder.stage(wider)
-                if stage[number - cut.first].columns == columns:
+                if self.binder.stage(wider)[number - cut.first].columns == columns:
                     break
-                found = self.known(wider, stage, limit)
+                found = self.known(wider, limit)
                 if found is not None and found.peak <= limit:
                     cut = wider
                     break

@@ -51,9 +51,9 @@ class Ring:
         return int(np.max(high - low, initial=1, where=high > low))
 
 
-def traced(stage: Stage, limit: int | None = None) -> Trace:
-    """A stage's trace with outputs in place where they can be; TooLargeError as Tracer.run()."""
-    return in_place(Tracer(stage).run(limit))
+def traced(stage: Stage) -> Trace:
+    """A stage's trace with outputs in place where they can be."""
+    return in_place(Tracer(stage).run())
 
 
 def in_place(trace: Trace) -> Trace:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Tensor
-from ..schedule import STREAMED, Call, Feed, Stage, whole_rows
+from ..schedule import STREAMED, Call, Feed, Stage, computed, whole_rows
 
 # (call, pixels): from this call on so many pixels, in raster order, have been made, or are dead.
 Steps = Sequence[tuple[int, int]]
@@ -135,6 +135,7 @@ class Tracer:
         self.pixels = [t.shape[0] * t.shape[1] for t in self.tensors]
         self.made = [0] * self.own + self.pixels[self.own :]
         self.freed = [0] * len(self.tensors)
+        self.computed = computed(stage)
         self.kept = [*stage.kept, *([False] * (len(self.tensors) - len(stage.kept)))]
         # By tensor the cells that hold the oldest pixel which a reader still needs, and by layer
         # its feeds with their tensors and cells.
@@ -151,13 +152,17 @@ class Tracer:
             self.reads.append(reads)
 
     def run(self, limit: int | None = None) -> Trace:
-        """Raises TooLargeError as soon as the pixels still needed take more than `limit` bytes."""
+        """Raises TooLargeError as soon as the pixels still needed take more than `limit` bytes;
+        never where Trace.peak() is not."""
         stage, sizes = self.stage, [tensor.shape[2] for tensor in self.tensors]
-        live = sum(made * size for made, size in zip(self.made, sizes, strict=True))
+        self._forget_unread()
+        live = sum(
+            (made - freed) * size
+            for made, freed, size in zip(self.made, self.freed, sizes, strict=True)
+        )
         spans = [0] * len(self.tensors)
         made: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
         freed: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
-        last_call = [-1] * len(stage.layers)
         time = -1
         for time, call in enumerate(stage.calls()):
             number = len(stage.layers) if call.layer == STREAMED else call.layer
@@ -169,8 +174,6 @@ class Tracer:
             oldest = min((cell[0] for cell in self.readers[number]), default=0)
             oldest = min(max(oldest, self.freed[number]), before)
             spans[number] = max(spans[number], pixels - oldest)
-            if call.layer != STREAMED:
-                last_call[call.layer] = time
             for tensor, oldest in self._free(call):
                 live -= (oldest - self.freed[tensor]) * sizes[tensor]
                 self.freed[tensor] = oldest
@@ -178,14 +181,6 @@ class Tracer:
             # After the call: within it the output may take the place of what it reads.
             if limit is not None and live > limit:
                 raise TooLargeError
-        # What later calls would read that nobody wants: it is dead after the last that came.
-        last_read: dict[int, int] = {}
-        for number, reads in enumerate(self.reads):
-            for tensor, _, _ in reads:
-                last_read[tensor] = max(last_read.get(tensor, -1), last_call[number])
-        for tensor, call_number in last_read.items():
-            if self.freed[tensor] < self.made[tensor]:
-                freed[tensor].append((call_number, self.made[tensor]))
         rings = self._rings(spans)
         return Trace(
             stage,
@@ -207,17 +202,28 @@ class Tracer:
             return self.pixels[call.layer] if pixels == layer.height * layer.width else 0
         return pixels
 
+    def _forget_unread(self) -> None:
+        """What only layers would read that are never called nobody needs."""
+        for number, reads in enumerate(self.reads):
+            if self.computed[number] == 0:
+                for tensor, _, cell in reads:
+                    cell[0] = self.pixels[tensor]
+        for tensor in range(self.own, len(self.tensors)):
+            if self.readers[tensor]:
+                self.freed[tensor] = min(cell[0] for cell in self.readers[tensor])
+
     def _free(self, call: Call) -> list[tuple[int, int]]:
-        """What a call was the last to need."""
+        """What a call was the last to need; the last of its layer, whatever is left."""
         if call.layer == STREAMED:
             return []
         layer = self.stage.layers[call.layer]
         y, x = call.y, call.x + call.columns
         if x == layer.width:
             y, x = y + 1, 0
+        over = y * layer.width + x >= self.computed[call.layer]
         found = []
         for number, feed, cell in self.reads[call.layer]:
-            cell[0] = feed.oldest(y, x) if y < layer.height else self.pixels[number]
+            cell[0] = self.pixels[number] if over else feed.oldest(y, x)
             oldest = self.made[number]
             for other in self.readers[number]:
                 if other[0] < oldest:
