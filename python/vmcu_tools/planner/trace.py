@@ -161,6 +161,8 @@ class Tracer:
             for made, freed, size in zip(self.made, self.freed, sizes, strict=True)
         )
         spans = [0] * len(self.tensors)
+        # By tensor, pixels that nobody needs any more; those that come unwanted are not yet freed.
+        dead = list(self.freed)
         made: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
         freed: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
         time = -1
@@ -169,14 +171,16 @@ class Tracer:
             before, pixels = self.made[number], self._made(call)
             self.made[number] = pixels
             made[number].append((time, pixels))
-            live += (pixels - before) * sizes[number]
             # What no reader is going to need may be overwritten, by the very next pixels.
-            oldest = min((cell[0] for cell in self.readers[number]), default=0)
-            oldest = min(max(oldest, self.freed[number]), before)
+            wanted = min((cell[0] for cell in self.readers[number]), default=0)
+            oldest = min(max(wanted, self.freed[number]), before)
             spans[number] = max(spans[number], pixels - oldest)
+            gone = max(dead[number], min(wanted, pixels))
+            live += (pixels - before - gone + dead[number]) * sizes[number]
+            dead[number] = gone
             for tensor, oldest in self._free(call):
-                live -= (oldest - self.freed[tensor]) * sizes[tensor]
-                self.freed[tensor] = oldest
+                live -= (oldest - dead[tensor]) * sizes[tensor]
+                self.freed[tensor] = dead[tensor] = oldest
                 freed[tensor].append((time, oldest))
             # After the call: within it the output may take the place of what it reads.
             if limit is not None and live > limit:

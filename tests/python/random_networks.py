@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks of any form: branches, several outputs off one tensor, outputs that are inputs or
+listed twice, concatenations of concatenations, images one pixel wide, windows larger than images."""
+
+from __future__ import annotations
+
+import numpy as np
+from random_builder import Builder
+from random_graphs import convolution, depthwise_of
+from vmcu_tools.graph import (
+    Add,
+    AveragePool2D,
+    Concat,
+    FullyConnected,
+    Graph,
+    MaxPool2D,
+    Pad,
+    Requantize,
+    Tensor,
+    Window,
+)
+from vmcu_tools.quant import FixedSum
+
+# How far back a layer looks for its inputs: chains with short branches, or anything.
+RECENT = (1, 2, 4, 100)
+
+
+class AnyNetwork(Builder):
+    """Draws a graph of up to `layers` layers; the same seed draws the same one."""
+
+    def __init__(self, seed: int, layers: int = 12):
+        super().__init__(np.random.default_rng(seed))
+        self.recent = self.pick(*RECENT)
+        size = self.pick(1, 3, 7, 10, 14), self.pick(1, 2, 5, 8, 13)
+        self.past = [self.input((*size, self.pick(1, 2, 3, 5))) for _ in range(self.pick(1, 1, 2))]
+        grow = (
+            *(self.spatial, self.spatial, self.pointwise, self.depthwise, self.pooled),
+            *(self.added, self.added, self.joined, self.joined, self.looked_up, self.padded),
+        )
+        for _ in range(int(self.rng.integers(1, layers + 1))):
+            self.past.append(grow[int(self.rng.integers(len(grow)))]())
+        if self.rng.random() < 0.3:
+            self.past.append(self.dense())
+        self.made = self._finished()
+
+    def _finished(self) -> Graph:
+        """With every tensor that nothing reads as an output, and some more."""
+        read = {name for node in self.nodes for name in node.inputs}
+        outputs = [t.name for t in self.past if t.name not in read]
+        for tensor in self.past:
+            if self.rng.random() < 0.08:
+                outputs.append(tensor.name)
+        return self.graph([outputs[int(n)] for n in self.rng.permutation(len(outputs))])
+
+    def any(self) -> Tensor:
+        """A tensor to go on from, rather a late one."""
+        return self.past[-1 - int(self.rng.integers(min(self.recent, len(self.past))))]
+
+    def spatial(self) -> Tensor:
+        x = self.any()
+        window, out_h, out_w = self.window(x.shape)
+        return convolution(self, x, window, out_h, out_w, self.pick(1, 2, 5, 8))
+
+    def pointwise(self) -> Tensor:
+        x = self.any()
+        return convolution(self, x, Window(), *x.shape[:2], self.pick(1, 3, 4, 12))
+
+    def depthwise(self) -> Tensor:
+        x = self.any()
+        window, out_h, out_w = self.window(x.shape)
+        if self.rng.random() < 0.5:
+            window, (out_h, out_w) = Window((3, 3), pad=(1, 1, 1, 1)), x.shape[:2]
+        return depthwise_of(self, x, window, out_h, out_w, self.pick(1, 1, 1, 2))
+
+    def pooled(self) -> Tensor:
+        x = self.any()
+        window, out_h, out_w = self.window(x.shape)
+        if self.rng.random() < 0.2:
+            window, out_h, out_w = Window(x.shape[:2]), 1, 1
+        kind = MaxPool2D if self.rng.random() < 0.5 else AveragePool2D
+        return self.node(kind(window), [x], (out_h, out_w, x.shape[2]))
+
+    def added(self) -> Tensor:
+        x = self.any()
+        # A tensor may be added to itself.
+        twins = [t for t in self.past if t.shape == x.shape]
+        y = twins[int(self.rng.integers(len(twins)))]
+        fixed = FixedSum(self.factor(0.1, 1.0), self.factor(0.1, 1.0), self.factor(2**-21, 2**-17))
+        op = Add(fixed if self.rng.random() < 0.7 else self.float_sum(), **self.limits())
+        return self.node(op, [x, y], x.shape)
+
+    def joined(self) -> Tensor:
+        x, axis = self.any(), self.pick(0, 1, 2, 2)
+        others = [a for a in range(3) if a != axis]
+        beside = [t for t in self.past if all(t.shape[a] == x.shape[a] for a in others)]
+        parts = [x, *(beside[int(self.rng.integers(len(beside)))] for _ in range(self.pick(1, 2)))]
+        tables = [self.rng.integers(-128, 128, 256).astype(np.int8) for _ in parts]
+        shape = list(x.shape)
+        shape[axis] = sum(t.shape[axis] for t in parts)
+        op = Concat(axis, tuple(t if self.rng.random() < 0.2 else None for t in tables))
+        return self.node(op, parts, (shape[0], shape[1], shape[2]))
+
+    def looked_up(self) -> Tensor:
+        x = self.any()
+        return self.node(Requantize(self.factor(0.2, 5.0), **self.limits()), [x], x.shape)
+
+    def padded(self) -> Tensor:
+        x = self.any()
+        pads = tuple((int(a), int(b)) for a, b in self.rng.integers(0, 3, (3, 2)))
+        shape = tuple(size + sum(pair) for size, pair in zip(x.shape, pads, strict=True))
+        return self.node(Pad(pads, int(self.rng.integers(-128, 128))), [x], shape)
+
+    def dense(self) -> Tensor:
+        x, count = self.any(), self.pick(1, 4, 10)
+        op = FullyConnected(
+            self.weights(count, x.shape[2]), self.bias(count), self.requant(count, x.shape[2])
+        )
+        return self.node(op, [x], (*x.shape[:2], count))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search over stages: what a stage needs does not depend on how it was found, and more choices
+never give a worse answer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from random_networks import AnyNetwork
+from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph
+from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.planner.cuts import NEVER, TILES, Cutter
+from vmcu_tools.planner.in_place import in_place
+from vmcu_tools.planner.layout import Cut
+from vmcu_tools.planner.trace import TooLargeError, Tracer
+from vmcu_tools.schedule import ONE_COLUMN, STREAMED, Stage, computed
+
+SEEDS = range(24)
+
+
+def network(seed: int) -> Graph:
+    return AnyNetwork(seed).made
+
+
+def ways_to_feed(graph: Graph) -> list[bool]:
+    """Whether the input is streamed."""
+    return [False, True] if len(graph.inputs) == 1 else [False]
+
+
+def stages(cutter: Cutter) -> list[tuple[Cut, Stage]]:
+    """All stages of up to five layers that a search may try, in some tiles."""
+    found = []
+    for first, stop in itertools.combinations(range(cutter.count + 1), 2):
+        if stop - first > 5:
+            continue
+        for tile, direct in ((None, False), (64, True), (ONE_COLUMN, False)):
+            cut = Cut(first, stop, tile, direct)
+            streamed = cutter.source is not None and first == 0
+            if streamed and stop <= cutter.last[cutter.source.name]:
+                continue
+            source = cutter.source if streamed else None
+            found.append((cut, cutter.binder.scheduled(cut, cutter.binder.stage(cut), source)))
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_stage_is_refused_within_its_peak(seed: int) -> None:
+    graph = network(seed)
+    for streamed in ways_to_feed(graph):
+        cutter = Cutter(graph, streamed)
+        for cut, stage in stages(cutter):
+            trace = Tracer(stage).run()
+            touched = cutter.touched(cut)
+            dying = frozenset(name for name in touched if cutter.last[name] < cut.stop)
+            peak = in_place(trace).peak(dying)
+            Tracer(stage).run(peak)
+            with pytest.raises(TooLargeError):
+                Tracer(stage).run(-1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_computed_is_what_is_called(seed: int) -> None:
+    graph = network(seed)
+    for streamed in ways_to_feed(graph):
+        for _, stage in stages(Cutter(graph, streamed)):
+            made = [0] * len(stage.layers)
+            for call in stage.calls():
+                if call.layer != STREAMED:
+                    width = stage.layers[call.layer].width
+                    made[call.layer] = call.y * width + call.x + call.columns
+            assert computed(stage) == made
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_more_tiles_never_need_more(seed: int) -> None:
+    graph = network(seed)
+    some = (None, 256, 32)
+    for streamed in ways_to_feed(graph):
+        peaks = []
+        for tiles in ((None,), some, TILES, (*TILES, 8, ONE_COLUMN)):
+            cutter = Cutter(graph, streamed, tiles)
+            least = cutter.least_peak(tiles, NEVER)
+            peaks.append(least)
+            if least != NEVER:
+                assert cutter.peak(cutter.cheapest(least)) <= least
+        assert peaks == sorted(peaks, reverse=True)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) -> None:
+    graph = network(seed)
+    used = Cutter(graph, False)
+    used.least_peak(TILES, used.least_peak(TILES[:1], NEVER))
+    for cut, option in used.traced.items():
+        alone = Cutter(graph, False).known(cut, NEVER)
+        assert alone == option
+
+
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_every_network_has_a_plan(seed: int) -> None:
+    graph = AnyNetwork(seed, layers=8).made
+    for streamed in ways_to_feed(graph):
+        try:
+            make_plan("vmcu", graph, Options(seconds=1.0, stream_input=streamed))
+        except UserError as error:
+            assert streamed and "cannot be streamed" in str(error)
