@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random networks of any form: branches, several outputs off one tensor, outputs that are inputs or
-listed twice, concatenations of concatenations, images one pixel wide, windows larger than images."""
+listed twice, concatenations of concatenations, images one pixel wide, windows larger than
+images."""
 
 from __future__ import annotations
 

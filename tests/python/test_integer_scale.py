@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import math
+import os
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from vmcu_tools.kernels.integer_scale import STEP, WHOLE, integer_scale
 from vmcu_tools.quant import FloatScale
 
 MOST = 400_000
+CHANNELS = int(os.environ.get("VMCU_CASES", "400"))
 
 
 def bytes_of(values: np.ndarray, zero: int) -> np.ndarray:
@@ -87,3 +92,60 @@ def test_no_line(factor: float):
 def test_accumulators_that_wrap_have_no_line():
     bound = np.array([2**31])
     assert not integer_scale(np.array([0.01], np.float32), 0, -bound, bound, True).word.any()
+
+
+def differing(scale: np.ndarray, zero: int, low: int, high: int, multiplier: int, word: int) -> int:
+    """How many of the accumulators at which a line or the factor's own function change give
+    another byte, by whole numbers and by rational arithmetic."""
+    shift, adjust = word % WHOLE, word - word % STEP
+    real = FloatScale(scale)
+    values = range(-128 - zero, 127 - zero)
+    places = [low, high]
+    for value in values:
+        border = (2 * value + 1) << (31 + shift)
+        place = -((adjust - border) // multiplier)
+        exact = math.ceil((Fraction(2 * value + 1) / 2) / Fraction(float(scale[0])))
+        places += [at + step for at in (place, exact) for step in (-1, 0, 1)]
+        # float32 rounds an accumulator of more than 24 bits, so its own border lies further off.
+        places += [exact + step for step in range(-2 - (abs(exact) >> 22), 3 + (abs(exact) >> 22))]
+    acc = np.unique([at for at in places if low <= at <= high])
+    lines = np.array(
+        [((int(a) * multiplier + adjust >> 32) + (1 << shift - 1)) >> shift for a in acc]
+    )
+    return int((bytes_of(lines, zero) != bytes_of(real.apply(acc), zero)).sum())
+
+
+def adversarial(rng: np.random.Generator) -> tuple[np.ndarray, int, int, int]:
+    """A factor and bounds that lie on a border, or a few accumulators off, where float32 may have
+    the border on the bound's other side."""
+    scale = np.exp2(rng.uniform(-24, -2.01, 1)).astype(np.float32)
+    if rng.random() < 0.3:
+        # Of few bits: whole numbers at the borders, ties everywhere.
+        scale = np.exp2(np.floor(np.log2(scale))) * rng.choice([1, 0.75, 0.625, 1 + 2.0**-23])
+        scale = scale.astype(np.float32)
+    zero = int(rng.integers(-128, 128))
+    ends = []
+    for value in rng.integers(-129 - zero, 129 - zero, 2):
+        near = math.ceil((Fraction(int(2 * value + 1)) / 2) / Fraction(float(scale[0])))
+        reach = 3 + (abs(near) >> 23)
+        ends.append(near + int(rng.integers(-reach, reach + 1)))
+    if rng.random() < 0.5:
+        # One border, or none.
+        ends[1] = ends[0] + int(rng.integers(0, 600))
+    low, high = sorted(min(max(end, -(2**31)), 2**31 - 1) for end in ends)
+    return scale, zero, low, high
+
+
+def test_adversarial_channels() -> None:
+    """Borders that float32 has beyond a bound, and that lie within it."""
+    rng = np.random.default_rng(4)
+    lines = 0
+    for _ in range(CHANNELS):
+        scale, zero, low, high = adversarial(rng)
+        found = integer_scale(scale, zero, np.array([low]), np.array([high]), False)
+        if found.word[0] % WHOLE:
+            lines += 1
+            words = int(found.multiplier[0]), int(found.word[0])
+            assert differing(scale, zero, low, high, *words) == 0, (scale, zero, low, high)
+    # Of accumulators beyond 24 bits float32 seldom makes a line.
+    assert lines > CHANNELS * 0.3

@@ -26,6 +26,8 @@ STEP = 256
 WHOLE = 0x80
 # How far from the factor itself a multiplier is looked for.
 _NEAR = sorted(range(-64, 65), key=abs)
+# Further from a border than any adjustment reaches.
+_FAR = 1 << 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,21 +98,37 @@ def _line(
         return None
     values = np.arange(INT8_MIN - zero, INT8_MAX - zero)
     first = _first_above(factor, real, values)
-    # One beyond either bound, whose neighbour is an accumulator.
-    inside = (first >= low) & (first <= high + 1)
-    values, first = values[inside], first[inside]
     multiplier = round(float(factor) * 2.0 ** (32 + shift))
-    # Modulo 2**64: the distances of the accumulators next to a border from it are small.
-    border = (2 * values + 1).astype(np.uint64) << np.uint64(31 + shift)
-    above = (border - first.astype(np.uint64) * np.uint64(multiplier)).view(np.int64)
-    below = above + multiplier
+    above_at, above = _distances(values, first, (low, high), low, multiplier, shift)
+    below_at, below = _distances(values, first - 1, (low, high), high, multiplier, shift)
     for near in _NEAR:
-        least = int((above - near * first).max(initial=-STEP))
-        most = int((below - near * (first - 1)).min(initial=STEP)) - 1
+        least = int((above - near * above_at).max(initial=-STEP))
+        most = int((below - near * below_at).min(initial=STEP)) - 1
         adjust = min(max(0, -(-least // STEP) * STEP), most // STEP * STEP)
         if adjust >= least and INT32_MIN <= adjust <= INT32_MAX - STEP:
             return multiplier + near, adjust + shift
     return None
+
+
+def _distances(
+    values: np.ndarray,
+    at: np.ndarray,
+    bounds: tuple[int, int],
+    end: int,
+    multiplier: int,
+    shift: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Accumulators within the bounds that a line must be above a border's value at, or not above,
+    and how much they lack to its border, int64: those of the borders inside, and `end`, which the
+    nearest border beyond it must not come in at, however far out float32 has it."""
+    inside = (at >= bounds[0]) & (at <= bounds[1])
+    # Modulo 2**64: the distances of the accumulators next to a border from it are small.
+    border = (2 * values[inside] + 1).astype(np.uint64) << np.uint64(31 + shift)
+    lack = (border - at[inside].astype(np.uint64) * np.uint64(multiplier)).view(np.int64)
+    beyond = values[at < end][-1:] if end == bounds[0] else values[at > end][:1]
+    far = [((2 * int(value) + 1) << (31 + shift)) - end * multiplier for value in beyond]
+    cut = np.array([min(max(lacks, -_FAR), _FAR) for lacks in far], np.int64)
+    return np.append(at[inside], [end] * len(far)), np.append(lack, cut)
 
 
 def _first_above(
