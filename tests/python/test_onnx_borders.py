@@ -75,3 +75,23 @@ def test_several_outputs(tmp_path):
     _, ours, theirs = outputs(path, values, tmp_path)
     for mine, yours in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, yours, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(6, 1, 7, 8), (3, 2, 4, 5), (2, 1, 1, 3), (6, 7, 8), (5, 2)])
+@pytest.mark.parametrize("op", ["Relu", "Transpose", "Concat"])
+def test_what_is_no_single_image_keeps_the_order_of_its_axes(tmp_path, shape, op):
+    m = OnnxModel()
+    first = m.stated()
+    x = m.qdq("x", first)
+    if op == "Transpose":
+        y = m.node(op, [x], perm=list(reversed(range(len(shape)))))
+    elif op == "Concat":
+        y = m.node(op, [x, x], axis=0)
+    else:
+        y = m.node(op, [x])
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, shape)}, {m.qdq(y, first): (FLOAT, None)}), path)
+    values = m.rng.normal(size=shape).astype(np.float32) * 3
+    _, (ours,), (theirs,) = outputs(path, values, tmp_path)
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)

@@ -229,7 +229,9 @@ def _input(context: Context, value: FileValue) -> Value:
         require(small, f"the input has {math.prod(shape)} elements", "Use a smaller model.")
         consumers = _consumers(context.model, value.name, _QDQ)
         if len(shape) == 4:
-            if consumers and all(n.ints("perm", []) == _TO_NCHW for n in consumers):
+            transposed = consumers and all(n.ints("perm", []) == _TO_NCHW for n in consumers)
+            if transposed or shape[0] != 1:
+                # What is no image stays as the file has it.
                 order = np.arange(math.prod(shape))
             else:
                 layout = "nchw"
