@@ -47,7 +47,7 @@ def live_peak(graph: Graph) -> int:
 
 @functools.cache
 def best_peak(seed: int) -> int:
-    return live_peak(reordered(dag(seed), hmcos.cost))
+    return live_peak(reordered(dag(seed), hmcos.cost).graph)
 
 
 def gap(plan: Plan) -> int:

@@ -45,7 +45,8 @@ def plan(graph: Graph, options: Options) -> Plan:
 
     Raises UserError if the input cannot be streamed.
     """
-    graph = reordered(graph)
+    order = reordered(graph)
+    graph = order.graph
     if not graph.nodes:
         return place("vmcu", Layout(graph, ()), options.seconds)
     most = options.extra_macs if options.ram is None else max(options.extra_macs, MOST_EXTRA)
@@ -65,7 +66,7 @@ def plan(graph: Graph, options: Options) -> Plan:
         if options.ram is not None and best.pool_bytes <= options.ram:
             break
     assert best is not None, "the graph itself is a variant"
-    return best
+    return order.noted(best)
 
 
 def bytes_and_macs(plan: Plan) -> tuple[int, int]:
@@ -87,6 +88,11 @@ def smallest(variant: Variant, options: Options) -> Plan:
     if options.ram is not None and options.ram > plan.pool_bytes:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
+    over_all = (
+        f"Over all cuts of this order that were tried, each stage in tiles of one size, it is "
+        f"{least:,} bytes."
+    )
+    plan = replace(plan, notes=(*plan.notes, over_all))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
         single = replace(joint.plan(cutter.graph, options.seconds), planner="vmcu")
@@ -141,7 +147,7 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
 def front(graph: Graph, options: Options) -> list[Choice]:
     """What the default planner can choose from, the fast and large before the slow and small."""
     found: list[Choice] = []
-    for variant in variants(reordered(graph), options, MOST_EXTRA):
+    for variant in variants(reordered(graph).graph, options, MOST_EXTRA):
         if not found:
             found = variant.cutter.front(variant.least)
             continue

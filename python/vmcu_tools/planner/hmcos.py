@@ -17,7 +17,7 @@ from ..kernels import bind
 from ..plan import Plan
 from .foreign import ElementwiseLayer, ForeignLayer, foreign_plan
 from .lifetimes import lifetimes
-from .order import Cost, reordered
+from .order import Cost, Ordered, reordered
 from .overlap import clearance
 from .placement import Buffer, Problem, place
 from .sharing import bases_of, buffers_of
@@ -56,19 +56,24 @@ def bases_in(graph: Graph, heir: Heir, seconds: float) -> tuple[dict[str, int], 
 
 def original(graph: Graph, seconds: float) -> Plan:
     """Tensors only, as the papers count."""
-    graph = reordered(graph, cost)
+    return _original(reordered(graph, cost), seconds)
+
+
+def _original(order: Ordered, seconds: float) -> Plan:
+    graph = order.graph
     bases, pool = bases_in(graph, lambda node: heir(graph, node), seconds)
 
     def kernel_of(node: Node) -> type[ForeignLayer]:
         in_place = any(bases[name] == bases[node.outputs[0]] for name in node.inputs)
         return ElementwiseLayer if in_place else ForeignLayer
 
-    return foreign_plan("hmcos", graph, bases, pool, kernel_of)
+    return order.noted(foreign_plan("hmcos", graph, bases, pool, kernel_of))
 
 
 def plan(graph: Graph, seconds: float) -> Plan:
     """The same with this library's kernels and their scratch."""
-    graph = reordered(graph, cost)
+    order = reordered(graph, cost)
+    graph = order.graph
 
     def safe_heir(node: Node) -> str | None:
         name = heir(graph, node)
@@ -77,6 +82,6 @@ def plan(graph: Graph, seconds: float) -> Plan:
         return name
 
     bases, pool = bases_in(graph, safe_heir, seconds)
-    counted = original(graph, seconds).pool_bytes
+    counted = _original(order, seconds).pool_bytes
     note = f"HMCOS counts {counted:,} bytes: tensors without scratch."
-    return whole_plan("hmcos", graph, bases, pool, (note,))
+    return order.noted(whole_plan("hmcos", graph, bases, pool, (note,)))

@@ -304,7 +304,8 @@ def plan(graph: Graph, seconds: float) -> Plan:
 
 
 def placed(graph: Graph, cost: CostOf, seconds: float) -> Plan:
-    return swing.place("model", Layout.singles(reordered(graph, cost)), seconds)
+    order = reordered(graph, cost)
+    return order.noted(swing.place("model", Layout.singles(order.graph), seconds))
 
 
 def plan_from(graph: Graph, program: Program) -> Plan:

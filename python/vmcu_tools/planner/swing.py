@@ -24,7 +24,8 @@ CIRCLES = 10
 
 def plan(graph: Graph, seconds: float) -> Plan:
     """The smallest pool found for layers one by one, in the order whose worst step is smallest."""
-    return place("vmcu", Layout.singles(reordered(graph)), seconds)
+    order = reordered(graph)
+    return order.noted(place("vmcu", Layout.singles(order.graph), seconds))
 
 
 def place(planner: str, layout: Layout, seconds: float) -> Plan:

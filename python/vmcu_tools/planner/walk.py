@@ -156,7 +156,7 @@ def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> 
         taken=taken_columns(layout.source, layout.cuts[0].tile if layout.cuts else None),
         progress=tuple(progress),
         gap=gap,
-        notes=(f"The bound for this order is {bound:,} bytes, the gap {gap:,}.",),
+        notes=(f"The bound for these stages is {bound:,} bytes, the gap {gap:,}.",),
     )
 
 
