@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from .errors import PlanError, Problem, UserError
 from .graph import Tensor
-from .machine.mcu import Event, VirtualMcu
+from .machine.events import Called
+from .machine.mcu import VirtualMcu
 from .plan import PROGRESS_BYTES, SCRATCH_ALIGN, Placement, Plan, Rotation
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -32,9 +33,11 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 class RotatedMcu(VirtualMcu):
     """A virtual MCU whose pool has its origin at byte `origin`, and an overhang."""
 
-    def __init__(self, plan: Plan, origin: int = 0):
+    def __init__(
+        self, plan: Plan, origin: int = 0, calls: Sequence[Sequence[Called]] | None = None
+    ):
         self.origin = origin
-        super().__init__(plan)
+        super().__init__(plan, calls)
         self.size = plan.ram_bytes
 
     def _check_rings(self) -> None:
@@ -58,12 +61,8 @@ class RotatedMcu(VirtualMcu):
             return slice(int(where[0]), int(where[-1]) + 1)
         return where
 
-    def _memory(self, event: Event) -> list[slice]:
-        return [
-            slice(first, first + where.stop - where.start)
-            for where in super()._memory(event)
-            for first in [(where.start + self.origin) % self.plan.pool_bytes]
-        ]
+    def _run(self, at: int, size: int) -> slice:
+        return super()._run((at + self.origin) % self.plan.pool_bytes, size)
 
 
 def machines_of(plan: Plan) -> Iterator[VirtualMcu]:
@@ -165,9 +164,9 @@ def _overhang(plan: Plan) -> int:
     return max(0, *(beyond(*run) for run in runs(plan)))
 
 
-def prove(plan: Plan) -> None:
+def prove(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> None:
     """PlanError if a run is longer than the overhang allows, if an origin breaks words, or if the
-    plan clobbers a byte."""
+    plan clobbers a byte. calls: as VirtualMcu has them."""
     assert plan.rotation is not None
     step, overhang = plan.rotation.step, plan.rotation.overhang
     if plan.pool_bytes % SCRATCH_ALIGN or step % SCRATCH_ALIGN:
@@ -177,4 +176,4 @@ def prove(plan: Plan) -> None:
     for begin, count in runs(plan, longest_run(plan)):
         if beyond(begin, count) > overhang:
             raise PlanError(f"a run of {count} bytes is longer than the overhang allows")
-    RotatedMcu(plan).prove()
+    RotatedMcu(plan, calls=calls).prove()

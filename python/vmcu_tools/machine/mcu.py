@@ -11,108 +11,34 @@ the results.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import PlanError
 from ..graph import Tensor
 from ..kernels import Layer
-from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
-from ..schedule import (
-    OUTPUT,
-    STREAMED,
-    Call,
-    Stage,
-    in_one_piece,
-    operand,
-    pieces,
-    stage_at,
-)
+from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, pool_scratch
+from ..schedule import OUTPUT, in_one_piece
+from .events import TICKS, Called, Event, events
 
 POISON = np.int8(-91)
-TICKS = 1 << 32
 FOREVER = np.iinfo(np.int64).max
 BEFORE = -1
 NOBODY = -1
 SCRATCH = -2
-# Stands for the layer in calls of a stage of one layer, which has no schedule.
-WHOLE = -3
-Called = tuple[Step | None, Layer | None, Call]
-
-
-@dataclass(frozen=True, eq=False)
-class Event:
-    """One call of a step's layer: columns [x, x + columns) of row `y`. `number` counts calls from
-    the start of the inference. Without a layer: the caller delivers row y of the streamed input.
-
-    whole: the call is one of a layer on its own, whose order of access is known tick by tick.
-    In a stage of several it is known for layers whose output shares an input's ring; otherwise all
-    of a call's reads are taken to come after all of its writes.
-    """
-
-    number: int
-    stage: int
-    step: Step | None
-    layer: Layer | None
-    y: int
-    x: int
-    columns: int
-    whole: bool
-    first: bool
-    last: bool
-
-    @property
-    def start(self) -> int:
-        return self.number * TICKS
-
-
-def events(plan: Plan) -> Iterator[Event]:
-    """The calls of an inference in execution order. first, last: of a stage's memory."""
-    number = 0
-    for index in range(len(plan.stages)):
-        stage = stage_at(plan, index)
-        calls = list(
-            _layer_calls(plan, index) if stage is None else _stage_calls(plan, index, stage)
-        )
-        for place, (step, layer, call) in enumerate(calls):
-            first, last = place == 0, place == len(calls) - 1
-            where = (call.y, call.x, call.columns)
-            yield Event(number, index, step, layer, *where, call.layer == WHOLE, first, last)
-            number += 1
-
-
-def _layer_calls(plan: Plan, number: int) -> Iterator[Called]:
-    step = plan.stages[number][0]
-    layer = step.bind(plan.graph)
-    for turn in range(layer.height):
-        yield step, layer, Call(WHOLE, layer.turn(turn), 0, layer.out.shape[1])
-
-
-def _stage_calls(plan: Plan, number: int, stage: Stage) -> Iterator[Called]:
-    steps = plan.stages[number]
-    joined = [[operand(layer, index) for index in in_one_piece(layer)] for layer in stage.layers]
-    for call in stage.calls():
-        if call.layer == STREAMED:
-            assert stage.source is not None
-            yield from ((None, None, part) for part in pieces(plan, call, [stage.source]))
-        else:
-            step, layer = steps[call.layer], stage.layers[call.layer]
-            for part in pieces(plan, call, joined[call.layer]):
-                yield step, layer, part
 
 
 class VirtualMcu:
-    """Replays one plan. Raises PlanError where the plan clobbers or loses a byte."""
+    """Replays one plan. Raises PlanError where the plan clobbers or loses a byte. calls: those that
+    its emitted tables lead to, see decoded.py."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, calls: Sequence[Sequence[Called]] | None = None):
         self.plan, self.size = plan, plan.pool_bytes
         self.tensors = plan.graph.tensors
         self.ids = {name: number for number, name in enumerate(self.tensors)}
         self.names = list(self.tensors)
-        self.events = list(events(plan))
+        self.events = list(events(plan, calls))
         self.writes_of: dict[int, np.ndarray] = {}
         self.in_calls: dict[tuple[int, int, int, int], np.ndarray | None] = {}
         self.sharing: dict[int, bool] = {}
@@ -251,7 +177,7 @@ class VirtualMcu:
             self._hold_memory(event)
         for index, tensor in enumerate(layer.ins):
             for y, start, stop in self._reads(event, layer, index):
-                values = self._check_row(event, tensor, y, start, stop)
+                values = self._check_row(event, index, y, start, stop)
                 seen[tensor.name][y, start:stop] = values.reshape(stop - start, tensor.shape[2])
         if not layer.sums:
             self._output(event, layer, event.y, (event.x, event.x + event.columns), seen, produced)
@@ -302,14 +228,24 @@ class VirtualMcu:
                     f"({size} bytes)"
                 )
             return slice(at, at + count)
-        places = (np.arange(first, first + count) + placement.phase) % placement.ring
-        return (placement.base + places) % size
+        # As vmcu_pixel() finds them: a pixel is in one piece.
+        pixels = np.arange(first, first + count, channels)
+        at = placement.base % size + (pixels + placement.phase) % placement.ring
+        at = np.where(at < size, at, at - size)
+        if (at + channels > size).any():
+            raise PlanError(
+                f"a pixel of row {y} of tensor '{tensor.name}' is split by the pool's end "
+                f"({size} bytes)"
+            )
+        return (at[:, None] + np.arange(channels)).ravel()
 
-    def _check_row(self, event: Event, tensor: Tensor, y: int, start: int, stop: int) -> np.ndarray:
-        """The values of the columns that a call is about to read."""
-        where = self._where(tensor, y, start, stop)
+    def _check_row(self, event: Event, index: int, y: int, start: int, stop: int) -> np.ndarray:
+        """The values of the columns that a call is about to read of an input."""
         assert event.step is not None and event.layer is not None
-        if isinstance(where, np.ndarray) and not event.layer.by_columns:
+        layer, tensor = event.layer, event.layer.ins[index]
+        where = self._where(tensor, y, start, stop)
+        split = isinstance(where, np.ndarray) and bool((np.diff(where) != 1).any())
+        if split and (not layer.by_columns or index in in_one_piece(layer)):
             raise PlanError(
                 f"step '{event.step.node.name}' needs row {y} of '{tensor.name}' in one piece"
             )
@@ -384,38 +320,51 @@ class VirtualMcu:
         self.value[at] = POISON
         self.owner[at] = NOBODY
 
-    def _memory(self, event: Event) -> list[slice]:
-        """What a stage keeps in the pool besides tensors: its progress, its kernels' scratch."""
+    def _memory(self, event: Event) -> tuple[slice | None, list[slice]]:
+        """What a stage keeps in the pool besides tensors: its progress, None for a layer on its
+        own, and by step its kernel's scratch."""
         steps = self.plan.stages[event.stage]
-        spans = [(step.scratch, step.scratch_bytes) for step in steps]
+        progress = None
         if not event.whole:
-            spans.append((self.plan.progress[event.stage], PROGRESS_BYTES * len(steps)))
-        return [slice(at, at + size) for at, size in dict.fromkeys(spans) if size]
+            at = self.plan.progress[event.stage]
+            if at % PROGRESS_BYTES:
+                raise PlanError(f"stage {event.stage}: its progress is misaligned")
+            progress = self._run(at, PROGRESS_BYTES * len(steps))
+        return progress, [self._run(step.scratch, step.scratch_bytes) for step in steps]
+
+    def _run(self, at: int, size: int) -> slice:
+        """Bytes of the pool that lie side by side."""
+        if not 0 <= at <= at + size <= self.size:
+            raise PlanError(f"scratch of {size} bytes at {at} ends beyond the pool")
+        return slice(at, at + size)
 
     def _hold_memory(self, event: Event) -> None:
         steps = self.plan.stages[event.stage]
-        who = f"step '{steps[0].node.name}'"
-        for step in steps:
-            layer = step.bind(self.plan.graph)
-            if step.scratch_bytes < pool_scratch(layer) or step.scratch % SCRATCH_ALIGN:
-                raise PlanError(f"step '{step.node.name}': its scratch is too small or misaligned")
-            others = (s for s in steps if s is not step and s.scratch_bytes)
-            if layer.sums and any(s.scratch == step.scratch for s in others):
-                raise PlanError(f"step '{step.node.name}': its sums are another step's scratch")
-        memory = self._memory(event)
-        places = sorted((where.start, where.stop) for where in memory)
-        if any(stop > start for (_, stop), (start, _) in itertools.pairwise(places)):
-            raise PlanError(f"{who}: its progress and scratch overlap")
-        for where in memory:
-            if where.start < 0 or where.stop > self.size:
-                raise PlanError(f"{who}: scratch ends beyond the pool")
+        progress, scratch = self._memory(event)
+        for number, (step, where) in enumerate(zip(steps, scratch, strict=True)):
+            layer, who = step.bind(self.plan.graph), f"step '{step.node.name}'"
+            if step.scratch_bytes < pool_scratch(layer) or where.start % SCRATCH_ALIGN:
+                raise PlanError(f"{who}: its scratch is too small or misaligned")
+            if progress is not None and _overlap(progress, where):
+                raise PlanError(f"{who}: its stage's progress and its scratch overlap")
+            others = (other for n, other in enumerate(scratch) if n != number)
+            if layer.sums and any(_overlap(where, other) for other in others):
+                raise PlanError(f"{who}: its sums are another step's scratch")
+        held = [*scratch, *([] if progress is None else [progress])]
+        for where in held:
             if (self.expiry[where] >= event.start).any():
-                raise PlanError(f"{who}: scratch lies on live bytes")
+                raise PlanError(f"step '{steps[0].node.name}': scratch lies on live bytes")
+        for where in held:
             self.owner[where] = SCRATCH
             self.expiry[where] = FOREVER
             self.value[where] = POISON
 
     def _drop_memory(self, event: Event) -> None:
-        for where in self._memory(event):
+        progress, scratch = self._memory(event)
+        for where in [*scratch, *([] if progress is None else [progress])]:
             self.owner[where] = NOBODY
             self.expiry[where] = BEFORE
+
+
+def _overlap(one: slice, other: slice) -> bool:
+    return max(one.start, other.start) < min(one.stop, other.stop)

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..graph import Tensor
 from ..kernels import Layer
-from ..machine.mcu import Event, VirtualMcu
+from ..machine.events import Event
+from ..machine.mcu import VirtualMcu
 from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan
 from ..rotation import RotatedMcu, rotation_step
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proof of what is emitted: the C is read back and replayed before it leaves the house."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .. import rotation
+from ..errors import PlanError
+from ..kernels import ProgramLayer
+from ..machine import kernels, tables
+from ..machine.decoded import Claims, Decoded, Row, decode, expect, kernel_params
+from ..machine.mcu import VirtualMcu
+from ..plan import Plan
+from .params import kernel_of
+from .values import Array, Struct, StructArray, Value
+
+
+def prove(files: Mapping[str, str], name: str, plan: Plan) -> Decoded:
+    """Reads the files of model `name` back and replays an inference call by call, on what they
+    say and with the kernels run on their constants.
+
+    plan: whose graph, and which node each layer stands for; nothing else is taken from it. Raises
+    PlanError where a byte would be lost or overwritten, or computed otherwise than the graph means.
+    """
+    objects = tables.read(files, name)
+    decoded = decode(objects, name, plan.graph, Claims.of(plan))
+    for step, row in zip(decoded.plan.steps, decoded.rows, strict=True):
+        _check_kernel(decoded, objects, step.bind(plan.graph), row)
+    if decoded.plan.rotation is None:
+        VirtualMcu(decoded.plan, decoded.calls).prove()
+    else:
+        rotation.prove(decoded.plan, decoded.calls)
+    return decoded
+
+
+def _check_kernel(decoded: Decoded, objects: tables.Objects, layer, row: Row) -> None:
+    """A layer's entry point and parameters are those of its node."""
+    who = f"layer '{layer.node.name}'"
+    wanted = kernel_of(decoded.plan.graph, layer)
+    expect(row.kernel == wanted.symbol, f"{who} runs {row.kernel}")
+    found = kernel_params(objects, row)
+    if wanted.params is None:
+        expect(not row.params, f"{who} has parameters")
+        return
+    expect(objects.types.get(row.params) == wanted.params.type, f"{who} has other parameters")
+    stream = found.get("stream", np.zeros(0, np.uint32))
+    if isinstance(layer, ProgramLayer) and not layer.sums:
+        assert isinstance(stream, np.ndarray)
+        fields = {path: value for path, value in _flat(found) if path != "stream"}
+        kernels.check(layer, fields, stream.tobytes())
+    expect(_same(wanted.params, found), f"{who} has other parameters")
+
+
+def _flat(found: Mapping[str, object], head: str = ""):
+    """The members of structs within structs by their path."""
+    for member, value in found.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{head}{member}.")
+        else:
+            yield f"{head}{member}", value
+
+
+def _same(wanted: Value, found: object) -> bool:
+    """True if what was read back is what was to be written; what is not written is 0."""
+    if isinstance(wanted, Struct):
+        if not isinstance(found, dict):
+            return False
+        members = {**dict.fromkeys(found, 0), **wanted.fields}
+        return all(_same(value, found.get(member, 0)) for member, value in members.items())
+    if isinstance(wanted, StructArray):
+        pairs = zip(wanted.items, found, strict=False) if isinstance(found, list) else ()
+        return len(wanted.items) == len(found) and all(_same(*pair) for pair in pairs)
+    if isinstance(wanted, Array):
+        same_type = isinstance(found, np.ndarray) and found.dtype == wanted.values.dtype
+        return same_type and np.array_equal(found, np.ravel(wanted.values))
+    return str(int(wanted) if isinstance(wanted, bool) else wanted) == str(found)
+
+
+__all__ = ["PlanError", "prove"]

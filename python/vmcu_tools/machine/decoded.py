@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a model, as the executor on the device walks them.
+
+`decode` turns what was read back from the emitted C (tables.py) into a plan and the calls of an
+inference, by the rules of lib/vmcu/executor.c and stage.c and of nothing else: the schedule entry by
+entry, calls by how many a layer has made, in parts where the table says that a ring may split them.
+Which node a layer stands for is claimed by whoever emitted it; shapes, inputs and outputs must bear
+the claim out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import PlanError
+from ..graph import Graph, Node, Port
+from ..kernels import Form, Layer
+from ..plan import MOST_CALLS, Placement, Plan, Rotation, Step, pool_scratch
+from ..schedule import OUTPUT, STREAMED, Call, operand
+from .events import WHOLE, Called
+from .tables import Address, Objects, Value
+
+# VMCU_TAKE and VMCU_SCRATCH_ON_STACK; what the fields of the structs hold at most.
+TAKE = 255
+ON_STACK = "VMCU_SCRATCH_ON_STACK"
+UINT8, UINT16, UINT32 = 2**8 - 1, 2**16 - 1, 2**32 - 1
+FLAGS = {"VMCU_IO_CHANNELS_FIRST": "nchw", "VMCU_IO_HALF_AWAY": "half_away"}
+LIMITS = {
+    "vmcu_tensor": {
+        **dict.fromkeys(("base", "ring", "phase"), UINT32),
+        **dict.fromkeys(("height", "width", "channels"), UINT16),
+    },
+    "vmcu_layer": {
+        **dict.fromkeys(("input_count", "descending", "splits"), UINT8),
+        **dict.fromkeys(("output", "rows", "width", "columns"), UINT16),
+    },
+    "vmcu_stage": {
+        "progress": UINT32,
+        **dict.fromkeys(("part_count", "first", "count", "taken"), UINT16),
+    },
+    "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
+}
+
+
+def expect(condition: bool, reason: str) -> None:
+    """Raises PlanError unless `condition` holds."""
+    if not condition:
+        raise PlanError(f"the emitted tables are wrong: {reason}")
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What the emitter says that tables stand for: tensors and layers by their number, how each
+    layer works, and the plan's name and notes, which are for people."""
+
+    tensors: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    forms: tuple[Form, ...]
+
+    @staticmethod
+    def of(plan: Plan) -> Claims:
+        steps = plan.steps
+        return Claims(
+            tuple(plan.placements),
+            tuple(step.node for step in steps),
+            tuple(step.form for step in steps),
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer of the table: `kernel` is its entry point, `params` the object with its parameters,
+    "" for none; the rest as struct vmcu_layer has it."""
+
+    kernel: str
+    params: str
+    splits: int
+    rows: int
+    width: int
+    columns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """plan: what the tables say, with the graph they stand for; calls: by stage, those of an
+    inference in order; rows: by layer."""
+
+    plan: Plan
+    calls: tuple[tuple[Called, ...], ...]
+    rows: tuple[Row, ...]
+
+
+def decode(objects: Objects, name: str, graph: Graph, claims: Claims) -> Decoded:
+    """The plan that the tables of model `name` hold. Raises PlanError where they do not fit the
+    graph, each other, or what C can hold."""
+    return _Decoder(objects, name, graph, claims).run()
+
+
+class _Decoder:
+    def __init__(self, objects: Objects, name: str, graph: Graph, claims: Claims):
+        self.objects, self.name, self.graph, self.claims = objects, name, graph, claims
+        model = objects.values.get(f"{name}_model")
+        expect(isinstance(model, dict), "there is no model")
+        assert isinstance(model, dict)
+        self.model = model
+        self.tensors = self._table("tensors", "vmcu_tensor")
+        self.layers = self._table("layers", "vmcu_layer")
+        self.stages = self._table("stages", "vmcu_stage")
+        self.parts = self._part("parts", "vmcu_part")
+
+    def run(self) -> Decoded:
+        self._check_model()
+        placements = self._placements()
+        steps = [self._step(number) for number in range(len(self.layers))]
+        stages = self._grouped(steps)
+        size, rotation = self._pool()
+        plan = Plan(
+            "emitted",
+            self.graph,
+            stages,
+            placements,
+            size,
+            input_streamed=bool(self.model.get("streamed", 0)),
+            taken=self.stages[0].get("taken", 0) if self.stages else 0,
+            progress=tuple(stage.get("progress", 0) for stage in self.stages),
+            rotation=rotation,
+        )
+        self._check_ports(plan)
+        layers = [[step.bind(self.graph) for step in stage] for stage in stages]
+        calls = tuple(
+            tuple(self._calls(plan, number, bound)) for number, bound in enumerate(layers)
+        )
+        return Decoded(plan, calls, tuple(self._row(layer) for layer in self.layers))
+
+    def _table(self, label: str, kind: str) -> list[dict]:
+        """A table that the model refers to; none where it does not."""
+        named = self.model.get(label)
+        if named is None:
+            return []
+        expect(named == f"{self.name}_{label}", f"{label} are taken from '{named}'")
+        return self._part(label, kind)
+
+    def _part(self, label: str, kind: str) -> list[dict]:
+        found = self.objects.values.get(f"{self.name}_{label}", [])
+        expect(isinstance(found, list), f"'{label}' is no table")
+        assert isinstance(found, list)
+        for entry in found:
+            for member, most in LIMITS[kind].items():
+                value = entry.get(member, 0)
+                fits = isinstance(value, int) and 0 <= value <= most
+                expect(fits, f"{kind}.{member} is {value}")
+        return found
+
+    def _check_model(self) -> None:
+        model, claims = self.model, self.claims
+        counts = {
+            "tensor_count": len(self.tensors),
+            "layer_count": len(self.layers),
+            "stage_count": len(self.stages),
+            "input_count": len(self.graph.inputs),
+            "output_count": len(self.graph.outputs),
+        }
+        for member, count in counts.items():
+            expect(model.get(member, 0) == count, f"{member} is {model.get(member, 0)}")
+        expect(model.get("name") == self.name, "the model's name is another")
+        expect(len(claims.tensors) == len(self.tensors), "tensors are missing")
+        expect(len(claims.nodes) == len(self.layers), "layers are missing")
+
+    def _pool(self) -> tuple[int, Rotation | None]:
+        """Bytes of the circle, and how it rotates."""
+        size = self.model.get("pool_bytes", 0)
+        circle = self.model.get("circle", 0)
+        if circle == 0:
+            expect("step" not in self.model, "a pool advances that does not rotate")
+            return size, None
+        expect(0 < circle <= size, f"a circle of {circle} bytes in {size}")
+        return circle, Rotation(self.model.get("step", 0), size - circle)
+
+    def _placements(self) -> dict[str, Placement]:
+        size, _ = self._pool()
+        found = {}
+        for name, entry in zip(self.claims.tensors, self.tensors, strict=True):
+            shape = tuple(entry.get(member, 0) for member in ("height", "width", "channels"))
+            expect(name in self.graph.tensors, f"there is no tensor '{name}'")
+            expect(shape == self.graph.tensors[name].shape, f"tensor '{name}' is {shape}")
+            base, ring = entry.get("base", 0), entry.get("ring", 0)
+            # vmcu_pool_byte() looks around the pool's end once.
+            expect(base < size and 0 < ring <= size, f"the ring of '{name}' is not in the pool")
+            found[name] = Placement(name, base, ring, 0, 0, entry.get("phase", 0))
+        return found
+
+    def _step(self, number: int) -> Step:
+        """A layer as the plan has it, once its tensors are those of its node."""
+        entry, node = self.layers[number], self.claims.nodes[number]
+        who = f"layer {number}"
+        first, count = self._address(entry, "inputs", "layer_inputs"), entry.get("input_count", 0)
+        table = self.objects.values[f"{self.name}_layer_inputs"]
+        assert isinstance(table, np.ndarray)
+        expect(first + count <= len(table), f"{who} reads beyond the table of inputs")
+        inputs = tuple(self._tensor(int(index)) for index in table[first : first + count])
+        expect(inputs == node.inputs, f"{who} reads {inputs}")
+        expect(self._tensor(entry.get("output", 0)) == node.outputs[0], f"{who} writes another")
+        expect(entry.get("descending", 0) in (0, 1), f"{who} has no direction")
+        alone = self._stage_of(number).get("schedule") is None
+        columns = None if alone else entry.get("columns", 0)
+        form = self.claims.forms[number]
+        step = Step(node, 0, 0, bool(entry.get("descending", 0)), None, columns, form)
+        layer = step.bind(self.graph)
+        rows, width = entry.get("rows", 0), entry.get("width", 0)
+        expect((rows, width) == (layer.height, layer.width), f"{who} has {rows} x {width} calls")
+        within = 1 <= entry.get("columns", 0) <= width
+        expect(within and (not alone or entry["columns"] == width), f"{who} has other columns")
+        scratch, needed = entry.get("scratch", 0), pool_scratch(layer)
+        expect((scratch == ON_STACK) == (needed == 0), f"{who} has its scratch elsewhere")
+        if needed == 0:
+            return step
+        expect(isinstance(scratch, int), f"{who} has no scratch")
+        return Step(node, scratch, needed, step.descending, None, columns, form)
+
+    def _tensor(self, index: int) -> str:
+        expect(index < len(self.claims.tensors), f"there is no tensor {index}")
+        return self.claims.tensors[index]
+
+    def _address(self, entry: dict, member: str, label: str) -> int:
+        """Which element of a table a member points to."""
+        value = entry.get(member)
+        expect(
+            isinstance(value, Address) and value.name == f"{self.name}_{label}",
+            f"'{member}' points to {value}",
+        )
+        assert isinstance(value, Address)
+        return value.index
+
+    def _row(self, entry: dict) -> Row:
+        params = entry.get("params")
+        return Row(
+            str(entry.get("kernel")),
+            params.name if isinstance(params, Address) else "",
+            *(entry.get(member, 0) for member in ("splits", "rows", "width", "columns")),
+        )
+
+    def _stage_of(self, number: int) -> dict:
+        for stage in self.stages:
+            if stage.get("first", 0) <= number < stage.get("first", 0) + stage.get("count", 0):
+                return stage
+        raise PlanError(f"the emitted tables are wrong: layer {number} is in no stage")
+
+    def _grouped(self, steps: Sequence[Step]) -> tuple[tuple[Step, ...], ...]:
+        """The steps by stage; every layer is in one, in order."""
+        found, next_ = [], 0
+        for stage in self.stages:
+            first, count = stage.get("first", 0), stage.get("count", 0)
+            expect(first == next_ and count > 0, "stages do not follow one another")
+            next_ = first + count
+            found.append(tuple(steps[first:next_]))
+            expect(count == 1 or "schedule" in stage, f"a stage of {count} layers has no schedule")
+        expect(next_ == len(steps), "layers are in no stage")
+        return tuple(found)
+
+    def _check_ports(self, plan: Plan) -> None:
+        """Inputs and outputs are those of the graph, and where callers look for them."""
+        graph = self.graph
+        for label, ports in (("inputs", graph.inputs), ("outputs", graph.outputs)):
+            entries = self.objects.values.get(f"{self.name}_{label}", [])
+            expect(len(entries) == len(ports), f"{label} are missing")
+            expect(self.model.get(label) == f"{self.name}_{label}", f"{label} are elsewhere")
+            for entry, port in zip(entries, ports, strict=True):
+                self._check_port(entry, port)
+                if label == "outputs" or not plan.input_streamed:
+                    self._check_border(plan, port)
+        if plan.input_streamed:
+            expect(len(graph.inputs) == 1, "several inputs are streamed")
+
+    def _check_port(self, entry: dict, port: Port) -> None:
+        tensor = self.graph.tensors[port.tensor]
+        expect(self._tensor(entry.get("tensor", 0)) == port.tensor, f"'{port.name}' is another")
+        expect(np.float32(entry["scale"]) == np.float32(tensor.scale), "a scale is another")
+        expect(entry.get("zero_point", 0) == tensor.zero_point, "a zero point is another")
+        flags = set(str(entry.get("flags", "")).split(" | ")) - {""}
+        wanted = {"VMCU_IO_CHANNELS_FIRST"} if port.layout == "nchw" else set()
+        wanted |= {"VMCU_IO_HALF_AWAY"} if port.half_away else set()
+        expect(flags == wanted, f"the flags of '{port.name}' are {sorted(flags)}")
+
+    def _check_border(self, plan: Plan, port: Port) -> None:
+        """Callers see inputs and outputs as one array, or, in a pool that rotates, row by row."""
+        placement, tensor = plan.placements[port.tensor], self.graph.tensors[port.tensor]
+        straight = placement.phase % placement.ring == 0 and placement.ring >= tensor.bytes
+        around = placement.base + tensor.bytes > plan.pool_bytes and plan.rotation is None
+        expect(straight and not around, f"'{port.name}' is not one piece of the pool")
+
+    def _calls(self, plan: Plan, number: int, layers: Sequence[Layer]) -> Iterator[Called]:
+        """The calls of a stage, as the executor makes them."""
+        stage, steps = self.stages[number], plan.stages[number]
+        streams = plan.input_streamed and number == 0
+        if "schedule" not in stage:
+            expect(not streams, "nobody takes the streamed input")
+            layer = layers[0]
+            for turn in range(layer.height):
+                yield steps[0], layer, Call(WHOLE, layer.turn(turn), 0, layer.width)
+            return
+        expect(not any(step.descending for step in steps), "a stage of several layers descends")
+        made, taken = [0] * len(steps), _Taken(plan) if streams else None
+        for entry in self._entries(stage):
+            if entry == TAKE:
+                expect(taken is not None, "a stage takes rows that nobody delivers")
+                assert taken is not None
+                for call in taken.next(stage.get("taken", 0)):
+                    yield None, None, call
+                continue
+            expect(entry < len(steps), f"the schedule calls layer {entry} of {len(steps)}")
+            layer, row = layers[entry], self.layers[stage["first"] + entry]
+            across = -(-layer.width // layer.columns)
+            y, place = divmod(made[entry], across)
+            made[entry] += 1
+            within = y < layer.height and made[entry] <= MOST_CALLS
+            expect(within, f"layer {entry} of a stage is called too often")
+            call = Call(entry, y, place * layer.columns, layer.columns)
+            call = call._replace(columns=min(call.columns, layer.width - call.x))
+            for part in _parts(plan, layer, row.get("splits", 0), call):
+                yield steps[entry], layer, part
+
+    def _entries(self, stage: dict) -> Iterator[int]:
+        """The schedule of a stage, part by part."""
+        first = self._address(stage, "parts", "parts")
+        start = self._address(stage, "schedule", "schedule")
+        schedule = self.objects.values[f"{self.name}_schedule"]
+        assert isinstance(schedule, np.ndarray)
+        count = stage.get("part_count", 0)
+        expect(first + count <= len(self.parts), "a stage has parts that are not there")
+        for part in self.parts[first : first + count]:
+            begin = start + part.get("start", 0)
+            end = begin + part.get("length", 0)
+            expect(end <= len(schedule), "a part is longer than the schedule")
+            for _ in range(part.get("times", 0)):
+                yield from schedule[begin:end].tolist()
+
+
+class _Taken:
+    """How far the streamed input has been taken from the caller's rows."""
+
+    def __init__(self, plan: Plan):
+        self.plan, self.y, self.x = plan, 0, 0
+        self.tensor = plan.graph.tensors[plan.graph.inputs[0].tensor]
+
+    def next(self, most: int) -> Iterator[Call]:
+        """What is taken next, in the parts that the input's ring splits it into."""
+        height, width, _ = self.tensor.shape
+        expect(self.y < height, "more rows are taken than there are")
+        left = min(most, width - self.x)
+        expect(left > 0, "nothing is taken")
+        while left > 0:
+            part = _unsplit(self.plan, self.tensor.name, self.y, self.x, left)
+            yield Call(STREAMED, self.y, self.x, part)
+            self.x, left = self.x + part, left - part
+        if self.x == width:
+            self.y, self.x = self.y + 1, 0
+
+
+def _parts(plan: Plan, layer: Layer, splits: int, call: Call) -> Iterator[Call]:
+    """A call in the parts that the executor divides it into."""
+    indices = [OUTPUT + bit for bit in range(8) if splits >> bit & 1]
+    expect(all(index < len(layer.ins) for index in indices), "an input splits that is not there")
+    names = [operand(layer, index).name for index in indices]
+    end = call.x + call.columns
+    while call.x < end:
+        columns = end - call.x
+        for name in names:
+            columns = _unsplit(plan, name, call.y, call.x, columns)
+        expect(columns > 0, "a ring splits a pixel")
+        yield call._replace(columns=columns)
+        call = call._replace(x=call.x + columns)
+
+
+def _unsplit(plan: Plan, name: str, y: int, x: int, columns: int) -> int:
+    """vmcu_unsplit(): of a row's pixels from x on, those in front of the place that splits it."""
+    placement, (_, width, channels) = plan.placements[name], plan.graph.tensors[name].shape
+    left = placement.ring - ((y * width + x) * channels + placement.phase) % placement.ring
+    return columns if left >= columns * channels else left // channels
+
+
+def kernel_params(objects: Objects, row: Row) -> dict[str, Value]:
+    """The parameters of a layer, structs and arrays resolved: what the names in it refer to."""
+
+    def resolved(value: Value) -> Value:
+        if isinstance(value, dict):
+            return {member: resolved(inner) for member, inner in value.items()}
+        if isinstance(value, list):
+            return [resolved(inner) for inner in value]
+        name = value.name if isinstance(value, Address) else value
+        if isinstance(name, str) and name in objects.values:
+            return resolved(objects.values[name])
+        return value
+
+    if not row.params:
+        return {}
+    expect(row.params in objects.values, f"there are no parameters '{row.params}'")
+    found = resolved(objects.values[row.params])
+    assert isinstance(found, dict)
+    return found

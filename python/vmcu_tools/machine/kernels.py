@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an emitted kernel does, by running its program on what was emitted for it.
+
+One call of a layer in the middle of its image, on random bytes: every weight, bias and factor takes
+part. Its result must be the graph's meaning, and the bytes that it loads and stores must come in the
+order that planner and replay take for granted. A float factor that became a line is held to
+float32's own function at every border there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import PlanError
+from ..kernels import NEVER, ProgramLayer
+from ..kernels.language.evaluate import Machine, run
+
+SEED = 1
+
+
+def check(layer: ProgramLayer, fields: Mapping[str, int], stream: bytes) -> None:
+    """Raises PlanError unless the program of a layer, with these parameters by their path in the C
+    struct and this flash stream, computes what its node means in the order it is planned with."""
+    columns = layer.columns if layer.by_columns else layer.out.shape[1]
+    row = layer.height // 2
+    rng = np.random.default_rng(SEED)
+    data = [rng.integers(-128, 128, t.shape).astype(np.int8) for t in layer.ins]
+    machine = machine_of(layer, fields, stream, data, columns)
+    try:
+        run(layer.binding.program, machine, row)
+    except (AssertionError, IndexError, KeyError, ValueError, ZeroDivisionError) as error:
+        raise PlanError(f"{_who(layer)}: the kernel cannot run: {error}") from error
+    if machine.cursor > len(stream):
+        raise PlanError(f"{_who(layer)}: the kernel reads beyond its constants")
+    expected = layer.rows(data, row, row + 1)[0][:columns]
+    differing = int(np.count_nonzero(machine.output[row][:columns] != expected))
+    if differing:
+        raise PlanError(f"{_who(layer)}: {differing} bytes of a row are not what its node means")
+    _check_order(layer, machine, columns)
+
+
+def machine_of(
+    layer: ProgramLayer,
+    fields: Mapping[str, int],
+    stream: bytes,
+    data: list[np.ndarray],
+    columns: int,
+) -> Machine:
+    """The interpreter, about to compute the first columns of a row. data: int8 (H, W, C) each."""
+    binding = layer.binding
+    names = binding.names(layer.ins, layer.out, layer.descending, 0, columns)
+    unknown = {f"p->{path}" for path in fields} - names.keys()
+    if unknown:
+        raise PlanError(f"{_who(layer)}: its parameters have {sorted(unknown)}")
+    names |= {name: 0 for name in names if name.startswith("p->")}
+    names |= {f"p->{path}": value for path, value in fields.items()}
+    views = [x.reshape(binding.view(t)) for x, t in zip(data, layer.ins, strict=True)]
+    return Machine(names, views, np.zeros(layer.out.shape, np.int8), stream)
+
+
+def _check_order(layer: ProgramLayer, machine: Machine, columns: int) -> None:
+    """The ticks of a call's loads and stores, counted anew from what the program did."""
+    reads = [np.full(t.shape[1:], NEVER, np.int64) for t in layer.ins]
+    writes = np.full(layer.out.shape[1:], NEVER, np.int64)
+    clock = 0
+    for kind, tensor, (_, pixels, channels) in machine.log:
+        if kind == "r":
+            flat = layer.binding.view(layer.ins[tensor])[1:]
+            reads[tensor].reshape(flat)[pixels, channels] = clock
+        else:
+            writes[pixels, channels] = clock
+            clock += 1
+    known = layer.writes_in_call(0, columns)
+    same = known is not None and np.array_equal(writes[:columns], known[:columns])
+    for index, found in enumerate(reads):
+        wanted = layer.reads_in_call(index, 0, columns)
+        same = same and wanted is not None and np.array_equal(found, wanted)
+    if not same:
+        raise PlanError(f"{_who(layer)}: it accesses memory in another order than planned")
+
+
+def _who(layer: ProgramLayer) -> str:
+    return f"layer '{layer.node.name}'"

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C of a model, read back: what a compiler would make of the emitted tables.
+
+Only as much C as the tables are written in: const objects at file scope with initialisers of
+numbers, names, strings, addresses of elements, and #define of the header. Whatever else is found
+is an error, so that nothing is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import PlanError
+
+# The element types of arrays of numbers.
+NUMBERS = {
+    "int8_t": np.int8,
+    "uint8_t": np.uint8,
+    "int16_t": np.int16,
+    "uint16_t": np.uint16,
+    "int32_t": np.int32,
+    "uint32_t": np.uint32,
+    "float": np.float32,
+}
+_DEFINITION = re.compile(
+    r"^(?:static )?const (?:struct )?(?P<type>\w+) (?P<name>\w+)(?P<array>\[\d*\])?"
+    r"(?: __attribute__\(\(aligned\(\d+\)\)\))? = \{\n(?P<body>.*?)^\};\n",
+    re.DOTALL | re.MULTILINE,
+)
+_MACRO = re.compile(r"^#define (\w+) (\S.*)$", re.MULTILINE)
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_TOKEN = re.compile(
+    r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")'
+    r"|(?P<float>-?0x[0-9a-f.]+p[-+]?\d+f|-?\d[\d.]*(?:e[-+]?\d+)?f)\b|(?P<int>-?\d+)U?\b|(?P<name>\w+)|(?P<mark>[{}=,.&|()\[\]]))"
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Element `index` of an object."""
+
+    name: str
+    index: int = 0
+
+
+Value = int | float | str | Address | list | dict
+
+
+@dataclass(frozen=True, eq=False)
+class Objects:
+    """The objects of a file by name: arrays of numbers as numpy arrays, structs as dictionaries of
+    their named members, arrays of structs as lists. types: by name, the type in C; macros: what
+    the header defines."""
+
+    values: dict[str, np.ndarray | list | dict] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    macros: dict[str, str] = field(default_factory=dict)
+
+
+def read(files: Mapping[str, str], name: str) -> Objects:
+    """The objects of model `name`'s emitted files. Raises PlanError for what is no such table."""
+    text = _COMMENT.sub("", files[f"{name}.c"])
+    macros = dict(_MACRO.findall(_COMMENT.sub("", files[f"{name}.h"])))
+    found = Objects(macros=macros)
+    for match in _DEFINITION.finditer(text):
+        kind, array = match["type"], match["array"]
+        if kind in NUMBERS and array:
+            value: np.ndarray | list | dict = _numbers(match["body"], kind, array)
+        else:
+            value = _Reader(match["body"], macros).initialiser(bool(array))
+        found.values[match["name"]] = value
+        found.types[match["name"]] = kind
+    left = _DEFINITION.sub("", text)
+    for line in left.splitlines():
+        if line.strip() and not re.match(r"#(include|if|endif|error)\b|VMCU_MODEL_REGISTER\(", line):
+            raise PlanError(f"the tables hold what cannot be read back: {line.strip()[:60]!r}")
+    return found
+
+
+def _numbers(body: str, kind: str, array: str) -> np.ndarray:
+    dtype = np.dtype(NUMBERS[kind])
+    words = body.replace("INT32_MIN", "-2147483648").replace("U", "").replace(",", " ").split()
+    if kind == "float":
+        wide = np.array([_real(word) for word in words], np.float64)
+    else:
+        wide = np.array(words, np.int64)
+        limits = np.iinfo(dtype)
+        if wide.size and (wide.min() < limits.min or wide.max() > limits.max):
+            raise PlanError(f"an array of {kind} holds a number that does not fit")
+    if array != "[]" and int(array[1:-1]) != wide.size:
+        raise PlanError(f"an array of {array[1:-1]} elements has {wide.size}")
+    return wide.astype(dtype)
+
+
+def _real(word: str) -> float:
+    word = word.removesuffix("f")
+    return float.fromhex(word) if "0x" in word else float(word)
+
+
+class _Reader:
+    """Reads one initialiser, without its outer braces."""
+
+    def __init__(self, body: str, macros: Mapping[str, str]):
+        self.macros = macros
+        self.tokens: list[tuple[str, str]] = []
+        at = 0
+        body = body.rstrip()
+        while at < len(body):
+            match = _TOKEN.match(body, at)
+            if match is None:
+                raise PlanError(f"the tables hold what cannot be read back: {body[at : at + 40]!r}")
+            kind = match.lastgroup or ""
+            self.tokens.append((kind, match[kind]))
+            at = match.end()
+        self.at = 0
+
+    def initialiser(self, array: bool) -> list | dict:
+        found = self._list() if array else self._members()
+        if self.at != len(self.tokens):
+            raise PlanError("an initialiser goes on behind its end")
+        return found
+
+    def _peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def _next(self, expected: str = "") -> tuple[str, str]:
+        if self.at == len(self.tokens):
+            raise PlanError("an initialiser ends too early")
+        token = self.tokens[self.at]
+        if expected and token[1] != expected:
+            raise PlanError(f"an initialiser has {token[1]!r} in place of {expected!r}")
+        self.at += 1
+        return token
+
+    def _list(self) -> list:
+        found = []
+        while self._peek() not in ("", "}"):
+            found.append(self._value())
+            if self._peek() == ",":
+                self._next()
+        return found
+
+    def _members(self) -> dict:
+        found: dict[str, Value] = {}
+        while self._peek() == ".":
+            self._next()
+            _, name = self._next()
+            self._next("=")
+            if name in found:
+                raise PlanError(f"an initialiser sets '{name}' twice")
+            found[name] = self._value()
+            if self._peek() == ",":
+                self._next()
+        return found
+
+    def _value(self) -> Value:
+        kind, text = self._next()
+        if text == "{":
+            inner = self._members() if self._peek() == "." else self._list()
+            self._next("}")
+            return inner
+        if text == "&":
+            _, name = self._next()
+            index = 0
+            if self._peek() == "[":
+                self._next()
+                index = int(self._next()[1])
+                self._next("]")
+            return Address(name, index)
+        if kind == "string":
+            return text[1:-1]
+        if kind == "int":
+            return int(text)
+        if kind == "float":
+            return _real(text)
+        if kind != "name":
+            raise PlanError(f"an initialiser has {text!r} in place of a value")
+        if text in self.macros:
+            return _Reader(self.macros[text].strip("()"), self.macros)._value()
+        if text in ("true", "false"):
+            return int(text == "true")
+        while self._peek() == "|":
+            self._next()
+            text += f" | {self._next()[1]}"
+        return text
