@@ -8,6 +8,7 @@ for q = -128 .. 127.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -26,8 +27,19 @@ from .softmax import exp_on_negative_values
 
 BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
+Function = Callable[[np.ndarray], np.ndarray]
+
 _Q4 = 4
 _INT16_MIN, _INT16_MAX = -(2**15), 2**15 - 1
+
+
+def in_double(function: Function) -> Function:
+    """A float32 function as good C libraries compute it: the nearest float32, mostly."""
+
+    def apply(x: np.ndarray) -> np.ndarray:
+        return np.asarray(function(np.asarray(x, np.float64))).astype(np.float32)
+
+    return apply
 
 
 def as_table(values: np.ndarray) -> np.ndarray:
