@@ -42,7 +42,6 @@ _FORMS = {
     "com.microsoft.QLinearGlobalAveragePool": _Form("GlobalAveragePool", (0,), 3),
     "com.microsoft.QLinearLeakyRelu": _Form("LeakyRelu", (0,), 3),
     "com.microsoft.QLinearMul": _Form("Mul", (0, 3), 6),
-    "com.microsoft.QLinearReduceMean": _Form("ReduceMean", (0,), 3),
     "com.microsoft.QLinearSigmoid": _Form("Sigmoid", (0,), 3),
     "com.microsoft.QLinearSoftmax": _Form("Softmax", (0,), 3),
 }
