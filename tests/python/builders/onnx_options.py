@@ -22,21 +22,39 @@ from .onnx_ops import (
 COORDINATES = "coordinate_transformation_mode"
 
 
-def group_norm(groups: int, count: int) -> Layer:
+def index_of_extreme(op: str, **attributes) -> onnx.ModelProto:
+    """A model of (1, 3, 4, 5) that ends with the index of a least or a largest value."""
+    m = OnnxModel()
+    y = m.node(op, [m.qdq("x", m.stated(0.5, 0))], **attributes)
+    kinds = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    return m.proto({"x": (kinds[0], (1, 3, 4, 5))}, {y: (kinds[1], None)})
+
+
+# For it: which axis, whether it stays, and which of equal values counts.
+INDICES = [
+    (op, {"axis": axis, "keepdims": keep, "select_last_index": last})
+    for op in ("ArgMax", "ArgMin")
+    for axis in (1, 2, -1)
+    for keep in (0, 1)
+    for last in (0, 1)
+]
+
+
+def group_norm(groups: int, count: int, **attributes) -> Layer:
     """count: of factors, one for each group up to opset 20, then one for each channel."""
 
     def build(m: OnnxModel, x: str, scale: float):
         gain = m.constant(m.rng.uniform(0.3, 2, count).astype(np.float32))
         offset = m.constant(m.rng.normal(size=count).astype(np.float32))
-        return m.node("GroupNormalization", [x, gain, offset], num_groups=groups), OUT
+        return m.node("GroupNormalization", [x, gain, offset], num_groups=groups, **attributes), OUT
 
     return build
 
 
-def rms_norm(axis: int, width: int) -> Layer:
+def rms_norm(axis: int, shape: tuple[int, ...], op: str = "RMSNormalization", **more) -> Layer:
     def build(m: OnnxModel, x: str, scale: float):
-        gain = m.constant(m.rng.uniform(0.3, 2, width).astype(np.float32))
-        return m.node("RMSNormalization", [x, gain], axis=axis, epsilon=0.01), OUT
+        gain = m.constant(m.rng.uniform(0.3, 2, shape).astype(np.float32))
+        return m.node(op, [x, gain], axis=axis, **more), OUT
 
     return build
 
@@ -145,12 +163,7 @@ CASES: dict[str, tuple[int, tuple[int, ...], Layer]] = {
         IMAGE,
         conv_transpose(6, 4, (3, 2), strides=[2, 1], dilations=[2, 3]),
     ),
-    "average pool with a stated kernel alone": (
-        13,
-        IMAGE,
-        unary("AveragePool", kernel_shape=[2, 3]),
-    ),
-    "average pool one to one": (13, IMAGE, unary("AveragePool", 0.9, kernel_shape=[2, 3])),
+    "average pool of a kernel alone": (13, IMAGE, unary("AveragePool", 0.9, kernel_shape=[2, 3])),
     "flatten rows": (13, (1, 5, 1, 8), unary("Flatten", axis=2)),
     "flatten from the end": (13, (1, 5, 1, 8), unary("Flatten", axis=-1)),
     "gather from the end": (13, IMAGE, constants("Gather", [np.array([[1, -1]])], axis=-2)),
@@ -180,9 +193,15 @@ CASES: dict[str, tuple[int, tuple[int, ...], Layer]] = {
         HEADS,
         lambda m, x, scale: (m.node("Trilu", [x, m.constant(np.int64(-1))], upper=1), scale),
     ),
-    "group norm of channels": (21, IMAGE, group_norm(3, 6)),
+    "group norm of channels": (21, IMAGE, group_norm(3, 6, epsilon=0.1)),
     "group norm of groups": (18, IMAGE, group_norm(2, 2)),
-    "rms norm": (23, SEQUENCE, rms_norm(-1, 12)),
+    "rms norm": (23, SEQUENCE, rms_norm(-1, (12,))),
+    "rms norm of several axes": (23, SEQUENCE, rms_norm(1, (7, 12), epsilon=0.1)),
+    "simplified layer norm of large epsilon": (
+        17,
+        SEQUENCE,
+        rms_norm(-1, (12,), "SimplifiedLayerNormalization", epsilon=0.1),
+    ),
     "layer norm of usual epsilon": (17, SEQUENCE, layer_norm(-1, 12)),
     "instance norm of large epsilon": (13, IMAGE, instance_norm),
     "batch norm of large epsilon": (13, IMAGE, epsilon_of(0.3)),

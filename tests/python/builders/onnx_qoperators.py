@@ -121,6 +121,16 @@ def in_domain(m: OnnxModel, x: Quantised) -> Quantised:
     return Quantised(m.node("QuantizeLinear", [m.node("Tanh", [real]), *out], MS), *out)
 
 
+def weights_by_row(m: OnnxModel, x: Quantised) -> Quantised:
+    """Float weights behind a QuantizeLinear with a scale for each row."""
+    real = m.rng.uniform(-1, 1, (7, 24)).astype(np.float32)
+    scales = (np.abs(real).max(1) / 127).astype(np.float32)
+    stated = m.constant(scales), m.constant(np.zeros(7, np.int8))
+    w = m.node("QuantizeLinear", [m.constant(real), *stated], axis=0)
+    biased = [*x.names, w, *stated, biases(m, 7)]
+    return emitted(m, "QGemm", biased, 0.2, transB=1, alpha=1.0)
+
+
 POOL = {"kernel_shape": [3, 2], "strides": [2, 1]}
 CASES: dict[str, tuple[tuple[int, ...], Operator]] = {
     "conv": (IMAGE, conv(True)),
@@ -128,6 +138,7 @@ CASES: dict[str, tuple[tuple[int, ...], Operator]] = {
     "matmul": (VECTOR, matmul),
     "gemm": (VECTOR, gemm(False)),
     "gemm transposed": (VECTOR, gemm(True)),
+    "gemm of rows": (VECTOR, weights_by_row),
     "add": (IMAGE, with_other("QLinearAdd", 0.07)),
     "mul": (IMAGE, with_other("QLinearMul", 0.1)),
     "concat": (IMAGE, concat),
