@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,13 +39,25 @@ class _Attributes(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         value = super().get(name, default)
-        self.met.option(self.op, name, value)
+        self._read(name, value)
         return value
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
-        self.met.option(self.op, name, value)
+        self._read(name, value)
         return value
+
+    def _read(self, name: str, value: Any) -> None:
+        # A rule of several operators also asks for what only another one has.
+        if not onnx.defs.has(self.op) or name in _named(self.op):
+            self.met.option(self.op, name, value)
+
+
+@functools.cache
+def _named(op: str) -> set[str]:
+    """The attributes that an operator has, or had in some opset."""
+    versions = (s for s in onnx.defs.get_all_schemas_with_history() if s.name == op)
+    return {name for schema in versions for name in schema.attributes}
 
 
 class _Options:

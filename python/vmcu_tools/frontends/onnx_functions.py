@@ -61,14 +61,20 @@ _softplus = in_double(lambda x: np.logaddexp(x, 0))
 _expm1 = in_double(np.expm1)
 
 
-def _gelu(node: FileNode, x: np.ndarray) -> np.ndarray:
-    """Its form with tanh: contrib_ops/cpu/bert/bias_gelu_helper.h."""
-    half, one = np.float32(0.5), np.float32(1)
-    if node.attributes.get("approximate", b"none") == b"tanh":
-        root = math.sqrt(2 / math.pi)
-        inner = x * (np.float32(0.044715 * root) * x * x + np.float32(root))
-        return half * x * (tanh(inner) + one)
-    return x * half * (one + _erf(x * np.float32(math.sqrt(0.5))))
+def _gelu(x: np.ndarray) -> np.ndarray:
+    return x * np.float32(0.5) * (np.float32(1) + _erf(x * np.float32(math.sqrt(0.5))))
+
+
+def _gelu_by_tanh(x: np.ndarray) -> np.ndarray:
+    """contrib_ops/cpu/bert/bias_gelu_helper.h."""
+    root = math.sqrt(2 / math.pi)
+    inner = x * (np.float32(0.044715 * root) * x * x + np.float32(root))
+    return np.float32(0.5) * x * (tanh(inner) + np.float32(1))
+
+
+def _gelu_of(node: FileNode) -> Function:
+    by_tanh = node.attributes.get("approximate", b"none") == b"tanh"
+    return _gelu_by_tanh if by_tanh else _gelu
 
 
 def _number(node: FileNode, name: str, default: float) -> np.float32:
@@ -101,6 +107,7 @@ _PLAIN: dict[str, Function] = {
     "Atan": in_double(np.arctan),
     "Atanh": in_double(np.arctanh),
     "Ceil": np.ceil,
+    "com.microsoft.Gelu": _gelu,
     "Cos": in_double(np.cos),
     "Cosh": in_double(np.cosh),
     "Erf": _erf,
@@ -129,7 +136,7 @@ UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
     **{op: lambda node, x, function=function: function(x) for op, function in _PLAIN.items()},
     "Celu": lambda node, x: _celu(x, _number(node, "alpha", 1)),
     "Elu": lambda node, x: _exponential(x, _number(node, "alpha", 1)),
-    "Gelu": _gelu,
+    "Gelu": lambda node, x: _gelu_of(node)(x),
     "HardSigmoid": lambda node, x: _hard_sigmoid(
         x, _number(node, "alpha", 0.2), _number(node, "beta", 0.5)
     ),
@@ -141,6 +148,5 @@ UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
     "Shrink": lambda node, x: _shrink(x, _number(node, "lambd", 0.5), _number(node, "bias", 0)),
     "Swish": lambda node, x: x * sigmoid(_number(node, "alpha", 1) * x),
     "ThresholdedRelu": lambda node, x: np.where(x > _number(node, "alpha", 1), x, 0),
-    "com.microsoft.Gelu": _gelu,
     "com.microsoft.QuickGelu": lambda node, x: x * sigmoid(_number(node, "alpha", 1.702) * x),
 }
