@@ -28,6 +28,8 @@ LITERT = {
     "SQRT": (0.02, -128, 0.01, -128, 0x1E071DDA),
     "RELU_N1_TO_1": (0.02, 7, 0.02, 7, 0xEDF2BD66),
     "RELU_N1_TO_1 rescaled": (0.02, 7, 0.011, -20, 0x6B1D65D7),
+    # Every other step comes out half way between two bytes.
+    "RELU_N1_TO_1 of ties": (0.011259222403168678, 0, 0.007506148423999548, 0, 0x6108FCD4),
 }
 # The same for those between DEQUANTIZE and QUANTIZE, which Micro has no kernels of at all.
 IN_FLOAT = {

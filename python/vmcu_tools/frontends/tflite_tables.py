@@ -52,6 +52,12 @@ def quantised_away(real: np.ndarray, out: Tensor) -> np.ndarray:
     return as_table(rounded_away(scaled) + out.zero_point)
 
 
+def elu(real: np.ndarray) -> np.ndarray:
+    """TensorFlow Lite, micro/kernels/elu.cc, PopulateLookupTable."""
+    grown = in_double(np.exp)(np.minimum(real, 0)) - np.float32(1)
+    return np.where(real < 0, grown, real)
+
+
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 

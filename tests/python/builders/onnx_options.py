@@ -129,7 +129,7 @@ _POOLS = {
     f"{op} {auto.lower()}": (
         13,
         IMAGE,
-        unary(op, factor, kernel_shape=[3, 2], strides=[2, 2], auto_pad=auto),
+        unary(op, factor, kernel_shape=[2, 3], strides=[2, 2], auto_pad=auto),
     )
     for op, factor in (("MaxPool", None), ("AveragePool", 0.9))
     for auto in ("VALID", "SAME_UPPER", "SAME_LOWER")
@@ -142,6 +142,15 @@ _NEAREST = {
     )
     for mode in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
     for how in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+}
+# Twice as large, every other place lies half way between two elements.
+_TIES = {
+    f"resize {mode} of ties": (
+        13,
+        IMAGE,
+        resize("nearest", [1, 1, 2, 2], nearest_mode=mode, **{COORDINATES: "asymmetric"}),
+    )
+    for mode in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 }
 _LINEAR = {
     f"resize linear {how} {factor}": (
@@ -156,6 +165,7 @@ _LINEAR = {
 CASES: dict[str, tuple[int, tuple[int, ...], Layer]] = {
     **_POOLS,
     **_NEAREST,
+    **_TIES,
     **_LINEAR,
     "conv valid": (13, IMAGE, conv(6, 4, (3, 2), strides=[2, 1], auto_pad="VALID")),
     "conv transpose dilated": (
