@@ -136,7 +136,8 @@ FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Sub": np.subtract,
     "Mul": np.multiply,
     "Div": np.divide,
-    "Pow": np.power,
+    # In double, which gives the same float32 on every machine.
+    "Pow": lambda x, y: np.power(np.float64(x), np.float64(y)).astype(np.float32),
     "Min": np.minimum,
     "Max": np.maximum,
     "PRelu": lambda x, slope: np.where(x >= 0, x, x * slope),
