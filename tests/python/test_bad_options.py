@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A .tflite operator with another one's options table is refused, whichever operator it is: read
-as its own, the table would mean something else."""
+as its own, the table would mean something else. So is what is an input twice."""
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import pytest
 from builders import tflite_models
+from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel, schema
 from test_bad_models import problems_of
 from vmcu_tools import frontends
@@ -66,6 +69,20 @@ def _union_type(data: bytes) -> int:
     """Where a file's only operator keeps the number of its options' class."""
     operator = schema.Model.GetRootAs(data, 0).Subgraphs(0).Operators(0)
     return operator._tab.Pos + operator._tab.Offset(10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_a_value_that_is_several_inputs_of_onnx(tmp_path, dtype):
+    m = OnnxModel()
+    stated = m.stated()
+    q = m.node("QuantizeLinear", ["x", *stated]) if dtype == np.float32 else "x"
+    y = m.qdq(m.node("Relu", [m.node("DequantizeLinear", [q, *stated])]), m.stated())
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = m.proto({"x": (kind, (1, 8))}, {y: (onnx.TensorProto.FLOAT, None)})
+    model.graph.input.append(model.graph.input[0])
+    onnx.save(model, tmp_path / "m.onnx")
+    (found,) = problems_of(tmp_path / "m.onnx")
+    assert found.reason == "'x' is 2 of the model's inputs at once" and found.remedy
 
 
 @pytest.mark.parametrize("times", [2, 3])

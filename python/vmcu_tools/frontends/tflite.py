@@ -160,11 +160,7 @@ class _Borders:
             tensor = self.model.tensors[index]
             times = self.model.inputs.count(index)
             if times > 1:
-                self.builder.problem(
-                    f"'{tensor.name}' is {times} of the model's inputs at once",
-                    "List each input once, and give copies of a value to one input.",
-                    tensor.name,
-                )
+                self.builder.repeated_input(tensor.name, times)
                 continue
             inner = index
             if tensor.type == "FLOAT32":
