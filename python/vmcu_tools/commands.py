@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from . import commands_wear, compare, progress, size, targets, verify
+from . import commands_wear, compare, inputs, progress, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .cli import EXIT_DONE, EXIT_PROBLEM
@@ -122,23 +122,9 @@ def run(args: argparse.Namespace) -> int:
 
 def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
     """An .npy file as int8 (H, W, C): int8 as it is, real values quantised as the file's runtime
-    does it."""
-    try:
-        data = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise UserError(
-            Problem(f"not an .npy array: {error}", "save it with numpy.save", str(path))
-        ) from error
+    does it. Raises UserError for a file that holds no such array, or NaN."""
     tensor = graph.tensors[port.tensor]
-    if data.size != tensor.bytes:
-        raise UserError(
-            Problem(
-                f"holds {data.size} values, input '{port.name}' takes {tensor.bytes} "
-                f"{list(port.file_shape)}",
-                "give an array of that shape",
-                str(path),
-            )
-        )
+    data = inputs.load(path, port, tensor.bytes)
     if port.layout == "nchw":
         data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
     data = data.reshape(tensor.shape)
@@ -146,7 +132,8 @@ def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
         return data
     if port.dtype == data.dtype == np.uint8:
         return (data.astype(np.int16) - 128).astype(np.int8)
-    scaled = data.astype(np.float32) / np.float32(tensor.scale)
+    with np.errstate(over="ignore"):
+        scaled = data.astype(np.float32) / np.float32(tensor.scale)
     if port.half_away:
         scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
     return np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)

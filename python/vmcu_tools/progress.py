@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars on stderr for what may take more than a moment; silent without a terminal."""
+"""Bars on stderr for what may take more than a moment; silent without a terminal that can show
+them."""
 
 from __future__ import annotations
 
@@ -14,10 +15,15 @@ Item = TypeVar("Item")
 Watch = Callable[[int, int], None]
 
 
+def _silent(console: Console) -> bool:
+    """Whether nobody would see a bar grow."""
+    return not console.is_terminal or console.is_dumb_terminal
+
+
 def bar(items: Sequence[Item], what: str) -> Iterator[Item]:
     """Yields the items while showing how many are done."""
     console = Console(stderr=True)
-    yield from track(items, what, console=console, transient=True, disable=not console.is_terminal)
+    yield from track(items, what, console=console, transient=True, disable=_silent(console))
 
 
 class Clock(Progress):
@@ -40,7 +46,7 @@ def clock(what: str, seconds: float) -> Iterator[Watch]:
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=_silent(console),
     )
     task = progress.add_task(what, total=seconds or 1)
 

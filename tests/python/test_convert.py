@@ -98,6 +98,46 @@ def test_tflite(program, scale):
     np.testing.assert_array_equal(found.real, interpreter.get_output(0)[0])
 
 
+# What no byte stands for, what is just within or beyond the range, and halves of both signs.
+EXTREMES = [np.nan, -np.nan, np.inf, -np.inf, 3e38, -3e38, 0.0, -0.0, 1e-40, -1e-40]
+HALVES = [sign * (n + 0.5) for n in (0, 1, 2, 63, 126, 127, 128, 254, 255, 256) for sign in (1, -1)]
+
+
+def filled(scale: float) -> np.ndarray:
+    values = np.zeros(int(np.prod(SHAPE)), np.float32)
+    given = [*EXTREMES, *(half * scale for half in HALVES)]
+    values[: len(given)] = given
+    return values.reshape(SHAPE)
+
+
+@pytest.mark.parametrize("zero", [-128, -3, 127])
+def test_extremes_of_onnx(program, zero):
+    """NaN too: ONNX Runtime takes its least value on x86."""
+    values, m = filled(0.25), OnnxModel()
+    q = m.node("QuantizeLinear", ["x", *m.stated(0.25, zero)])
+    model = m.proto({"x": (TensorProto.FLOAT, SHAPE)}, {q: (TensorProto.INT8, None)})
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (wanted,) = session.run([q], {"x": values})
+    np.testing.assert_array_equal(convert(program, values, 0.25, zero, 0).bytes, wanted)
+
+
+@pytest.mark.parametrize("zero", [-128, -3, 127])
+def test_extremes_of_tflite(program, zero):
+    """Where Micro's result is defined: what leaves int32 and NaN become the nearest byte and the
+    least one, as vmcu/convert.h says."""
+    values, m = filled(0.25), TfliteModel()
+    x = m.activation((1, *SHAPE), dtype=np.float32)
+    q = m.op("QUANTIZE", [x], m.activation((1, *SHAPE), 0.25, zero))
+    interpreter = runtime.Interpreter.from_bytes(m.to_bytes([x], [q]))
+    defined = np.abs(values) < 1e6
+    interpreter.set_input(np.where(defined, values, 0)[None], 0)
+    interpreter.invoke()
+    found = convert(program, values, 0.25, zero, HALF_AWAY).bytes
+    np.testing.assert_array_equal(found[defined], interpreter.get_output(0)[0][defined])
+    np.testing.assert_array_equal(found[values > 1e6], 127)
+    np.testing.assert_array_equal(found[(values < -1e6) | np.isnan(values)], -128)
+
+
 def test_flags_of_a_model(tmp_path):
     path = tmp_path / "m.onnx"
     model = single(OnnxModel(), (1, 6, 7, 8), unary("MaxPool", kernel_shape=[2, 2]))

@@ -15,7 +15,13 @@ from random_graphs import LAYERS, disjoint, random_inputs
 from vmcu_tools import paths, targets
 from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.params import requantisers
-from vmcu_tools.graph import Graph
+from vmcu_tools.graph import (
+    Graph,
+    MaxPool2D,
+    Node,
+    Requantize,
+    Softmax,
+)
 from vmcu_tools.machine import reference
 from vmcu_tools.quant import FixedPoint, FloatScale, Requant
 from vmcu_tools.targets.compiled import CompiledTarget
@@ -45,15 +51,20 @@ def graph_with(only: str) -> Graph:
     return builder.graph([LAYERS[kind](builder).name for kind in KINDS for _ in range(6)])
 
 
+def only_with(only: str, board: str) -> CompiledTarget:
+    """A board whose images are built with one of the requantisers."""
+    target = targets.get(board)
+    assert isinstance(target, CompiledTarget)
+    flag = f"-DVMCU_NO_REQUANT_{OTHER[only]}"
+    return replace(target, name=f"{board} {only}", flags=(*target.flags, flag))
+
+
 @pytest.mark.parametrize("only", ONLY)
 @pytest.mark.parametrize(
     "board", ["host", *(pytest.param(name, marks=needs_boards) for name in ("qemu:m3", "qemu:m4"))]
 )
 def test_bytes(only: str, board: str) -> None:
-    target = targets.get(board)
-    assert isinstance(target, CompiledTarget)
-    flag = f"-DVMCU_NO_REQUANT_{OTHER[only]}"
-    target = replace(target, name=f"{board} {only}", flags=(*target.flags, flag))
+    target = only_with(only, board)
     graph = graph_with(only)
     assert set().union(*(requantisers(node.op) for node in graph.nodes)) == {only}
     sample = random_inputs(graph, 11)
@@ -61,6 +72,39 @@ def test_bytes(only: str, board: str) -> None:
     wanted = reference.run(graph, sample)
     for port, output in zip(graph.outputs, outputs, strict=True):
         np.testing.assert_array_equal(output, wanted[port.tensor])
+
+
+def layers_of_all_kinds() -> Graph:
+    builder = Builder(np.random.default_rng(5))
+    return builder.graph([LAYERS[kind](builder).name for kind in LAYERS for _ in range(6)])
+
+
+def with_nodes(graph: Graph, nodes: list[Node]) -> Graph:
+    """Of independent layers, those."""
+    names = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        tensors={name: tensor for name, tensor in graph.tensors.items() if name in names},
+        inputs=tuple(port for port in graph.inputs if port.tensor in names),
+        outputs=tuple(port for port in graph.outputs if port.tensor in names),
+    )
+
+
+@pytest.mark.parametrize("kind", ONLY)
+def test_what_does_not_ask_for_a_requantiser_runs_without(kind: str) -> None:
+    graph = layers_of_all_kinds()
+    rest = [node for node in graph.nodes if kind not in requantisers(node.op)]
+    # Their kernels need no choice, be there one among their parameters.
+    assert {type(node.op) for node in rest} >= {MaxPool2D, Requantize, Softmax}
+    graph = with_nodes(graph, rest)
+    target = only_with(OTHER[kind], "host")
+    sample = random_inputs(graph, 5)
+    (outputs,) = target.run(disjoint(graph), [sample])
+    wanted = reference.run(graph, sample)
+    for port, output in zip(graph.outputs, outputs, strict=True):
+        what = str(graph.producer(port.tensor).op)
+        np.testing.assert_array_equal(output, wanted[port.tensor], err_msg=what)
 
 
 def compiled(source: Path, define: str) -> subprocess.CompletedProcess[str]:

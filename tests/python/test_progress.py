@@ -32,3 +32,8 @@ def test_a_bar_shows_bound_and_gap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(monkeypatch, terminal=False) == ""
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(monkeypatch, terminal=True) == ""

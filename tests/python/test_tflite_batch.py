@@ -54,8 +54,9 @@ def flattened(m: TfliteModel, is_open: bool):
     return [x], [y]
 
 
-def dense_on_lines(m: TfliteModel, is_open: bool):
-    """A dense layer on three dimensions: Tensordot reshapes by products of parts of the shape."""
+def dense_on_lines(m: TfliteModel, is_open: bool, keep: bool = False):
+    """A dense layer on three dimensions: Tensordot reshapes by products of parts of the shape,
+    each of which may keep its axis."""
     lines, depth, count = draw(m, 2, 6), draw(m, 1, 8), draw(m, 2, 7)
     x = m.activation((1, lines, depth))
     flat = m.like(x, (1, 1) if is_open else (lines, depth))
@@ -72,14 +73,34 @@ def dense_on_lines(m: TfliteModel, is_open: bool):
         free = m.op("GATHER", [found, ints(m, 0, 1)], whole(m, (2,)), "Gather", **options)
         bound = m.op("GATHER", [found, ints(m, 2)], whole(m, (1,)), "Gather", **options)
         axes = ints(m, 0)
-        sizes = [m.op("REDUCE_PROD", [part, axes], whole(m), "Reducer") for part in (free, bound)]
-        before = m.op("PACK", sizes, whole(m, (2,)), "Pack", valuesCount=2, axis=0)
+        shape = (1,) if keep else ()
+        sizes = [
+            m.op("REDUCE_PROD", [part, axes], whole(m, shape), "Reducer", keepDims=keep)
+            for part in (free, bound)
+        ]
+        if keep:
+            before = m.op("CONCATENATION", sizes, whole(m, (2,)), "Concatenation", axis=0)
+        else:
+            before = m.op("PACK", sizes, whole(m, (2,)), "Pack", valuesCount=2, axis=0)
         after = m.op(
             "CONCATENATION", [free, ints(m, count)], whole(m, (3,)), "Concatenation", axis=0
         )
     m.op("RESHAPE", [x, before], flat, "Reshape", newShape=[])
     m.op("FULLY_CONNECTED", [flat, *constants], made, "FullyConnected", keepNumDims=False)
     m.op("RESHAPE", [made, after], y, "Reshape", newShape=[])
+    return [x], [y]
+
+
+def dense_of_three(m: TfliteModel, is_open: bool):
+    """A dense layer that keeps the dimensions of its input."""
+    lines, depth, count = draw(m, 2, 6), draw(m, 1, 8), draw(m, 2, 7)
+    x = m.activation((1, lines, depth))
+    constants, scale = weights(m, x, (count, depth), count, 0, coin(m), True)
+    y = m.activation((1, 1, count) if is_open else (1, lines, count), scale)
+    if is_open:
+        open_up(m, x, (1, lines, depth))
+        m.graph.tensors[y].shapeSignature = [-1, -1, count]
+    m.op("FULLY_CONNECTED", [x, *constants], y, "FullyConnected", keepNumDims=True)
     return [x], [y]
 
 
@@ -180,6 +201,8 @@ def dilated(rank: int) -> Case:
 CASES: dict[str, Case] = {
     "flattened": flattened,
     "dense on lines": dense_on_lines,
+    "dense on lines, axes kept": lambda m, is_open: dense_on_lines(m, is_open, True),
+    "dense of three dimensions": dense_of_three,
     "dilated image": dilated(4),
     "dilated sequence": dilated(3),
 }

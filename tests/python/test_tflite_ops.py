@@ -13,25 +13,37 @@ import pytest
 from builders.networks import random_inputs
 from builders.tflite_models import TfliteModel
 from builders.tflite_ops import CASES as OPS
+from builders.tflite_options import CASES as OPTIONS
 from builders.tflite_tables import CASES as TABLES
 from drawn import CASES as CASE_COUNT
 from vmcu_tools import oracle
+from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 
-CASES = OPS | TABLES
+CASES = OPS | TABLES | OPTIONS
 FILES = max(4, CASE_COUNT // 40)
+
+
+def near_zero(graph: Graph, seed: int) -> list[np.ndarray]:
+    """Values of which many are equal and a third are zero: ties, and quotients of nothing."""
+    rng = np.random.default_rng(seed)
+    tensors = [graph.tensors[port.tensor] for port in graph.inputs]
+    steps = (t.zero_point + rng.integers(-1, 2, t.shape) for t in tensors)
+    return [np.clip(values, -128, 127).astype(np.int8) for values in steps]
 
 
 def assert_equal(path: Path, seed: int) -> int:
     """The bytes that were compared."""
     judge = oracle.open(path)
-    inputs = random_inputs(judge.graph, seed)
-    expected = judge.run(inputs)
-    computed = reference.run(judge.graph, inputs)
-    for port in judge.graph.outputs:
-        wanted = expected[port.tensor]
-        np.testing.assert_array_equal(computed[port.tensor], wanted, err_msg=f"seed {seed}")
-    return sum(expected[port.tensor].size for port in judge.graph.outputs)
+    compared = 0
+    for inputs in (random_inputs(judge.graph, seed), near_zero(judge.graph, seed)):
+        expected = judge.run(inputs)
+        computed = reference.run(judge.graph, inputs)
+        for port in judge.graph.outputs:
+            wanted = expected[port.tensor]
+            np.testing.assert_array_equal(computed[port.tensor], wanted, err_msg=f"seed {seed}")
+            compared += wanted.size
+    return compared
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -108,6 +108,13 @@ class GraphBuilder:
         if entry not in self.problems:
             self.problems.append(entry)
 
+    def repeated_input(self, name: str, times: int) -> None:
+        self.problem(
+            f"'{name}' is {times} of the model's inputs at once",
+            "List each input once, and give copies of a value to one input.",
+            name,
+        )
+
     def add_tensor(self, tensor: Tensor) -> Tensor:
         small = tensor.bytes <= MAX_TENSOR_BYTES
         require(small, f"tensor '{tensor.name}' has {tensor.bytes} bytes", "Use a smaller model.")

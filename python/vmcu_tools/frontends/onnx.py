@@ -118,7 +118,11 @@ def _import(model: FileModel, file: str) -> Context:
         context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
         return context
     context.values = {name: Constant(array) for name, array in model.constants.items()}
+    names = [value.name for value in model.inputs]
     for value in model.inputs:
+        if value.name in context.values and names.count(value.name) > 1:
+            context.builder.repeated_input(value.name, names.count(value.name))
+            continue
         context.values[value.name] = _input(context, value)
     for node in model.nodes:
         _node(context, node)

@@ -40,7 +40,7 @@ from .onnx_values import (
 # Operators of which each output element is one of the inputs', or lies between some of them.
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 _COMMUTES = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "Expand", "Tile", "Concat", "Pad")
-_COMMUTES += ("DepthToSpace", "SpaceToDepth", "Resize", "Upsample", "MaxPool", "GlobalMaxPool")
+_COMMUTES += ("DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
 _COMMUTES += ("ReduceMax",)
 _LAYERS = ("Conv", "Gemm", "MatMul")
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")

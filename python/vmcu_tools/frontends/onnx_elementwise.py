@@ -20,6 +20,7 @@ from .common import KEEP_QUANTISATION, UnsupportedError, fixed_point, fixed_sum,
 from .movement import file_index
 from .onnx_context import Context, clamp, common_root, rule
 from .onnx_file import FileNode
+from .onnx_functions import UNARY
 from .onnx_values import (
     Activation,
     Constant,
@@ -39,94 +40,6 @@ _FOLD = (
     "Run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
     "constants into the layer before."
 )
-Unary = Callable[[np.ndarray], np.ndarray]
-
-
-def _erf(x: np.ndarray) -> np.ndarray:
-    return np.array([math.erf(float(v)) for v in x.ravel()], np.float32).reshape(x.shape)
-
-
-def _gelu(node: FileNode, x: np.ndarray) -> np.ndarray:
-    if node.attributes.get("approximate", b"none") == b"tanh":
-        inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x**3)
-        return x * np.float32(0.5) * (1 + np.tanh(inner))
-    return x * np.float32(0.5) * (1 + _erf(x / np.float32(math.sqrt(2))))
-
-
-def _number(node: FileNode, name: str, default: float) -> np.float32:
-    return np.float32(node.attributes.get(name, default))
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
-    return np.clip(np.float32(alpha) * x + np.float32(beta), 0, 1)
-
-
-def _softplus(x: np.ndarray) -> np.ndarray:
-    return np.logaddexp(x, np.float32(0))
-
-
-def _exponential(x: np.ndarray, alpha: np.float32) -> np.ndarray:
-    return np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
-
-
-def _shrink(x: np.ndarray, limit: np.float32, bias: np.float32) -> np.ndarray:
-    return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0))
-
-
-# By operator: its float function. numpy computes it in float32 as ONNX Runtime does.
-UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
-    "Abs": lambda node, x: np.abs(x),
-    "Acos": lambda node, x: np.arccos(x),
-    "Acosh": lambda node, x: np.arccosh(x),
-    "Asin": lambda node, x: np.arcsin(x),
-    "Asinh": lambda node, x: np.arcsinh(x),
-    "Atan": lambda node, x: np.arctan(x),
-    "Atanh": lambda node, x: np.arctanh(x),
-    "Ceil": lambda node, x: np.ceil(x),
-    "Celu": lambda node, x: np.where(
-        x < 0, _number(node, "alpha", 1) * np.expm1(x / _number(node, "alpha", 1)), x
-    ),
-    "Cos": lambda node, x: np.cos(x),
-    "Cosh": lambda node, x: np.cosh(x),
-    "Elu": lambda node, x: _exponential(x, _number(node, "alpha", 1)),
-    "Erf": lambda node, x: _erf(x),
-    "Exp": lambda node, x: np.exp(x),
-    "Floor": lambda node, x: np.floor(x),
-    "Gelu": _gelu,
-    "HardSigmoid": lambda node, x: _hard_sigmoid(
-        x, _number(node, "alpha", 0.2), _number(node, "beta", 0.5)
-    ),
-    "HardSwish": lambda node, x: x * _hard_sigmoid(x, 1 / 6, 0.5),
-    "IsNaN": lambda node, x: np.isnan(x),
-    "LeakyRelu": lambda node, x: np.where(x >= 0, x, _number(node, "alpha", 0.01) * x),
-    "Log": lambda node, x: np.log(x),
-    "Mish": lambda node, x: x * np.tanh(_softplus(x)),
-    "Neg": lambda node, x: -x,
-    "Reciprocal": lambda node, x: 1 / x,
-    "Round": lambda node, x: np.rint(x),
-    "Selu": lambda node, x: (
-        _number(node, "gamma", 1.05070102214813)
-        * _exponential(x, _number(node, "alpha", 1.67326319217681))
-    ),
-    "Shrink": lambda node, x: _shrink(x, _number(node, "lambd", 0.5), _number(node, "bias", 0)),
-    "Sigmoid": lambda node, x: _sigmoid(x),
-    "Sign": lambda node, x: np.sign(x),
-    "Sin": lambda node, x: np.sin(x),
-    "Sinh": lambda node, x: np.sinh(x),
-    "Softplus": lambda node, x: _softplus(x),
-    "Softsign": lambda node, x: x / (1 + np.abs(x)),
-    "Sqrt": lambda node, x: np.sqrt(x),
-    "Swish": lambda node, x: x * _sigmoid(_number(node, "alpha", 1) * x),
-    "Tan": lambda node, x: np.tan(x),
-    "Tanh": lambda node, x: np.tanh(x),
-    "ThresholdedRelu": lambda node, x: np.where(x > _number(node, "alpha", 1), x, 0),
-    "com.microsoft.Gelu": lambda node, x: _gelu(node, x),
-    "com.microsoft.QuickGelu": lambda node, x: x * _sigmoid(_number(node, "alpha", 1.702) * x),
-}
 
 
 def curve(context: Context, value: Value | None) -> Curve:
@@ -223,7 +136,8 @@ FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Sub": np.subtract,
     "Mul": np.multiply,
     "Div": np.divide,
-    "Pow": np.power,
+    # In double, which gives the same float32 on every machine.
+    "Pow": lambda x, y: np.power(np.float64(x), np.float64(y)).astype(np.float32),
     "Min": np.minimum,
     "Max": np.maximum,
     "PRelu": lambda x, slope: np.where(x >= 0, x, x * slope),

@@ -178,7 +178,7 @@ def _arg_max(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     return Indices(out, tuple(shape))
 
 
-@rule("Resize", "Upsample")
+@rule("Resize")
 def _resize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])

@@ -163,7 +163,7 @@ def resize_sizes(
     plain = "axes" not in node.attributes and not node.attributes.get("antialias")
     policy = node.attributes.get("keep_aspect_ratio_policy", b"stretch")
     require(plain and policy == b"stretch", "it has axes, antialias or an aspect ratio")
-    scales = context.constant(args, 2 if node.op == "Resize" else 1, "scales")
+    scales = context.constant(args, 2, "scales")
     sizes = context.constant(args, 3, "sizes")
     rank = len(x.shape)
     if sizes is not None and sizes.size:
@@ -184,8 +184,7 @@ def resize_sizes(
 
 def resize_places(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
     """Where each output index lies on the input's axis, float32 as in ONNX Runtime."""
-    default = b"half_pixel" if node.op == "Resize" else b"asymmetric"
-    mode = node.attributes.get("coordinate_transformation_mode", default).decode()
+    mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel").decode()
     at = np.arange(target, dtype=np.float32)
     factor = np.float32(scale)
     if mode == "align_corners":
@@ -204,8 +203,7 @@ def resize_places(node: FileNode, size: int, target: int, scale: float) -> np.nd
 def nearest(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
     """The input index for each output index."""
     at = resize_places(node, size, target, scale)
-    default = b"round_prefer_floor" if node.op == "Resize" else b"floor"
-    mode = node.attributes.get("nearest_mode", default).decode()
+    mode = node.attributes.get("nearest_mode", b"round_prefer_floor").decode()
     rounding = {
         "round_prefer_floor": lambda v: np.ceil(v - np.float32(0.5)),
         "round_prefer_ceil": lambda v: np.floor(v + np.float32(0.5)),

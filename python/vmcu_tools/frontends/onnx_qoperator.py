@@ -31,7 +31,7 @@ class _Form:
     axis: Callable[[FileNode], int] = lambda node: 1
 
 
-_FORMS = {
+FORMS = {
     "QLinearConv": _Form("Conv", (0, 3), 6, bias=8, axis=lambda node: 0),
     "QLinearMatMul": _Form("MatMul", (0, 3), 6),
     "com.microsoft.QLinearAdd": _Form("Add", (0, 3), 6),
@@ -42,15 +42,14 @@ _FORMS = {
     "com.microsoft.QLinearGlobalAveragePool": _Form("GlobalAveragePool", (0,), 3),
     "com.microsoft.QLinearLeakyRelu": _Form("LeakyRelu", (0,), 3),
     "com.microsoft.QLinearMul": _Form("Mul", (0, 3), 6),
-    "com.microsoft.QLinearReduceMean": _Form("ReduceMean", (0,), 3),
     "com.microsoft.QLinearSigmoid": _Form("Sigmoid", (0,), 3),
     "com.microsoft.QLinearSoftmax": _Form("Softmax", (0,), 3),
 }
 
 
-@rule(*_FORMS)
+@rule(*FORMS)
 def _qlinear(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    form = _FORMS[node.op]
+    form = FORMS[node.op]
     require(not node.attributes.get("channels_last"), "it works channels last")
     args = [*args, *[None] * (9 - len(args))]
     operands = [_operand(context, args, start, form.axis(node)) for start in form.operands]

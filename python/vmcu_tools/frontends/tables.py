@@ -8,6 +8,7 @@ for q = -128 .. 127.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -26,8 +27,19 @@ from .softmax import exp_on_negative_values
 
 BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 
+Function = Callable[[np.ndarray], np.ndarray]
+
 _Q4 = 4
 _INT16_MIN, _INT16_MAX = -(2**15), 2**15 - 1
+
+
+def in_double(function: Function) -> Function:
+    """A float32 function as good C libraries compute it: the nearest float32, mostly."""
+
+    def apply(x: np.ndarray) -> np.ndarray:
+        return np.asarray(function(np.asarray(x, np.float64))).astype(np.float32)
+
+    return apply
 
 
 def as_table(values: np.ndarray) -> np.ndarray:
@@ -46,16 +58,6 @@ def quantised(real: np.ndarray, out: Tensor) -> np.ndarray:
         q = np.asarray(real, np.float32) / np.float32(out.scale)
     limited = np.clip(np.rint(q), -(2.0**20), 2.0**20)
     return as_table(limited.astype(np.int64) + out.zero_point)
-
-
-def elu(x: Tensor, out: Tensor) -> np.ndarray:
-    """TensorFlow Lite, micro/kernels/elu.cc, PopulateLookupTable."""
-    inverse = np.float32(1) / np.float32(out.scale)
-    real = np.float32(x.scale) * (BYTES - x.zero_point).astype(np.float32)
-    grown = np.where(real < 0, np.exp(np.minimum(real, 0)) - np.float32(1), real)
-    scaled = (grown * inverse).astype(np.float32)
-    rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
-    return as_table(rounded.astype(np.int64) + out.zero_point)
 
 
 def _in_q4(x: Tensor) -> tuple[np.ndarray, np.ndarray]:
@@ -100,10 +102,11 @@ def tanh(x: Tensor, out: Tensor) -> np.ndarray:
 
 
 def leaky_relu(x: Tensor, out: Tensor, alpha: float) -> np.ndarray:
-    """TensorFlow Lite, kernels/internal/reference/leaky_relu.h; factors are float32 quotients."""
-    scale, target = np.float32(x.scale), np.float32(out.scale)
-    slope = fixed_point(np.float64(abs(scale * np.float32(alpha) / target)))
-    identity = fixed_point(np.float64(scale / target))
+    """TensorFlow Lite, kernels/internal/reference/leaky_relu.h; Micro's factors are quotients of
+    doubles."""
+    scale, target = np.float64(x.scale), np.float64(out.scale)
+    slope = fixed_point(np.abs(scale * np.float64(np.float32(alpha)) / target))
+    identity = fixed_point(scale / target)
     values = BYTES - x.zero_point
     below = slope.apply(values) * (-1 if alpha < 0 else 1)
     return as_table(np.where(values >= 0, identity.apply(values), below) + out.zero_point)
@@ -113,7 +116,7 @@ def absolute(x: Tensor, out: Tensor) -> np.ndarray:
     """TensorFlow Lite, micro/kernels/elementwise.cc, AbsEvalQuantized."""
     values = np.abs(BYTES - x.zero_point)
     if x.scale != out.scale:
-        values = fixed_point(np.float64(np.float32(x.scale) / np.float32(out.scale))).apply(values)
+        values = fixed_point(np.float64(x.scale) / np.float64(out.scale)).apply(values)
     return as_table(values + out.zero_point)
 
 

@@ -73,6 +73,7 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
                 "this operation is not supported",
                 "Replace it; `vmcu ops` lists what is supported.",
             )
+        op.check_options()
         one = len(op.outputs) == 1 or (op.op in _SEVERAL_OUTPUTS and len(op.outputs) > 1)
         require(one, f"{len(op.outputs)} outputs instead of one")
         require(known.isdisjoint(op.outputs), f"tensor '{name}' is computed twice")
@@ -155,8 +156,12 @@ class _Borders:
         self.skipped_outputs: set[int] = set()
 
     def inputs(self) -> None:
-        for index in self.model.inputs:
+        for index in dict.fromkeys(self.model.inputs):
             tensor = self.model.tensors[index]
+            times = self.model.inputs.count(index)
+            if times > 1:
+                self.builder.repeated_input(tensor.name, times)
+                continue
             inner = index
             if tensor.type == "FLOAT32":
                 quantisers = self._skip("QUANTIZE", lambda op, i=index: op.inputs == (i,))

@@ -135,8 +135,8 @@ def _div(importer: Importer, op: FileOp) -> None:
     a, b, swapped = _operands(importer, op)
     out = importer.activation(op.outputs[0])
     first, second = (b, a) if swapped else (a, b)
-    product = np.float32(second.scale) * np.float32(out.scale)
-    factor = fixed_point(np.float64(np.float32(first.scale) / product), 22)
+    product = np.float64(second.scale) * np.float64(out.scale)
+    factor = fixed_point(np.float64(first.scale) / product, 22)
     limits = limits_of(op.options(tflite.DivOptions).FusedActivationFunction(), out)
     least, most = _magnitudes(first)[0], _magnitudes(second)[1]
     # The dividend is shifted left as far as it goes, the divisor is 1 .. 2 times a power of two.
@@ -205,11 +205,6 @@ def _hard_swish(importer: Importer, op: FileOp) -> None:
     _lookup(importer, op, tables.hard_swish)
 
 
-@rule("ELU")
-def _elu(importer: Importer, op: FileOp) -> None:
-    _lookup(importer, op, tables.elu)
-
-
 @rule("ABS")
 def _abs(importer: Importer, op: FileOp) -> None:
     _lookup(importer, op, tables.absolute)
@@ -223,7 +218,8 @@ def _leaky_relu(importer: Importer, op: FileOp) -> None:
 
 
 _TABLES = {
-    "EXP": tflite_tables.from_real(tflite_tables.in_double(np.exp)),
+    "ELU": tflite_tables.from_real(tflite_tables.elu),
+    "EXP": tflite_tables.from_real(tables.in_double(np.exp)),
     "LOG": tflite_tables.logarithm,
     "RSQRT": tflite_tables.inverse_roots,
     "SQRT": tflite_tables.root,

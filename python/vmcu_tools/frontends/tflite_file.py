@@ -26,6 +26,16 @@ def _names(enum: type) -> dict[int, str]:
 
 _OPERATORS = _names(tflite.BuiltinOperator)
 _TYPES = _names(tflite.TensorType)
+_OPTIONS = _names(tflite.BuiltinOptions)
+# Options tables that do not have their operator's name.
+_SHARED = {
+    **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), "Pool2DOptions"),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM"), "MaximumMinimumOptions"),
+    **dict.fromkeys(("MEAN", "SUM"), "ReducerOptions"),
+    **{name: "ReducerOptions" for name in _OPERATORS.values() if name.startswith("REDUCE_")},
+    "L2_NORMALIZATION": "L2NormOptions",
+}
+_NAMESAKES = {name.lower(): name for name in _OPTIONS.values()}
 _DTYPES = {
     "FLOAT32": np.float32,
     "INT8": np.int8,
@@ -52,20 +62,39 @@ class FileTensor:
 
 @dataclass(frozen=True, eq=False)
 class FileOp:
-    """An operator: schema name of its op, tensor indices (-1: absent), its options table."""
+    """An operator: schema name of its op, tensor indices (-1: absent), its options table and the
+    schema class that the file says it is of; None and "" where there is none."""
 
     op: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     table: Any
+    table_class: str = ""
+
+    def check_options(self) -> None:
+        """Raises UnsupportedError for the options of another operator. A class that the schema
+        here does not know is that of a newer one."""
+        own = options_class(self.op)
+        if self.table_class not in ("", own) and self.table_class in _NAMESAKES.values():
+            raise UnsupportedError(
+                f"its options are those of another operator, {self.table_class}"
+                + (f" and not {own}" if own else ""),
+                "The file is damaged, or what wrote it is wrong: export it again.",
+            )
 
     def options(self, kind: Callable[[], Any]) -> Any:
         """The options, read as the schema class `kind`."""
-        if self.table is None:
+        self.check_options()
+        if self.table is None or self.table_class != kind.__name__:
             raise UnsupportedError("its options are missing", "Export the file again.")
         options = kind()
         options.Init(self.table.Bytes, self.table.Pos)
         return options
+
+
+def options_class(op: str) -> str:
+    """The schema class of an operator's options, "" if it has none."""
+    return _SHARED.get(op) or _NAMESAKES.get(f"{op.replace('_', '').lower()}options", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +183,11 @@ def _op(model: Any, op: Any) -> FileOp:
     name = _OPERATORS.get(builtin, f"builtin {builtin}")
     if name == "CUSTOM":
         name = f"custom {(code.CustomCode() or b'').decode()}"
-    return FileOp(name, _indices(op, "Inputs"), _indices(op, "Outputs"), op.BuiltinOptions())
+    number = op.BuiltinOptionsType()
+    ends = _indices(op, "Inputs"), _indices(op, "Outputs")
+    if number == tflite.BuiltinOptions.NONE:
+        return FileOp(name, *ends, None)
+    return FileOp(name, *ends, op.BuiltinOptions(), _OPTIONS.get(number, f"options {number}"))
 
 
 def _tensor(raw: bytes, model: Any, graph: Any, index: int, name: str) -> FileTensor:

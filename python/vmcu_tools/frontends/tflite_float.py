@@ -18,12 +18,12 @@ from ..graph import Binary, Lookup, Op, Requantize, Tensor
 from ..quant import INT8_MIN, FixedPoint
 from .common import KEEP_QUANTISATION, UnsupportedError, fixed_point, require
 from .movement import file_index
-from .tables import BYTES, real_values
+from .tables import BYTES, in_double, real_values
 from .tflite_arrays import MOVERS
 from .tflite_file import FileOp
 from .tflite_ops import ACTIVATIONS, RULES, Derived, Importer, rule
 from .tflite_shapes import image_shape
-from .tflite_tables import erfc, in_double, quantised_away
+from .tflite_tables import erfc, quantised_away
 
 _ONE_TENSOR = "it joins several tensors in float or by a condition"
 _KEEP_INT8 = "Write it with operators that have int8 kernels; `vmcu ops` lists them."

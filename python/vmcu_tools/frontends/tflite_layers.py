@@ -29,7 +29,7 @@ from .common import KEEP_QUANTISATION, double_scale, fixed_point, require, resca
 from .movement import file_index
 from .softmax import differences, tflite_table
 from .tflite_file import FileOp
-from .tflite_ops import Importer, bias_of, image_of, rule, weights_of
+from .tflite_ops import Importer, bias_of, dense_scale, image_of, rule, weights_of
 from .tflite_shapes import place_of
 
 
@@ -234,8 +234,8 @@ def _batch_matmul(importer: Importer, op: FileOp) -> None:
     y = _matrix(importer, op, 1, not options.AdjY())
     batch, lines, depth = x.shape
     require(y.shape[0] == batch and y.shape[2] == depth, f"it multiplies {x.shape} and {y.shape}")
-    product = float(np.float32(x.scale) * np.float32(y.scale))
-    kind = MatMul(fixed_point(np.float64(product / out.scale)), transposed=True)
+    factor = np.float64(x.scale) * np.float64(y.scale) / np.float64(out.scale)
+    kind = MatMul(fixed_point(factor), transposed=True)
     shape = batch, lines, y.shape[1]
     importer.emit_as(op, kind, [x, y], shape)
 
@@ -263,8 +263,7 @@ def _constant_matmul(importer: Importer, op: FileOp, x: Tensor, turned: bool) ->
     count, depth = matrix.shape
     require(x.shape[2] == depth, f"{x.shape[2]} columns times {depth} rows")
     out = importer.activation(op.outputs[0])
-    product = float(np.float32(x.scale) * weights.scales[0])
-    requant = fixed_point(np.full(count, product / out.scale))
+    requant = dense_scale(x, weights, count, out)
     kind = FullyConnected(matrix, np.zeros(count, np.int32), requant)
     importer.emit_as(op, kind, [x], (*x.shape[:2], count))
 

@@ -290,14 +290,9 @@ def _convolution(importer: Importer, op: FileOp) -> None:
     importer.emit(op, kind, [x], windowed(kind.window, x, kind.bias.size))
 
 
-def _dense_scale(x: Tensor, weights: FileTensor, out: Tensor) -> FixedPoint:
-    """TensorFlow Lite, micro/kernels/fully_connected_common.cc: per channel in double; per tensor
-    the product of input and weight scale is a float32."""
-    count = weights.shape[0]
-    if len(weights.scales) > 1:
-        return double_scale(x.scale, weights.scales, out.scale)
-    product = float(np.float32(x.scale) * weights.scales[0])
-    return fixed_point(np.full(count, product / out.scale))
+def dense_scale(x: Tensor, weights: FileTensor, count: int, out: Tensor) -> FixedPoint:
+    """TensorFlow Lite Micro, micro/kernels/fully_connected_common.cc and batch_matmul_common.cc."""
+    return double_scale(x.scale, np.broadcast_to(weights.scales, count), out.scale)
 
 
 @rule("FULLY_CONNECTED")
@@ -309,7 +304,7 @@ def _fully_connected(importer: Importer, op: FileOp) -> None:
     count, depth = weights.shape
     common = {
         "bias": bias_of(importer, op, count),
-        "requant": _dense_scale(x, weights, out),
+        "requant": dense_scale(x, weights, count, out),
         **limits_of(options.FusedActivationFunction(), out),
     }
     if depth == x.shape[2]:
@@ -408,12 +403,15 @@ def _softmax(importer: Importer, op: FileOp) -> None:
 
 @rule("RELU", "RELU_N1_TO_1")
 def _relu(importer: Importer, op: FileOp) -> None:
-    """TensorFlow Lite, micro/kernels/activations_common.cc: the scale ratio is a float32."""
+    """TensorFlow Lite, micro/kernels/activations_common.cc, and kernels/activations.cc for what
+    Micro lacks: there the ratio of the scales is a float32."""
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    ratio = float(np.float32(x.scale) / np.float32(out.scale))
     kind = getattr(tflite.ActivationFunctionType, op.op)
     same = x.scale == out.scale and x.zero_point == out.zero_point
-    requant = None if same else fixed_point(np.float64(ratio))
+    ratio = np.float64(x.scale) / np.float64(out.scale)
+    if op.op == "RELU_N1_TO_1":
+        ratio = np.float64(np.float32(ratio))
+    requant = None if same else fixed_point(ratio)
     importer.emit(op, Requantize(requant, **limits_of(kind, out)), [x], x.shape)
 
 

@@ -21,9 +21,8 @@ from ..quant import (
     quantize_multiplier,
 )
 from .common import KEEP_QUANTISATION, require
-from .tables import BYTES, as_table, real_values
+from .tables import BYTES, Function, as_table, in_double, real_values
 
-Function = Callable[[np.ndarray], np.ndarray]
 _LIMIT = 2.0**20
 
 
@@ -33,15 +32,6 @@ def rounded_away(x: np.ndarray) -> np.ndarray:
     x = np.nan_to_num(np.asarray(x, np.float64), nan=0.0, posinf=_LIMIT, neginf=-_LIMIT)
     x = np.clip(x, -_LIMIT, _LIMIT)
     return (np.sign(x) * np.floor(np.abs(x) + 0.5)).astype(np.int64)
-
-
-def in_double(function: Function) -> Function:
-    """A float32 function as good C libraries compute it: the nearest float32, mostly."""
-
-    def apply(x: np.ndarray) -> np.ndarray:
-        return np.asarray(function(np.asarray(x, np.float64))).astype(np.float32)
-
-    return apply
 
 
 def from_real(function: Function) -> Callable[[Tensor, Tensor], np.ndarray]:
@@ -60,6 +50,12 @@ def quantised_away(real: np.ndarray, out: Tensor) -> np.ndarray:
     What no int32 holds, and what is undefined there, is cut to int8, and zero if not a number."""
     scaled = np.asarray(real, np.float32) / np.float32(out.scale)
     return as_table(rounded_away(scaled) + out.zero_point)
+
+
+def elu(real: np.ndarray) -> np.ndarray:
+    """TensorFlow Lite, micro/kernels/elu.cc, PopulateLookupTable."""
+    grown = in_double(np.exp)(np.minimum(real, 0)) - np.float32(1)
+    return np.where(real < 0, grown, real)
 
 
 erfc = np.vectorize(math.erfc, otypes=[np.float64])

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same surroundings for every test, whatever terminal, locale and time zone they run in."""
+
+from __future__ import annotations
+
+import os
+import time
+
+# What rich, argparse, compilers and the C library look at.
+_TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")
+_TERMINAL += ("COLORTERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS", "GCC_COLORS")
+_LOCALE = ("LANG", "LANGUAGE")
+
+for _name in (*_TERMINAL, *_LOCALE, *(name for name in os.environ if name.startswith("LC_"))):
+    os.environ.pop(_name, None)
+os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", TZ="UTC")
+time.tzset()

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options and QOperators equal ONNX Runtime's: moves, products and tables to the byte, the rest
+within one step, each given the runtime's own input values."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from builders import onnx_options, onnx_qoperators
+from builders.networks import random_inputs
+from builders.onnx_models import OnnxModel, single
+from test_onnx_ops import assert_close
+from vmcu_tools import oracle
+from vmcu_tools.graph import Lookup
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("case", onnx_options.CASES)
+def test_option_equals_onnxruntime(tmp_path, case, dtype):
+    opset, shape, layer = onnx_options.CASES[case]
+    path = tmp_path / "m.onnx"
+    onnx.save(single(OnnxModel(0, dtype, opset), shape, layer), path)
+    assert_close(path)
+
+
+@pytest.mark.parametrize("case", onnx_qoperators.CASES)
+def test_qoperator_equals_onnxruntime(tmp_path, case):
+    for seed in range(3):
+        path = tmp_path / f"{seed}.onnx"
+        onnx.save(onnx_qoperators.single(*onnx_qoperators.CASES[case], seed), path)
+        assert_close(path)
+        judge = oracle.open(path)
+        expected = judge.run(random_inputs(judge.graph, seed))
+        for found in oracle.node_differences(judge.graph, expected):
+            assert found.largest == 0 or not isinstance(found.node.op, Lookup), found
