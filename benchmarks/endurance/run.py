@@ -38,7 +38,7 @@ from vmcu_tools.targets.counting import (  # noqa: E402
 )
 from vmcu_tools.targets.qemu import BOARDS  # noqa: E402
 from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
-from vmcu_tools.wear.traces import Stored, statics  # noqa: E402
+from vmcu_tools.wear.traces import Stored, variables  # noqa: E402
 
 APPLICATION = Path(__file__).parent
 # Zephyr's boards, and the emulated ones that they are.
@@ -193,7 +193,7 @@ def per_job(run: Run, jobs: int) -> list[PerJob]:
     """What is written besides the inference, most first. Kernel objects of less than a write a job
     are one."""
     found, seldom = [], []
-    for one in statics(run.stores, run.elf, [run.symbol(name) for name in INFERENCE]):
+    for one in variables(run.stores, run.elf, [run.symbol(name) for name in INFERENCE]):
         if one.name in ROLES:
             found.append(PerJob(ROLES[one.name], one.bytes, one.stores / jobs))
         elif one.stores >= jobs:

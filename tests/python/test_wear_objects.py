@@ -126,10 +126,10 @@ def test_a_store_to_what_has_no_name_is_an_error() -> None:
         path, symbols = Path("app.elf"), ()
 
     stores = np.zeros(64, np.int64)
-    assert traces.statics(stores, Nameless(), ()) == ()  # type: ignore[arg-type]
+    assert traces.variables(stores, Nameless(), ()) == ()  # type: ignore[arg-type]
     stores[12] = 1
     with pytest.raises(TargetError, match=f"{RAM_START + 12:#x}, which has no name"):
-        traces.statics(stores, Nameless(), ())  # type: ignore[arg-type]
+        traces.variables(stores, Nameless(), ())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("target", ["qemu:m3", "qemu:m4", "qemu:m4-64k", "qemu:m7"])

@@ -70,7 +70,7 @@ def objects(plan: Plan, trace: Trace, stack: Mapping[str, Run], cells: Cells) ->
     found = [
         *_pool(plan, trace.pool, cells),
         *_context(plan, trace.context, cells),
-        *(cells.piece(f"static {one.name}", one.bytes, one.stores) for one in trace.statics),
+        *(cells.piece(f"variable {one.name}", one.bytes, one.stores) for one in trace.variables),
         cells.piece("stack", WORD * trace.stack.size, float(trace.stack.max()), within=(STAYS,)),
         cells.piece("stack, moving", walk.setting.heap_bytes, moving, moves=True, within=(MOVES,)),
     ]

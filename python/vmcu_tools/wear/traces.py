@@ -41,14 +41,14 @@ class Stored:
 class Trace:
     """One inference. pool: int64 (pool_bytes), stores to each byte, and one for each byte of an
     input that the application delivers. stack: int64, stores to each word from the lowest that the
-    inference used to the caller's frame. context: its members. statics: every other object that
+    inference used to the caller's frame. context: its members. variables: every other object that
     was stored to."""
 
     target: str
     pool: np.ndarray
     stack: np.ndarray
     context: tuple[Stored, ...]
-    statics: tuple[Stored, ...]
+    variables: tuple[Stored, ...]
     instructions: int
 
     def task(self, name: str) -> Task:
@@ -90,7 +90,7 @@ def record(plan: Plan, target: str, seed: int = 0) -> Trace:
         pool,
         stack,
         members(stores, elf, context),
-        statics(stores[: markers.stack - RAM_START], elf, known),
+        variables(stores[: markers.stack - RAM_START], elf, known),
         sum(count.instructions for count in counts),
     )
 
@@ -110,7 +110,7 @@ def members(stores: np.ndarray, elf: Elf, context: Symbol) -> tuple[Stored, ...]
     )
 
 
-def statics(stores: np.ndarray, elf: Elf, known: Sequence[Symbol]) -> tuple[Stored, ...]:
+def variables(stores: np.ndarray, elf: Elf, known: Sequence[Symbol]) -> tuple[Stored, ...]:
     """What else was stored to, by symbol. TargetError where a store belongs to none, so that
     nothing is left out. stores: int64, by byte of RAM, without a stack behind it."""
     found, left = [], stores > 0
