@@ -26,7 +26,7 @@ from vmcu_tools.targets.compiled import MODEL_NAME
 from vmcu_tools.targets.counting import RAM_START, CountingTarget, markers_of, trace_of
 from vmcu_tools.targets.workspace import zephyr_base
 from vmcu_tools.wear import objects, paper, traces
-from vmcu_tools.wear.heap import Setting
+from vmcu_tools.wear.heap import Setting, simulate
 from vmcu_tools.wear.traces import Stored
 
 DIGITS = paths.root() / "samples" / "digits" / "digits.onnx"
@@ -80,6 +80,17 @@ def test_nothing_that_stays_is_written_more_often_than_a_rotating_pool(name: str
     assert [one for one in fixed if one.writes > mean] == []
     # Once an inference: no call of a kernel leaves anything in the context.
     assert max(field.stores for field in trace.context) == 1
+
+
+def test_a_moving_stack_is_that_of_zephyrs_jobs() -> None:
+    """The most written word, simulated from one inference, against stores of all jobs. The
+    Cortex-M3's, whose compiler flags are the same in both."""
+    board = json.loads(objects.SUPERVISED.read_text())["mps2/an385"]
+    trace = traces.record(compile_model(DIGITS, rotated=True), board["target"])
+    assert trace.stack.max() * board["jobs"] == board["stack_staying"]["max_writes"]
+    setting = Setting("walk", align=8, heap_bytes=board["stack_moving"]["bytes"])
+    run = simulate(setting, (trace.task("digits"),), board["jobs"])
+    assert run.writes().max() == pytest.approx(board["stack_moving"]["max_writes"], rel=0.02)
 
 
 def test_rotation_costs_little() -> None:
