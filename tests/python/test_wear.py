@@ -436,8 +436,9 @@ def test_stores_of_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         assert lasts["lifetime_years"] == min(one["lifetime_years"] for one in own)
     assert stack["instructions"] == report.instructions
     assert sum(stack["stores_per_inference"]) <= report.stores
-    assert stack["walk"]["max_writes_over_ideal"] < 1.05
-    assert stack["walk"]["lifetime_jobs"] > 10 * stack["no migration"]["lifetime_jobs"]
+    # Places 8 bytes apart, the ideal's 4.
+    assert stack["walk"]["max_writes_over_ideal"] < 1.1
+    assert 10 * stack["walk"]["writes_per_job"] < stack["no migration"]["writes_per_job"]
 
 
 def test_a_target_that_counts_nothing(capsys: pytest.CaptureFixture[str]):
