@@ -2,8 +2,10 @@
 """Counts the stores of jobs on stacks that move and in a pool that rotates, under Zephyr on an
 emulated board, beside the same jobs where nothing moves.
 
-    python benchmarks/endurance/run.py [--jobs 10000] [--board mps2/an385] [--json FILE]
+    python benchmarks/endurance/run.py [--jobs 10000] [--board mps2/an385] [--write]
 
+--write puts the board's figures into python/vmcu_tools/wear/supervised.json, where `vmcu wear`
+looks up what a job costs besides its inference; tables.py puts them into doc/endurance.md.
 Needs a Zephyr tree (ZEPHYR_BASE, or ~/zephyrproject/zephyr), an Arm compiler and qemu-system-arm.
 Every store that the emulated core makes is counted (python/vmcu_tools/targets/plugin), from the
 first job to the last: those of inferences, of the kernel and of interrupts.
@@ -26,7 +28,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from vmcu_tools.elf import Elf  # noqa: E402
+from vmcu_tools.elf import Elf, Symbol  # noqa: E402
 from vmcu_tools.targets.compiled import find_program  # noqa: E402
 from vmcu_tools.targets.counting import (  # noqa: E402
     RAM_START,
@@ -35,6 +37,8 @@ from vmcu_tools.targets.counting import (  # noqa: E402
     trace_of,
 )
 from vmcu_tools.targets.qemu import BOARDS  # noqa: E402
+from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
+from vmcu_tools.wear.traces import Stored, variables  # noqa: E402
 
 APPLICATION = Path(__file__).parent
 # Zephyr's boards, and the emulated ones that they are.
@@ -42,6 +46,15 @@ MACHINES = {"mps2/an385": "qemu:m3", "qemu_mps2_m4": "qemu:m4", "qemu_mps2_m7": 
 RAM_BYTES = 4 << 20
 WORD = 4
 COUNTED = "endurance_jobs"
+# Variables of src/main.c: what moves, and the context, which `vmcu wear` counts itself.
+INFERENCE = ("heap_memory", "pool", "ctx")
+# What a job writes besides, by what it is; everything else is the kernel's.
+ROLES = {
+    "z_main_stack": "supervisor's stack",
+    "z_interrupt_stacks": "interrupts' stack",
+    "worker": "struct vmcu_worker",
+    "heap": "struct vmcu_stack_heap",
+}
 
 
 @dataclass(frozen=True)
@@ -58,9 +71,11 @@ class Memory:
 
 @dataclass(frozen=True)
 class Figures:
-    """stack_bytes: from the lowest that a job writes to the highest."""
+    """target: the board's core, as `vmcu wear --on` has it. stack_bytes: from the lowest that a job
+    writes to the highest. context_writes: to its most written byte, where everything moves.
+    per_job: what else is written there, the most written byte of each, a job."""
 
-    board: str
+    target: str
     jobs: int
     wrong: int
     instructions_staying: int
@@ -71,6 +86,8 @@ class Figures:
     stack_moving: Memory
     pool_staying: Memory
     pool_moving: Memory
+    context_writes: float
+    per_job: list[PerJob]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +99,14 @@ class Run:
     stores: np.ndarray
     elf: Elf
 
+    def symbol(self, name: str) -> Symbol:
+        found = self.elf.find(name)
+        assert found is not None, f"the image has no {name}"
+        return found
+
     def of(self, name: str) -> np.ndarray:
         """Stores to each byte of a variable."""
-        symbol = self.elf.find(name)
-        assert symbol is not None, f"the image has no {name}"
+        symbol = self.symbol(name)
         start = symbol.address - RAM_START
         return self.stores[start : start + symbol.size]
 
@@ -168,6 +189,27 @@ def memory(writes: np.ndarray, unit: int, ideal: float) -> Memory:
     )
 
 
+def per_job(run: Run, jobs: int) -> list[PerJob]:
+    """What is written besides the inference, most first. Kernel objects of less than a write a job
+    are one."""
+    found, seldom = [], []
+    for one in variables(run.stores, run.elf, [run.symbol(name) for name in INFERENCE]):
+        if one.name in ROLES:
+            found.append(PerJob(ROLES[one.name], one.bytes, one.stores / jobs))
+        elif one.stores >= jobs:
+            found.append(PerJob(f"kernel's {one.name}", one.bytes, one.stores / jobs))
+        else:
+            seldom.append(one)
+    if seldom:
+        found.append(together(seldom, jobs))
+    return sorted(found, key=lambda one: -one.writes)
+
+
+def together(parts: list[Stored], jobs: int) -> PerJob:
+    most = max(one.stores for one in parts)
+    return PerJob("kernel's others", sum(one.bytes for one in parts), most / jobs)
+
+
 def figures(board: str, jobs: int, staying: Run, moving: Run) -> Figures:
     still, moved = by_word(staying.of("z_main_stack")), by_word(moving.of("heap_memory"))
     # From the lowest to the highest word; what is written less often is not a job's.
@@ -178,7 +220,7 @@ def figures(board: str, jobs: int, staying: Run, moving: Run) -> Figures:
     pools = staying.of("pool"), moving.of("pool")
     even = pools[0].sum() / pools[0].size
     return Figures(
-        board=board,
+        target=MACHINES[board],
         jobs=jobs,
         wrong=staying.wrong + moving.wrong,
         instructions_staying=staying.instructions,
@@ -189,6 +231,8 @@ def figures(board: str, jobs: int, staying: Run, moving: Run) -> Figures:
         stack_moving=memory(moved, WORD, ideal),
         pool_staying=memory(pools[0], 1, even),
         pool_moving=memory(pools[1], 1, even),
+        context_writes=float(moving.of("ctx").max()) / jobs,
+        per_job=per_job(moving, jobs),
     )
 
 
@@ -197,11 +241,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--board", choices=MACHINES, default="mps2/an385")
     parser.add_argument("--seconds", type=float, default=3600.0, help="that a run may take")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", action="store_true", help=f"into {SUPERVISED.name}")
     args = parser.parse_args()
     runs = [count(args.board, args.jobs, moving, args.seconds) for moving in (False, True)]
     found = figures(args.board, args.jobs, *runs)
-    print(f"{found.jobs:,} jobs on {found.board}, wrong: {found.wrong}")
+    print(f"{found.jobs:,} jobs on {args.board}, wrong: {found.wrong}")
     print(f"instructions added: {100 * found.added:.3f} % of {found.instructions_staying:,}")
     print(f"a job takes {found.stack_bytes:,} bytes of stack")
     for name in ("stack_staying", "stack_moving", "pool_staying", "pool_moving"):
@@ -210,8 +254,13 @@ def main() -> None:
             f"{name.replace('_', ', ')}: {one.bytes:,} bytes, at most {one.max_writes:,} writes, "
             f"{one.over_ideal:.3f} of ideal, {one.over_mean:.3f} of the mean"
         )
-    if args.json:
-        args.json.write_text(json.dumps(asdict(found), indent=2) + "\n")
+    print(f"context: at most {found.context_writes:.2f} writes a job")
+    for entry in found.per_job:
+        print(f"{entry.name}: {entry.bytes:,} bytes, at most {entry.writes:.2f} writes a job")
+    if args.write:
+        boards = json.loads(SUPERVISED.read_text()) if SUPERVISED.exists() else {}
+        boards[args.board] = asdict(found)
+        SUPERVISED.write_text(json.dumps(boards, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

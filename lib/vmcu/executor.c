@@ -12,8 +12,11 @@
 
 static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
 {
-	if (ctx == NULL || model == NULL || pool == NULL ||
-	    (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
+	if (ctx == NULL) {
+		return -EINVAL;
+	}
+	ctx->model = NULL;
+	if (model == NULL || pool == NULL || (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
 		return -EINVAL;
 	}
 	if (size < model->pool_bytes + VMCU_POOL_GUARD_BYTES) {
@@ -24,7 +27,9 @@ static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *
 	/* The circle is the plan's: surplus bytes would move every row behind the wrap. */
 	ctx->pool.size = model->pool_bytes;
 	vmcu_rotation_init(ctx);
-	ctx->rows = 0U;
+	for (uint16_t i = 0; i < VMCU_POSITIONS; i++) {
+		ctx->positions[i].rows = 0U;
+	}
 	ctx->cancelled = false;
 #if defined(VMCU_PROFILE)
 	ctx->profile = NULL;
@@ -47,6 +52,7 @@ int vmcu_rotate_to(struct vmcu_context *ctx, uint32_t inferences)
 	if (ctx == NULL || ctx->model == NULL) {
 		return -EINVAL;
 	}
+	vmcu_position(ctx)->rows = 0U;
 	vmcu_turn(&ctx->pool, (uint32_t)((uint64_t)inferences * ctx->model->step % ctx->pool.size));
 	return 0;
 }
@@ -181,8 +187,6 @@ static int stage_over(struct vmcu_context *ctx, uint16_t number)
  */
 static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 {
-	struct vmcu_feed nothing = {.row = NULL};
-
 	for (; err == 0 && number < ctx->model->stage_count; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
@@ -190,12 +194,14 @@ static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 		if (stage->schedule == NULL) {
 			run_layer(ctx, &ctx->model->layers[stage->first]);
 		} else {
+			struct vmcu_position at = {.rows = 0U};
+
 			vmcu_stage_start(ctx, stage);
-			(void)vmcu_stage_run(ctx, stage, &nothing);
+			(void)vmcu_stage_run(ctx, stage, &at, NULL);
 		}
 		err = stage_over(ctx, number);
 	}
-	ctx->rows = 0U;
+	vmcu_position(ctx)->rows = 0U;
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;
@@ -216,31 +222,34 @@ int vmcu_invoke(struct vmcu_context *ctx)
 	return finish(ctx, 0U, begin(ctx));
 }
 
-/** Copies a row to its place. */
-static void keep_row(struct vmcu_context *ctx, const int8_t *row)
+/** Copies a row to its place; false if it was the last. */
+static bool keep_row(struct vmcu_context *ctx, const int8_t *row)
 {
-	int8_t *to = vmcu_row(&ctx->pool, input_tensor(ctx, 0U), ctx->rows);
+	const struct vmcu_tensor *in = input_tensor(ctx, 0U);
+	uint16_t *rows = &vmcu_position(ctx)->rows;
 
-	__builtin_memcpy(to, row, vmcu_row_size(ctx, 0U));
-	ctx->rows++;
+	__builtin_memcpy(vmcu_row(&ctx->pool, in, *rows), row, vmcu_row_size(ctx, 0U));
+	(*rows)++;
+	return *rows < in->height;
 }
 
 /** Runs the first stage as far as a row takes it: 1 if it waits for the next one. */
 static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 {
 	const struct vmcu_stage *stage = &ctx->model->stages[0];
-	struct vmcu_feed feed = {.row = row};
+	struct vmcu_position *at = vmcu_position(ctx);
 
-	if (ctx->rows == 0U) {
+	if (at->rows == 0U) {
 		const int err = begin(ctx);
 
 		if (err != 0) {
 			return err;
 		}
 		vmcu_hook_stage_begin(ctx, 0U);
+		*at = (struct vmcu_position){.rows = 0U};
 		vmcu_stage_start(ctx, stage);
 	}
-	if (!vmcu_stage_run(ctx, stage, &feed) && !ctx->cancelled) {
+	if (!vmcu_stage_run(ctx, stage, at, row) && !ctx->cancelled) {
 		return 1;
 	}
 	return stage_over(ctx, 0U);
@@ -259,8 +268,7 @@ int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
 
 		return (err > 0) ? err : finish(ctx, 1U, err);
 	}
-	keep_row(ctx, row);
-	if (ctx->rows < input_tensor(ctx, 0U)->height && !ctx->cancelled) {
+	if (keep_row(ctx, row) && !ctx->cancelled) {
 		return 1;
 	}
 	return finish(ctx, 0U, begin(ctx));

@@ -19,11 +19,20 @@
 
 #if defined(VMCU_POOL_ROTATE)
 
+/** Origins are multiples of so many bytes. */
+#define VMCU_ORIGIN_STEP 4U
+
 /** Puts byte 0 of the circle @a offset bytes from its start. */
 static inline void vmcu_turn(struct vmcu_pool *pool, uint32_t offset)
 {
 	pool->origin = pool->start + offset;
 	pool->cut = pool->size - offset;
+}
+
+/** What an inference at the pool's origin keeps from row to row. */
+static inline struct vmcu_position *vmcu_position(struct vmcu_context *ctx)
+{
+	return &ctx->positions[ctx->pool.cut / VMCU_ORIGIN_STEP % VMCU_POSITIONS];
 }
 
 /** The circle of a context whose pool is as large as the model asks. */
@@ -66,6 +75,11 @@ static inline bool vmcu_in_one_piece(const struct vmcu_context *ctx, const struc
 }
 
 #else
+
+static inline struct vmcu_position *vmcu_position(struct vmcu_context *ctx)
+{
+	return &ctx->positions[0];
+}
 
 static inline void vmcu_rotation_init(struct vmcu_context *ctx)
 {

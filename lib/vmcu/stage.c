@@ -11,8 +11,11 @@
 
 #include "hooks.h"
 
-/** Compiled for size and not in place: little beside the calls of kernels. */
-#define VMCU_APART __attribute__((cold, noinline)) static
+/** Compiled for size: little beside the calls of kernels. */
+#define VMCU_SMALL __attribute__((cold))
+
+/** And not in place. */
+#define VMCU_APART VMCU_SMALL __attribute__((noinline)) static
 
 /** How many calls of each layer have been made. */
 static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
@@ -20,17 +23,21 @@ static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_s
 	return (uint16_t *)(void *)vmcu_pool_run(&ctx->pool, stage->progress);
 }
 
-void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
+VMCU_SMALL void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage)
 {
 	uint16_t *progress = progress_of(ctx, stage);
 
 	for (uint16_t i = 0; i < stage->count; i++) {
 		progress[i] = 0U;
 	}
-	ctx->at.part = 0U;
-	ctx->at.time = 0U;
-	ctx->at.entry = 0U;
 }
+
+/** A row that the caller delivers: what is left of row @a y, from column @a x on; NULL: nothing. */
+struct feed {
+	const int8_t *row;
+	uint16_t y;
+	uint16_t x;
+};
 
 static uint16_t smaller(uint16_t a, uint16_t b)
 {
@@ -84,15 +91,15 @@ static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, ui
 }
 
 /** Takes the next columns of the input from the caller's row. */
-VMCU_APART void take(struct vmcu_context *ctx, struct vmcu_feed *feed, uint16_t most)
+VMCU_APART void take(const struct vmcu_context *ctx, struct feed *feed, uint16_t most)
 {
 	const struct vmcu_tensor *in = &ctx->model->tensors[ctx->model->inputs[0].tensor];
 	uint16_t columns = smaller(most, (uint16_t)(in->width - feed->x));
 
 	while (columns != 0U) {
-		const uint16_t part = unsplit(in, ctx->rows, feed->x, columns);
+		const uint16_t part = unsplit(in, feed->y, feed->x, columns);
 
-		__builtin_memcpy(vmcu_pixel(&ctx->pool, in, ctx->rows, feed->x),
+		__builtin_memcpy(vmcu_pixel(&ctx->pool, in, feed->y, feed->x),
 				 &feed->row[(uint32_t)feed->x * in->channels],
 				 (size_t)part * in->channels);
 		feed->x = (uint16_t)(feed->x + part);
@@ -100,13 +107,13 @@ VMCU_APART void take(struct vmcu_context *ctx, struct vmcu_feed *feed, uint16_t 
 	}
 	if (feed->x == in->width) {
 		feed->row = NULL;
-		ctx->rows++;
+		feed->y++;
 	}
 }
 
-/** Goes through a part from ctx->at.entry on; false if it stops short of the part's end. */
-VMCU_APART bool follow(struct vmcu_context *ctx, const struct vmcu_stage *stage,
-		       const struct vmcu_part *part, struct vmcu_feed *feed)
+/** Goes through a part from an entry on; the one that it stops short of, or the part's length. */
+VMCU_APART uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
+			   const struct vmcu_part *part, uint16_t entry, struct feed *feed)
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
 	const uint8_t *schedule = &stage->schedule[part->start];
@@ -114,12 +121,11 @@ VMCU_APART bool follow(struct vmcu_context *ctx, const struct vmcu_stage *stage,
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {.pool = &ctx->pool, .tensors = ctx->model->tensors};
 
-	for (uint16_t entry = ctx->at.entry; entry < part->length; entry++) {
+	for (; entry < part->length; entry++) {
 		const uint8_t number = schedule[entry];
 
 		if (ctx->cancelled || (number == VMCU_TAKE && feed->row == NULL)) {
-			ctx->at.entry = entry;
-			return false;
+			break;
 		}
 		if (number == VMCU_TAKE) {
 			take(ctx, feed, stage->taken);
@@ -129,21 +135,33 @@ VMCU_APART bool follow(struct vmcu_context *ctx, const struct vmcu_stage *stage,
 		call.scratch = vmcu_scratch(ctx, call.layer, scratch);
 		call_next(ctx, &call, &progress[number]);
 	}
-	ctx->at.entry = 0U;
-	return true;
+	return entry;
 }
 
-bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage,
-		    struct vmcu_feed *feed)
+VMCU_SMALL bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
+			       struct vmcu_position *at, const int8_t *row)
 {
-	for (; ctx->at.part < stage->part_count; ctx->at.part++, ctx->at.time = 0U) {
-		const struct vmcu_part *part = &stage->parts[ctx->at.part];
+	struct feed feed = {.row = row, .y = at->rows};
+	uint16_t entry = at->entry;
+	uint16_t time = at->time;
 
-		for (; ctx->at.time < part->times; ctx->at.time++) {
-			if (!follow(ctx, stage, part, feed)) {
+	for (uint16_t number = at->part; number < stage->part_count; number++) {
+		const struct vmcu_part *part = &stage->parts[number];
+
+		for (; time < part->times; time++) {
+			entry = follow(ctx, stage, part, entry, &feed);
+			if (entry < part->length) {
+				*at = (struct vmcu_position){
+					.rows = feed.y,
+					.part = number,
+					.time = time,
+					.entry = entry,
+				};
 				return false;
 			}
+			entry = 0U;
 		}
+		time = 0U;
 	}
 	return true;
 }

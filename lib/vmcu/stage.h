@@ -24,23 +24,21 @@ static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vm
 		       : (void *)vmcu_pool_run(&ctx->pool, layer->scratch);
 }
 
-/** A row that the caller delivers: what is left of it, from column @a x on; NULL: nothing. */
-struct vmcu_feed {
-	const int8_t *row;
-	uint16_t x;
-};
-
 /** Goes to the start of a stage. */
 void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage);
 
 /**
  * @brief Computes a stage up to where it wants more of the input than there is, or to its end.
  *
- * Stops short where the inference is cancelled.
+ * Stops short where the inference is cancelled. What changes with each call of a kernel is on the
+ * stack or in the pool, which move where memory wears out; @a at is written once.
+ *
+ * @param at  Where to begin, and where the stage waits if it stops short.
+ * @param row The input's next, or NULL.
  *
  * @return True at its end.
  */
-bool vmcu_stage_run(struct vmcu_context *ctx, const struct vmcu_stage *stage,
-		    struct vmcu_feed *feed);
+bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
+		    struct vmcu_position *at, const int8_t *row);
 
 #endif /* VMCU_STAGE_H_ */

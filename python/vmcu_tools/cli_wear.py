@@ -11,7 +11,6 @@ Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 
 ENDURANCE = 100_000_000
 INFERENCES = 1_000_000
-ALIGN = 4
 
 
 def whole(text: str) -> int:
@@ -44,8 +43,9 @@ def add_wear(commands: Subparsers, planner: argparse.ArgumentParser) -> None:
         "wear",
         parents=[planner],
         help="where writes go in a memory that wears out, and how long it lasts",
-        description="With a model: writes to each byte of its pool, the pool's origin fixed and "
-        "rotated. Without: stacks that move, in the setting of the paper on task stack migration.",
+        description="With a model: writes to everything that an inference writes, and how long the "
+        "memory lasts. Without: stacks that move, in the setting of the paper on task stack "
+        "migration.",
     )
     wear.add_argument(
         "model", type=Path, nargs="?", metavar="MODEL", help="int8 model, .tflite or .onnx"
@@ -74,17 +74,16 @@ def add_wear(commands: Subparsers, planner: argparse.ArgumentParser) -> None:
     wear.add_argument(
         "--align",
         type=alignment,
-        default=ALIGN,
         metavar="BYTES",
-        help="between places of a stack, and between origins of a pool; an MPU may want 32 "
-        f"(default {ALIGN})",
+        help="between places of a stack, and between origins of a pool built without --rotate "
+        "(default 4; 8 for a model's stack, as CONFIG_VMCU_STACK_MIGRATION has it)",
     )
     wear.add_argument(
         "--on",
-        default="virtual",
+        default="qemu:m4",
         metavar="TARGET",
-        help="where the model's writes are counted: virtual (the pool, from the plan), or qemu:m3, "
-        "qemu:m4, qemu:m7 (pool and stack, store by store) (default virtual)",
+        help="where the model's writes are counted: qemu:m3, qemu:m4, qemu:m7 (everything, store "
+        "by store), or virtual (the pool, from the plan; no years) (default qemu:m4)",
     )
     wear.add_argument("--seed", type=int, default=0, help="of the random strides (default 0)")
     wear.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")

@@ -10,19 +10,25 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .errors import Problem, UserError
-from .plan import Plan
+from .plan import SCRATCH_ALIGN, Plan
 from .report import wear as report
 from .report.terminal import console
-from .wear import paper, pictures, pool, traces
+from .wear import objects, paper, pictures, pool, traces
 from .wear.heap import Setting, seeded
-from .wear.tasks import CNN_JOBS, CYCLES, DEPTHS
+from .wear.tasks import CNN_JOBS, CYCLES, DEPTHS, WORD
 
 VIRTUAL = "virtual"
+# lib/vmcu/port/zephyr/worker.c: what is between two places of a stack on a device.
+STACK_ALIGN = 8
+NO_YEARS = (
+    "how long it lasts is not known on the virtual MCU, which has no stack and no context and "
+    "counts scratch once a call: --on qemu:m4 records every store"
+)
 
 
 def paper_setting(args: argparse.Namespace) -> int:
     """The stack migration paper's setting: 10^6 CNN jobs, then 10^6 ticks of five DSP tasks."""
-    base = seeded(Setting(align=args.align), args.seed)
+    base = seeded(Setting(align=args.align or WORD), args.seed)
     cnn, dsp = paper.cnn(base, CNN_JOBS), paper.dsp(base)
     figures = {
         "table5": paper.table5(),
@@ -38,10 +44,12 @@ def paper_setting(args: argparse.Namespace) -> int:
 
 
 def pool_of_model(args: argparse.Namespace, plan: Plan) -> int:
-    """The wear of the pool of `plan`, the model's; on a board also that of its stack."""
+    """The wear of all that an inference of `plan`, the model's, writes to on a board. The virtual
+    MCU knows of the pool only, so that nothing can be said there of how long the memory lasts."""
     trace = None if args.on == VIRTUAL else traces.record(plan, args.on)
     writes = pool.writes_of_inference(plan) if trace is None else trace.pool
-    result = pool.wear(writes, args.inferences, args.endurance, args.rate, args.align)
+    between = args.align if plan.rotation is None else None
+    result = pool.wear(writes, args.inferences, between or SCRATCH_ALIGN)
     figures: dict[str, object] = {
         "target": args.on,
         "model": args.model.name,
@@ -55,13 +63,19 @@ def pool_of_model(args: argparse.Namespace, plan: Plan) -> int:
         "rotated": asdict(result.rotated),
         "writes_per_inference": result.per_inference.tolist(),
     }
-    report.print_pool(args.model.name, result, args.endurance, args.rate, console())
+    report.print_pool(args.model.name, result, console())
     drawn: dict[str, pictures.Strips] = {"wear-pool": pool.strips(result)}
-    if trace is not None:
-        base = seeded(Setting(align=args.align), args.seed)
+    if trace is None:
+        print(NO_YEARS)
+    else:
+        base = seeded(Setting(align=args.align or STACK_ALIGN), args.seed)
         ways = paper.measured(trace.task(args.model.name), base)
-        figures["stack"] = report.stack_figures(trace, ways, args.endurance, args.rate)
-        report.print_stack(trace, ways, args.endurance, args.rate, console())
+        figures["stack"] = report.stack_figures(trace, ways)
+        report.print_stack(trace, ways, console())
+        found = objects.objects(plan, trace, ways, objects.Cells(args.endurance, args.rate))
+        figures |= report.object_figures(found)
+        mean = float(writes.mean())
+        report.print_objects(found, mean, args.endurance, args.rate, console())
         drawn["wear-stack"] = [(name, run.writes()) for name, run in ways.items()]
     _write(args, figures, drawn)
     return 0

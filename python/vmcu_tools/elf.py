@@ -201,6 +201,17 @@ class Elf:
             for address in _static_address(die)
         ]
 
+    def fields_of(self, struct: str) -> list[tuple[str, int, int]]:
+        """What a struct is made of, (name, offset, bytes): its members, and those of structs and
+        arrays in it, such as "pool.size". From debug information; none without."""
+        if not self._elf.has_dwarf_info():
+            return []
+        for unit in self._elf.get_dwarf_info().iter_CUs():
+            for die in unit.get_top_DIE().iter_children():
+                if die.tag == "DW_TAG_structure_type" and _name(die) == struct:
+                    return list(_fields(die, "", 0))
+        return []
+
     def byte_arrays(self, struct: str) -> set[int] | None:
         """Addresses of arrays of bytes, of those sources that know the struct; None without debug
         information."""
@@ -237,6 +248,28 @@ def _struct_name(die: DIE) -> str:
         if die.tag == "DW_TAG_pointer_type":
             break
     return ""
+
+
+def _fields(die: DIE, name: str, offset: int) -> Iterator[tuple[str, int, int]]:
+    """Of a type at an offset of a struct: itself, or its parts."""
+    while die.tag in ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type"):
+        die = die.get_DIE_from_attribute("DW_AT_type")
+    if die.tag == "DW_TAG_structure_type":
+        for member in die.iter_children():
+            at = offset + member.attributes["DW_AT_data_member_location"].value
+            own = f"{name}.{_name(member)}".lstrip(".")
+            yield from _fields(member.get_DIE_from_attribute("DW_AT_type"), own, at)
+    elif die.tag == "DW_TAG_array_type":
+        element = die.get_DIE_from_attribute("DW_AT_type")
+        bounds = next(die.iter_children()).attributes["DW_AT_upper_bound"].value
+        for number in range(bounds + 1):
+            found = list(_fields(element, f"{name}[{number}]", 0))
+            size = max(at + count for _, at, count in found)
+            yield from ((part, offset + number * size + at, count) for part, at, count in found)
+    else:
+        pointer = die.cu.header["address_size"]
+        size = die.attributes.get("DW_AT_byte_size")
+        yield name, offset, pointer if size is None else size.value
 
 
 def _is_byte_array(die: DIE) -> bool:

@@ -75,6 +75,36 @@ static void test_init_refuses(void)
 	CHECK(vmcu_init(&ctx, &model, pool, POOL_BYTES) == 0);
 }
 
+/** A failed call leaves nothing bound, whatever was before; NULL touches nothing. */
+static void test_a_failed_init_unbinds(void)
+{
+	struct vmcu_context ctx;
+	const struct {
+		const struct vmcu_model *model;
+		int8_t *at;
+		size_t size;
+	} wrong[] = {
+		{NULL, pool, sizeof(pool)},
+		{&model, NULL, sizeof(pool)},
+		{&model, pool + 4, sizeof(pool)},
+		{&model, pool, POOL_BYTES - 1},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		CHECK(vmcu_init(&ctx, &model, pool, sizeof(pool)) == 0);
+		CHECK(vmcu_init(&ctx, wrong[i].model, wrong[i].at, wrong[i].size) != 0);
+		CHECK(vmcu_invoke(&ctx) == -EINVAL);
+		CHECK(vmcu_push_row(&ctx, pool) == -EINVAL);
+		CHECK(vmcu_cancel(&ctx) == -EINVAL);
+		CHECK(vmcu_input(&ctx, 0) == NULL);
+		CHECK(vmcu_output(&ctx, 0) == NULL);
+		CHECK(vmcu_row_size(&ctx, 0) == 0U);
+		CHECK(vmcu_init(&ctx, &model, pool, sizeof(pool)) == 0);
+		CHECK(vmcu_init(NULL, wrong[i].model, wrong[i].at, wrong[i].size) == -EINVAL);
+		CHECK(vmcu_invoke(&ctx) == 0);
+	}
+}
+
 static void test_no_context(void)
 {
 	struct vmcu_context unset = {0};
@@ -124,6 +154,7 @@ static void test_invoke_wraps_at_the_plans_size(void)
 int main(void)
 {
 	test_init_refuses();
+	test_a_failed_init_unbinds();
 	test_no_context();
 	test_ports();
 	test_invoke_wraps_at_the_plans_size();

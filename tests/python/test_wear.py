@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from builders.endurance import expect_same, plain, script
 from random_graphs import disjoint, random_layers
 from vmcu_tools.bench.model import bench
 from vmcu_tools.cli import main
@@ -23,6 +24,10 @@ from vmcu_tools.wear import paper, pictures, pool
 from vmcu_tools.wear.heap import Setting, arguments, simulate
 from vmcu_tools.wear.tasks import CNN, CYCLES, DSP, HEADER_BYTES, THRESHOLDS, WORD
 
+EMULATOR = pytest.mark.skipif(
+    any(shutil.which(name) is None for name in ("qemu-system-arm", "arm-none-eabi-gcc")),
+    reason="not installed: qemu-system-arm, gcc-arm-none-eabi",
+)
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
 
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"
@@ -103,6 +108,14 @@ def test_dsp_figures(figures: dict):
     assert theirs["max_writes_over_ideal"] > dsp["max_writes_over_ideal"]
     assert theirs["overhead_per_tick"] > dsp["overhead_per_tick"]
     assert theirs["relative_std"] > dsp["relative_std"]
+
+
+def test_the_page_has_these_figures(figures: dict):
+    """doc/endurance.md is made of them, see test_wear_objects.py."""
+    measure = script("measure")
+    kept = json.loads(measure.FIGURES.read_text())["paper"]
+    found = plain(measure.setting(figures))
+    expect_same(found, {key: value for key, value in kept.items() if key != "by_align"})
 
 
 def test_lifetime_is_endurance_over_writes(figures: dict):
@@ -337,21 +350,18 @@ def test_pool_of_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     if not model.exists():
         pytest.skip("no ../shared/models")
     target = tmp_path / "pool.json"
-    assert (
-        main(["wear", str(model), "--endurance", "1e6", "--rate", "2", "--json", str(target)]) == 0
-    )
+    assert main(["wear", str(model), "--on", "virtual", "--json", str(target)]) == 0
     found = json.loads(target.read_text())
     writes = np.array(found["writes_per_inference"])
     plan = compile_model(model)
     assert writes.size == plan.pool_bytes
     assert writes.sum() >= sum(plan.graph.tensors[name].bytes for name in plan.placements)
-    assert found["fixed"]["lifetime_inferences"] == 1_000_000 // writes.max()
     assert (
         found["rotated"]["max_writes_over_ideal"] <= 1.02 < found["fixed"]["max_writes_over_ideal"]
     )
-    years = found["rotated"]["lifetime_inferences"] / 2 / (365.25 * 24 * 3600)
-    assert found["rotated"]["lifetime_years"] == pytest.approx(years)
-    assert "2 inferences a second" in capsys.readouterr().out
+    # It does not know of everything that is written.
+    assert "lasts" not in found and "lifetime" not in str(found)
+    assert "is not known on the virtual MCU" in capsys.readouterr().out
 
 
 def test_pictures_can_be_read(run: Path):
@@ -390,15 +400,13 @@ def test_usage(words: list[str]):
     assert main(["wear", *words]) == 2
 
 
-@pytest.mark.skipif(
-    any(shutil.which(name) is None for name in ("qemu-system-arm", "arm-none-eabi-gcc")),
-    reason="not installed: qemu-system-arm, gcc-arm-none-eabi",
-)
+@EMULATOR
 def test_stores_of_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     model = tmp_path / "digits.onnx"
     shutil.copy(DIGITS, model)
     target = tmp_path / "wear.json"
-    assert main(["wear", str(model), "--on", "qemu:m4", "--json", str(target)]) == 0
+    asked = ["--on", "qemu:m4", "--endurance", "1e6", "--rate", "2"]
+    assert main(["wear", str(model), *asked, "--json", str(target)]) == 0
     assert "bytes of stack" in capsys.readouterr().out
     found = json.loads(target.read_text())
     measured = np.array(found["writes_per_inference"])
@@ -418,10 +426,19 @@ def test_stores_of_a_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     stack = found["stack"]
     # The report takes every store for a word.
     assert 0 <= report.stack_bytes - stack["stack_bytes"] < WORD
+    pieces = {one["name"]: one for one in found["objects"]}
+    assert pieces["pool"]["lifetime_inferences"] == 1_000_000 // measured.max()
+    for one in pieces.values():
+        years = one["lifetime_inferences"] / 2 / (365.25 * 24 * 3600)
+        assert one["lifetime_years"] == pytest.approx(years)
+    for setting, lasts in found["lasts"].items():
+        own = [one for one in pieces.values() if setting in one["within"]]
+        assert lasts["lifetime_years"] == min(one["lifetime_years"] for one in own)
     assert stack["instructions"] == report.instructions
     assert sum(stack["stores_per_inference"]) <= report.stores
-    assert stack["walk"]["max_writes_over_ideal"] < 1.05
-    assert stack["walk"]["lifetime_jobs"] > 10 * stack["no migration"]["lifetime_jobs"]
+    # Places 8 bytes apart, the ideal's 4.
+    assert stack["walk"]["max_writes_over_ideal"] < 1.1
+    assert 10 * stack["walk"]["writes_per_job"] < stack["no migration"]["writes_per_job"]
 
 
 def test_a_target_that_counts_nothing(capsys: pytest.CaptureFixture[str]):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ..wear import paper
 from ..wear.heap import Run
+from ..wear.objects import MOVES, STAYS, Object, worst
 from ..wear.pool import SECONDS_PER_YEAR, PoolWear, Wear
 from ..wear.tasks import CYCLES, DEPTHS, WORD
 from ..wear.traces import Trace
@@ -144,9 +145,7 @@ def _add_row(grid: Table, label: str, run: Run, endurance: int, rate: float) -> 
     )
 
 
-def stack_figures(
-    trace: Trace, ways: Mapping[str, Run], endurance: int, rate: float
-) -> dict[str, object]:
+def stack_figures(trace: Trace, ways: Mapping[str, Run]) -> dict[str, object]:
     """JSON of `print_stack`."""
     found: dict[str, object] = {
         "stack_bytes": WORD * trace.stack.size,
@@ -154,16 +153,13 @@ def stack_figures(
         "stores_per_inference": trace.stack.tolist(),
     }
     for name, run in ways.items():
-        figures = paper.figures(run, ())
-        found[name] = asdict(figures) | lifetime(figures, endurance, rate)
+        found[name] = asdict(paper.figures(run, ()))
     return found
 
 
-def print_stack(
-    trace: Trace, ways: Mapping[str, Run], endurance: int, rate: float, console: Console
-) -> None:
+def print_stack(trace: Trace, ways: Mapping[str, Run], console: Console) -> None:
     """The stack of the inferences, each way of moving it in the paper's heap."""
-    columns = ("writes an inference", "max over ideal", "relative std", "success", "years")
+    columns = ("writes an inference", "max over ideal", "relative std", "success")
     grid = table("stack", *columns, left=1)
     for name, run in ways.items():
         figures = paper.figures(run, ())
@@ -173,7 +169,6 @@ def print_stack(
             f"{figures.max_writes_over_ideal:.3f}",
             f"{figures.relative_std:.3f}",
             f"{100 * figures.success_rate:.1f} %",
-            f"{lifetime(figures, endurance, rate)['lifetime_years']:.3g}",
         )
     console.print(grid)
     setting = ways["walk"].setting
@@ -186,9 +181,9 @@ def print_stack(
     )
 
 
-def print_pool(name: str, result: PoolWear, endurance: int, rate: float, console: Console) -> None:
+def print_pool(name: str, result: PoolWear, console: Console) -> None:
     """Fixed and rotated, side by side."""
-    columns = ("max writes", "max over ideal", "relative std", "lifetime, inferences", "years")
+    columns = ("max writes", "max over ideal", "relative std")
     grid = table("origin", *columns, left=1)
     for label, wear in (("fixed", result.fixed), ("rotated", result.rotated)):
         grid.add_row(label, *_cells(wear))
@@ -197,8 +192,7 @@ def print_pool(name: str, result: PoolWear, endurance: int, rate: float, console
         console,
         f"{name}: pool of {result.pool_bytes:,} bytes, {int(result.per_inference.sum()):,} writes "
         f"to it in an inference; {result.inferences:,} inferences, the origin moved by "
-        f"{result.step:,} bytes after each, through {result.origins:,} places; lifetime for "
-        f"{endurance:,} writes a cell, {rate:g} inferences a second",
+        f"{result.step:,} bytes after each, through {result.origins:,} places",
     )
 
 
@@ -207,6 +201,43 @@ def _cells(wear: Wear) -> tuple[str, ...]:
         f"{wear.max_writes:,}",
         f"{wear.max_writes_over_ideal:.3f}",
         f"{wear.relative_std:.3f}",
-        f"{wear.lifetime_inferences:,}",
-        f"{wear.lifetime_years:.3g}",
     )
+
+
+def object_figures(found: Sequence[Object]) -> dict[str, object]:
+    """JSON of `print_objects`."""
+    return {
+        "objects": [asdict(one) for one in found],
+        "lasts": {setting: asdict(worst(found, setting)) for setting in (STAYS, MOVES)},
+    }
+
+
+def print_objects(
+    found: Sequence[Object], mean: float, endurance: int, rate: float, console: Console
+) -> None:
+    """Every object that an inference writes to, and what the first of them to wear out leaves of
+    the whole. mean: writes to a byte of the pool."""
+    grid = table("memory", "bytes", "writes an inference", "lifetime, inferences", "years", left=1)
+    for one in found:
+        lasts = f"{one.lifetime_inferences:,}"
+        grid.add_row(
+            one.name, f"{one.bytes:,}", f"{one.writes:,.2f}", lasts, f"{one.lifetime_years:.3g}"
+        )
+    console.print(grid)
+    still = max((one for one in found if not one.moves and one.name != "stack"), key=_writes)
+    say(
+        console,
+        f"writes an inference: of the most written byte. The pool's mean byte: {mean:,.2f}; the "
+        f"most written one that never moves, the stack apart: {still.writes:,.2f}, {still.name}",
+    )
+    for setting in (STAYS, MOVES):
+        first = worst(found, setting)
+        say(
+            console,
+            f"{setting}: {first.lifetime_years:.3g} years, then {first.name} wears out, at "
+            f"{endurance:,} writes a cell and {rate:g} inferences a second",
+        )
+
+
+def _writes(one: Object) -> float:
+    return one.writes

@@ -21,14 +21,11 @@ SECONDS_PER_YEAR = 365.25 * 24 * 3600
 
 @dataclass(frozen=True)
 class Wear:
-    """Writes after a number of inferences. The ideal maximum is the mean. lifetime_inferences:
-    until the first byte has been written `endurance` times; years at the rate asked for."""
+    """Writes after a number of inferences. The ideal maximum is the mean."""
 
     max_writes: int
     max_writes_over_ideal: float
     relative_std: float
-    lifetime_inferences: int
-    lifetime_years: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,22 +133,17 @@ def lifetime(per_inference: np.ndarray, step: int, endurance: int) -> int:
     return low
 
 
-def _wear(writes: np.ndarray, inferences: int, rate: float) -> Wear:
+def _wear(writes: np.ndarray) -> Wear:
     mean = float(writes.mean())
     return Wear(
         max_writes=int(writes.max()),
         max_writes_over_ideal=float(writes.max() / mean),
         relative_std=float(writes.std() / mean),
-        lifetime_inferences=inferences,
-        lifetime_years=inferences / rate / SECONDS_PER_YEAR,
     )
 
 
-def wear(
-    writes: np.ndarray, inferences: int, endurance: int, rate: float, align: int = SCRATCH_ALIGN
-) -> PoolWear:
-    """The wear of a pool. writes: int64 (pool_bytes), of one inference. rate: inferences per
-    second."""
+def wear(writes: np.ndarray, inferences: int, align: int = SCRATCH_ALIGN) -> PoolWear:
+    """The wear of a pool. writes: int64 (pool_bytes), of one inference."""
     step, origins = rotation_step(writes.size, align)
     after = rotated_writes(writes, step, inferences)
     return PoolWear(
@@ -161,8 +153,8 @@ def wear(
         inferences=inferences,
         step=step,
         origins=origins,
-        fixed=_wear(writes * inferences, lifetime(writes, 0, endurance), rate),
-        rotated=_wear(after, lifetime(writes, step, endurance), rate),
+        fixed=_wear(writes * inferences),
+        rotated=_wear(after),
     )
 
 

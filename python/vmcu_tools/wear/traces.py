@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of an inference as an emulated board makes them, to its pool and to its stack."""
+"""Writes of an inference as an emulated board makes them, to whatever it writes."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from ..bench.model import board, check_outputs
-from ..elf import Elf
+from ..elf import OBJECT, Elf, Symbol
 from ..emit import emit
 from ..plan import Plan
 from ..samples import make_samples
@@ -22,24 +23,40 @@ from .tasks import TICK_CYCLES, WORD, Task
 
 # All that the board has: the stack begins at the end.
 RAM_BYTES = 4 << 20
-# targets/image/main.c: the pool's array, and the guards around it.
+# targets/image/main.c: the pool's array, and the guards around it; the context.
 POOL_SYMBOL, GUARD_BYTES = "arena", 64
+CONTEXT_SYMBOL, CONTEXT_STRUCT = "context", "vmcu_context"
+# Of a worker's place, what no job writes: room for an MPU guard at any of its alignments, the
+# thread's own frames, and a little to spare. As benchmarks/endurance has it, see src/main.c there.
+BESIDE_JOB = 264
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A piece of memory at a fixed address: stores to its most written byte."""
+
+    name: str
+    bytes: int
+    stores: int
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
     """One inference. pool: int64 (pool_bytes), stores to each byte, and one for each byte of an
     input that the application delivers. stack: int64, stores to each word from the lowest that the
-    inference used to the caller's frame."""
+    inference used to the caller's frame. context: its members. variables: every other object that
+    was stored to."""
 
     target: str
     pool: np.ndarray
     stack: np.ndarray
+    context: tuple[Stored, ...]
+    variables: tuple[Stored, ...]
     instructions: int
 
     def task(self, name: str) -> Task:
-        """The inference as a task whose stack moves."""
-        writes = tuple(float(count) for count in self.stack)
+        """The inference as a job of a worker, whose stack moves."""
+        writes = (0.0,) * (BESIDE_JOB // WORD) + tuple(float(count) for count in self.stack)
         return Task(name, WORD * len(writes), self.instructions / TICK_CYCLES, writes)
 
 
@@ -55,10 +72,11 @@ def record(plan: Plan, target: str, seed: int = 0) -> Trace:
         counting = CountingTarget.of(machine, markers)
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
         stores = trace_of(folder, ram)
-        arena = Elf(image).find(POOL_SYMBOL)
+        elf = Elf(image)
     check_outputs(plan, sample, results[0], target)
-    if arena is None or markers.stack is None:
-        raise TargetError(f"{image.name} has no {POOL_SYMBOL}")
+    arena, context = elf.find(POOL_SYMBOL), elf.find(CONTEXT_SYMBOL)
+    if arena is None or context is None or markers.stack is None:
+        raise TargetError(f"{image.name} lacks {POOL_SYMBOL} or {CONTEXT_SYMBOL}")
     start = arena.address + GUARD_BYTES - RAM_START
     pool = folded(stores[start : start + plan.ram_bytes], plan)
     if not plan.input_streamed:
@@ -69,4 +87,45 @@ def record(plan: Plan, target: str, seed: int = 0) -> Trace:
     words = stores[markers.stack - RAM_START & -WORD :].reshape(-1, WORD).max(1)
     used = np.flatnonzero(words)
     stack = words[used[0] : used[-1] + 1]
-    return Trace(target, pool, stack, sum(count.instructions for count in counts))
+    known = (arena, context)
+    return Trace(
+        target,
+        pool,
+        stack,
+        members(stores, elf, context),
+        variables(stores[: markers.stack - RAM_START], elf, known),
+        sum(count.instructions for count in counts),
+    )
+
+
+def _stored(stores: np.ndarray, name: str, address: int, count: int) -> Stored:
+    start = address - RAM_START
+    return Stored(name, count, int(stores[start : start + count].max()))
+
+
+def members(stores: np.ndarray, elf: Elf, context: Symbol) -> tuple[Stored, ...]:
+    """Stores to the members of a context. stores: int64, by byte of RAM."""
+    fields = elf.fields_of(CONTEXT_STRUCT)
+    if not fields:
+        raise TargetError(f"{elf.path.name} does not say what is in a context")
+    return tuple(
+        _stored(stores, name, context.address + offset, count) for name, offset, count in fields
+    )
+
+
+def variables(stores: np.ndarray, elf: Elf, known: Sequence[Symbol]) -> tuple[Stored, ...]:
+    """What else was stored to, by symbol. TargetError where a store belongs to none, so that
+    nothing is left out. stores: int64, by byte of RAM, without a stack behind it."""
+    found, left = [], stores > 0
+    for symbol in elf.symbols:
+        start = symbol.address - RAM_START
+        if symbol.kind != OBJECT or not 0 <= start < stores.size:
+            continue
+        mine = _stored(stores, symbol.name, symbol.address, symbol.size)
+        left[start : start + symbol.size] = False
+        if symbol not in known and mine.stores:
+            found.append(mine)
+    if left.any():
+        where = RAM_START + int(np.flatnonzero(left)[0])
+        raise TargetError(f"{elf.path.name} stores to {where:#x}, which has no name")
+    return tuple(found)

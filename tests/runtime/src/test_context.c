@@ -48,6 +48,32 @@ ZTEST(vmcu_context, test_size)
 	zassert_ok(vmcu_init(&ctx, &tiny_model, pool, sizeof(pool)));
 }
 
+static void expect_bound_to_nothing(void)
+{
+	zassert_equal(vmcu_invoke(&ctx), -EINVAL);
+	zassert_equal(vmcu_push_row(&ctx, (const int8_t *)pool), -EINVAL);
+	zassert_equal(vmcu_cancel(&ctx), -EINVAL);
+	zassert_is_null(vmcu_input(&ctx, 0));
+	zassert_is_null(vmcu_output(&ctx, 0));
+}
+
+ZTEST(vmcu_context, test_a_failed_init_unbinds)
+{
+	zassert_ok(vmcu_init(&ctx, &tiny_model, pool, sizeof(pool)));
+	zassert_equal(vmcu_init(NULL, &tiny_model, pool, sizeof(pool)), -EINVAL);
+	zassert_ok(vmcu_invoke(&ctx));
+	zassert_equal(vmcu_init(&ctx, &tiny_model, pool, POOL_BYTES - 1), -ENOMEM);
+	expect_bound_to_nothing();
+
+	zassert_ok(vmcu_init(&ctx, &tiny_model, pool, sizeof(pool)));
+	zassert_equal(vmcu_init(&ctx, &tiny_model, &pool[1], POOL_BYTES), -EINVAL);
+	expect_bound_to_nothing();
+
+	zassert_ok(vmcu_init(&ctx, &tiny_model, pool, sizeof(pool)));
+	zassert_equal(vmcu_init(&ctx, NULL, pool, sizeof(pool)), -EINVAL);
+	expect_bound_to_nothing();
+}
+
 ZTEST(vmcu_context, test_invoke_without_init)
 {
 	struct vmcu_context blank = {0};

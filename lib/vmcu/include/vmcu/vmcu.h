@@ -53,22 +53,35 @@ extern "C" {
 struct vmcu_profile;
 
 /**
+ * Positions that a context has room for: where the pool rotates, for memory that wears out, its
+ * origins share several.
+ */
+#if defined(VMCU_POOL_ROTATE)
+#define VMCU_POSITIONS 8
+#else
+#define VMCU_POSITIONS 1
+#endif
+
+/** How far an input has come that is delivered row by row; only such inputs write here. */
+struct vmcu_position {
+	uint16_t rows; /**< delivered since it began */
+	/* Where in its schedule the first stage waits for the next one. */
+	uint16_t part;
+	uint16_t time;
+	uint16_t entry;
+};
+
+/**
  * A model together with the pool it runs in. The caller owns it; two contexts share nothing but
  * const tables, so they may be used from two threads at once.
  */
 struct vmcu_context {
 	const struct vmcu_model *model;
 	struct vmcu_pool pool;
-	uint16_t rows; /**< of the input, delivered by vmcu_push_row() since it began */
 #if defined(VMCU_POOL_ROTATE)
 	uint32_t outputs_origin; /**< of the pool in the inference that made the outputs */
 #endif
-	/** Where in its schedule a stage is. */
-	struct {
-		uint16_t part;
-		uint16_t time;
-		uint16_t entry;
-	} at;
+	struct vmcu_position positions[VMCU_POSITIONS];
 	volatile bool cancelled; /**< set by vmcu_cancel(), cleared by the call that it stops */
 #if defined(VMCU_POOL_GUARD)
 	uint32_t guard_end; /**< of the last canary, from the pool's start */
@@ -89,6 +102,8 @@ struct vmcu_context {
  * @retval 0       Ready.
  * @retval -EINVAL A pointer is NULL or the pool is misaligned.
  * @retval -ENOMEM The pool is too small.
+ *
+ * Where it fails, the context is bound to nothing, whatever it was before.
  */
 int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size);
 
@@ -162,7 +177,8 @@ int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
  * @brief Continues rotating where it was after @a inferences inferences.
  *
  * For systems that restart often: after vmcu_init(), with a count that outlives a restart, or at
- * least the number of restarts. Without it each start begins with the same places.
+ * least the number of restarts. Without it each start begins with the same places. An input that
+ * has come in part starts over.
  *
  * @retval 0       The origin is where it would be.
  * @retval -EINVAL @a ctx is NULL or was not set up.

@@ -15,6 +15,11 @@
 /* What a stack object of a place may begin later than the place. */
 #define SLACK (OBJECT_ALIGN - PLACE_ALIGN)
 
+/* The supervisor's calls into the kernel begin at so many places of its own stack, in turn: where
+ * all began at one, the words below it would be written more often a job than a small pool's.
+ */
+#define SUPERVISOR_PLACES 16U
+
 BUILD_ASSERT(OBJECT_ALIGN % PLACE_ALIGN == 0U);
 BUILD_ASSERT(!IS_ENABLED(CONFIG_ARCH_POSIX) && !IS_ENABLED(CONFIG_STACK_GROWS_UP),
 	     "stacks do not move here");
@@ -84,15 +89,18 @@ void vmcu_worker_release(struct vmcu_worker *worker)
 	k_mutex_unlock(&worker->heap->lock);
 }
 
+/** Lowers the stack pointer of the function that has this by @a bytes, and a little. */
+#define LOWER_STACK(bytes)                                                                         \
+	__asm__ volatile("" : : "r"(__builtin_alloca((bytes) + PLACE_ALIGN)) : "memory")
+
 /** Runs the job with the stack pointer as many bytes below the object's end as its place asks. */
 static void run(void *first, void *second, void *third)
 {
 	struct vmcu_worker *worker = first;
-	uint8_t *lowered = __builtin_alloca(worker->lower + PLACE_ALIGN);
 
 	ARG_UNUSED(second);
 	ARG_UNUSED(third);
-	__asm__ volatile("" : : "r"(lowered) : "memory");
+	LOWER_STACK(worker->lower);
 	worker->result = worker->job(worker->data);
 	worker->ended = true;
 }
@@ -125,17 +133,12 @@ static void start(struct vmcu_worker *worker)
 	k_thread_start(&worker->thread);
 }
 
-int vmcu_worker_run(struct vmcu_worker *worker, vmcu_job_t job, void *data, k_timeout_t timeout)
+/** Starts the job and waits for its end; 0, or why it was aborted. */
+__attribute__((noinline)) static int supervise(struct vmcu_worker *worker, k_timeout_t timeout)
 {
-	uint32_t began;
+	const uint32_t began = k_cycle_get_32();
 	int err;
 
-	if (worker == NULL || worker->heap == NULL || job == NULL) {
-		return -EINVAL;
-	}
-	worker->job = job;
-	worker->data = data;
-	began = k_cycle_get_32();
 	start(worker);
 	err = k_thread_join(&worker->thread, timeout);
 	if (err != 0) {
@@ -144,6 +147,20 @@ int vmcu_worker_run(struct vmcu_worker *worker, vmcu_job_t job, void *data, k_ti
 	worker->running = false;
 	worker->due =
 		vmcu_stacks_ran(&worker->heap->stacks, &worker->stack, k_cycle_get_32() - began);
+	return err;
+}
+
+int vmcu_worker_run(struct vmcu_worker *worker, vmcu_job_t job, void *data, k_timeout_t timeout)
+{
+	int err;
+
+	if (worker == NULL || worker->heap == NULL || job == NULL) {
+		return -EINVAL;
+	}
+	worker->job = job;
+	worker->data = data;
+	LOWER_STACK(worker->stack.start / PLACE_ALIGN % SUPERVISOR_PLACES * PLACE_ALIGN);
+	err = supervise(worker, timeout);
 	if (worker->ended) {
 		return worker->result;
 	}

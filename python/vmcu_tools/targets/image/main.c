@@ -191,9 +191,11 @@ static enum exit_code run_samples(struct vmcu_context *ctx, int from, int to)
 	}
 }
 
+/* Not on the stack, so that what is written to it is told apart from what is written there. */
+static struct vmcu_context context;
+
 int main(void)
 {
-	struct vmcu_context ctx;
 	const int from = io_open(INPUT_FILE, false);
 	const int to = io_open(OUTPUT_FILE, true);
 	enum exit_code code;
@@ -203,11 +205,11 @@ int main(void)
 		return EXIT_FILES;
 	}
 	memset(pool, GARBAGE, POOL_BYTES);
-	if (vmcu_init(&ctx, &MODEL_OF(IMAGE_NAME), pool, POOL_BYTES) != 0) {
+	if (vmcu_init(&context, &MODEL_OF(IMAGE_NAME), pool, POOL_BYTES) != 0) {
 		io_print("vmcu_init failed\n");
 		return EXIT_INIT;
 	}
-	code = run_samples(&ctx, from, to);
+	code = run_samples(&context, from, to);
 	io_close(from);
 	io_close(to);
 	return (int)code;

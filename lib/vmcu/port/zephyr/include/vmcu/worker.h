@@ -109,7 +109,8 @@ void vmcu_worker_resume(struct vmcu_worker *worker, uint32_t moves);
  * @brief Runs a job and waits for its end. Before it, the stack moves if that is due.
  *
  * The thread begins anew for each job, on a stack that holds nothing: addresses of what a job had
- * on its stack do not survive it. One call at a time for each worker.
+ * on its stack do not survive it. One call at a time for each worker. The caller's own stack, which
+ * does not move, is used from another place each time, up to 128 bytes lower.
  *
  * @param worker  What vmcu_worker_init() has set up.
  * @param job     Runs in the worker's thread.
