@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a model through the house: file -> graph -> plan, proven."""
+"""The way of a model through the house: file -> graph -> plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compile_model(
     extra_macs: float = 0.0,
     rotated: bool = False,
 ) -> Plan:
-    """Reads a model file and returns a plan that the virtual MCU has replayed without a fault.
+    """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
     ram: bytes the pool may have, None for as few as possible. seconds: for solvers, if one is
     needed. original: as planner.make_plan has it. stream_input: the input comes row by row.
@@ -40,7 +40,7 @@ def compile_model(
     if not PLANNERS[planner].as_written:
         graph = optimize(graph)
     options = Options(seconds, ram, stream_input, tile_cost, extra_macs)
-    plan = make_plan(planner, graph, options, original)
+    plan = make_plan(planner, graph, options, original, prove=False)
     if not rotated:
         return plan
     found = rotate(plan)
@@ -49,5 +49,5 @@ def compile_model(
     less = replace(options, ram=max(ram - (found.ram_bytes - found.pool_bytes), 1))
     # If there is no such plan, rotate() says by how much this one is too large.
     with contextlib.suppress(UserError):
-        plan = make_plan(planner, graph, less, original)
+        plan = make_plan(planner, graph, less, original, prove=False)
     return rotate(plan, ram)

@@ -21,6 +21,7 @@ from ..plan import Plan, Step, on_stack, pool_scratch
 from ..schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants
 from .params import ROTATION_BYTES, STRUCT_BYTES, kernel_of, requantisers
+from .proof import prove
 from .schedule import Part, written
 from .text import comment, environment, string
 
@@ -103,7 +104,15 @@ def _flags(port: Port) -> str:
 
 
 def emit(plan: Plan, name: str) -> Emitted:
-    """`<name>.c` and `<name>.h` of a plan, and what they will occupy in flash."""
+    """`<name>.c` and `<name>.h` of a plan, read back and proven, and what they will occupy in
+    flash. Raises PlanError where they would lose a byte or compute another."""
+    emitted = write_tables(plan, name)
+    prove(emitted.files, name, plan)
+    return emitted
+
+
+def write_tables(plan: Plan, name: str) -> Emitted:
+    """The files before their proof."""
     _check_name(name)
     _check(plan)
     return _Emitter(plan, name).run()

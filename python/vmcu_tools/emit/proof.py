@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from .. import rotation
-from ..errors import PlanError
-from ..kernels import ProgramLayer
+from ..kernels import Layer, ProgramLayer
 from ..machine import kernels, tables
 from ..machine.decoded import Claims, Decoded, Row, decode, expect, kernel_params
 from ..machine.mcu import VirtualMcu
@@ -27,8 +26,9 @@ def prove(files: Mapping[str, str], name: str, plan: Plan) -> Decoded:
     """
     objects = tables.read(files, name)
     decoded = decode(objects, name, plan.graph, Claims.of(plan))
-    for step, row in zip(decoded.plan.steps, decoded.rows, strict=True):
-        _check_kernel(decoded, objects, step.bind(plan.graph), row)
+    proven: set[kernels.Case] = set()
+    for layer, row in zip(decoded.layers, decoded.rows, strict=True):
+        _check_kernel(decoded, objects, layer, row, proven)
     if decoded.plan.rotation is None:
         VirtualMcu(decoded.plan, decoded.calls).prove()
     else:
@@ -36,8 +36,15 @@ def prove(files: Mapping[str, str], name: str, plan: Plan) -> Decoded:
     return decoded
 
 
-def _check_kernel(decoded: Decoded, objects: tables.Objects, layer, row: Row) -> None:
-    """A layer's entry point and parameters are those of its node."""
+def _check_kernel(
+    decoded: Decoded,
+    objects: tables.Objects,
+    layer: Layer,
+    row: Row,
+    proven: set[kernels.Case],
+) -> None:
+    """A layer's entry point and parameters are those of its node. proven: cases of programs that
+    have been run."""
     who = f"layer '{layer.node.name}'"
     wanted = kernel_of(decoded.plan.graph, layer)
     expect(row.kernel == wanted.symbol, f"{who} runs {row.kernel}")
@@ -50,11 +57,11 @@ def _check_kernel(decoded: Decoded, objects: tables.Objects, layer, row: Row) ->
     if isinstance(layer, ProgramLayer) and not layer.sums:
         assert isinstance(stream, np.ndarray)
         fields = {path: value for path, value in _flat(found) if path != "stream"}
-        kernels.check(layer, fields, stream.tobytes())
+        kernels.check(layer, fields, stream.tobytes(), proven)
     expect(_same(wanted.params, found), f"{who} has other parameters")
 
 
-def _flat(found: Mapping[str, object], head: str = ""):
+def _flat(found: Mapping[str, object], head: str = "") -> Iterator[tuple[str, object]]:
     """The members of structs within structs by their path."""
     for member, value in found.items():
         if isinstance(value, dict):
@@ -77,6 +84,3 @@ def _same(wanted: Value, found: object) -> bool:
         same_type = isinstance(found, np.ndarray) and found.dtype == wanted.values.dtype
         return same_type and np.array_equal(found, np.ravel(wanted.values))
     return str(int(wanted) if isinstance(wanted, bool) else wanted) == str(found)
-
-
-__all__ = ["PlanError", "prove"]

@@ -2,10 +2,10 @@
 """The tables of a model, as the executor on the device walks them.
 
 `decode` turns what was read back from the emitted C (tables.py) into a plan and the calls of an
-inference, by the rules of lib/vmcu/executor.c and stage.c and of nothing else: the schedule entry by
-entry, calls by how many a layer has made, in parts where the table says that a ring may split them.
-Which node a layer stands for is claimed by whoever emitted it; shapes, inputs and outputs must bear
-the claim out.
+inference, by the rules of lib/vmcu/executor.c and stage.c and of nothing else: the schedule entry
+by entry, calls by how many a layer has made, in parts where the table says that a ring may split
+them. Which node a layer stands for is claimed by whoever emitted it; shapes, inputs and outputs
+must bear the claim out.
 """
 
 from __future__ import annotations
@@ -86,11 +86,12 @@ class Row:
 @dataclass(frozen=True, eq=False)
 class Decoded:
     """plan: what the tables say, with the graph they stand for; calls: by stage, those of an
-    inference in order; rows: by layer."""
+    inference in order; rows, layers: by layer, what the table has of it and what that means."""
 
     plan: Plan
     calls: tuple[tuple[Called, ...], ...]
     rows: tuple[Row, ...]
+    layers: tuple[Layer, ...]
 
 
 def decode(objects: Objects, name: str, graph: Graph, claims: Claims) -> Decoded:
@@ -106,6 +107,7 @@ class _Decoder:
         expect(isinstance(model, dict), "there is no model")
         assert isinstance(model, dict)
         self.model = model
+        self.bound: list[Layer] = []
         self.tensors = self._table("tensors", "vmcu_tensor")
         self.layers = self._table("layers", "vmcu_layer")
         self.stages = self._table("stages", "vmcu_stage")
@@ -129,11 +131,9 @@ class _Decoder:
             rotation=rotation,
         )
         self._check_ports(plan)
-        layers = [[step.bind(self.graph) for step in stage] for stage in stages]
-        calls = tuple(
-            tuple(self._calls(plan, number, bound)) for number, bound in enumerate(layers)
-        )
-        return Decoded(plan, calls, tuple(self._row(layer) for layer in self.layers))
+        calls = tuple(tuple(self._calls(plan, number)) for number in range(len(stages)))
+        rows = tuple(self._row(layer) for layer in self.layers)
+        return Decoded(plan, calls, rows, tuple(self.bound))
 
     def _table(self, label: str, kind: str) -> list[dict]:
         """A table that the model refers to; none where it does not."""
@@ -209,6 +209,7 @@ class _Decoder:
         form = self.claims.forms[number]
         step = Step(node, 0, 0, bool(entry.get("descending", 0)), None, columns, form)
         layer = step.bind(self.graph)
+        self.bound.append(layer)
         rows, width = entry.get("rows", 0), entry.get("width", 0)
         expect((rows, width) == (layer.height, layer.width), f"{who} has {rows} x {width} calls")
         within = 1 <= entry.get("columns", 0) <= width
@@ -291,9 +292,10 @@ class _Decoder:
         around = placement.base + tensor.bytes > plan.pool_bytes and plan.rotation is None
         expect(straight and not around, f"'{port.name}' is not one piece of the pool")
 
-    def _calls(self, plan: Plan, number: int, layers: Sequence[Layer]) -> Iterator[Called]:
+    def _calls(self, plan: Plan, number: int) -> Iterator[Called]:
         """The calls of a stage, as the executor makes them."""
         stage, steps = self.stages[number], plan.stages[number]
+        layers = self.bound[stage.get("first", 0) :]
         streams = plan.input_streamed and number == 0
         if "schedule" not in stage:
             expect(not streams, "nobody takes the streamed input")

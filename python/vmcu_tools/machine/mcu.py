@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import PlanError
 from ..graph import Tensor
 from ..kernels import Layer
-from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, pool_scratch
+from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
 from ..schedule import OUTPUT, in_one_piece
 from .events import TICKS, Called, Event, events
 
@@ -39,6 +39,7 @@ class VirtualMcu:
         self.ids = {name: number for number, name in enumerate(self.tensors)}
         self.names = list(self.tensors)
         self.events = list(events(plan, calls))
+        self.layers = {id(e.step): e.layer for e in self.events if e.step and e.layer}
         self.writes_of: dict[int, np.ndarray] = {}
         self.in_calls: dict[tuple[int, int, int, int], np.ndarray | None] = {}
         self.sharing: dict[int, bool] = {}
@@ -332,6 +333,9 @@ class VirtualMcu:
             progress = self._run(at, PROGRESS_BYTES * len(steps))
         return progress, [self._run(step.scratch, step.scratch_bytes) for step in steps]
 
+    def _layer(self, step: Step) -> Layer:
+        return self.layers.get(id(step)) or step.bind(self.plan.graph)
+
     def _run(self, at: int, size: int) -> slice:
         """Bytes of the pool that lie side by side."""
         if not 0 <= at <= at + size <= self.size:
@@ -342,7 +346,7 @@ class VirtualMcu:
         steps = self.plan.stages[event.stage]
         progress, scratch = self._memory(event)
         for number, (step, where) in enumerate(zip(steps, scratch, strict=True)):
-            layer, who = step.bind(self.plan.graph), f"step '{step.node.name}'"
+            layer, who = self._layer(step), f"step '{step.node.name}'"
             if step.scratch_bytes < pool_scratch(layer) or where.start % SCRATCH_ALIGN:
                 raise PlanError(f"{who}: its scratch is too small or misaligned")
             if progress is not None and _overlap(progress, where):

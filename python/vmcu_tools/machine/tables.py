@@ -32,6 +32,7 @@ _DEFINITION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _MACRO = re.compile(r"^#define (\w+) (\S.*)$", re.MULTILINE)
+_BESIDES = re.compile(r"#(include|if|endif|error)\b|VMCU_MODEL_REGISTER\(")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")'
@@ -76,7 +77,7 @@ def read(files: Mapping[str, str], name: str) -> Objects:
         found.types[match["name"]] = kind
     left = _DEFINITION.sub("", text)
     for line in left.splitlines():
-        if line.strip() and not re.match(r"#(include|if|endif|error)\b|VMCU_MODEL_REGISTER\(", line):
+        if line.strip() and not _BESIDES.match(line):
             raise PlanError(f"the tables hold what cannot be read back: {line.strip()[:60]!r}")
     return found
 
