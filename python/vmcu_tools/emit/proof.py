@@ -78,8 +78,9 @@ def _same(wanted: Value, found: object) -> bool:
         members = {**dict.fromkeys(found, 0), **wanted.fields}
         return all(_same(value, found.get(member, 0)) for member, value in members.items())
     if isinstance(wanted, StructArray):
-        pairs = zip(wanted.items, found, strict=False) if isinstance(found, list) else ()
-        return len(wanted.items) == len(found) and all(_same(*pair) for pair in pairs)
+        if not isinstance(found, list) or len(wanted.items) != len(found):
+            return False
+        return all(_same(*pair) for pair in zip(wanted.items, found, strict=True))
     if isinstance(wanted, Array):
         same_type = isinstance(found, np.ndarray) and found.dtype == wanted.values.dtype
         return same_type and np.array_equal(found, np.ravel(wanted.values))

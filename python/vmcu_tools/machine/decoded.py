@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import PlanError
 from ..graph import Graph, Node, Port
-from ..kernels import Form, Layer
+from ..kernels import Form, Layer, bind
 from ..plan import MOST_CALLS, Placement, Plan, Rotation, Step, pool_scratch
 from ..schedule import OUTPUT, STREAMED, Call, operand
 from .events import WHOLE, Called
@@ -41,6 +41,7 @@ LIMITS = {
         "progress": UINT32,
         **dict.fromkeys(("part_count", "first", "count", "taken"), UINT16),
     },
+    "vmcu_io": {"tensor": UINT16},
     "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
 }
 
@@ -145,7 +146,8 @@ class _Decoder:
 
     def _part(self, label: str, kind: str) -> list[dict]:
         found = self.objects.values.get(f"{self.name}_{label}", [])
-        expect(isinstance(found, list), f"'{label}' is no table")
+        entries = isinstance(found, list) and all(isinstance(entry, dict) for entry in found)
+        expect(entries, f"'{label}' is no table")
         assert isinstance(found, list)
         for entry in found:
             for member, most in LIMITS[kind].items():
@@ -207,13 +209,16 @@ class _Decoder:
         alone = self._stage_of(number).get("schedule") is None
         columns = None if alone else entry.get("columns", 0)
         form = self.claims.forms[number]
+        forward = not entry.get("descending", 0)
+        able = forward or bind(self.graph, node, form=form).can_descend
+        expect(able, f"{who} cannot work from its last row to its first")
         step = Step(node, 0, 0, bool(entry.get("descending", 0)), None, columns, form)
         layer = step.bind(self.graph)
         self.bound.append(layer)
         rows, width = entry.get("rows", 0), entry.get("width", 0)
         expect((rows, width) == (layer.height, layer.width), f"{who} has {rows} x {width} calls")
         within = 1 <= entry.get("columns", 0) <= width
-        expect(within and (not alone or entry["columns"] == width), f"{who} has other columns")
+        expect(within and (not alone or entry.get("columns") == width), f"{who} has other columns")
         scratch, needed = entry.get("scratch", 0), pool_scratch(layer)
         expect((scratch == ON_STACK) == (needed == 0), f"{who} has its scratch elsewhere")
         if needed == 0:
@@ -265,7 +270,7 @@ class _Decoder:
         """Inputs and outputs are those of the graph, and where callers look for them."""
         graph = self.graph
         for label, ports in (("inputs", graph.inputs), ("outputs", graph.outputs)):
-            entries = self.objects.values.get(f"{self.name}_{label}", [])
+            entries = self._part(label, "vmcu_io")
             expect(len(entries) == len(ports), f"{label} are missing")
             expect(self.model.get(label) == f"{self.name}_{label}", f"{label} are elsewhere")
             for entry, port in zip(entries, ports, strict=True):
@@ -278,7 +283,8 @@ class _Decoder:
     def _check_port(self, entry: dict, port: Port) -> None:
         tensor = self.graph.tensors[port.tensor]
         expect(self._tensor(entry.get("tensor", 0)) == port.tensor, f"'{port.name}' is another")
-        expect(np.float32(entry["scale"]) == np.float32(tensor.scale), "a scale is another")
+        same = np.float32(entry.get("scale", 0)) == np.float32(tensor.scale)
+        expect(bool(same), "a scale is another")
         expect(entry.get("zero_point", 0) == tensor.zero_point, "a zero point is another")
         flags = set(str(entry.get("flags", "")).split(" | ")) - {""}
         wanted = {"VMCU_IO_CHANNELS_FIRST"} if port.layout == "nchw" else set()
@@ -313,7 +319,7 @@ class _Decoder:
                     yield None, None, call
                 continue
             expect(entry < len(steps), f"the schedule calls layer {entry} of {len(steps)}")
-            layer, row = layers[entry], self.layers[stage["first"] + entry]
+            layer, row = layers[entry], self.layers[stage.get("first", 0) + entry]
             across = -(-layer.width // layer.columns)
             y, place = divmod(made[entry], across)
             made[entry] += 1

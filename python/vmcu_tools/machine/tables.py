@@ -184,6 +184,12 @@ class _Reader:
             return _Reader(self.macros[text].strip("()"), self.macros)._value()
         if text in ("true", "false"):
             return int(text == "true")
+        if self._peek() == "(":
+            # A macro that gives a number its type.
+            self._next()
+            _, number = self._next()
+            self._next(")")
+            return f"{text}({number})"
         while self._peek() == "|":
             self._next()
             text += f" | {self._next()[1]}"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damages emitted tables: one number, name or entry at a time, in any field of any object."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from random_graphs import random_inputs
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine import reference
+from vmcu_tools.plan import Plan
+from vmcu_tools.targets import get
+from vmcu_tools.targets.base import TargetError
+from vmcu_tools.targets.compiled import MODEL_NAME, CompiledTarget
+
+Files = Mapping[str, str]
+_NUMBER = re.compile(r"(?<![\w.\"])-?\d+(?=U?[,\]})\s])")
+_MEMBER = re.compile(r"\n\t+\.\w+ = [^{}\n]+,(?=\n)|(?<=\{)\.\w+ = [^{},]+, ")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+def damage(rng: np.random.Generator, files: Files) -> Files:
+    """The files with one thing changed in the tables, or in the bytes that the pool must have."""
+    source, header = f"{MODEL_NAME}.c", f"{MODEL_NAME}.h"
+    kind = rng.random()
+    if kind < 0.03:
+        return {**files, header: _another_pool(rng, files[header])}
+    changed = _without_member if kind < 0.15 else _swapped if kind < 0.25 else _another_number
+    return {**files, source: changed(rng, files[source])}
+
+
+def _another_pool(rng: np.random.Generator, text: str) -> str:
+    def less(match: re.Match[str]) -> str:
+        return f"{match[1]}{max(int(match[2]) + int(rng.integers(-8, 2)), 1)}"
+
+    return re.sub(r"(POOL_BYTES )(\d+)", less, text, count=1)
+
+
+def _places(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """What a pattern finds outside comments, of every object alike however long it is."""
+    comments = [match.span() for match in _COMMENT.finditer(text)]
+    found = []
+    for match in pattern.finditer(text, text.index("static const")):
+        if not any(start <= match.start() < stop for start, stop in comments):
+            found.append(match)
+    return found
+
+
+def _evenly(rng: np.random.Generator, text: str, found: list[re.Match[str]]) -> re.Match[str]:
+    """One of them: an object at random, then a place in it; weights are the most by far."""
+    starts = [match.start() for match in re.finditer(r"^(static )?const ", text, re.MULTILINE)]
+    groups: dict[int, list[re.Match[str]]] = {}
+    for match in found:
+        groups.setdefault(int(np.searchsorted(starts, match.start())), []).append(match)
+    group = list(groups.values())[int(rng.integers(len(groups)))]
+    return group[int(rng.integers(len(group)))]
+
+
+def _another_number(rng: np.random.Generator, text: str) -> str:
+    match = _evenly(rng, text, _places(_NUMBER, text))
+    value = int(match[0])
+    others = (value + 1, value - 1, value + 4, value - 4, value * 2, value // 2, 0, value ^ 128)
+    others += (value + int(rng.integers(1, 50)), value - int(rng.integers(1, 50)))
+    changed = [other for other in others if other != value]
+    other = changed[int(rng.integers(len(changed)))]
+    return f"{text[: match.start()]}{other}{text[match.end() :]}"
+
+
+def _without_member(rng: np.random.Generator, text: str) -> str:
+    match = _evenly(rng, text, _places(_MEMBER, text))
+    return text[: match.start()] + text[match.end() :]
+
+
+def _swapped(rng: np.random.Generator, text: str) -> str:
+    """Two numbers of one object in each other's place."""
+    found = _places(_NUMBER, text)
+    number = found.index(_evenly(rng, text, found))
+    near = [m for m in found[max(number - 12, 0) : number + 13] if m[0] != found[number][0]]
+    if not near:
+        return _another_number(rng, text)
+    pair = sorted((found[number], near[int(rng.integers(len(near)))]), key=lambda m: m.start())
+    one, two = pair
+    between = text[one.end() : two.start()]
+    return f"{text[: one.start()]}{two[0]}{between}{one[0]}{text[two.end() :]}"
+
+
+def right_in_c(files: Files, plan: Plan, graph: Graph, samples: int = 3) -> bool:
+    """True if C compiled from the files, under sanitizers, gives the graph's bytes, or a compiler
+    refuses them."""
+    target = get("host:sanitize")
+    assert isinstance(target, CompiledTarget)
+    target = target.suited(plan)
+    inputs = [random_inputs(graph, seed) for seed in range(samples)]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            image = target.build(files, MODEL_NAME, Path(folder))
+        except TargetError:
+            return True
+        try:
+            results = target.execute(image, plan, inputs)
+        except TargetError:
+            return False
+    for sample, outputs in zip(inputs, results, strict=True):
+        meaning = reference.run(graph, sample)
+        for port, values in zip(graph.outputs, outputs, strict=True):
+            if not np.array_equal(values, meaning[port.tensor]):
+                return False
+    return True

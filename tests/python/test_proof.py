@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The proof of what is emitted: damaged tables either do not pass, or compute the right bytes."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import numpy as np
+import pytest
+from random_networks import AnyNetwork
+from table_mutants import damage, right_in_c
+from vmcu_tools.emit.model import write_tables
+from vmcu_tools.emit.proof import prove
+from vmcu_tools.errors import PlanError, UserError
+from vmcu_tools.plan import Plan
+from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.rotation import rotate
+from vmcu_tools.schedule import ONE_COLUMN
+from vmcu_tools.targets.compiled import MODEL_NAME
+
+# `VMCU_CASES=1000 pytest tests/python/test_proof.py` is the thorough run.
+MUTANTS = int(os.environ.get("VMCU_CASES", "160"))
+PLANS = 16
+# Compiling takes most of the time: of mutants that pass, as many are run.
+RUN = 12
+
+
+@functools.cache
+def plan(number: int) -> Plan:
+    """Plans of every kind: layers one by one, stages, streamed inputs, tiles, pools that rotate."""
+    seed = 1000 + number
+    while True:
+        graph = AnyNetwork(seed, layers=7).made
+        streamed = number % 3 == 1 and len(graph.inputs) == 1
+        tile_cost = 900.0 if number % 4 == 2 else None
+        assert ONE_COLUMN == 1
+        try:
+            options = Options(seconds=1.0, stream_input=streamed, tile_cost=tile_cost)
+            found = make_plan("vmcu", graph, options)
+            return rotate(found) if number % 4 == 3 else found
+        except UserError:
+            seed += 100
+
+
+@pytest.mark.parametrize("number", range(PLANS))
+def test_what_is_emitted_passes(number: int) -> None:
+    files = write_tables(plan(number), MODEL_NAME).files
+    decoded = prove(files, MODEL_NAME, plan(number))
+    assert decoded.plan.ram_bytes == plan(number).ram_bytes
+    assert [step.node for step in decoded.plan.steps] == [step.node for step in plan(number).steps]
+
+
+def test_damaged_tables_never_compute_wrong_bytes() -> None:
+    rng = np.random.default_rng(int(os.environ.get("VMCU_SEED", "0")))
+    rejected = passed = ran = 0
+    for number in range(MUTANTS):
+        one = plan(number % PLANS)
+        files = write_tables(one, MODEL_NAME).files
+        mutant = damage(rng, files)
+        try:
+            prove(mutant, MODEL_NAME, one)
+        except PlanError:
+            rejected += 1
+            continue
+        passed += mutant != files
+        if ran < RUN or MUTANTS >= 1000:
+            ran += 1
+            assert right_in_c(mutant, one, one.graph), difference(files, mutant)
+    assert rejected >= MUTANTS * 0.85
+    assert rejected + passed >= MUTANTS * 0.95
+
+
+def difference(files: dict[str, str], mutant: dict[str, str]) -> str:
+    """The lines that a mutant has changed."""
+    found = []
+    for name, text in files.items():
+        pairs = zip(text.splitlines(), mutant[name].splitlines(), strict=False)
+        found += [f"{name}: {a} -> {b}" for a, b in pairs if a != b][:2]
+    return "\n".join(found)
