@@ -169,8 +169,6 @@ def prove(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> None:
     plan clobbers a byte. calls: as VirtualMcu has them."""
     assert plan.rotation is not None
     step, overhang = plan.rotation.step, plan.rotation.overhang
-    if plan.pool_bytes % SCRATCH_ALIGN or step % SCRATCH_ALIGN:
-        raise PlanError("the pool rotates to places that are no words")
     if math.gcd(step, plan.pool_bytes) != SCRATCH_ALIGN or overhang >= plan.pool_bytes:
         raise PlanError("the pool does not rotate to every word")
     for begin, count in runs(plan, longest_run(plan)):

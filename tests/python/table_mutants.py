@@ -20,6 +20,9 @@ from vmcu_tools.targets.compiled import MODEL_NAME, CompiledTarget
 Files = Mapping[str, str]
 _NUMBER = re.compile(r"(?<![\w.\"])-?\d+(?=U?[,\]})\s])")
 _MEMBER = re.compile(r"\n\t+\.\w+ = [^{}\n]+,(?=\n)|(?<=\{)\.\w+ = [^{},]+, ")
+_NAME = re.compile(r"(?<== )&?[A-Za-z_]\w+(?=[,\[])|(?<=\| )\w+(?=,)")
+_ENTRY = re.compile(r"\n\t\{(?:\n\t\t[^\n]*)+\n\t\},|\n\t\{[^\n]*\},")
+_ADDRESS = re.compile(r"\.(base|scratch|progress|phase) = (\d+)")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
@@ -29,7 +32,7 @@ def damage(rng: np.random.Generator, files: Files) -> Files:
     kind = rng.random()
     if kind < 0.03:
         return {**files, header: _another_pool(rng, files[header])}
-    changed = _without_member if kind < 0.15 else _swapped if kind < 0.25 else _another_number
+    changed = next(way for below, way in _WAYS if kind < below)
     return {**files, source: changed(rng, files[source])}
 
 
@@ -86,6 +89,39 @@ def _swapped(rng: np.random.Generator, text: str) -> str:
     one, two = pair
     between = text[one.end() : two.start()]
     return f"{text[: one.start()]}{two[0]}{between}{one[0]}{text[two.end() :]}"
+
+
+def _another_name(rng: np.random.Generator, text: str) -> str:
+    """A name in place of another: of a kernel, an object, a flag."""
+    found = _places(_NAME, text)
+    match = _evenly(rng, text, found)
+    names = sorted({other[0] for other in found if other[0] != match[0]})
+    name = names[int(rng.integers(len(names)))]
+    return f"{text[: match.start()]}{name}{text[match.end() :]}"
+
+
+def _another_entry(rng: np.random.Generator, text: str) -> str:
+    """An entry of a table left out, or there twice."""
+    match = _evenly(rng, text, _places(_ENTRY, text))
+    times = 0 if rng.random() < 0.6 else 2
+    return f"{text[: match.start()]}{match[0] * times}{text[match.end() :]}"
+
+
+def _another_address(rng: np.random.Generator, text: str) -> str:
+    """Where something lies in the pool, somewhere else."""
+    match = _evenly(rng, text, _places(_ADDRESS, text))
+    size = int(re.search(r"\.ring = (\d+)", text)[1]) * 3
+    return f"{text[: match.start(2)]}{int(rng.integers(0, size))}{text[match.end(2) :]}"
+
+
+_WAYS = (
+    (0.10, _without_member),
+    (0.18, _swapped),
+    (0.26, _another_name),
+    (0.34, _another_entry),
+    (0.50, _another_address),
+    (1.01, _another_number),
+)
 
 
 def right_in_c(files: Files, plan: Plan, graph: Graph, samples: int = 3) -> bool:

@@ -50,15 +50,14 @@ def _check_kernel(
     expect(row.kernel == wanted.symbol, f"{who} runs {row.kernel}")
     found = kernel_params(objects, row)
     if wanted.params is None:
-        expect(not row.params, f"{who} has parameters")
         return
     expect(objects.types.get(row.params) == wanted.params.type, f"{who} has other parameters")
+    expect(_same(wanted.params, found), f"{who} has other parameters")
     stream = found.get("stream", np.zeros(0, np.uint32))
     if isinstance(layer, ProgramLayer) and not layer.sums:
         assert isinstance(stream, np.ndarray)
         fields = {path: value for path, value in _flat(found) if path != "stream"}
         kernels.check(layer, fields, stream.tobytes(), proven)
-    expect(_same(wanted.params, found), f"{who} has other parameters")
 
 
 def _flat(found: Mapping[str, object], head: str = "") -> Iterator[tuple[str, object]]:

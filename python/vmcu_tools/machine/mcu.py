@@ -356,9 +356,6 @@ class VirtualMcu:
                 raise PlanError(f"{who}: its sums are another step's scratch")
         held = [*scratch, *([] if progress is None else [progress])]
         for where in held:
-            if (self.expiry[where] >= event.start).any():
-                raise PlanError(f"step '{steps[0].node.name}': scratch lies on live bytes")
-        for where in held:
             self.owner[where] = SCRATCH
             self.expiry[where] = FOREVER
             self.value[where] = POISON

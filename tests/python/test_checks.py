@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each check of the proof earns its place: without it a damaged table passes that is rejected with
+it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import itertools
+import os
+import re
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from table_mutants import Files, damage
+from test_proof import PLANS, plan
+from vmcu_tools import rotation
+from vmcu_tools.emit import proof
+from vmcu_tools.emit.model import write_tables
+from vmcu_tools.emit.proof import prove
+from vmcu_tools.errors import PlanError
+from vmcu_tools.kernels import base, pack
+from vmcu_tools.kernels import mac as mac_kernels
+from vmcu_tools.kernels.language import access
+from vmcu_tools.kernels.language.access import Ticks
+from vmcu_tools.machine import decoded, mcu
+from vmcu_tools.plan import Plan
+from vmcu_tools.targets.compiled import MODEL_NAME
+
+MUTANTS = int(os.environ.get("VMCU_CASES", "150"))
+# Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below.
+MODULES = (decoded, mcu, proof, rotation)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A statement that rejects a table: where it is, and what it says."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line} {self.text}"
+
+
+def _rejects(node: ast.stmt) -> bool:
+    match node:
+        case ast.Raise(exc=ast.Call(func=ast.Name(id="PlanError"))):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id="expect"))):
+            return True
+    return False
+
+
+def checks() -> dict[tuple[str, int], Check]:
+    """By file and each of its lines, the check that stands there."""
+    found = {}
+    for module in MODULES:
+        file = str(module.__file__)
+        for node in ast.walk(ast.parse(Path(file).read_text())):
+            # What expect() raises is its callers'.
+            if isinstance(node, ast.stmt) and _rejects(node) and "reason}" not in ast.unparse(node):
+                one = Check(file, node.lineno, ast.unparse(node)[:90])
+                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                    found[file, line] = one
+    return found
+
+
+class _Without(ast.NodeTransformer):
+    def __init__(self, line: int):
+        self.line = line
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        node = super().generic_visit(node)
+        if isinstance(node, ast.stmt) and node.lineno == self.line and _rejects(node):
+            return ast.copy_location(ast.Pass(), node)
+        return node
+
+
+def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield inner
+            yield from _functions(inner)
+
+
+@contextlib.contextmanager
+def without(check: Check) -> Iterator[None]:
+    """The function that holds a check, without it."""
+    module = next(m for m in MODULES if m.__file__ == check.file)
+    tree = _Without(check.line).visit(ast.parse(Path(check.file).read_text()))
+    codes = {code.co_qualname: code for code in _functions(compile(tree, check.file, "exec"))}
+    names = vars(module)
+    owners = [names, *(vars(o) for o in names.values() if isinstance(o, type))]
+    functions = {f for owner in owners for f in owner.values() if isinstance(f, types.FunctionType)}
+    before = {f: f.__code__ for f in functions if f.__code__.co_filename == check.file}
+    try:
+        for function, code in before.items():
+            function.__code__ = codes[code.co_qualname]
+        yield
+    finally:
+        for function, code in before.items():
+            function.__code__ = code
+
+
+def rejected_at(files: Files, one: Plan, known: dict[tuple[str, int], Check]) -> Check | None:
+    """The check that rejects the files; None if they pass."""
+    try:
+        prove(files, MODEL_NAME, one)
+    except PlanError as error:
+        place, trace = None, error.__traceback__
+        while trace is not None:
+            place = known.get((trace.tb_frame.f_code.co_filename, trace.tb_lineno), place)
+            trace = trace.tb_next
+        return place
+    return None
+
+
+def alone(check: Check, files: Files, one: Plan) -> bool:
+    """True if nothing but the check rejects the files."""
+    with without(check):
+        try:
+            prove(files, MODEL_NAME, one)
+        except PlanError:
+            return False
+        except Exception:
+            # The check keeps the proof itself from going wrong.
+            return True
+    return True
+
+
+def edited(pattern: str, to: str, one: Plan) -> Iterator[Files]:
+    """The tables of a plan with one thing changed, once for each place where it is found."""
+    files = write_tables(one, MODEL_NAME).files
+    source = f"{MODEL_NAME}.c"
+    for match in re.finditer(pattern, files[source], re.DOTALL):
+        text = files[source]
+        yield {**files, source: text[: match.start()] + match.expand(to) + text[match.end() :]}
+
+
+# What random damage hardly ever hits: a pattern, and what stands there instead.
+DIRECTED = (
+    (r"(struct vmcu_model )\w+ =", r"\1another ="),
+    (r"(_parts\[\] = \{\n)", r"\1\t5,\n"),
+    (r"(\.params = &)\w+", r"\1nothing"),
+    (r"static const struct vmcu_\w+_params (\w+ =)", r"static const struct vmcu_other_params \1"),
+    (r"(_layers\[\].*?\.width = \d+,\n)(\t\})", r"\1\t\t.splits = 128,\n\2"),
+    (r"(\.scratch = )\d+", r"\1model_tensors"),
+    (r"\.(progress|scratch) = \d+", r".\1 = 99996"),
+    (r"(\.input_count = )\d+(?=,\n\t\t\.desc)", r"\1 255"),
+    (r"(\.part_count = )\d+", r"\1 999"),
+    (r"(\.base = )\d+", r"\1 99996"),
+    (r"(\.columns = )\d+", r"\1 1"),
+    (r"(\.kernel = )\w+", r"\1vmcu_reshape"),
+    (r"\t\t\.splits = \d+,\n", ""),
+    (r"(const struct \w+ )(\w+)( = \{\n\t\.stream = )\w+", r"\1\2\3\2"),
+    (r"(\.length = )\d+(, \.times = 1\},\n\};)", r"\1 60000\2"),
+    (r"(\.times = )\d+(\},\n\};)", r"\1 9999\2"),
+    (r"(_schedule\[\] = \{\n\t)\d+", r"\1 255"),
+    (r"(\.streamed = \w+,\n)(?=\};)", r"\1\t.step = 4,\n"),
+    (r"(\.descending = )\d", r"\1 1"),
+    (r"(\.descending = )\d", r"\1 2"),
+    (r"(\.flags = VMCU_IO_CHANNELS_FIRST) \| \w+", r"\1"),
+)
+
+
+def phased(one: Plan) -> Iterator[Files]:
+    """Outputs whose first row is not where their ring begins."""
+    for port in one.graph.outputs:
+        tensor, place = one.graph.tensors[port.tensor], list(one.placements).index(port.tensor)
+        head = rf"(/\* {place} [^\n]*\*/\n\t\{{\n\t\t\.base = \d+,\n"
+        ring = rf"\t\t\.ring = {tensor.bytes},\n)"
+        yield from edited(head + ring, rf"\1\t\t.phase = {tensor.row_bytes},\n", one)
+
+
+def moved(one: Plan) -> Iterator[Files]:
+    """What stages keep in the pool, each where something else is, or next to it."""
+    text = write_tables(one, MODEL_NAME).files[f"{MODEL_NAME}.c"]
+    places = {int(place) for place in re.findall(r"\.(?:progress|scratch) = (\d+)", text)}
+    for place in sorted({p + step for p in places for step in (-4, 0, 1, 2, 4, 8)}):
+        if place >= 0:
+            yield from edited(r"\.(progress|scratch) = \d+", rf".\1 = {place}", one)
+
+
+def mutants() -> Iterator[tuple[Files, Plan]]:
+    """Damaged tables and the plan that they were."""
+    for number in range(PLANS):
+        one = plan(number)
+        ways = [edited(pattern, to, one) for pattern, to in DIRECTED]
+        for files in itertools.chain(*ways, phased(one), moved(one)):
+            yield files, one
+    rng = np.random.default_rng(int(os.environ.get("VMCU_SEED", "1")))
+    for number in range(MUTANTS):
+        one = plan(number % PLANS)
+        yield damage(rng, write_tables(one, MODEL_NAME).files), one
+
+
+# Checks that no damage to these networks' tables shows alone, and why they stay.
+STAY = {
+    "needs row": "kernels without columns read rows at once; their rings are whole rows",
+    "splits rows and reaches around": "a rule of plans, which are also proven before tables are",
+    "is no number of pixels": "a rule of plans, which are also proven before tables are",
+    "splits pixels": "without it the decoding of a call might not end",
+    "a pixel of row": "a ring that reaches around has whole rows, see the rule above",
+}
+
+
+def test_each_check_has_a_mutant_that_only_it_catches() -> None:
+    known = checks()
+    wanting = set(known.values())
+    for files, one in mutants():
+        check = rejected_at(files, one, known)
+        if check in wanting and alone(check, files, one):
+            wanting.remove(check)
+    wanting = {one for one in wanting if not any(text in one.text for text in STAY)}
+    assert not wanting, "\n".join(sorted(map(str, wanting)))
+
+
+def refused(reason: str) -> bool:
+    """Whether a proof of all plans says so, that of what is emitted unharmed by the change."""
+    found = False
+    for number in range(PLANS):
+        one = plan(number)
+        fresh = replace(one, graph=replace(one.graph))
+        try:
+            prove(write_tables(fresh, MODEL_NAME).files, MODEL_NAME, fresh)
+        except PlanError as error:
+            assert reason in str(error)
+            found = True
+    return found
+
+
+def test_constants_that_mean_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the packing, which the tables and what they are compared with share."""
+    right = pack.MacWeights.folded_bias.func
+    wrong = functools.cached_property(lambda self: right(self) + 40)
+    wrong.__set_name__(pack.MacWeights, "folded_bias")
+    monkeypatch.setattr(pack.MacWeights, "folded_bias", wrong)
+    assert refused("are not what its node means")
+
+
+def test_constants_that_end_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = pack.with_heads
+    monkeypatch.setattr(mac_kernels, "blocks", lambda *args: pack.blocks(*args)[:-4])
+    assert pack.with_heads is right
+    assert refused("the kernel cannot run")
+
+
+def test_another_order_of_access(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of what planner and replay are told."""
+
+    def late(*args: object) -> Ticks:
+        found = access.ticks(*args)
+        return Ticks(found.count, {i: r - (r > 0) for i, r in found.reads.items()}, found.writes)
+
+    monkeypatch.setattr(base, "_ticks", lambda p, n, s: late(p, dict(n), dict(s)))
+    assert refused("in another order than planned")
