@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from vmcu_tools.kernels.integer_scale import STEP, WHOLE, integer_scale
+from vmcu_tools.errors import PlanError
+from vmcu_tools.kernels.integer_scale import STEP, WHOLE, check_line, integer_scale
 from vmcu_tools.quant import FloatScale
 
 MOST = 400_000
@@ -149,3 +150,26 @@ def test_adversarial_channels() -> None:
             assert differing(scale, zero, low, high, *words) == 0, (scale, zero, low, high)
     # Of accumulators beyond 24 bits float32 seldom makes a line.
     assert lines > CHANNELS * 0.3
+
+
+def test_a_wrong_line_is_refused() -> None:
+    """One step off in either word, where that moves a border across an accumulator."""
+    rng = np.random.default_rng(6)
+    refused = passed = 0
+    for _ in range(60):
+        scale, zero, low, high = adversarial(rng)
+        found = integer_scale(scale, zero, np.array([low]), np.array([high]), False)
+        multiplier, word = int(found.multiplier[0]), int(found.word[0])
+        if not word % WHOLE:
+            continue
+        real = FloatScale(scale).apply
+        for wrong in ((multiplier + 4096, word), (multiplier, word - (STEP << 12))):
+            same = differing(scale, zero, low, high, *wrong) == 0
+            try:
+                check_line(*wrong, real, zero, low, high)
+                passed += 1
+                assert same
+            except PlanError:
+                refused += 1
+                assert not same
+    assert refused > 10 and passed > 10

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import PlanError
 from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatProduct, FloatScale, float_bits
 
 # The line's slope is a multiplier in Q0.32 with a right shift; `adjust` raises it, in 2**-32 of
@@ -106,8 +107,34 @@ def _line(
         most = int((below - near * below_at).min(initial=STEP)) - 1
         adjust = min(max(0, -(-least // STEP) * STEP), most // STEP * STEP)
         if adjust >= least and INT32_MIN <= adjust <= INT32_MAX - STEP:
-            return multiplier + near, adjust + shift
+            found = multiplier + near, adjust + shift
+            check_line(*found, real, zero, low, high)
+            return found
     return None
+
+
+def check_line(
+    multiplier: int,
+    word: int,
+    real: Callable[[np.ndarray], np.ndarray],
+    zero: int,
+    low: int,
+    high: int,
+) -> None:
+    """Raises PlanError unless a line is `real` for all accumulators [low, high].
+
+    Both only ever rise, so that they are one function if they pass each value at the same place.
+    Where the line does follows from its two words; `real` is asked there and one below.
+    """
+    shift, adjust = word % WHOLE, word - word % STEP
+    values = np.arange(INT8_MIN - zero, INT8_MAX - zero)
+    first = -((adjust - ((2 * values + 1) << (31 + shift))) // multiplier)
+    first = np.clip(first, low, high + 1)
+    above, below = first <= high, first > low
+    wrong = np.count_nonzero(real(first[above]) <= values[above])
+    wrong += np.count_nonzero(real(first[below] - 1) > values[below])
+    if multiplier <= 0 or wrong:
+        raise PlanError(f"a line for accumulators [{low}, {high}] is wrong at {wrong} borders")
 
 
 def _distances(
