@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from . import commands_wear, compare, inputs, progress, size, targets, verify
+from . import commands_wear, compare, progress, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
+from .borders import read_input, to_file
 from .cli import EXIT_DONE, EXIT_PROBLEM
 from .commands_models import MODEL_COMMANDS, quantised, with_layout
 from .commands_new import new
@@ -23,7 +24,6 @@ from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
 from .frontends import load
-from .graph import Graph, Port
 from .passes import optimize
 from .plan import Plan
 from .planner import Options, fusion
@@ -118,40 +118,6 @@ def run(args: argparse.Namespace) -> int:
             print(f"{port.name} {values.dtype} {list(values.shape)}")
             print(np.array2string(values, threshold=2000))
     return EXIT_DONE
-
-
-def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
-    """An .npy file as int8 (H, W, C): int8 as it is, real values quantised as the file's runtime
-    does it. Raises UserError for a file that holds no such array, or NaN."""
-    tensor = graph.tensors[port.tensor]
-    data = inputs.load(path, port, tensor.bytes)
-    if port.layout == "nchw":
-        data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
-    data = data.reshape(tensor.shape)
-    if data.dtype == np.int8:
-        return data
-    if port.dtype == data.dtype == np.uint8:
-        return (data.astype(np.int16) - 128).astype(np.int8)
-    with np.errstate(over="ignore"):
-        scaled = data.astype(np.float32) / np.float32(tensor.scale)
-    if port.half_away:
-        scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
-    return np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
-
-
-def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
-    """An output as the file presents it: its axes, and real values where it ends in float."""
-    tensor = graph.tensors[port.tensor]
-    values = data.reshape(tensor.shape)
-    if port.dtype in ("int32", "int64"):
-        return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
-    if port.dtype == "uint8":
-        values = (values.astype(np.int16) + 128).astype(np.uint8)
-    if port.dtype == "float32":
-        values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
-    if port.layout == "nchw":
-        values = values.transpose(2, 0, 1)
-    return values.reshape(port.file_shape)
 
 
 def bench(args: argparse.Namespace) -> int:
