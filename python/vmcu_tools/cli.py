@@ -226,6 +226,9 @@ def add_verify(commands: Subparsers, parents: list[argparse.ArgumentParser]) -> 
         "verify",
         parents=parents,
         help="compare with TFLite Micro or ONNX Runtime, byte by byte",
+        description="Compares the target's bytes with the graph's meaning, that with the runtime's "
+        "tensors node by node, and the outputs with the runtime's for inputs in the file's form. "
+        "Exit 1 where something differs by more than doc/models.md allows.",
     )
     verify.add_argument(
         "-n", "--samples", type=count, default=20, help="random inputs (default 20)"
