@@ -17,7 +17,7 @@ from . import commands_wear, compare, progress, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
 from .borders import read_input, to_file
-from .cli import EXIT_DONE, EXIT_PROBLEM
+from .cli import EXIT_DONE, EXIT_INTERRUPTED, EXIT_PROBLEM
 from .commands_models import MODEL_COMMANDS, quantised, with_layout
 from .commands_new import new
 from .compiler import compile_model
@@ -145,11 +145,13 @@ def image_size(args: argparse.Namespace) -> int:
 def place(args: argparse.Namespace) -> int:
     problem = files.read(args.problem)
     with progress.clock("placing", args.seconds) as watch:
-        placement = placing.place(problem, args.capacity, args.seconds, watch=watch)
+        placement = placing.place(problem, args.capacity, args.seconds, watch=watch, keep=True)
     placements.print_placement(problem, placement, console())
     write_json(placements.figures(problem, placement, args.capacity), args.json)
     if args.output:
         files.write(problem, placement, args.output)
+    if placement.interrupted:
+        return EXIT_INTERRUPTED
     if args.capacity is not None and placement.height > args.capacity:
         raise placements.too_high(problem, placement, args.capacity)
     return EXIT_DONE
