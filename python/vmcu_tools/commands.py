@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
 from .frontends import load
+from .kernels.biases import bias_warnings
 from .passes import optimize
 from .plan import Plan
 from .planner import Options, fusion
@@ -40,7 +42,8 @@ def name_of(path: Path) -> str:
 
 
 def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
-    """The plan that a command's model and planner options ask for."""
+    """The plan that a command's model and planner options ask for. What is doubtful in the model
+    goes to stderr and among the plan's notes."""
     plan = compile_model(
         quantised(args),
         args.planner,
@@ -51,6 +54,11 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         extra_macs=args.extra_macs,
         rotated=args.rotate,
     )
+    warnings = bias_warnings(plan.model)
+    for warning in warnings:
+        print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
+    notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in warnings)
+    plan = replace(plan, notes=(*plan.notes, *notes))
     return with_layout(plan, getattr(args, "input_layout", "file"))
 
 
