@@ -52,7 +52,7 @@ def _micro(path: Path, graph: Graph) -> Callable[[Sequence[np.ndarray]], Values]
 
 
 def _onnxruntime(path: Path, graph: Graph) -> tuple[Callable[[Sequence[np.ndarray]], Values], bool]:
-    # Its fusions reject scales of one element with an axis, which PyTorch writes.
+    # Some of its fusions reject scales of one element with an axis, which PyTorch writes.
     refusals = []
     for level in ("ORT_ENABLE_EXTENDED", "ORT_DISABLE_ALL"):
         for precise in (True, False):
