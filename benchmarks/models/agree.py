@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from vmcu_tools import targets
-from vmcu_tools.commands import to_file
+from vmcu_tools.borders import to_file
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph
 

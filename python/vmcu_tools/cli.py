@@ -25,6 +25,8 @@ from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS
 Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 
 EXIT_DONE, EXIT_PROBLEM, EXIT_USAGE = 0, 1, 2
+# What shells make of SIGINT.
+EXIT_INTERRUPTED = 130
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 
 
@@ -94,7 +96,8 @@ def parser() -> argparse.ArgumentParser:
         prog="vmcu",
         description="Compiles int8 neural networks (.tflite, .onnx) to const C tables that run in "
         "one circular pool of RAM.",
-        epilog="Exit: 0 done, 1 something to change in the model or the call, 2 usage.",
+        epilog="Exit: 0 done, 1 something to change in the model or the call, 2 usage, "
+        "130 interrupted.",
     )
     top.add_argument("--version", action="version", version=f"vmcu {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -226,6 +229,9 @@ def add_verify(commands: Subparsers, parents: list[argparse.ArgumentParser]) -> 
         "verify",
         parents=parents,
         help="compare with TFLite Micro or ONNX Runtime, byte by byte",
+        description="Compares the target's bytes with the graph's meaning, that with the runtime's "
+        "tensors node by node, and the outputs with the runtime's for inputs in the file's form. "
+        "Exit 1 where something differs by more than doc/models.md allows.",
     )
     verify.add_argument(
         "-n", "--samples", type=count, default=20, help="random inputs (default 20)"
@@ -289,7 +295,8 @@ def add_place(commands: Subparsers) -> None:
         "place",
         help="place buffers of given lifetimes and sizes in as few bytes as possible",
         description="Reads buffers from a CSV file with the columns id,lower,upper,size (and "
-        "alignment); a buffer is alive from lower until just before upper.",
+        "alignment); a buffer is alive from lower until just before upper. Ctrl-C ends the search: "
+        "the best placement so far is printed and written, with exit code 130.",
     )
     place.add_argument("problem", type=Path, metavar="PROBLEM.csv")
     place.add_argument(
@@ -324,4 +331,5 @@ def main(argv: list[str] | None = None) -> int:
         print(f"vmcu {args.command}: {problem}", file=sys.stderr)
     except KeyboardInterrupt:
         print(f"vmcu {args.command}: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
     return EXIT_PROBLEM

@@ -6,24 +6,26 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
-from . import commands_wear, compare, inputs, progress, size, targets, verify
+from . import commands_wear, compare, progress, size, targets, verify
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
-from .cli import EXIT_DONE, EXIT_PROBLEM
+from .borders import read_input, to_file
+from .cli import EXIT_DONE, EXIT_INTERRUPTED, EXIT_PROBLEM
 from .commands_models import MODEL_COMMANDS, quantised, with_layout
 from .commands_new import new
 from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
 from .frontends import load
-from .graph import Graph, Port
+from .kernels.biases import bias_warnings
 from .passes import optimize
 from .plan import Plan
 from .planner import Options, fusion
@@ -40,7 +42,8 @@ def name_of(path: Path) -> str:
 
 
 def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
-    """The plan that a command's model and planner options ask for."""
+    """The plan that a command's model and planner options ask for. What is doubtful in the model
+    goes to stderr and among the plan's notes."""
     plan = compile_model(
         quantised(args),
         args.planner,
@@ -51,6 +54,11 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         extra_macs=args.extra_macs,
         rotated=args.rotate,
     )
+    warnings = bias_warnings(plan.model)
+    for warning in warnings:
+        print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
+    notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in warnings)
+    plan = replace(plan, notes=(*plan.notes, *notes))
     return with_layout(plan, getattr(args, "input_layout", "file"))
 
 
@@ -120,40 +128,6 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
-    """An .npy file as int8 (H, W, C): int8 as it is, real values quantised as the file's runtime
-    does it. Raises UserError for a file that holds no such array, or NaN."""
-    tensor = graph.tensors[port.tensor]
-    data = inputs.load(path, port, tensor.bytes)
-    if port.layout == "nchw":
-        data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
-    data = data.reshape(tensor.shape)
-    if data.dtype == np.int8:
-        return data
-    if port.dtype == data.dtype == np.uint8:
-        return (data.astype(np.int16) - 128).astype(np.int8)
-    with np.errstate(over="ignore"):
-        scaled = data.astype(np.float32) / np.float32(tensor.scale)
-    if port.half_away:
-        scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
-    return np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
-
-
-def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
-    """An output as the file presents it: its axes, and real values where it ends in float."""
-    tensor = graph.tensors[port.tensor]
-    values = data.reshape(tensor.shape)
-    if port.dtype in ("int32", "int64"):
-        return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
-    if port.dtype == "uint8":
-        values = (values.astype(np.int16) + 128).astype(np.uint8)
-    if port.dtype == "float32":
-        values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
-    if port.layout == "nchw":
-        values = values.transpose(2, 0, 1)
-    return values.reshape(port.file_shape)
-
-
 def bench(args: argparse.Namespace) -> int:
     if args.model is None:
         results = kernel_bench.bench_kernels(args.on, args.planner)
@@ -179,11 +153,13 @@ def image_size(args: argparse.Namespace) -> int:
 def place(args: argparse.Namespace) -> int:
     problem = files.read(args.problem)
     with progress.clock("placing", args.seconds) as watch:
-        placement = placing.place(problem, args.capacity, args.seconds, watch=watch)
+        placement = placing.place(problem, args.capacity, args.seconds, watch=watch, keep=True)
     placements.print_placement(problem, placement, console())
     write_json(placements.figures(problem, placement, args.capacity), args.json)
     if args.output:
         files.write(problem, placement, args.output)
+    if placement.interrupted:
+        return EXIT_INTERRUPTED
     if args.capacity is not None and placement.height > args.capacity:
         raise placements.too_high(problem, placement, args.capacity)
     return EXIT_DONE

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a plan's results with those of the runtime its file was written for.
 
-Two comparisons make a verification. The plan's own bytes, on the chosen target, must equal the
+Three comparisons make a verification. The plan's own bytes, on the chosen target, must equal the
 graph's meaning in numpy: always, every byte. And the meaning must equal the oracle, tensor by
 tensor, within the tolerance of design.md: 0 for everything in .tflite and for Conv, Gemm and
 MatMul in .onnx, 1 step for the rest of .onnx, where each node is judged by what it makes of the
-oracle's own inputs.
+oracle's own inputs. And the file's own values, through the target from input to output, must be
+what the runtime makes of them, see end_to_end.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from . import oracle, targets
+from . import end_to_end, oracle, targets
+from .end_to_end import EndToEnd
 from .graph import Graph
 from .machine import reference
 from .oracle import Oracle, node_differences
@@ -46,18 +48,20 @@ class Check:
 
 @dataclass(frozen=True)
 class Verification:
-    """`checks` compares with the oracle, `target_checks` the target's bytes with the meaning."""
+    """`checks` compares with the oracle, `target_checks` the target's bytes with the meaning,
+    `ends` the file's outputs with the runtime's."""
 
     model: str
     target: str
     samples: int
     checks: tuple[Check, ...]
     target_checks: tuple[Check, ...]
+    ends: EndToEnd
 
     @property
     def passed(self) -> bool:
         everything = (*self.checks, *self.target_checks)
-        return bool(everything) and all(check.passed for check in everything)
+        return bool(everything) and all(check.passed for check in (*everything, self.ends))
 
 
 class Tally:
@@ -93,7 +97,7 @@ class Tally:
 
 
 def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> Verification:
-    """Runs the samples on the target, in numpy and through the oracle."""
+    """Runs the samples on the target, in numpy and through the oracle, and from end to end."""
     judge = oracle.open(plan.graph.origin)
     samples = make_samples(plan.graph, random, structured, seed)
     results = run_target(plan, target, samples)
@@ -108,6 +112,7 @@ def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> 
         len(samples),
         tuple(against_oracle.checks.values()),
         tuple(against_meaning.checks.values()),
+        end_to_end.compare(plan, target, judge, samples, random, seed),
     )
 
 

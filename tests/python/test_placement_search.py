@@ -9,8 +9,10 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +23,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.planner.placement import Buffer, PlacementError, Problem, check, files, place
 from vmcu_tools.planner.placement.bounds import live_bound
-from vmcu_tools.planner.placement.greedy import best_first_fit
+from vmcu_tools.planner.placement.greedy import best_first_fit, by_time
 from vmcu_tools.planner.placement.portfolio import NEARBY, STRATEGIES, luby, parts_of
 from vmcu_tools.planner.placement.search import Geometry, LimitError, Search, Strategy
 
@@ -275,3 +277,95 @@ def test_command_says_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["place", str(tmp_path / "none.csv")]) == 1
     assert "No such file" in capsys.readouterr().err
     assert main(["place", str(path), "--seconds", "-1"]) == 2
+
+
+def many(count: int, lifetime: float) -> Problem:
+    dice = random.Random(1)
+    starts = [dice.randrange(count) for _ in range(count)]
+    ends = [start + 1 + int(dice.expovariate(1 / lifetime)) for start in starts]
+    lives = enumerate(zip(starts, ends, strict=True))
+    return Problem(tuple(Buffer(f"b{n}", *life, dice.randrange(1, 5000)) for n, life in lives))
+
+
+@pytest.mark.parametrize(
+    ("lifetime", "seconds", "most"), [(50, 3.0, 1.5), (20_000, 2.0, 1.1), (20_000, 7.0, 1.1)]
+)
+def test_the_clock_is_kept_however_many_buffers(
+    monkeypatch: pytest.MonkeyPatch, lifetime: float, seconds: float, most: float
+) -> None:
+    """In seconds of this process, so that other load does not count."""
+    monkeypatch.setattr(time, "monotonic", time.process_time)
+    problem = many(60_000, lifetime)
+    start = time.process_time()
+    placement = place(problem, seconds=seconds, workers=1)
+    assert time.process_time() - start < 1.1 * seconds + 1
+    assert check(problem, placement.offsets) == placement.height < most * placement.bound
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(most=12))
+def test_the_quick_placement_is_one(problem: Problem) -> None:
+    offsets = by_time(problem.buffers)
+    named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
+    assert check(problem, named) >= live_bound(problem.buffers)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(most=12), st.data())
+def test_check_finds_every_shared_byte(problem: Problem, data: st.DataObject) -> None:
+    offsets = {b.id: b.alignment * data.draw(st.integers(0, 6)) for b in problem.buffers}
+    pairs = itertools.combinations(problem.buffers, 2)
+    clash = any(
+        a.overlaps(b)
+        and offsets[a.id] < offsets[b.id] + b.size
+        and offsets[b.id] < offsets[a.id] + a.size
+        for a, b in pairs
+    )
+    if clash:
+        with pytest.raises(PlacementError, match="share bytes"):
+            check(problem, offsets)
+    else:
+        assert check(problem, offsets) == max(offsets[b.id] + b.size for b in problem.buffers)
+
+
+def test_sizes_beyond_all_machine_words() -> None:
+    big = 10**30
+    problem = Problem((Buffer("a", 0, 2, big), Buffer("b", 1, 3, big, 7), Buffer("c", 2, 4, 5)))
+    placement = place(problem, seconds=1, workers=1)
+    assert placement.height == check(problem, placement.offsets) < 2 * big + 7
+
+
+def test_an_interrupted_search_keeps_its_best(tmp_path: Path) -> None:
+    problem = generated("coarse", 250, seed=1)
+    path, found, figures = (tmp_path / name for name in ("p.csv", "o.csv", "o.json"))
+    lines = [f"{b.id},{b.lower},{b.upper},{b.size}" for b in problem.buffers]
+    path.write_text("\n".join(["id,lower,upper,size", *lines]))
+    # It says so on a terminal only: what stands for it tells when the search is under way.
+    script = (
+        "import sys\n"
+        "from vmcu_tools.planner.placement import workers\n"
+        "solve = workers.Workers.solve\n"
+        "def told(*args):\n"
+        "    print('searching', flush=True)\n"
+        "    return solve(*args)\n"
+        "workers.Workers.solve = told\n"
+        "from vmcu_tools.cli import main\n"
+        "sys.exit(main(['place', *sys.argv[1:]]))\n"
+    )
+    words = [str(path), "--seconds", "300", "--output", str(found), "--json", str(figures)]
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout and process.stdout.readline() == "searching\n"
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and errors == ""
+    assert "interrupted: this is the lowest placement so far" in said
+    written = json.loads(figures.read_text())
+    assert written["interrupted"] and written["seconds"] < 300
+    assert check(problem, written["offsets"]) == written["height"]
+    rows = [line.split(",") for line in found.read_text().splitlines()[1:]]
+    assert {row[0]: int(row[-1]) for row in rows} == written["offsets"]

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from vmcu_tools import verify
-from vmcu_tools.commands import to_file
+from vmcu_tools.borders import to_file
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference

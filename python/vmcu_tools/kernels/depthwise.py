@@ -122,6 +122,9 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
         taps = self.op.weights.reshape(-1, channels).T[:, None]
         return self.mac_weights(taps, slice(0, channels))
 
+    def whole_weights(self) -> MacWeights:
+        return self._weights
+
     def _fields(self, groups: int, run: int, steps: int) -> dict[str, int]:
         depth = self.ins[0].shape[2] // groups
         counts = {"groups": groups, "depth": depth, "run": run, "steps": steps}

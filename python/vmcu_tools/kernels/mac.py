@@ -117,6 +117,11 @@ class MacLayer(Layer[OpT]):
             op.act_max,
         )
 
+    def whole_weights(self) -> MacWeights:
+        """The weights of all output channels."""
+        channels = len(self.op.bias)
+        return self.mac_weights(self.op.weights.reshape(channels, 1, -1), slice(0, channels))
+
     @property
     def macs(self) -> int:
         return self.out.shape[0] * self.out.shape[1] * int(self.op.weights.size)

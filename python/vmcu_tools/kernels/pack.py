@@ -32,10 +32,15 @@ class MacWeights:
     act_max: int
 
     @functools.cached_property
-    def folded_bias(self) -> np.ndarray:
-        """Biases with the input's zero point taken into account."""
+    def exact_bias(self) -> np.ndarray:
+        """int64 (channels,): biases with the input's zero point taken into account."""
         sums = self.weights.astype(np.int64).sum(axis=(1, 2))
-        return wrap_int32(self.bias - self.input_zero * sums).astype(np.int32)
+        return self.bias.astype(np.int64) - self.input_zero * sums
+
+    @functools.cached_property
+    def folded_bias(self) -> np.ndarray:
+        """The same as kernels add it: int32, which wraps."""
+        return wrap_int32(self.exact_bias).astype(np.int32)
 
     @property
     def is_whole(self) -> bool:

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Port
+from ..graph import Graph, Node
 
 
 class Oracle(ABC):
@@ -39,17 +39,3 @@ def required(module: str, package: str, purpose: str) -> ModuleType:
     except ImportError as error:
         reason = f"the Python package '{package}' is needed to {purpose} and is not installed"
         raise UserError(Problem(reason, f"Run: pip install {package}")) from error
-
-
-def file_values(graph: Graph, port: Port, values: np.ndarray) -> np.ndarray:
-    """int8 (H, W, C) values of an input as the file wants them: its type, shape and axis order."""
-    tensor = graph.tensors[port.tensor]
-    data = np.asarray(values, np.int8).reshape(tensor.shape)
-    if port.layout == "nchw":
-        data = data.transpose(2, 0, 1)
-    data = data.reshape(port.file_shape)
-    if port.dtype == "uint8":
-        return (data.astype(np.int16) + 128).astype(np.uint8)
-    if port.dtype == "float32":
-        return (data.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
-    return np.ascontiguousarray(data)

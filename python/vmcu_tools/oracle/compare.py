@@ -33,7 +33,12 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
     values: int8 (H, W, C) by tensor name, as Oracle.run returns them. A tensor that it lacks, as
     the runtime keeps it in float or not at all, is computed.
     """
-    known = dict(values)
+    # A pass may have left out a Reshape, and with it the file's shape.
+    known = {
+        name: found.reshape(graph.tensors[name].shape)
+        for name, found in values.items()
+        if name in graph.tensors
+    }
     found = []
     for node in graph.nodes:
         layer = bind(graph, node)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..borders import to_file
 from ..errors import Problem, UserError
 from ..frontends.onnx import load_with_views
 from ..frontends.onnx_values import Activation, explicit
 from ..graph import ArgMax, MaxPool2D, Move, Node, Pad, Reshape
-from .base import Oracle, file_values, required
+from .base import Oracle, required
 
 # The integer kernels: their results are exact, unlike those of float ones on dequantised values.
 _INTEGER = ("QLinearConv", "QLinearMatMul", "QGemm")
@@ -72,7 +73,7 @@ class OrtOracle(Oracle):
 
     def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         feeds = {
-            port.name: file_values(self.graph, port, values)
+            port.name: to_file(values, self.graph, port)
             for port, values in zip(self.graph.inputs, inputs, strict=True)
         }
         values = dict(zip(self._shown, self._session.run(self._shown, feeds), strict=True))
@@ -95,6 +96,12 @@ class OrtOracle(Oracle):
 
 
 _CPU = ["CPUExecutionProvider"]
+
+
+def session_of(path: Path, level: str, precise: bool) -> Any:
+    """A session on the file as it is. precise: see _options(). Raises what onnxruntime raises."""
+    runtime = required("onnxruntime", "onnxruntime", "verify .onnx models")
+    return runtime.InferenceSession(str(path), _options(runtime, level, precise), providers=_CPU)
 
 
 def _make_scalar(model: onnx.ModelProto) -> None:

@@ -9,17 +9,24 @@ from pathlib import Path
 import numpy as np
 
 from .. import frontends
+from ..borders import to_file
 from ..errors import Problem, UserError
 from ..frontends import file_nodes
 from ..frontends.tflite_file import tensor_names
-from ..graph import Node
-from .base import Oracle, file_values, required
+from ..graph import Graph, Node
+from .base import Oracle, required
 from .tflite_rewrite import runnable
 
 # TensorFlow Lite has kernels of these, and Micro has none.
 _LITERT_ONLY = ("POW", "SIGN", "TILE")
 # What the interpreter keeps besides tensors; generous, it is the host's memory.
 _OVERHEAD_BYTES = 1 << 20
+
+
+def arena_bytes(graph: Graph, model: bytes) -> int:
+    """Memory in which the interpreter has room for all tensors of a model file at once."""
+    tensors = sum(tensor.bytes + 64 for tensor in graph.tensors.values())
+    return 4 * tensors + 10 * len(model) + _OVERHEAD_BYTES
 
 
 class TflmOracle(Oracle):
@@ -31,11 +38,10 @@ class TflmOracle(Oracle):
         self._index = {name: index for index, name in enumerate(tensor_names(path))}
         model = runnable(path, self.graph)
         self._path = path
-        tensors = sum(tensor.bytes + 64 for tensor in self.graph.tensors.values())
         try:
             self._interpreter = runtime.Interpreter.from_bytes(
                 model,
-                arena_size=4 * tensors + 10 * len(model) + _OVERHEAD_BYTES,
+                arena_size=arena_bytes(self.graph, model),
                 intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors,
             )
         except RuntimeError as error:
@@ -54,7 +60,7 @@ class TflmOracle(Oracle):
 
     def run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         for index, (port, values) in enumerate(zip(self.graph.inputs, inputs, strict=True)):
-            self._interpreter.set_input(file_values(self.graph, port, values), index)
+            self._interpreter.set_input(to_file(values, self.graph, port), index)
         try:
             self._interpreter.invoke()
         except RuntimeError as error:

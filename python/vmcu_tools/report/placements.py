@@ -27,6 +27,8 @@ def print_placement(problem: Problem, placement: Placement, console: Console) ->
     }
     for name, value in rows.items():
         console.print(f"{name:8} {value}", highlight=False)
+    if placement.interrupted:
+        console.print("interrupted: this is the lowest placement so far", highlight=False)
     if len(problem.buffers) <= MOST_OFFSETS:
         for name, offset in placement.offsets.items():
             console.print(f"  {name} at {offset}", highlight=False, markup=False)
@@ -42,6 +44,7 @@ def figures(problem: Problem, placement: Placement, capacity: int | None) -> dic
         "gap": placement.gap,
         "optimal": placement.optimal,
         "seconds": placement.seconds,
+        "interrupted": placement.interrupted,
         "offsets": placement.offsets,
     }
 

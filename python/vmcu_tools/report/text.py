@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ..compare import Comparison
+from ..end_to_end import FAR, EndToEnd
 from ..planner.cuts import Choice
 from ..verify import Check, Verification
 from .model import ModelReport
@@ -101,6 +103,7 @@ def print_verification(outcome: Verification, console: Console) -> None:
         )
     if off:
         console.print(grid)
+    print_ends(outcome.ends, console)
     strict = [check for check in outcome.checks if check.tolerance == 0]
     loose = [check for check in outcome.checks if check.tolerance > 0]
     parts = [differing(strict, "tensors")]
@@ -114,6 +117,28 @@ def print_verification(outcome: Verification, console: Console) -> None:
         soft_wrap=True,
         highlight=False,
     )
+
+
+def print_ends(ends: EndToEnd, console: Console) -> None:
+    """A line an output, or why there is none."""
+    if ends.unfit:
+        line = f"end to end: left out, the runtime does not run this file as it is: {ends.unfit}"
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    for border in ends.borders:
+        parts = [f"{border.differing:,} of {border.values:,} values differ"]
+        if border.differing:
+            parts[0] += f" ({border.differing / border.values:.2%})"
+            parts.append(f"by {border.largest:.3g} steps at most")
+        if border.samples:
+            parts.append(f"the same largest value in {border.agreeing} of {border.samples} inputs")
+        if not border.passed:
+            allowed = "none may" if ends.exact else f"{FAR:.0%} may be"
+            parts.append(f"[red]{border.spread:.0%} of what another input makes, {allowed}")
+        console.print(
+            f"end to end: output '{escape(border.output)}': {', '.join(parts)}",
+            soft_wrap=True,
+            highlight=False,
+        )
 
 
 def differing(checks: Sequence[Check], what: str) -> str:

@@ -26,6 +26,7 @@ from .. import paths
 from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan import Plan
+from . import image_values
 from .base import TargetError, sample_bytes, split_outputs
 
 IMAGE = Path(__file__).parent / "image"
@@ -91,19 +92,45 @@ class CompiledTarget(ABC):
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
             return target.execute(image, plan, samples)
 
+    def run_values(
+        self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
+    ) -> list[list[np.ndarray]]:
+        """Every output as the file presents it, its type, shape and order of axes, for samples in
+        the file's form as well: through vmcu/convert.h. A streamed input is converted here, and
+        the memory that values take is not the board's, see roomy()."""
+        with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+            target = self.suited(plan).roomy()
+            files = emit(plan, MODEL_NAME).files
+            image = target.build(files, MODEL_NAME, Path(folder), image_values.most_bytes(plan))
+            (image.parent / INPUT_FILE).write_bytes(image_values.packed(plan, samples))
+            target._start(image)
+            data = (image.parent / OUTPUT_FILE).read_bytes()
+            return image_values.unpacked(data, plan, len(samples), self.name)
+
+    def roomy(self: TargetT) -> TargetT:
+        """The target with all the memory that its emulator has."""
+        return self
+
     def suited(self: TargetT, plan: Plan) -> TargetT:
         """The target with the runtime that a plan needs."""
         if plan.rotation is None:
             return self
         return replace(self, flags=(*self.flags, "-DVMCU_POOL_ROTATE"))
 
-    def build(self, files: Mapping[str, str], name: str, folder: Path) -> Path:
-        """Compiles a model's emitted files in `folder` into an image there."""
+    def build(
+        self, files: Mapping[str, str], name: str, folder: Path, values: int | None = None
+    ) -> Path:
+        """Compiles a model's emitted files in `folder` into an image there. values: bytes of the
+        largest input or output, if the image is to take values in the file's form."""
         write(files, folder)
         image = folder / f"{name}.elf"
         model = [folder / file for file in files if file.endswith(".c")]
         defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}"]
-        parts = [IMAGE / "main.c", *self.sources(), *model, self.archive()]
+        parts = [IMAGE / "main.c", *self.sources(), *model]
+        if values is not None:
+            defines.append(f"-DIMAGE_VALUES={values}")
+            parts.append(IMAGE / "values.c")
+        parts.append(self.archive())
         self.gcc([*defines, *map(str, parts), *self.link_flags(), "-o", str(image)], folder)
         return image
 

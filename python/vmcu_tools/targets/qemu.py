@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import paths
@@ -30,6 +30,9 @@ class QemuTarget(CompiledTarget):
             *("-M", self.machine, "-nographic", "-monitor", "none", "-serial", "none"),
             *("-semihosting-config", "enable=on,target=native", "-kernel", str(image)),
         ]
+
+    def roomy(self) -> QemuTarget:
+        return replace(self, ram=None)
 
     def sources(self) -> list[Path]:
         names = ("startup.c", "semihosting.c", "memory.c")

@@ -30,12 +30,14 @@ def place(
     seconds: float = SECONDS,
     workers: int | None = None,
     watch: Watch = lambda bound, height: None,
+    keep: bool = False,
 ) -> Placement:
     """The lowest placement found within `seconds`, checked.
 
     With a capacity, the search is also over once it is proven not to suffice. `workers`: processes
     to search in, one per core if None; their number does not change the result. `watch` is told
-    bound and height as they get better.
+    bound and height as they get better. `keep`: an interruption (KeyboardInterrupt) ends the search
+    with the lowest placement so far.
 
     The same problem gives the same offsets, unless time runs out: then it depends on how far the
     search has come.
@@ -43,14 +45,22 @@ def place(
     start = time.monotonic()
     buffers = [buffer for buffer in problem.buffers if buffer.size]
     parts = [Part(number, group) for number, group in enumerate(parts_of(buffers))]
-    improve(parts, capacity, start + seconds, workers, watch)
+    # The check takes about half as long as what was done up to here.
+    reserve = (time.monotonic() - start) / 2
+    interrupted = False
+    try:
+        improve(parts, capacity, start + seconds - reserve, workers, watch)
+    except KeyboardInterrupt:
+        if not keep:
+            raise
+        interrupted = True
     offsets = {buffer.id: 0 for buffer in problem.buffers}
     for part in parts:
         for buffer, offset in zip(part.buffers, part.offsets, strict=True):
             offsets[buffer.id] = offset
     height = check(problem, offsets)
     bound = min(height, bound_of(parts))
-    return Placement(offsets, height, bound, time.monotonic() - start)
+    return Placement(offsets, height, bound, time.monotonic() - start, interrupted)
 
 
 def improve(
@@ -61,6 +71,8 @@ def improve(
     watch: Watch,
 ) -> None:
     """Searches, the highest part first, until every part is as low as the highest bound."""
+    for part in sorted(parts, key=lambda part: -part.height):
+        part.begin(deadline)
     with Workers([part.geometry for part in parts], deadline, workers) as pool:
         while time.monotonic() < deadline:
             bound, height = bound_of(parts), max((part.height for part in parts), default=0)

@@ -16,8 +16,11 @@ def live_bound(buffers: Sequence[Buffer]) -> int:
     unless it is the topmost one: that one saves at most the largest rounding of all.
     """
     step = math.gcd(*(buffer.alignment for buffer in buffers)) or 1
+    most = most_alive(buffers, 1)
+    if step == 1:
+        return most
     saved = max((-buffer.size % step for buffer in buffers), default=0)
-    return max(most_alive(buffers, 1), most_alive(buffers, step) - saved)
+    return max(most, most_alive(buffers, step) - saved)
 
 
 def most_alive(buffers: Sequence[Buffer], step: int) -> int:

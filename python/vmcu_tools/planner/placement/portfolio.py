@@ -12,13 +12,15 @@ on the number of processes: a batch is complete before the next one is drawn.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .bounds import grain, live_bound
-from .greedy import best_first_fit
+from .greedy import best_first_fit, by_time, height_of
 from .problem import Buffer
 from .search import Geometry, LimitError, Search, Strategy
 
@@ -83,6 +85,8 @@ class Outcome:
 
 
 def solve(geometry: Geometry, task: Task, deadline: float) -> Outcome:
+    if time.monotonic() > deadline:
+        return Outcome(False)
     search = Search(geometry, task.height, task.order, task.strategy)
     try:
         return Outcome(True, tuple(search.run(task.nodes, deadline) or ()))
@@ -100,21 +104,28 @@ class Part:
         self.geometry = Geometry(buffers)
         self.grain = grain(buffers)
         self.bound = self.rounded(live_bound(buffers))
-        self.offsets = tuple(best_first_fit(buffers))
-        self.height = self.height_of(self.offsets)
+        self.offsets = tuple(by_time(buffers))
+        self.height = height_of(buffers, self.offsets)
         self.rounds = 0
         self.dice = random.Random(SEED)
-        fullest = max(self.geometry.live, default=0) or 1
-        self.crowding = [
-            max(self.geometry.live[first:end]) / fullest
-            for first, end in zip(self.geometry.first, self.geometry.end, strict=True)
-        ]
+
+    def begin(self, deadline: float) -> None:
+        """A better placement to start from, if there is time. It does not depend on the first one,
+        which is for problems where there is none."""
+        offsets = best_first_fit(self.buffers, deadline)
+        if offsets is None or height_of(self.buffers, offsets) > self.height:
+            return
+        self.offsets, self.height = tuple(offsets), height_of(self.buffers, offsets)
+
+    @functools.cached_property
+    def crowding(self) -> list[float]:
+        """How full each buffer's fullest section is, of the fullest of all."""
+        fullest = self.geometry.fullest()
+        most = max(fullest, default=0) or 1
+        return [full / most for full in fullest]
 
     def rounded(self, height: int) -> int:
         return -(-height // self.grain) * self.grain
-
-    def height_of(self, offsets: Sequence[int]) -> int:
-        return max(o + b.size for o, b in zip(offsets, self.buffers, strict=True))
 
     def batch(self, floor: int) -> list[Task]:
         """The next searches, none for a height below `floor`."""
@@ -175,7 +186,7 @@ class Part:
 
     def learn(self, task: Task, outcome: Outcome) -> None:
         if outcome.offsets:
-            height = self.height_of(outcome.offsets)
+            height = height_of(self.buffers, outcome.offsets)
             if height < self.height:
                 self.height, self.offsets = height, outcome.offsets
         elif outcome.decided:

@@ -7,8 +7,10 @@ byte. Wanted are offsets that make the highest byte in use as low as possible.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,15 @@ class Problem:
 class Placement:
     """Offsets by buffer id.
 
-    `bound`: no placement is lower, as far as proven. `optimal`: `height` equals it.
+    `bound`: no placement is lower, as far as proven. `optimal`: `height` equals it. `interrupted`:
+    somebody ended the search before its time.
     """
 
     offsets: dict[str, int]
     height: int
     bound: int
     seconds: float
+    interrupted: bool = False
 
     @property
     def optimal(self) -> bool:
@@ -64,19 +68,29 @@ def check(problem: Problem, offsets: Mapping[str, int]) -> int:
     """The height of a placement; raises PlacementError if it is none."""
     if offsets.keys() != {buffer.id for buffer in problem.buffers}:
         raise PlacementError("the buffers with an offset are not those of the problem")
-    alive: list[Buffer] = []
+    alive: list[tuple[int, int]] = []  # offset and number, from the bottom up
+    ends: list[tuple[int, int, int]] = []  # of lifetimes, with the same
     height = 0
-    for buffer in sorted(problem.buffers, key=lambda b: b.lower):
+    buffers = problem.buffers
+    for number in sorted(range(len(buffers)), key=lambda n: buffers[n].lower):
+        buffer = buffers[number]
         offset = offsets[buffer.id]
         if offset < 0 or offset % buffer.alignment:
             raise PlacementError(f"buffer '{buffer.id}' cannot be at offset {offset}")
-        alive = [other for other in alive if other.upper > buffer.lower]
-        for other in alive:
-            start = offsets[other.id]
-            if offset < start + other.size and start < offset + buffer.size:
-                raise PlacementError(
-                    f"buffers '{other.id}' at {start} and '{buffer.id}' at {offset} share bytes"
-                )
-        alive.append(buffer)
         height = max(height, offset + buffer.size)
+        if not buffer.size:
+            continue
+        while ends and ends[0][0] <= buffer.lower:
+            _, *place = heappop(ends)
+            del alive[bisect_left(alive, tuple(place))]
+        at = bisect_left(alive, (offset, number))
+        # None of those alive share a byte: whoever shares one with this is next to it.
+        for start, other in alive[max(0, at - 1) : at + 1]:
+            if offset < start + buffers[other].size and start < offset + buffer.size:
+                raise PlacementError(
+                    f"buffers '{buffers[other].id}' at {start} and '{buffer.id}' at {offset} share "
+                    "bytes"
+                )
+        alive.insert(at, (offset, number))
+        heappush(ends, (buffer.upper, offset, number))
     return height

@@ -24,12 +24,14 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
+
+import numpy as np
 
 from .problem import Buffer
 
 INFINITE = 1 << 62
-CLOCK_EVERY = 128  # nodes
 NO_CHOICE, COVER, OPEN = 0, 1, 2
 
 Segment = tuple[int, int, int]  # sections [start, end) and the level of the skyline over them
@@ -104,14 +106,33 @@ class Geometry:
         self.end = [section[b.upper] for b in buffers]
         self.size = [b.size for b in buffers]
         self.alignment = [b.alignment for b in buffers]
-        self.live = [0] * self.sections
+        self.live = self._sums(self.first, self.size)[: self.sections]
         # How many buffers are alive on both sides of a section's start.
-        self.crossings = [0] * (self.sections + 1)
-        for first, end, size in zip(self.first, self.end, self.size, strict=True):
-            for s in range(first, end):
-                self.live[s] += size
-            for s in range(first + 1, end):
-                self.crossings[s] += 1
+        self.crossings = self._sums([f + 1 for f in self.first], [1] * self.count)
+
+    def _sums(self, starts: Sequence[int], amounts: Sequence[int]) -> list[int]:
+        """For each section, and the end, what is there from `starts` until a buffer's end."""
+        change = [0] * (self.sections + 2)
+        for start, end, amount in zip(starts, self.end, amounts, strict=True):
+            change[start] += amount
+            change[end] -= amount
+        return list(accumulate(change[:-1]))
+
+    def fullest(self) -> list[int]:
+        """The most bytes alive at a moment of each buffer's lifetime."""
+        kind = np.int64 if max(self.live, default=0) < INFINITE else object
+        # Row k: the most over 2**k sections from each one on.
+        rows = [np.array(self.live, kind)]
+        while 2 << (len(rows) - 1) <= self.sections:
+            row, half = rows[-1], 1 << (len(rows) - 1)
+            rows.append(np.maximum(row[:-half], row[half:]))
+        spans = [
+            (end - first).bit_length() - 1 for first, end in zip(self.first, self.end, strict=True)
+        ]
+        return [
+            int(max(rows[k][first], rows[k][end - (1 << k)]))
+            for k, first, end in zip(spans, self.first, self.end, strict=True)
+        ]
 
 
 class Search:
@@ -167,6 +188,7 @@ class Search:
                 sizes.append((left, a, b))
         components = []
         for _, a, b in sorted(sizes):
+            self.look_at_clock()
             part = [(max(s, a), min(e, b), f) for s, e, f in segments if s < b and e > a]
             valleys: dict[int, Valley] = {}
             if not self.survey(part, 0, len(part), valleys):
@@ -179,9 +201,15 @@ class Search:
                 return False
         return True
 
+    def look_at_clock(self) -> None:
+        """Of what may take as many steps as there are buffers, each looks."""
+        if time.monotonic() > self.deadline:
+            raise LimitError
+
     def members(self, start: int, end: int) -> int:
         """A bit for each buffer alive between two sections only."""
         if (start, end) not in self.within:
+            self.look_at_clock()
             first, last = self.g.first, self.g.end
             self.within[start, end] = sum(
                 1 << b for b in range(self.g.count) if first[b] >= start and last[b] <= end
@@ -192,9 +220,8 @@ class Search:
         self, start: int, end: int, segments: list[Segment], valleys: dict[int, Valley]
     ) -> Pending:
         self.nodes += 1
-        if self.nodes > self.limit or (
-            self.nodes % CLOCK_EVERY == 0 and time.monotonic() > self.deadline
-        ):
+        self.look_at_clock()
+        if self.nodes > self.limit:
             raise LimitError
         left = self.members(start, end) & self.unplaced
         if not left:

@@ -37,6 +37,8 @@ class Worker:
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Else a terminal would interrupt the children too, and each would say so.
+            start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
         self.send((list(geometries), deadline))
@@ -104,11 +106,11 @@ class Workers:
 def serve() -> None:
     """What a child does until its parent closes the pipe."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    geometries, deadline = pickle.load(requests)
-    while True:
-        try:
+    try:
+        geometries, deadline = pickle.load(requests)
+        while True:
             task = pickle.load(requests)
-        except EOFError:
-            return
-        pickle.dump(solve(geometries[task.part], task, deadline), answers)
-        answers.flush()
+            pickle.dump(solve(geometries[task.part], task, deadline), answers)
+            answers.flush()
+    except (EOFError, pickle.UnpicklingError, BrokenPipeError):
+        return

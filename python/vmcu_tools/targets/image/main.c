@@ -8,7 +8,8 @@
  *
  * Reads the inputs' bytes from INPUT_FILE until it ends and writes the outputs' bytes to
  * OUTPUT_FILE, sample after sample. The build passes IMAGE_HEADER, the model's header in quotes,
- * and IMAGE_NAME, its name.
+ * and IMAGE_NAME, its name. With IMAGE_VALUES both files hold values in the model file's own form,
+ * see values.h.
  */
 
 #include <stdbool.h>
@@ -18,6 +19,9 @@
 #include <vmcu/vmcu.h>
 
 #include "io.h"
+#if defined(IMAGE_VALUES)
+#include "values.h"
+#endif
 #include IMAGE_HEADER
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -98,6 +102,11 @@ static int push_sample(struct vmcu_context *ctx, int file)
 /** Fills an input from the file, at once if it is in one piece. */
 static bool read_input(const struct vmcu_context *ctx, unsigned int i, int file)
 {
+#if defined(IMAGE_VALUES)
+	if (values_has_input(i)) {
+		return values_read(ctx, i, file);
+	}
+#endif
 	int8_t *whole = vmcu_input(ctx, i);
 	const size_t size = (whole != NULL) ? vmcu_input_size(ctx, i) : vmcu_row_size(ctx, i);
 
@@ -124,6 +133,11 @@ static bool read_sample(const struct vmcu_context *ctx, int file)
 
 static bool write_output(const struct vmcu_context *ctx, unsigned int i, int file)
 {
+#if defined(IMAGE_VALUES)
+	if (values_has_output(ctx->model, i)) {
+		return values_write(ctx, i, file);
+	}
+#endif
 	const int8_t *whole = vmcu_output(ctx, i);
 	const struct vmcu_tensor *t = &ctx->model->tensors[ctx->model->outputs[i].tensor];
 	const size_t row = (size_t)t->width * t->channels;
@@ -209,6 +223,12 @@ int main(void)
 		io_print("vmcu_init failed\n");
 		return EXIT_INIT;
 	}
+#if defined(IMAGE_VALUES)
+	if (!values_open(context.model, from)) {
+		io_print("cannot read " INPUT_FILE "\n");
+		return EXIT_FILES;
+	}
+#endif
 	code = run_samples(&context, from, to);
 	io_close(from);
 	io_close(to);
