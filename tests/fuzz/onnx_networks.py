@@ -108,7 +108,8 @@ class OnnxNetwork(FileNetwork):
         return self.value(self.m.node("GlobalAveragePool", [x.name]), (1, 1, x.shape[2]), scale)
 
     def classifier(self, x: Value) -> Value:
-        depth, count = int(np.prod(x.shape)), self.pick(1, 4, 10)
+        # ONNX Runtime's integer Softmax of a single class overflows to 0.
+        depth, count = int(np.prod(x.shape)), self.pick(2, 4, 10)
         flat = self.m.node("Flatten", [x.name])
         names, scale = self.m.weights((count, depth), None, x.scale, depth)
         y = self.value(self.m.node("Gemm", [flat, *names], transB=1), (1, 1, count), scale)
