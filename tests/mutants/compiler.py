@@ -62,7 +62,7 @@ def _object(gcc: str, store: Path, source: str, flags: list[str]) -> Path:
     target = store / f"{Path(source).stem}-{key.hexdigest()[:24]}.o"
     if not target.exists():
         made = store / f"{target.stem}.{os.getpid()}.o"
-        command = [gcc, *flags, *_counting(), "-c", os.path.abspath(source), "-o"]
+        command = [gcc, *flags, *_counting(), "-c", str(Path(source).resolve()), "-o"]
         # Where counters go is written into the object, so those are compiled in their place.
         made = target if _counting() else made
         subprocess.run([*command, str(made)], capture_output=True, check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutants of Python: constants, comparisons, arithmetic, dropped statements, conditions, results."""
+"""Mutants of Python: constants, comparisons, arithmetic, statements, conditions, results."""
 
 from __future__ import annotations
 

@@ -187,10 +187,7 @@ def main() -> int:
         return 0
     if args.count is not None and args.count < len(mutants):
         mutants = random.Random(args.seed).sample(mutants, args.count)
-    tests = args.tests or sorted(
-        str(path.relative_to(trees[0].folder))
-        for path in trees[0].folder.glob("tests/python/test_*.py")
-    )
+    tests = args.tests or trees[0].files("tests/python/test_*.py")
     reach = collect(build / "reach", tests, trees[0])
     results = judge_all(mutants, trees, reach, args.budget)
     if args.json:

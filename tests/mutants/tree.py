@@ -41,12 +41,12 @@ class Tree:
 
     def product(self) -> list[str]:
         """Files that mutants are drawn from: Python, and C that is not generated."""
-        found = [
-            *self.folder.glob("python/vmcu_tools/**/*.py"),
-            *self.folder.glob("lib/vmcu/**/*.[ch]"),
-        ]
-        names = sorted(str(path.relative_to(self.folder)) for path in found)
+        names = self.files("python/vmcu_tools/**/*.py") + self.files("lib/vmcu/**/*.[ch]")
         return [name for name in names if not name.startswith(GENERATED)]
+
+    def files(self, pattern: str) -> list[str]:
+        """Names from the root."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.glob(pattern))
 
     def environment(self, counting: bool = False) -> dict[str, str]:
         objects = Path(f"{self.objects}-counting") if counting else self.objects
