@@ -35,7 +35,8 @@ class Reach:
     maps: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)
 
     def add(self, path: Path, tree: Tree) -> None:
-        """The record of one test file, its lines moved to where they are now in the tree."""
+        """The record of one test file, its lines moved to where they are now in the tree. Files
+        that no mutants are drawn from are passed over."""
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         texts = lines[0]["texts"]
         sets = {entry["set"]: entry for entry in lines if "set" in entry}
@@ -45,6 +46,8 @@ class Reach:
             test = Test(entry["test"], entry["seconds"])
             for number in entry["sets"]:
                 file = sets[number]["file"]
+                if file not in texts:
+                    continue
                 moved = self._moves(file, texts[file], tree)
                 for line in sets[number]["lines"]:
                     if line in moved:
