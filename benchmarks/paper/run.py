@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 from figures import TABLES, Table
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ROOT.parent / "shared" / "models"
+MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
 
 
 def command(name: str) -> str:

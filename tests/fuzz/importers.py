@@ -16,10 +16,25 @@ from vmcu_tools.errors import UserError  # noqa: E402
 KINDS = ("onnx", "tflite")
 
 
+# Whole networks among the seeds.
+NETWORKS = 40
+
+
 def seeds(kind: str) -> list[bytes]:
-    """A file for each operator."""
-    if kind == "tflite":
-        return _tflite_seeds()
+    """A file for each operator, and networks of several."""
+    return (_tflite_seeds() if kind == "tflite" else _onnx_seeds()) + _networks(kind)
+
+
+def _networks(kind: str) -> list[bytes]:
+    import numpy as np
+    from onnx_networks import OnnxNetwork
+    from tflite_networks import TfliteNetwork
+
+    drawn = TfliteNetwork if kind == "tflite" else OnnxNetwork
+    return [drawn(np.random.default_rng(number), 6).file() for number in range(NETWORKS)]
+
+
+def _onnx_seeds() -> list[bytes]:
     from builders import onnx_models, onnx_ops
 
     files = []

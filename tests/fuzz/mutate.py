@@ -13,6 +13,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import onnx
+import structure
 from google.protobuf.message import Message
 from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
 
@@ -27,6 +28,8 @@ def damage(rng: np.random.Generator, data: bytes, kind: str) -> bytes:
     if rng.random() < 0.15:
         return damage_bytes(rng, data)
     try:
+        if rng.random() < 0.5:
+            return structure.change(rng, data, kind)
         return (_damage_onnx if kind == "onnx" else _damage_tflite)(rng, data)
     except Exception:  # what was damaged before may not be readable or writable any more
         return damage_bytes(rng, data)

@@ -5,9 +5,11 @@ images."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from random_builder import Builder
-from random_graphs import convolution, depthwise_of
+from random_graphs import LAYERS, convolution, depthwise_of
 from vmcu_tools.graph import (
     Add,
     AveragePool2D,
@@ -17,6 +19,7 @@ from vmcu_tools.graph import (
     MaxPool2D,
     Pad,
     Requantize,
+    Shape,
     Tensor,
     Window,
 )
@@ -47,16 +50,21 @@ class AnyNetwork(Builder):
         super().__init__(np.random.default_rng(seed))
         self.recent = self.pick(*RECENT)
         size = self.pick(1, 3, 7, 10, 14), self.pick(1, 2, 5, 8, 13)
-        self.past = [self.input((*size, self.pick(1, 2, 3, 5))) for _ in range(self.pick(1, 1, 2))]
-        grow = (
-            *(self.spatial, self.spatial, self.pointwise, self.depthwise, self.pooled),
-            *(self.added, self.added, self.joined, self.joined, self.looked_up, self.padded),
-        )
+        self.past: list[Tensor] = []
+        self.past += [self.input((*size, self.pick(1, 2, 3, 5))) for _ in range(self.pick(1, 1, 2))]
+        grow = self.layers()
         for _ in range(int(self.rng.integers(1, layers + 1))):
             self.past.append(grow[int(self.rng.integers(len(grow)))]())
         if self.rng.random() < 0.3:
             self.past.append(self.dense())
         self.made = self._finished()
+
+    def layers(self) -> tuple[Callable[[], Tensor], ...]:
+        """What is drawn from: each adds a layer, or a few, and returns the last one's output."""
+        return (
+            *(self.spatial, self.spatial, self.pointwise, self.depthwise, self.pooled),
+            *(self.added, self.added, self.joined, self.joined, self.looked_up, self.padded),
+        )
 
     def _finished(self) -> Graph:
         """With every tensor that nothing reads as an output, and some more."""
@@ -131,3 +139,50 @@ class AnyNetwork(Builder):
             self.weights(count, x.shape[2]), self.bias(count), self.requant(count, x.shape[2])
         )
         return self.node(op, [x], (*x.shape[:2], count))
+
+
+class EveryNetwork(AnyNetwork):
+    """As AnyNetwork, with layers of every kind, residuals and long branches."""
+
+    def layers(self) -> tuple[Callable[[], Tensor], ...]:
+        return (*super().layers(), self.residual, self.deep, *[self.of_any_kind] * 4)
+
+    def shape(self) -> Shape:
+        """That of a tensor there is already, so that input() finds it."""
+        return self.any().shape if self.past else super().shape()
+
+    def input(self, shape: Shape) -> Tensor:
+        """A tensor there is already, if one has the shape."""
+        made = getattr(self, "past", [])
+        fitting = [tensor for tensor in made if tensor.shape == shape]
+        return fitting[int(self.rng.integers(len(fitting)))] if fitting else super().input(shape)
+
+    def of_any_kind(self) -> Tensor:
+        kinds = list(LAYERS.values())
+        before = len(self.tensors)
+        made = kinds[int(self.rng.integers(len(kinds)))](self)
+        # Inputs that the layer brought along can be read by others, too.
+        names = list(self.tensors)[before:]
+        self.past += [self.tensors[name] for name in names if name in self.inputs]
+        return made
+
+    def residual(self) -> Tensor:
+        x = self.any()
+        y = convolution(self, x, Window(), *x.shape[:2], self.pick(2, 6, 12))
+        y = depthwise_of(self, y, self.square(), *y.shape[:2], 1)
+        return self.sum_of(x, convolution(self, y, Window(), *y.shape[:2], x.shape[2]))
+
+    def deep(self) -> Tensor:
+        """A long branch that a short one waits for."""
+        x = y = self.any()
+        for _ in range(self.pick(3, 5, 8)):
+            y = depthwise_of(self, y, self.square(), *y.shape[:2], 1)
+        return self.sum_of(x, y)
+
+    @staticmethod
+    def square() -> Window:
+        return Window((3, 3), pad=(1, 1, 1, 1))
+
+    def sum_of(self, x: Tensor, y: Tensor) -> Tensor:
+        fixed = FixedSum(self.factor(0.1, 1.0), self.factor(0.1, 1.0), self.factor(2**-21, 2**-17))
+        return self.node(Add(fixed, **self.limits()), [x, y], x.shape)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.dags import Dag
-from builders.networks import MODELS, SHARED
+from builders.networks import MODELS, network_file
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError
@@ -31,13 +31,6 @@ FOREIGN = [name for name, planner in PLANNERS.items() if planner.original]
 TINYENGINE = {"mcunet-vww-5fps": 93_992, "mcunet-imagenet-320kb": 266_344}
 
 
-def model(name: str) -> Path:
-    path = SHARED / f"{name}.tflite"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    return path
-
-
 def recorded_head(path: Path, printed: pytest.CaptureFixture[str]) -> int:
     """What TensorFlow Lite Micro's recording allocator says of a model."""
     runtime = pytest.importorskip("tflite_micro").runtime
@@ -52,7 +45,7 @@ def recorded_head(path: Path, printed: pytest.CaptureFixture[str]) -> int:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_tflm_head_is_the_recorded_one(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    path = model(name)
+    path = network_file(name)
     head = recorded_head(path, capfd)
     assert compile_model(path, "tflm", original=True).pool_bytes == head
 
@@ -68,12 +61,15 @@ def test_tflm_head_is_the_recorded_one(name: str, capfd: pytest.CaptureFixture[s
 def test_what_is_emitted_counts_its_kernels_scratch(
     planner: str, name: str, least: int, most: int
 ) -> None:
-    assert least <= compile_model(model(name), planner).pool_bytes <= most
+    assert least <= compile_model(network_file(name), planner).pool_bytes <= most
 
 
 @pytest.mark.parametrize("name", TINYENGINE)
 def test_tinyengine_counts_what_its_own_tool_counts(name: str) -> None:
-    assert compile_model(model(name), "tinyengine", original=True).pool_bytes == TINYENGINE[name]
+    assert (
+        compile_model(network_file(name), "tinyengine", original=True).pool_bytes
+        == TINYENGINE[name]
+    )
 
 
 def sizes(module: Module) -> tuple[int, int, int, int, int]:
@@ -190,9 +186,12 @@ def test_depthwise_in_place_is_exactly_in_place(shift: int) -> None:
         VirtualMcu(mutant).prove()
 
 
-def test_compare_lists_every_planner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["mlperf-tiny-resnet8", "resnet8"])
+def test_compare_lists_every_planner(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     figures = tmp_path / "figures.json"
-    assert main(["compare", str(model("mlperf-tiny-resnet8")), "--json", str(figures)]) == 0
+    assert main(["compare", str(network_file(name)), "--json", str(figures)]) == 0
     rows = {row["planner"]: row for row in json.loads(figures.read_text())["planners"]}
     assert list(rows) == list(PLANNERS)
     assert rows["tflm"]["pool_bytes"] == rows["hmcos"]["pool_bytes"] == 49_152

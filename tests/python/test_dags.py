@@ -9,7 +9,7 @@ import time
 
 import pytest
 from builders.dags import Dag
-from builders.networks import MODELS, SHARED
+from builders.networks import MODELS, OWN, network_file
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.passes import optimize
@@ -86,13 +86,10 @@ def test_the_default_is_never_worse(seed: int) -> None:
     assert plan.pool_bytes <= model_plan(seed).pool_bytes
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, *OWN])
 def test_models_have_no_gap_and_are_planned_in_time(name: str) -> None:
     """Rings in one piece may keep the default's stages from their bound; whole tensors fit."""
-    path = SHARED / f"{name}.tflite"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    graph = optimize(load(path))
+    graph = optimize(load(network_file(name)))
     # Half as much again as planning may take on a desktop computer.
     most = 15.0 if name.startswith("mcunet") else 3.0
     for planner, share in (("vmcu", 0.02), ("model", 0.0)):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders.networks import MODELS, SHARED, random_inputs
+from builders.networks import MODELS, network_file, random_inputs
 from builders.tflite_models import CASES, TfliteModel, conv
 from vmcu_tools import frontends, oracle, verify
 from vmcu_tools.compiler import compile_model
@@ -38,10 +38,7 @@ def test_operator_equals_tflm(tmp_path, case, seed):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_network_equals_tflm(name):
-    path = SHARED / f"{name}.tflite"
-    if not path.is_file():
-        pytest.skip(f"{path} is not here")
-    assert_equal_to_oracle(path, runs=1)
+    assert_equal_to_oracle(network_file(name), runs=1)
 
 
 def test_float_borders_are_stripped(tmp_path):

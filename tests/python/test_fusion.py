@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.networks import network_file
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools import oracle
@@ -38,7 +38,6 @@ from vmcu_tools.schedule import Tile
 from vmcu_tools.targets import get
 
 HOST = "host:sanitize"
-SHARED = Path(__file__).parents[3] / "shared" / "models"
 
 
 class Network(Builder):
@@ -353,10 +352,9 @@ def test_reach_covers_what_is_read() -> None:
                     assert set(rows) <= set(span), (node.kind, y)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="needs ../shared/models")
 def test_a_large_network_in_64_kilobytes() -> None:
     """An ImageNet network with its input streamed: RAM, stack included, that the linker bounds."""
-    path = SHARED / "mcunet-imagenet-320kb.tflite"
+    path = network_file("mcunet-imagenet-320kb")
     plan = compile_model(path, stream_input=True)
     inputs = random_inputs(plan.graph, 0)
     judge = oracle.open(str(path)).run(inputs)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from builders.networks import SHARED
+from builders.networks import SHARED, present
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 import figures
@@ -20,12 +20,16 @@ LINES = {"S1": 9344, "S4": 6144, "B1": 97176, "B5": 60632, "B12": 20488, "B16": 
 
 
 def test_configurations_are_the_papers() -> None:
-    path = SHARED.parent / "data" / "vmcu_table2.csv"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
+    path = present(SHARED.parent / "data" / "vmcu_table2.csv")
     with path.open(newline="") as theirs, TABLE_2.open(newline="") as ours:
         expected = [{k: v for k, v in row.items() if k != "note"} for row in csv.DictReader(theirs)]
         assert list(csv.DictReader(ours)) == expected
+
+
+def test_the_page_has_the_figures_of_the_own_networks() -> None:
+    page = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
+    block = run.markdown("own", figures.TABLES["own"](SHARED))
+    assert run.insert(page, "own", block) == page, f"{run.command('own')} --write doc/results.md"
 
 
 def test_estimates_of_rows_between_layers() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops, tflite_models, tflite_ops
-from builders.networks import MODELS, SHARED, random_inputs
+from builders.networks import MODELS, network_file, random_inputs
 from vmcu_tools import frontends, oracle, passes
 from vmcu_tools.graph import (
     AveragePool2D,
@@ -302,10 +302,7 @@ def test_network_has_no_reshape_left(tmp_path):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_optimised_network_equals_oracle(name):
-    path = SHARED / f"{name}.tflite"
-    if not path.is_file():
-        pytest.skip(f"{path} is not here")
-    judge = oracle.open(path)
+    judge = oracle.open(network_file(name))
     result = passes.optimize(judge.graph)
     assert "Pad" not in {node.kind for node in result.nodes}
     inputs = random_inputs(judge.graph, 5)

@@ -211,6 +211,7 @@ def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
         ("id,lower,upper,size\n\na,0,x,1\n", "line 3: upper 'x' is not an integer"),
         ("id,lower,upper,size\na,0,1,1.5\n", "size '1.5'"),
         ("id,lower,upper,size\na,0,1,-4\n", "size -4 is negative"),
+        (f"id,lower,upper,size\na,0,1,{'9' * 5000}\n", "size has 5000 characters"),
         ("id,lower,upper,size\na,3,3,4\n", "lifetime [3, 3) is empty"),
         ("id,lower,upper,size\na,0,1,4\na,0,1,4\n", "id 'a' is that of line 2"),
         ("id,lower,upper,size\n,0,1,4\n", "no id"),

@@ -49,6 +49,7 @@ class View:
 
     base: int = 0
     ring: int = 1
+    phase: int = 0
     row: int = 0
     rows: int = 0
     step: int = 1
@@ -82,20 +83,24 @@ def cuts(rng: np.random.Generator, width: int) -> list[tuple[int, int]]:
 
 def ring_of(
     rng: np.random.Generator, t: Tensor, rows: range, columns: range, may_split: bool
-) -> int:
-    """Bytes of a ring that holds these pixels, maybe no more."""
+) -> tuple[int, int]:
+    """Bytes of a ring that holds these pixels, maybe no more, and of its phase."""
     _, width, channels = t.shape
     whole = t.shape[0] * width
     if not rows or not columns:
-        return channels * int(rng.integers(1, whole + 1))
+        return channels * int(rng.integers(1, whole + 1)), 0
     first, last = rows[0] * width + columns[0], rows[-1] * width + columns[-1]
     while True:
         span = last - first + 1
         most = whole if rng.random() < 0.3 else min(whole, span + 3)
         ring = int(rng.integers(span, most + 1))
+        if may_split and ring >= width and rng.random() < 0.3:
+            # Whole rows in bytes, and split nevertheless where the phase is none.
+            ring = -(-ring // width) * width
+        phase = int(rng.integers(0, ring)) if may_split and rng.random() < 0.5 else 0
         # One pixel behind the other, from `first` on, as far as they must not be split.
         if may_split or first % ring + len(columns) <= ring:
-            return ring * channels
+            return ring * channels, phase * channels
 
 
 def views(
@@ -105,9 +110,10 @@ def views(
     pool's end."""
     free, end = 0, POOL_BYTES
     for t, rows, columns, may_split in wanted:
-        ring = ring_of(rng, t, rows, columns, may_split)
+        ring, phase = ring_of(rng, t, rows, columns, may_split)
         base = free + int(rng.integers(0, 8))
-        if end == POOL_BYTES and ring % t.row_bytes == 0 and free == 0:
+        in_rows = ring % t.row_bytes == 0 and phase % t.row_bytes == 0
+        if end == POOL_BYTES and in_rows and free == 0:
             before_end = int(rng.integers(1, ring // t.row_bytes + 1)) * t.row_bytes
             base = end = POOL_BYTES - before_end
             free = ring - before_end
@@ -116,7 +122,7 @@ def views(
         assert free <= end
         first = rows[0] if rows else 0
         column = columns[0] if columns else 0
-        yield View(base, ring, first, len(rows), rows.step, column, len(columns))
+        yield View(base, ring, phase, first, len(rows), rows.step, column, len(columns))
 
 
 def call_of(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders.networks import SHARED
+from builders.networks import network_file
 from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
 from vmcu_tools import targets
 from vmcu_tools.cli import main
@@ -88,12 +88,9 @@ def test_layers_in_c(kind: str):
 
 
 @pytest.mark.parametrize("stream_input", [False, True])
-@pytest.mark.parametrize("name", ["mlperf-tiny-kws", "mlperf-tiny-resnet8"])
+@pytest.mark.parametrize("name", ["mlperf-tiny-kws", "mlperf-tiny-resnet8", "ds-cnn", "resnet8"])
 def test_models_in_c(name: str, stream_input: bool):
-    model = SHARED / f"{name}.tflite"
-    if not model.exists():
-        pytest.skip(f"no {model}")
-    expect_in_c(compiled(model, stream_input), "host", 40)
+    expect_in_c(compiled(network_file(name), stream_input), "host", 40)
 
 
 def test_a_board():

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from builders.endurance import expect_same, plain, script
+from builders.networks import network_file
 from random_graphs import disjoint, random_layers
 from vmcu_tools.bench.model import bench
 from vmcu_tools.cli import main
@@ -31,7 +32,6 @@ EMULATOR = pytest.mark.skipif(
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc")
 
 DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits" / "digits.onnx"
-MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
 # As the paper prints it, Bayesian, Convolution, FFT, Matrix, SVM.
 TABLE_5 = {
     "1": (1.6, 8.0, 8.0, 4.0, 1.0),
@@ -345,10 +345,9 @@ def test_every_tensor_is_written_once():
         assert (writes[placement.base : placement.base + size] == 1).all()
 
 
-def test_pool_of_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    model = MODELS / "mlperf-tiny-kws.tflite"
-    if not model.exists():
-        pytest.skip("no ../shared/models")
+@pytest.mark.parametrize("name", ["mlperf-tiny-kws", "ds-cnn"])
+def test_pool_of_a_model(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    model = network_file(name)
     target = tmp_path / "pool.json"
     assert main(["wear", str(model), "--on", "virtual", "--json", str(target)]) == 0
     found = json.loads(target.read_text())

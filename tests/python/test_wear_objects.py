@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.endurance import expect_same, plain, script
-from builders.networks import SHARED
+from builders.networks import SHARED, present
 from vmcu_tools import paths
 from vmcu_tools.bench.model import board, compiler
 from vmcu_tools.compiler import compile_model
@@ -42,10 +42,7 @@ measure, tables = script("measure"), script("tables")
 
 
 def model_of(name: str) -> Path:
-    model = measure.paths(SHARED)[name]
-    if not model.exists():
-        pytest.skip(f"{model} is not there")
-    return model
+    return present(measure.paths(SHARED)[name])
 
 
 def test_the_page_has_what_was_measured() -> None:

@@ -160,13 +160,14 @@ static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call
 	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
 	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
 	const int32_t even = phase + wide - p->steps;
+	const uint32_t row_bytes = (uint32_t)in.tensor->width * in.tensor->channels;
 	struct vmcu_run run = {.pixel = pixel, .step = step};
 
 	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
 	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
 	/* What is behind the strip's last column counts as padding: it may be gone already. */
 	band->width = vmcu_min(in.tensor->width, pixel + (wide - 1) * step + taps);
-	band->splits = in.tensor->ring % ((uint32_t)in.tensor->width * in.tensor->channels) != 0U;
+	band->splits = in.tensor->ring % row_bytes != 0U || in.tensor->phase % row_bytes != 0U;
 	band->end = band->pieces;
 	run.row_a = call->y * p->window.stride_h - p->window.pad_top;
 	for (int32_t r = taps; r > 1; r -= 2, tile += row) {

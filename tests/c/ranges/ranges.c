@@ -58,6 +58,7 @@ static void place(uint16_t tensor, const struct range_view *view)
 {
 	tensors[tensor].base = view->base;
 	tensors[tensor].ring = view->ring;
+	tensors[tensor].phase = view->phase;
 }
 
 static int run(const struct vmcu_context *ctx, const struct range_call *range)

@@ -20,6 +20,7 @@
 struct range_view {
 	uint16_t base;
 	uint16_t ring;
+	uint16_t phase;
 	uint16_t row;
 	uint16_t rows;
 	uint16_t step;

@@ -51,8 +51,9 @@ struct vmcu_pool {
  * A tensor: @a height rows of @a width pixels of @a channels bytes, of which the last @a ring bytes
  * written exist. Byte o of it lives at (base + (o + phase) % ring) modulo the pool's size.
  *
- * The plan guarantees that no row is split by the pool's end. A ring of whole rows splits none
- * either; any other splits a row where it starts over, between two pixels.
+ * The plan guarantees that no row is split by the pool's end. A ring of whole rows whose phase is
+ * one of whole rows splits none either; any other splits a row where it starts over, between two
+ * pixels.
  */
 struct vmcu_tensor {
 	uint32_t base;

@@ -24,6 +24,8 @@ SYNONYMS = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower
 LAST_MOMENT = "end"
 NO_GAPS = ("", "-1")
 MOST_COMPLAINTS = 10
+# Python reads no longer ones, and no memory has so many bytes.
+MOST_DIGITS = 100
 
 
 def read(path: Path) -> Problem:
@@ -129,6 +131,8 @@ def buffer_of(row: list[str], columns: dict[str, int], inclusive: bool) -> Buffe
 def integer(text: str, column: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise ValueError(f"{column} '{text}' is not an integer", "write it in decimal digits")
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"{column} has {len(text)} characters", "give fewer digits")
     return int(text)
 
 

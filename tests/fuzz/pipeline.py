@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks all the way: file, graph, plan of any planner, C under sanitizers, real runtime.
+
+    python tests/fuzz/pipeline.py [--seconds 60] [--seed 0] [--first 0] [--count N] [--keep DIR]
+
+Every network is planned in several ways. The bytes of each plan, on the virtual MCU and as C with
+the address and undefined behaviour sanitizers, must be those of the network's meaning in numpy;
+networks that are files are held against the runtime they were written for as well. A UserError is
+an answer; anything else that is no such byte is a failure, of which the number and the file are
+left in DIR. Network N of a seed is the same in every run: --first N --count 1 draws it alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import signal
+import sys
+import time
+import traceback
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import importers  # noqa: F401  finds vmcu_tools and the tests' builders
+import numpy as np
+from onnx_networks import OnnxNetwork
+from random_networks import AnyNetwork, EveryNetwork
+from tflite_networks import TfliteNetwork
+from vmcu_tools import frontends, oracle, passes, verify
+from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine import reference
+from vmcu_tools.plan import Plan
+from vmcu_tools.planner import PLANNERS, Options, make_plan
+from vmcu_tools.rotation import rotate
+from vmcu_tools.samples import Sample, make_samples
+
+FILES = {"onnx": OnnxNetwork, "tflite": TfliteNetwork}
+GRAPHS = {"any": AnyNetwork, "every": EveryNetwork}
+KINDS = (*FILES, *GRAPHS)
+LAYERS = 14
+HANG_SECONDS = 300
+SOLVER_SECONDS = 1.0
+WAYS = 3
+
+
+class WrongError(Exception):
+    """Bytes that differ."""
+
+
+class HangError(Exception):
+    """A network takes too long."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a network is planned; the fields are those of planner.Options, and whether the pool
+    rotates."""
+
+    planner: str
+    stream_input: bool = False
+    tile_cost: float | None = None
+    extra_macs: float = 0.0
+    rotated: bool = False
+
+    def plan(self, graph: Graph) -> Plan:
+        options = Options(
+            SOLVER_SECONDS,
+            stream_input=self.stream_input,
+            tile_cost=self.tile_cost,
+            extra_macs=self.extra_macs,
+        )
+        given = graph if PLANNERS[self.planner].as_written else passes.optimize(graph)
+        plan = make_plan(self.planner, given, options)
+        return rotate(plan) if self.rotated else plan
+
+
+def some_ways(rng: np.random.Generator, inputs: int) -> list[Way]:
+    """The default, and others: half of them its own planner with other options."""
+    ways = [Way("vmcu")]
+    while len(ways) < WAYS:
+        rotated = bool(rng.random() < 0.3)
+        if rng.random() < 0.4:
+            ways.append(Way(list(PLANNERS)[int(rng.integers(len(PLANNERS)))], rotated=rotated))
+            continue
+        streamed = inputs == 1 and bool(rng.random() < 0.5)
+        tile_cost = (None, 0.0, 0.3, 100.0)[int(rng.integers(4))]
+        extra = (0.0, 0.0, 0.5, 10.0)[int(rng.integers(4))]
+        ways.append(Way("vmcu", streamed, tile_cost, extra, rotated))
+    return ways
+
+
+@dataclass
+class Network:
+    """Number `number` of a seed. `kind`: of KINDS."""
+
+    seed: int
+    number: int
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng([self.seed, self.number])
+        self.kind = KINDS[int(self.rng.integers(len(KINDS)))]
+        self.path: Path | None = None
+
+    def graph(self, folder: Path) -> Graph:
+        """As a frontend reads it, if it is a file; that is written to `folder`."""
+        if self.kind in GRAPHS:
+            seed = int(self.rng.integers(1 << 31))
+            return GRAPHS[self.kind](seed, int(self.rng.integers(1, LAYERS + 1))).made
+        self.path = folder / f"{self.seed}-{self.number}.{self.kind}"
+        self.path.write_bytes(FILES[self.kind](self.rng, LAYERS).file())
+        return frontends.load(self.path)
+
+    def check(self, folder: Path) -> collections.Counter[str]:
+        """What was done, counted. Raises WrongError, or whatever else goes wrong."""
+        done: collections.Counter[str] = collections.Counter()
+        try:
+            graph = self.graph(folder)
+        except UserError as error:
+            done[f"{self.kind} refused: {_reason(error)}"] += 1
+            return done
+        samples = make_samples(graph, 2, 5, self.number)
+        if self.path is not None:
+            _hold_against_runtime(self.path, graph, samples, done)
+        for way in some_ways(self.rng, len(graph.inputs)):
+            try:
+                plan = way.plan(graph)
+            except UserError as error:
+                done[f"way refused: {_reason(error)}"] += 1
+                continue
+            for target in ("virtual", "host:sanitize"):
+                _compare(plan, target, samples, way)
+            done[f"plans of {way.planner}"] += 1
+            done["plans"] += 1
+            for name in ("streamed", "banded", "rotated"):
+                done[name] += {
+                    "streamed": way.stream_input,
+                    "banded": plan.macs_extra > 0,
+                    "rotated": way.rotated,
+                }[name]
+        return done
+
+
+def _reason(error: UserError) -> str:
+    text = str(error)
+    assert text.strip()
+    return text.splitlines()[0][:100]
+
+
+def _hold_against_runtime(
+    path: Path, graph: Graph, samples: list[Sample], done: collections.Counter[str]
+) -> None:
+    try:
+        judge = oracle.open(str(path))
+        expected = [judge.run(sample) for sample in samples]
+    except UserError as error:
+        done[f"{path.suffix[1:]} without runtime: {_reason(error)[-60:]}"] += 1
+        return
+    tally = verify.Tally()
+    optimised = passes.optimize(graph)
+    for sample, values in zip(samples, expected, strict=True):
+        meaning = reference.run(optimised, sample)
+        verify.judge_sample(optimised, judge, values, meaning, tally)
+    wrong = [check for check in tally.checks.values() if not check.passed]
+    if wrong:
+        raise WrongError(f"unlike its runtime: {[astuple(check) for check in wrong]}")
+    done[f"{path.suffix[1:]} held against its runtime"] += 1
+
+
+def _compare(plan: Plan, target: str, samples: list[Sample], way: Way) -> None:
+    tally = verify.Tally()
+    for sample, got in zip(samples, verify.run_target(plan, target, samples), strict=True):
+        tally.compare(plan.model, got, reference.run(plan.model, sample))
+    wrong = [check for check in tally.checks.values() if not check.passed]
+    if wrong:
+        raise WrongError(f"{way} on {target}: {[astuple(check) for check in wrong]}")
+
+
+def _alarm(number: int, frame: object) -> None:
+    raise HangError(f"more than {HANG_SECONDS} s")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Failures."""
+    end, number, failures = time.monotonic() + args.seconds, args.first, 0
+    done: collections.Counter[str] = collections.Counter()
+    args.keep.mkdir(parents=True, exist_ok=True)
+    while time.monotonic() < end and (args.count is None or number < args.first + args.count):
+        network = Network(args.seed, number)
+        signal.alarm(HANG_SECONDS)
+        try:
+            done += network.check(args.keep)
+        except Exception:
+            failures += 1
+            log = args.keep / f"{args.seed}-{number}.log"
+            log.write_text(traceback.format_exc())
+            print(f"{log}: --seed {args.seed} --first {number} --count 1", file=sys.stderr)
+            print(traceback.format_exc(), file=sys.stderr)
+        else:
+            if network.path is not None and args.count != 1:
+                network.path.unlink(missing_ok=True)
+        finally:
+            signal.alarm(0)
+        number += 1
+    for what, count in sorted(done.items()):
+        print(f"{count:8} {what}")
+    print(
+        f"pipeline: {number - args.first} networks, {done['plans']} plans as C under sanitizers, "
+        f"{failures} failures"
+    )
+    return failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first network")
+    parser.add_argument("--count", type=int, help="networks, if there is time")
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
+    signal.signal(signal.SIGALRM, _alarm)
+    return 1 if run(parser.parse_args()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

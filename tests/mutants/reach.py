@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which tests reach a line: collected once a test file, kept in build/mutants/reach."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import shutil
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mutant import Mutant
+from tree import Tree
+
+# Lines around a changed one whose tests stand in for its own.
+NEAR = 3
+
+
+@dataclass(frozen=True)
+class Test:
+    name: str
+    seconds: float
+
+
+@dataclass
+class Reach:
+    """tests: by file and line of the sources that they ran on. texts: those sources."""
+
+    folder: Path
+    tests: dict[str, dict[int, set[Test]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(set))
+    )
+    maps: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)
+
+    def add(self, path: Path, tree: Tree) -> None:
+        """The record of one test file, its lines moved to where they are now in the tree. Files
+        that no mutants are drawn from are passed over."""
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        texts = lines[0]["texts"]
+        sets = {entry["set"]: entry for entry in lines if "set" in entry}
+        for entry in lines:
+            if "test" not in entry:
+                continue
+            test = Test(entry["test"], entry["seconds"])
+            for number in entry["sets"]:
+                file = sets[number]["file"]
+                if file not in texts:
+                    continue
+                moved = self._moves(file, texts[file], tree)
+                for line in sets[number]["lines"]:
+                    if line in moved:
+                        self.tests[file][moved[line]].add(test)
+
+    def _moves(self, file: str, digest: str, tree: Tree) -> dict[int, int]:
+        """From lines then to lines now; changed ones are missing."""
+        if (file, digest) not in self.maps:
+            old = (self.folder / "texts" / digest).read_text().splitlines()
+            path = tree.folder / file
+            new = path.read_text().splitlines() if path.exists() else []
+            blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+            self.maps[file, digest] = {
+                a + n + 1: b + n + 1 for a, b, size in blocks for n in range(size)
+            }
+        return self.maps[file, digest]
+
+    def of(self, mutant: Mutant) -> list[Test]:
+        """The fastest first. Of a line that no test runs by itself, such as one of a module, a
+        table or a macro: those of the lines around it, else of the file."""
+        lines = self.tests[mutant.file]
+        found = lines.get(mutant.line, set())
+        if not found:
+            around = range(mutant.line - NEAR, mutant.line + NEAR + 1)
+            found = set().union(*(lines.get(line, set()) for line in around))
+        if not found:
+            found = set().union(*lines.values())
+        return sorted(found, key=lambda test: (test.seconds, test.name))
+
+
+def collect(folder: Path, test_files: list[str], tree: Tree) -> Reach:
+    """Runs the test files that have changed since they were recorded, or were not recorded."""
+    (folder / "texts").mkdir(parents=True, exist_ok=True)
+    reach = Reach(folder)
+    for file in test_files:
+        record = folder / f"{Path(file).stem}.jsonl"
+        digest = hashlib.sha256((tree.folder / file).read_bytes()).hexdigest()
+        if not record.exists() or json.loads(record.open().readline())["digest"] != digest:
+            print(f"which lines {file} reaches", flush=True)
+            fresh = record.with_suffix(".new")
+            header = {"digest": digest, "texts": _texts(folder, tree)}
+            fresh.write_text(json.dumps(header) + "\n")
+            tree.record(file, fresh)
+            fresh.replace(record)
+        reach.add(record, tree)
+    return reach
+
+
+def _texts(folder: Path, tree: Tree) -> dict[str, str]:
+    """Digests of the product's files as they are, which are kept under them."""
+    texts = {}
+    for file in tree.product():
+        path = tree.folder / file
+        texts[file] = hashlib.sha256(path.read_bytes()).hexdigest()[:24]
+        if not (folder / "texts" / texts[file]).exists():
+            shutil.copyfile(path, folder / "texts" / texts[file])
+    return texts

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws mutants of the product and runs the tests that reach the changed lines.
+
+    ./test mutants [FILE...] [--count N] [--seed N] [--tests FILE...]
+
+FILE: files or folders of python/vmcu_tools and lib/vmcu; without any, those that differ from the
+commit before or are not committed. What each test reaches is found out once and kept in
+build/mutants, which takes as long as the tests, several times over. A mutant is killed if a test
+fails, or does not end in time. Survivors that accepted.txt lists with a reason do not count.
+Ends with exit code 1 if one survives that is not listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import c_mutants
+import python_mutants
+from mutant import Mutant
+from reach import Reach, Test, collect
+from tree import GENERATED, HERE, ROOT, Tree
+
+ACCEPTED = HERE / "accepted.txt"
+JOBS = 2
+# Starting pytest takes seconds, and a mutant may be slower than what it was.
+GRACE, SLOWER = 30.0, 5.0
+KILLED, TIMEOUT, SURVIVED, UNREACHED = "killed", "timeout", "survived", "in no test"
+SAME = "the same code"
+
+
+@dataclass(frozen=True)
+class Result:
+    mutant: Mutant
+    outcome: str
+
+
+def accepted() -> dict[str, str]:
+    """Reasons, by Mutant.name."""
+    reasons, reason = {}, ""
+    for line in ACCEPTED.read_text().splitlines():
+        if line.startswith("# "):
+            reason = line[2:]
+        elif line.strip():
+            reasons[line.strip()] = reason
+    return reasons
+
+
+def changed() -> list[str]:
+    commands = (
+        ["git", "diff", "--name-only", "HEAD~1"],
+        ["git", "ls-files", "--others", "--exclude-standard"],
+    )
+    names = [
+        name
+        for command in commands
+        for name in subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+    ]
+    return sorted(set(names))
+
+
+def drawn(files: list[str], tree: Tree) -> list[Mutant]:
+    wanted = [Path(file).as_posix().rstrip("/") for file in files]
+    found = []
+    for file in tree.product():
+        if not any(file == name or file.startswith(f"{name}/") for name in wanted):
+            continue
+        draw = python_mutants.mutants if file.endswith(".py") else c_mutants.mutants
+        found += draw(file, (tree.folder / file).read_bytes())
+    return found
+
+
+def within(tests: list[Test], budget: float) -> list[Test]:
+    """As many as take so long, and at least one."""
+    chosen, total = [], 0.0
+    for test in tests:
+        if chosen and total + test.seconds > budget:
+            break
+        chosen.append(test)
+        total += test.seconds
+    return chosen
+
+
+def judge(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> str:
+    tests = within(reach.of(mutant), budget)
+    if not tests:
+        return UNREACHED
+    path = tree.folder / mutant.file
+    before = path.read_bytes()
+    objects = None if mutant.file.endswith(".py") else tree.compiled(mutant.file)
+    path.write_bytes(mutant.applied(before))
+    try:
+        if objects is not None and tree.compiled(mutant.file) in (None, objects):
+            return SAME
+        seconds = GRACE + SLOWER * sum(test.seconds for test in tests)
+        code = tree.run([test.name for test in tests], seconds)
+    finally:
+        path.write_bytes(before)
+    if code is None:
+        return TIMEOUT
+    return SURVIVED if code == 0 else KILLED
+
+
+def judge_all(
+    mutants: list[Mutant], trees: list[Tree], reach: Reach, budget: float
+) -> list[Result]:
+    waiting: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
+    for mutant in mutants:
+        waiting.put(mutant)
+    results: list[Result] = []
+
+    def work(tree: Tree) -> None:
+        while True:
+            try:
+                mutant = waiting.get_nowait()
+            except queue.Empty:
+                return
+            results.append(Result(mutant, judge(mutant, tree, reach, budget)))
+            last = results[-1]
+            print(f"{last.outcome:10} {mutant.file}:{mutant.line} {mutant.change}", flush=True)
+
+    threads = [threading.Thread(target=work, args=(tree,)) for tree in trees]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(results, key=lambda result: (result.mutant.file, result.mutant.begin))
+
+
+def report(results: list[Result], reasons: dict[str, str]) -> int:
+    """Prints the table of doc/testing.md and the survivors; returns how many are not accepted."""
+    table: dict[str, Counter[str]] = defaultdict(Counter)
+    alive = []
+    for result in results:
+        outcome = result.outcome
+        if outcome in (SURVIVED, UNREACHED):
+            if result.mutant.name in reasons:
+                outcome = "accepted"
+            else:
+                alive.append(result)
+        table[result.mutant.file][outcome] += 1
+    total = sum(table.values(), Counter())
+    print("\n| file | mutants | killed | timeouts | survived | accepted | score |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for name, counts in (*sorted(table.items()), ("all", total)):
+        dead = counts[KILLED] + counts[TIMEOUT]
+        living = counts[SURVIVED] + counts[UNREACHED]
+        count = dead + living + counts["accepted"]
+        score = f"{100 * dead / (dead + living):.0f} %" if dead + living else ""
+        cells = (name, count, counts[KILLED], counts[TIMEOUT], living, counts["accepted"], score)
+        print(f"| {' | '.join(str(cell) for cell in cells)} |")
+    for result in alive:
+        print(f"{result.outcome}, line {result.mutant.line}:\n{result.mutant.name}")
+    return len(alive)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="./test mutants",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("--count", type=int, help="so many mutants, chosen by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tests", nargs="+", metavar="FILE", help="only these test files")
+    parser.add_argument(
+        "--budget", type=float, default=60, help="seconds of tests a mutant, the fastest first"
+    )
+    parser.add_argument("--json", type=Path, help="writes the results, too")
+    args = parser.parse_args()
+    build = ROOT / "build" / "mutants"
+    trees = [Tree(build / f"tree{number}") for number in range(JOBS)]
+    mutants = drawn(args.files or changed(), trees[0])
+    if not mutants:
+        print(f"no mutants: none of these is a file of the product outside {GENERATED}")
+        return 0
+    if args.count is not None and args.count < len(mutants):
+        mutants = random.Random(args.seed).sample(mutants, args.count)
+    tests = args.tests or trees[0].files("tests/python/test_*.py")
+    reach = collect(build / "reach", tests, trees[0])
+    results = judge_all(mutants, trees, reach, args.budget)
+    if args.json:
+        rows = [{**asdict(result.mutant), "outcome": result.outcome} for result in results]
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return 1 if report(results, accepted()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

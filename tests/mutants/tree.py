@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A copy of the checkout in which mutants are made; the checkout itself is never changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+GENERATED = "lib/vmcu/kernels/gen/"
+
+
+class Tree:
+    def __init__(self, folder: Path):
+        """folder: of the copy, which is brought to what the checkout is, uncommitted files too."""
+        self.folder = folder
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
+        if folder.exists():
+            shutil.rmtree(folder)
+        for name in filter(None, listed.decode().split("\0")):
+            source, target = ROOT / name, folder / name
+            if source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target, follow_symlinks=False)
+                shutil.copymode(source, target, follow_symlinks=False)
+        self.objects = folder.parent / f"{folder.name}-objects"
+        self.bin = folder.parent / f"{folder.name}-bin"
+        self.bin.mkdir(exist_ok=True)
+        self.gcc = shutil.which("gcc") or ""
+        stand_in = self.bin / "gcc"
+        stand_in.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "compiler.py"} "$@"\n')
+        stand_in.chmod(0o755)
+
+    def product(self) -> list[str]:
+        """Files that mutants are drawn from: Python, and C that is not generated."""
+        names = self.files("python/vmcu_tools/**/*.py") + self.files("lib/vmcu/**/*.[ch]")
+        return [name for name in names if not name.startswith(GENERATED)]
+
+    def files(self, pattern: str) -> list[str]:
+        """Names from the root."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.glob(pattern))
+
+    def environment(self, counting: bool = False) -> dict[str, str]:
+        objects = Path(f"{self.objects}-counting") if counting else self.objects
+        objects.mkdir(exist_ok=True)
+        beside = ROOT.parent / "shared" / "models"
+        values = {
+            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join((str(self.folder / "python"), str(HERE))),
+            # A mutant may be as long as what it replaces, and as old to the second.
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TMPDIR": str(self.temporary()),
+            "VMCU_MODELS": os.environ.get("VMCU_MODELS", str(beside)),
+            "VMCU_MUTANTS_CC": str(objects),
+            "VMCU_MUTANTS_GCC": self.gcc,
+            "VMCU_MUTANTS_TREE": str(self.folder),
+        }
+        return {**os.environ, **values, **({"VMCU_MUTANTS_GCOV": "1"} if counting else {})}
+
+    def temporary(self) -> Path:
+        """For archives of a mutant's runtime, which nobody needs again."""
+        path = self.folder.parent / f"{self.folder.name}-tmp"
+        path.mkdir(exist_ok=True)
+        return path
+
+    def record(self, test_file: str, target: Path) -> None:
+        environment = self.environment(counting=True) | {"VMCU_MUTANTS_REACH": str(target)}
+        command = [*PYTEST, "-p", "reach_plugin", test_file]
+        subprocess.run(command, cwd=self.folder, env=environment, check=False)
+
+    def run(self, tests: Sequence[str], seconds: float) -> int | None:
+        """pytest's exit code for some tests, None if they take longer."""
+        with subprocess.Popen(
+            [*PYTEST, "-x", *tests],
+            cwd=self.folder,
+            env=self.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process:
+            try:
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return None
+            finally:
+                shutil.rmtree(self.temporary(), ignore_errors=True)
+
+    def compiled(self, file: str) -> list[bytes] | None:
+        """The objects that a C file goes into; None if one of them cannot be compiled."""
+        runtime = self.folder / "lib" / "vmcu"
+        if file.endswith(".c"):
+            sources = [self.folder / file]
+        else:
+            sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")])
+        objects = []
+        for source in sources:
+            flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{runtime / 'include'}"]
+            command = [self.gcc, *flags, "-c", str(source), "-o", "/dev/stdout"]
+            done = subprocess.run([*command], capture_output=True, check=False)
+            if done.returncode:
+                return None
+            objects.append(done.stdout)
+        return objects
