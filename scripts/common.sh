@@ -11,11 +11,33 @@ say() {
 	printf '== %s\n' "$*"
 }
 
-# The Zephyr tree to test with: prints its path, or fails.
-find_zephyr() {
-	local tree=${ZEPHYR_BASE:-$HOME/zephyrproject/zephyr}
+# The Zephyr trees to test with, a line each: all of ZEPHYR_BASES (with colons in between), else
+# ZEPHYR_BASE, else the usual place. Fails where one of them is none.
+find_zephyrs() {
+	local tree trees missing=0
 
-	[ -f "$tree/scripts/zephyr_module.py" ] && printf '%s\n' "$tree"
+	IFS=: read -ra trees <<<"${ZEPHYR_BASES:-${ZEPHYR_BASE:-$HOME/zephyrproject/zephyr}}"
+	for tree in "${trees[@]}"; do
+		if [ -f "$tree/scripts/zephyr_module.py" ]; then
+			printf '%s\n' "$tree"
+		else
+			missing=1
+		fi
+	done
+	return $missing
+}
+
+# The first of them, or a failure.
+find_zephyr() {
+	local trees
+
+	trees=$(find_zephyrs) || true
+	[ -n "$trees" ] && printf '%s\n' "${trees%%$'\n'*}"
+}
+
+# Such as 3.7.1.
+zephyr_version() {
+	sed -n 's/^\(VERSION_MAJOR\|VERSION_MINOR\|PATCHLEVEL\) *= *//p' "$1/VERSION" | paste -sd .
 }
 
 has() {

@@ -130,15 +130,17 @@ make_venv() {
 
 # What Zephyr's own build and twister import.
 add_zephyr_packages() {
-	local zephyr files=() file
+	local trees tree files=() file
 
-	zephyr=$(find_zephyr) || return 0
-	for file in requirements-base.txt requirements-build-test.txt; do
-		[ ! -f "$zephyr/scripts/$file" ] || files+=("$zephyr/scripts/$file")
+	mapfile -t trees < <(find_zephyrs)
+	for tree in "${trees[@]}"; do
+		for file in requirements-base.txt requirements-build-test.txt; do
+			[ ! -f "$tree/scripts/$file" ] || files+=("$tree/scripts/$file")
+		done
 	done
 	[ ${#files[@]} -gt 0 ] || return 0
 	once zephyr "${files[@]}" || return 0
-	say "installing the Python packages of $zephyr"
+	say "installing the Python packages of ${trees[*]}"
 	if pip_install zephyr "${files[@]/#/-r}" tabulate natsort; then
 		done_once zephyr "${files[@]}"
 	else

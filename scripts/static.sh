@@ -50,6 +50,8 @@ check "clang-format" format
 check "codespell" spelling
 if has gcc; then
 	check "gcc" gcc "${WARNINGS[@]}" "${SOURCES[@]}"
+	# Zephyr's default from 4.4 on.
+	check "gcc, C17" gcc "${WARNINGS[@]}" -std=c17 -Wpedantic "${SOURCES[@]}"
 fi
 if has arm-none-eabi-gcc; then
 	check "Cortex-M3" arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -ffreestanding \

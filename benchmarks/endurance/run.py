@@ -37,6 +37,7 @@ from vmcu_tools.targets.counting import (  # noqa: E402
     trace_of,
 )
 from vmcu_tools.targets.qemu import BOARDS  # noqa: E402
+from vmcu_tools.targets.workspace import board_module  # noqa: E402
 from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
 from vmcu_tools.wear.traces import Stored, variables  # noqa: E402
 
@@ -122,9 +123,7 @@ def build(board: str, jobs: int, moving: bool, folder: Path) -> Path:
     options = {
         "BOARD": board,
         "JOBS": jobs,
-        "EXTRA_ZEPHYR_MODULES": ROOT,
-        "BOARD_ROOT": ROOT,
-        "SOC_ROOT": ROOT,
+        "EXTRA_ZEPHYR_MODULES": f"{ROOT};{board_module(zephyr)}",
         **({"EXTRA_CONF_FILE": "moving.conf"} if moving else {}),
     }
     defines = [f"-D{name}={value}" for name, value in options.items()]

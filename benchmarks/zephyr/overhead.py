@@ -28,6 +28,7 @@ from vmcu_tools.plan import Plan
 from vmcu_tools.samples import make_samples
 from vmcu_tools.targets.compiled import MODEL_NAME
 from vmcu_tools.targets.counting import CountingTarget, markers_of
+from vmcu_tools.targets.workspace import board_module
 
 ROOT = Path(__file__).parents[2]
 IMAGE = Path(__file__).parent / "image"
@@ -65,9 +66,7 @@ def build(model: Path, target: str, folder: Path) -> Path:
     settings = [
         f"-DBOARD={ZEPHYR_BOARDS[target]}",
         f"-DMODEL={model.resolve()}",
-        f"-DEXTRA_ZEPHYR_MODULES={ROOT}",
-        f"-DBOARD_ROOT={ROOT}",
-        f"-DSOC_ROOT={ROOT}",
+        f"-DEXTRA_ZEPHYR_MODULES={ROOT};{board_module(zephyr_tree())}",
         f"-DCONFIG_FPU={'n' if target == 'qemu:m3' else 'y'}",
     ]
     tree = folder / "build"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import configparser
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -60,12 +61,21 @@ def environment(tree: Path) -> dict[str, str]:
     return result
 
 
-def cmake_options(board: str) -> list[str]:
+def board_module(tree: Path) -> Path:
+    """The Zephyr module of vmcu's own emulated boards, described as this tree wants them: 4.4 asks
+    for a full_name that 3.7 refuses; twister's word for an emulator was a string, then a list."""
+    schema = tree / "scripts" / "schemas" / "twister" / "platform-schema.yaml"
+    is_string = re.search(r'"simulation":\s+type: str', schema.read_text(encoding="utf-8"))
+    return paths.root() / ("tests/boards_3_7" if is_string else "boards")
+
+
+def cmake_options(board: str, tree: Path) -> list[str]:
     """What finds vmcu as a module, its own emulated boards, and a Python with Zephyr's packages."""
     root = paths.root()
-    options = [f"-DBOARD={board}", f"-DEXTRA_ZEPHYR_MODULES={root}"]
+    modules = [root]
     if any((root / "boards").rglob(f"{board}.yaml")):
-        options += [f"-DBOARD_ROOT={root}", f"-DSOC_ROOT={root}"]
+        modules.append(board_module(tree))
+    options = [f"-DBOARD={board}", f"-DEXTRA_ZEPHYR_MODULES={';'.join(map(str, modules))}"]
     if importlib.util.find_spec("pykwalify"):
         options.append(f"-DPython3_EXECUTABLE={sys.executable}")
     return options

@@ -74,7 +74,7 @@ class ZephyrTarget:
         cmake = find_program("cmake", "cmake")
         generator = ["-GNinja"] if shutil.which("ninja") else []
         where = ["-S", str(application), "-B", str(build)]
-        options = [*workspace.cmake_options(self.board), *kconfig]
+        options = [*workspace.cmake_options(self.board, tree), *kconfig]
         for command in (
             [cmake, *generator, *where, *options],
             [cmake, "--build", str(build)],

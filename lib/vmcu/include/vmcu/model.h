@@ -26,6 +26,11 @@ extern "C" {
  * @{
  */
 
+/* Emitted weights are words in a stream of bytes, and kernels take bytes out of words. */
+#if (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) || defined(__ARM_BIG_ENDIAN)
+#error "vmcu runs on little-endian cores only: models and kernels count on that order of bytes"
+#endif
+
 #if defined(VMCU_POOL_ROTATE) && defined(VMCU_POOL_GUARD)
 #error "a pool that rotates has no bytes that canaries could stand on"
 #endif

@@ -19,12 +19,27 @@
 
 #define STOPPED_APPLICATION_EXIT 0x20026U
 
+#if defined(__thumb__)
+#define SVC_NUMBER "0xab"
+#else
+#define SVC_NUMBER "0x123456"
+#endif
+
+/* Cortex-M's trap, and that of Cortex-A and R, which is an exception of the state they are in. */
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define TRAP    "bkpt 0xab"
+#define CHANGES "memory"
+#else
+#define TRAP    "svc " SVC_NUMBER
+#define CHANGES "memory", "lr"
+#endif
+
 static int semihosting(int operation, const void *argument)
 {
 	register int r0 __asm__("r0") = operation;
 	register const void *r1 __asm__("r1") = argument;
 
-	__asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+	__asm__ volatile(TRAP : "+r"(r0) : "r"(r1) : CHANGES);
 	return r0;
 }
 

@@ -5,6 +5,8 @@ SXTB16 widens bytes 0 and 2 of a word, with ROR #8 bytes 1 and 3, so a tile hold
 order and weights, which are widened as they are read, meet them without being shuffled. The dot
 product of two pixels and two channels is one block of assembly: thirteen registers is all there
 are, and compilers spill some of them.
+
+Only in Thumb state: LDRD and STRD take any two registers there, in Arm state a pair of neighbours.
 """
 
 from __future__ import annotations
@@ -291,8 +293,8 @@ vmcu_dot_dense_word(acc, word, w);
 DSP = Target(
     "dsp",
     "ARMv7E-M and ARMv8-M with DSP",
-    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && "
-    "!defined(VMCU_NO_DSP) && \\\n\t!defined(VMCU_PORTABLE)",
+    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && "
+    "\\\n\t!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)",
     PRELUDE + dsp_depthwise.PRELUDE + dsp_pool.PRELUDE + dsp_products.PRELUDE,
     {
         **portable.BODIES,

@@ -1,0 +1,1 @@
+../../../../../boards/arm/qemu_mps2/board.cmake

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where ./test looks for Zephyr trees, and the emulated boards as each tree has to see them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from vmcu_tools import paths
+from vmcu_tools.targets.workspace import board_module
+
+ROOT = paths.root()
+NEW = ROOT / "boards" / "arm" / "qemu_mps2"
+OLD = ROOT / "tests" / "boards_3_7" / "boards" / "arm" / "qemu_mps2"
+SCHEMA = {
+    "string": '"simulation":\n    type: str\n    enum:\n',
+    "list": '    "simulation":\n      type: seq\n      seq:\n        - type: map\n',
+}
+
+
+def find(home: Path, function: str, **environment: str) -> tuple[int, list[str]]:
+    command = f'. "{ROOT}/scripts/common.sh" && {function}'
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def tree(folder: Path) -> str:
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "scripts" / "zephyr_module.py").touch()
+    return str(folder)
+
+
+def test_trees_are_found(tmp_path: Path) -> None:
+    one, two = tree(tmp_path / "one"), tree(tmp_path / "second tree")
+    assert find(tmp_path, "find_zephyrs")[0] != 0
+    usual = tree(tmp_path / "zephyrproject" / "zephyr")
+    assert find(tmp_path, "find_zephyrs") == (0, [usual])
+    assert find(tmp_path, "find_zephyrs", ZEPHYR_BASE=one) == (0, [one])
+    both = {"ZEPHYR_BASE": usual, "ZEPHYR_BASES": f"{one}:{two}"}
+    assert find(tmp_path, "find_zephyrs", **both) == (0, [one, two])
+    assert find(tmp_path, "find_zephyr", **both) == (0, [one])
+    missing = {"ZEPHYR_BASES": f"{tmp_path}/none:{two}"}
+    code, found = find(tmp_path, "find_zephyrs", **missing)
+    assert (code != 0, found) == (True, [two])
+
+
+def test_the_version_of_a_tree(tmp_path: Path) -> None:
+    lines = (
+        "VERSION_MAJOR = 4\nVERSION_MINOR = 1\nPATCHLEVEL = 99\nVERSION_TWEAK = 0\nEXTRAVERSION =\n"
+    )
+    (tmp_path / "VERSION").write_text(lines)
+    assert find(tmp_path, f'zephyr_version "{tmp_path}"') == (0, ["4.1.99"])
+
+
+@pytest.mark.parametrize(("form", "boards"), [("string", OLD), ("list", NEW)])
+def test_a_tree_gets_boards_in_its_form(form: str, boards: Path, tmp_path: Path) -> None:
+    schema = tmp_path / "scripts" / "schemas" / "twister" / "platform-schema.yaml"
+    schema.parent.mkdir(parents=True)
+    schema.write_text(SCHEMA[form])
+    module = board_module(tmp_path)
+    assert (module / "zephyr" / "module.yml").is_file()
+    assert boards.is_relative_to(module)
+
+
+def test_both_forms_are_of_the_same_boards() -> None:
+    names = {path.name for path in NEW.iterdir()}
+    assert names == {path.name for path in OLD.iterdir()}
+    for name in names:
+        lines = (NEW / name).read_text().splitlines()
+        if name.endswith(".yml"):
+            lines = [line for line in lines if "full_name:" not in line]
+        elif name.endswith(".yaml"):
+            at = lines.index("simulation:")
+            lines[at : at + 2] = ["simulation: " + lines[at + 1].removeprefix("  - name: ")]
+        assert (OLD / name).read_text().splitlines() == lines, name
+
+
+def test_no_test_names_a_board_that_zephyr_has_not() -> None:
+    ours = {path.stem for path in NEW.glob("*.yaml")}
+    assert ours
+    files = [*ROOT.glob("tests/*/testcase.yaml"), *ROOT.glob("samples/*/sample.yaml")]
+    assert files
+    for path in files:
+        named = {board for board in ours if board in path.read_text()}
+        assert not named, f"{path}: twister stops at a board that it does not know"
