@@ -104,9 +104,9 @@ class Tree:
         objects = []
         for source in sources:
             flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{runtime / 'include'}"]
-            command = [self.gcc, *flags, "-c", str(source), "-o", "/dev/stdout"]
-            done = subprocess.run([*command], capture_output=True, check=False)
-            if done.returncode:
+            target = self.folder.parent / f"{self.folder.name}.o"
+            command = [self.gcc, *flags, "-c", str(source), "-o", str(target)]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
                 return None
-            objects.append(done.stdout)
+            objects.append(target.read_bytes())
         return objects
