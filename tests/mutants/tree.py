@@ -14,6 +14,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")
+# What is compiled only where it is asked for counts too.
+OPTIONS = ((), ("-DVMCU_POOL_ROTATE",), ("-DVMCU_POOL_GUARD",))
 GENERATED = "lib/vmcu/kernels/gen/"
 
 
@@ -97,16 +100,21 @@ class Tree:
     def compiled(self, file: str) -> list[bytes] | None:
         """The objects that a C file goes into; None if one of them cannot be compiled."""
         runtime = self.folder / "lib" / "vmcu"
-        if file.endswith(".c"):
-            sources = [self.folder / file]
-        else:
-            sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")])
+        target = self.folder.parent / f"{self.folder.name}.o"
         objects = []
-        for source in sources:
-            flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{runtime / 'include'}"]
-            command = [self.gcc, *flags, "-c", str(source), "-o", "/dev/stdout"]
-            done = subprocess.run([*command], capture_output=True, check=False)
-            if done.returncode:
-                return None
-            objects.append(done.stdout)
+        for source in sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]):
+            for options in OPTIONS:
+                command = [self.gcc, *FLAGS, *options, f"-I{runtime / 'include'}", str(source)]
+                if not self._reads(command, file):
+                    continue
+                command += ["-c", "-o", str(target)]
+                if subprocess.run(command, capture_output=True, check=False).returncode:
+                    return None
+                objects.append(target.read_bytes())
         return objects
+
+    def _reads(self, command: Sequence[str], file: str) -> bool:
+        """True if a compilation looks at the file."""
+        done = subprocess.run([*command, "-MM"], capture_output=True, text=True, check=False)
+        words = (Path(word) for word in done.stdout.replace("\\\n", " ").split()[1:])
+        return any(word.resolve() == (self.folder / file).resolve() for word in words)
