@@ -39,7 +39,8 @@ FILES = {"onnx": OnnxNetwork, "tflite": TfliteNetwork}
 GRAPHS = {"any": AnyNetwork, "every": EveryNetwork}
 KINDS = (*FILES, *GRAPHS)
 LAYERS = 14
-HANG_SECONDS = 300
+# Of the processor, whatever else the machine does.
+HANG_SECONDS = 120
 SOLVER_SECONDS = 1.0
 WAYS = 3
 
@@ -177,7 +178,7 @@ def _compare(plan: Plan, target: str, samples: list[Sample], way: Way) -> None:
 
 
 def _alarm(number: int, frame: object) -> None:
-    raise HangError(f"more than {HANG_SECONDS} s")
+    raise HangError(f"more than {HANG_SECONDS} s of this processor")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -187,7 +188,7 @@ def run(args: argparse.Namespace) -> int:
     args.keep.mkdir(parents=True, exist_ok=True)
     while time.monotonic() < end and (args.count is None or number < args.first + args.count):
         network = Network(args.seed, number)
-        signal.alarm(HANG_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
         try:
             done += network.check(args.keep)
         except Exception:
@@ -200,7 +201,7 @@ def run(args: argparse.Namespace) -> int:
             if network.path is not None and args.count != 1:
                 network.path.unlink(missing_ok=True)
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         number += 1
     for what, count in sorted(done.items()):
         print(f"{count:8} {what}")
@@ -218,7 +219,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first network")
     parser.add_argument("--count", type=int, help="networks, if there is time")
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
-    signal.signal(signal.SIGALRM, _alarm)
+    signal.signal(signal.SIGPROF, _alarm)
     return 1 if run(parser.parse_args()) else 0
 
 
