@@ -49,9 +49,10 @@ def run(sample: Path, output: Path, *options: str) -> int:
     return main(["run", str(MODEL), "--input", str(sample), "--output", str(output), *options])
 
 
-def test_the_same_bytes(tree: Path, sample: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("board", ["qemu_cortex_m3", "qemu_mps2_m7"])
+def test_the_same_bytes(tree: Path, board: str, sample: Path, tmp_path: Path) -> None:
     there, here = tmp_path / "there.npy", tmp_path / "here.npy"
-    assert run(sample, there, "--board", "qemu_cortex_m3") == 0
+    assert run(sample, there, "--board", board) == 0
     assert run(sample, here) == 0
     np.testing.assert_array_equal(np.load(there), np.load(here))
 

@@ -37,6 +37,8 @@ static void keep_time(void *a, void *b, void *c)
 	ARG_UNUSED(a);
 	ARG_UNUSED(b);
 	ARG_UNUSED(c);
+	/* Here: the first period is what is left of the tick, which may be next to nothing. */
+	k_timer_start(&period, K_MSEC(1), K_MSEC(1));
 	for (unsigned int i = 0; i < PERIODS; i++) {
 		/* More than one: a period was missed. */
 		if (k_timer_status_sync(&period) != 1U) {
@@ -80,7 +82,6 @@ ZTEST(vmcu_priority, test_period)
 	zassert_ok(vmcu_init(&ctx, &tiny_model, pool, sizeof(pool)));
 	/* Threads of ztest are cooperative. */
 	k_thread_priority_set(k_current_get(), K_PRIO_PREEMPT(8));
-	k_timer_start(&period, K_MSEC(1), K_MSEC(1));
 	k_thread_create(&control, stack, K_THREAD_STACK_SIZEOF(stack), keep_time, NULL, NULL, NULL,
 			K_PRIO_PREEMPT(1), 0, K_NO_WAIT);
 	count = infer(&wrong);
