@@ -7,7 +7,7 @@ emulated board, beside the same jobs where nothing moves.
 --write puts the board's figures into python/vmcu_tools/wear/supervised.json, where `vmcu wear`
 looks up what a job costs besides its inference; tables.py puts them into doc/endurance.md.
 Needs a Zephyr tree (ZEPHYR_BASE, or ~/zephyrproject/zephyr), an Arm compiler and qemu-system-arm.
-Every store that the emulated core makes is counted (python/vmcu_tools/targets/plugin), from the
+Every store that the emulated core makes is counted (python/vmcu_tools/runners/plugin), from the
 first job to the last: those of inferences, of the kernel and of interrupts.
 """
 
@@ -28,16 +28,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from vmcu_tools.elf import Elf, Symbol  # noqa: E402
-from vmcu_tools.targets.compiled import find_program  # noqa: E402
-from vmcu_tools.targets.counting import (  # noqa: E402
-    RAM_START,
-    CountingTarget,
-    Markers,
-    trace_of,
-)
-from vmcu_tools.targets.qemu import BOARDS  # noqa: E402
-from vmcu_tools.targets.workspace import board_module  # noqa: E402
+from vmcu_tools.image.elf import Elf, Symbol  # noqa: E402
+from vmcu_tools.runners.compiled import find_program  # noqa: E402
+from vmcu_tools.runners.counting import RAM_START, CountingTarget, Markers, trace_of  # noqa: E402
+from vmcu_tools.runners.qemu import BOARDS  # noqa: E402
+from vmcu_tools.runners.workspace import board_module  # noqa: E402
 from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
 from vmcu_tools.wear.traces import Stored, variables  # noqa: E402
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from vmcu_tools import targets
-from vmcu_tools.borders import to_file
+from vmcu_tools import runners as targets
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph
+from vmcu_tools.runners.borders import to_file
 
 from build import samples
 

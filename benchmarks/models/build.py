@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 import sequences
 import vision
-from vmcu_tools.calibration import Samples, quantize
+from vmcu_tools.quantize.calibration import Samples, quantize
 
 CALIBRATION_SAMPLES = 8
 

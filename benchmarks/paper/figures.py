@@ -16,7 +16,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.planner import PLANNERS, Options, make_plan
-from vmcu_tools.planner.tinyengine import scratch_bytes
+from vmcu_tools.planner.others.tinyengine import scratch_bytes
 
 BUILD = Path(__file__).resolve().parents[1] / "models" / "build.py"
 # Those whose integer programs are solved within seconds: no figure depends on the clock.

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from vmcu_tools.planner import tflm
-from vmcu_tools.planner.lifetimes import Lifetime
-from vmcu_tools.planner.placement import SECONDS, Placement, Problem, files, place
-from vmcu_tools.planner.placement.workers import cores
+from vmcu_tools.placement import SECONDS, Placement, Problem, files, place
+from vmcu_tools.placement.workers import cores
+from vmcu_tools.planner.others import tflm
+from vmcu_tools.planner.places.lifetimes import Lifetime
 
 COLUMNS = ("problem", "buffers", "bound", "height", "ratio", "optimal", "seconds", "tflm", "ratio")
 

@@ -24,11 +24,11 @@ from pathlib import Path
 
 from vmcu_tools.bench.model import bench, board, check_outputs
 from vmcu_tools.compiler import compile_model
-from vmcu_tools.plan import Plan
-from vmcu_tools.samples import make_samples
-from vmcu_tools.targets.compiled import MODEL_NAME
-from vmcu_tools.targets.counting import CountingTarget, markers_of
-from vmcu_tools.targets.workspace import board_module
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners.compiled import MODEL_NAME
+from vmcu_tools.runners.counting import CountingTarget, markers_of
+from vmcu_tools.runners.samples import make_samples
+from vmcu_tools.runners.workspace import board_module
 
 ROOT = Path(__file__).parents[2]
 IMAGE = Path(__file__).parent / "image"

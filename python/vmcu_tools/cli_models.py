@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .ranges import METHODS
+from .quantize.ranges import METHODS
 
 Subparsers = argparse._SubParsersAction  # argparse gives it no public name
 

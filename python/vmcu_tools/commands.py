@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from . import commands_wear, compare, progress, size, targets, verify
+from . import commands_wear, compare, progress
+from . import placement as placing
+from . import runners as targets
 from .bench import kernels as kernel_bench
 from .bench import model as model_bench
-from .borders import read_input, to_file
 from .cli import EXIT_DONE, EXIT_INTERRUPTED, EXIT_PROBLEM
 from .commands_models import MODEL_COMMANDS, quantised, with_layout
 from .commands_new import new
@@ -25,14 +26,17 @@ from .compiler import compile_model
 from .emit import emit, write
 from .errors import Problem, UserError
 from .frontends import load
-from .kernels.biases import bias_warnings
+from .image import size
+from .ops.biases import bias_warnings
 from .passes import optimize
-from .plan import Plan
-from .planner import Options, fusion
-from .planner import placement as placing
-from .planner.placement import files
+from .placement import files
+from .plan.plan import Plan
+from .planner import Options
+from .planner.stages import fusion
 from .report import costs, html, model, placements, text
 from .report.terminal import console, write_json
+from .runners.borders import read_input, to_file
+from .verify import verify
 
 
 def name_of(path: Path) -> str:

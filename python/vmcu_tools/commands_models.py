@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from . import calibration, frontends, inspection
+from . import frontends, inspection
 from .errors import Problem, UserError
 from .graph import Port
-from .plan import Plan
+from .plan.plan import Plan
+from .quantize import calibration
 from .report import models
 from .report.terminal import console, write_json
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .errors import Problem, UserError
-from .plan import SCRATCH_ALIGN, Plan
+from .plan.plan import SCRATCH_ALIGN, Plan
 from .report import wear as report
 from .report.terminal import console
 from .wear import objects, paper, pictures, pool, traces

@@ -10,9 +10,9 @@ from pathlib import Path
 from .errors import Problem, UserError
 from .frontends import load
 from .passes import optimize
-from .plan import Plan
+from .plan.plan import Plan
 from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, Options, make_plan
-from .rotation import rotate
+from .planner.rotate import rotate
 
 
 def compile_model(
@@ -30,7 +30,7 @@ def compile_model(
 
     ram: bytes the pool may have, None for as few as possible. seconds: for solvers, if one is
     needed. original: as planner.make_plan has it. stream_input: the input comes row by row.
-    tile_cost: see planner.Options. rotated: the pool's origin advances, see rotation.py.
+    tile_cost: see planner.Options. rotated: the pool's origin advances, see machine/rotation.py.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:

@@ -12,18 +12,11 @@ frontends needs to know the format.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from .quant import (
-    INT8_MAX,
-    INT8_MIN,
-    FixedPoint,
-    FixedSum,
-    FloatProduct,
-    FloatSum,
-    Requant,
-)
+from .quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatProduct, FloatSum, Requant
 
 Shape = tuple[int, int, int]
 
@@ -71,7 +64,13 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """Base of all ops. act_min and act_max bound the int8 output (fused activation)."""
+    """Base of all ops. act_min and act_max bound the int8 output (fused activation).
+
+    Traits, by which the rest of the tools treats ops alike: `elementwise`, an output byte depends
+    on those of its own place alone and the tools that write in place write over any input.
+    """
+
+    elementwise: ClassVar[bool] = False
 
     act_min: int = field(default=INT8_MIN, kw_only=True)
     act_max: int = field(default=INT8_MAX, kw_only=True)
@@ -112,6 +111,8 @@ class FullyConnected(Op):
 @dataclass(frozen=True, eq=False)
 class Add(Op):
     """Element-wise sum of two tensors of one shape."""
+
+    elementwise: ClassVar[bool] = True
 
     sum: FixedSum | FloatSum
 
@@ -168,6 +169,8 @@ class Concat(Op):
 class Requantize(Op):
     """Another scale, zero point or range for the same values: Quantize int8 to int8, stand-alone
     Relu and Clip. requant.apply(q - zi) + zo; None: the scale stays, only the clamp applies."""
+
+    elementwise: ClassVar[bool] = True
 
     requant: FixedPoint | None
 

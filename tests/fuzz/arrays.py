@@ -9,11 +9,10 @@ from pathlib import Path
 
 import mutate
 import numpy as np
-from vmcu_tools import commands
+from vmcu_tools import commands, placement
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Port, Tensor
-from vmcu_tools.planner import placement
-from vmcu_tools.planner.placement import files
+from vmcu_tools.placement import files
 
 SHAPE = (3, 5, 4)
 PORTS = tuple(

@@ -26,14 +26,15 @@ import numpy as np
 from onnx_networks import OnnxNetwork
 from random_networks import AnyNetwork, EveryNetwork
 from tflite_networks import TfliteNetwork
-from vmcu_tools import frontends, oracle, passes, verify
+from vmcu_tools import frontends, oracle, passes
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
-from vmcu_tools.plan import Plan
+from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import PLANNERS, Options, make_plan
-from vmcu_tools.rotation import rotate
-from vmcu_tools.samples import Sample, make_samples
+from vmcu_tools.planner.rotate import rotate
+from vmcu_tools.runners.samples import Sample, make_samples
+from vmcu_tools.verify import verify
 
 FILES = {"onnx": OnnxNetwork, "tflite": TfliteNetwork}
 GRAPHS = {"any": AnyNetwork, "every": EveryNetwork}

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from random_graphs import LAYERS, Builder, random_inputs
-from vmcu_tools.kernels import KERNELS, Layer, bind
+from vmcu_tools.ops import KERNELS, Layer, bind
 
 # Random cases per kernel; `VMCU_CASES=2000 pytest tests/python` is the thorough run.
 CASES = int(os.environ.get("VMCU_CASES", "160"))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from vmcu_tools.frontends import onnx_file, tflite_file
+from vmcu_tools.frontends.onnx import file as onnx_file
+from vmcu_tools.frontends.tflite import file as tflite_file
 
 
 @dataclass

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Shape
-from vmcu_tools.kernels import Layer, ProgramLayer
 from vmcu_tools.kernels.language.access import Access, relation
 from vmcu_tools.kernels.language.evaluate import Machine, run
 from vmcu_tools.kernels.language.ir import Program
-from vmcu_tools.plan import Plan
-from vmcu_tools.targets.compiled import MODEL_NAME
-from vmcu_tools.targets.host import NATIVE, HostTarget
+from vmcu_tools.ops import Layer, ProgramLayer
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners.compiled import MODEL_NAME
+from vmcu_tools.runners.host import NATIVE, HostTarget
 
 LOG_SOURCE = Path(__file__).parents[1] / "c" / "access" / "access_log.c"
 LOG_FILE = "accesses.bin"

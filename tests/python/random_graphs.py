@@ -30,9 +30,9 @@ from vmcu_tools.graph import (
     Tensor,
     Window,
 )
-from vmcu_tools.kernels import Form, bind, serves
-from vmcu_tools.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
-from vmcu_tools.planner.overlap import min_distance
+from vmcu_tools.ops import Form, bind, serves
+from vmcu_tools.plan.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
+from vmcu_tools.planner.places.overlap import min_distance
 from vmcu_tools.quant import FixedPoint, FixedSum, FloatScale
 
 

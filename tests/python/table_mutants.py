@@ -12,10 +12,10 @@ import numpy as np
 from random_graphs import random_inputs
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
-from vmcu_tools.plan import Plan
-from vmcu_tools.targets import get
-from vmcu_tools.targets.base import TargetError
-from vmcu_tools.targets.compiled import MODEL_NAME, CompiledTarget
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners import get
+from vmcu_tools.runners.base import TargetError
+from vmcu_tools.runners.compiled import MODEL_NAME, CompiledTarget
 
 Files = Mapping[str, str]
 _NUMBER = re.compile(r"(?<![\w.\"])-?\d+(?=U?[,\]})\s])")

@@ -22,7 +22,7 @@ from pool_log import (
 )
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from vmcu_tools.graph import Op
-from vmcu_tools.kernels import KERNELS, NEVER, ProgramLayer, bind
+from vmcu_tools.ops import KERNELS, NEVER, ProgramLayer, bind
 
 
 def op_of(kind: str) -> type[Op]:

@@ -15,8 +15,8 @@ import pytest
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from vmcu_tools import paths
 from vmcu_tools.machine import reference
-from vmcu_tools.targets.compiled import COMMON_FLAGS, IMAGE
-from vmcu_tools.targets.qemu import ARM, QemuTarget
+from vmcu_tools.runners.compiled import COMMON_FLAGS, IMAGE
+from vmcu_tools.runners.qemu import ARM, QemuTarget
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),

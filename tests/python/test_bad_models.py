@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto
 from vmcu_tools import frontends, oracle
 from vmcu_tools.errors import Problem, UserError
-from vmcu_tools.frontends.tflite_ops import RULES
+from vmcu_tools.frontends.tflite.ops import RULES
 from vmcu_tools.oracle.base import required
 
 FLOAT = TensorProto.FLOAT

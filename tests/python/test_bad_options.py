@@ -12,8 +12,8 @@ from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel, schema
 from test_bad_models import problems_of
 from vmcu_tools import frontends
-from vmcu_tools.frontends.tflite import RULES
-from vmcu_tools.frontends.tflite_float import TABULATED
+from vmcu_tools.frontends.tflite.float import TABULATED
+from vmcu_tools.frontends.tflite.importer import RULES
 
 
 @pytest.mark.parametrize("op", sorted({*RULES, *TABULATED}))

@@ -20,13 +20,13 @@ from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimat
 from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
-from vmcu_tools.kernels import bind
 from vmcu_tools.machine import reference
+from vmcu_tools.ops import bind
 from vmcu_tools.planner import DEFAULT, make_plan
-from vmcu_tools.samples import make_samples
-from vmcu_tools.targets import counting
-from vmcu_tools.targets.base import TargetError
-from vmcu_tools.targets.counting import CountingTarget, Counts, Markers
+from vmcu_tools.runners import counting
+from vmcu_tools.runners.base import TargetError
+from vmcu_tools.runners.counting import CountingTarget, Counts, Markers
+from vmcu_tools.runners.samples import make_samples
 
 MISSING = [
     program

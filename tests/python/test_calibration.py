@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel, float_network
-from vmcu_tools import calibration, frontends, oracle
+from vmcu_tools import frontends, oracle
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
+from vmcu_tools.quantize import calibration
 
 SHAPE = (3, 16, 16)
 FLOAT = onnx.TensorProto.FLOAT

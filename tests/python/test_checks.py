@@ -19,18 +19,18 @@ import numpy as np
 import pytest
 from table_mutants import Files, damage
 from test_proof import PLANS, plan
-from vmcu_tools import rotation
 from vmcu_tools.emit import proof
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError
-from vmcu_tools.kernels import base, pack
-from vmcu_tools.kernels import mac as mac_kernels
+from vmcu_tools.kernels import pack
 from vmcu_tools.kernels.language import access
 from vmcu_tools.kernels.language.access import Ticks
-from vmcu_tools.machine import decoded, mcu
-from vmcu_tools.plan import Plan
-from vmcu_tools.targets.compiled import MODEL_NAME
+from vmcu_tools.machine import decoded, mcu, rotation
+from vmcu_tools.ops import layer as base
+from vmcu_tools.ops import mac as mac_kernels
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners.compiled import MODEL_NAME
 
 MUTANTS = int(os.environ.get("VMCU_CASES", "150"))
 # Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below.

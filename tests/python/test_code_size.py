@@ -8,8 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from vmcu_tools import paths, targets
-from vmcu_tools.targets.qemu import ARM, QemuTarget
+from vmcu_tools import paths
+from vmcu_tools import runners as targets
+from vmcu_tools.runners.qemu import ARM, QemuTarget
 
 KB = 1024
 EXECUTOR = ("vmcu_init", "vmcu_input", "vmcu_invoke", "vmcu_output")

@@ -13,10 +13,12 @@ from builders.networks import MODELS, OWN, network_file
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.passes import optimize
-from vmcu_tools.plan import Plan
-from vmcu_tools.planner import PLANNERS, Options, hmcos, joint, make_plan, tflm
-from vmcu_tools.planner.lifetimes import lifetimes
-from vmcu_tools.planner.order import reordered
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner import PLANNERS, Options, make_plan
+from vmcu_tools.planner.others import hmcos, tflm
+from vmcu_tools.planner.places import joint
+from vmcu_tools.planner.places.lifetimes import lifetimes
+from vmcu_tools.planner.places.order import reordered, whole_cost
 
 COUNT = 100
 SECONDS = 0.2
@@ -47,7 +49,7 @@ def live_peak(graph: Graph) -> int:
 
 @functools.cache
 def best_peak(seed: int) -> int:
-    return live_peak(reordered(dag(seed), hmcos.cost).graph)
+    return live_peak(reordered(dag(seed), whole_cost).graph)
 
 
 def gap(plan: Plan) -> int:

@@ -15,7 +15,7 @@ from vmcu_tools.kernels.language.c_source import function, instruction_function
 from vmcu_tools.kernels.language.evaluate import Machine, run
 from vmcu_tools.kernels.language.instruction import Target
 from vmcu_tools.kernels.language.passes import lower
-from vmcu_tools.planner.offsets import smallest_distance
+from vmcu_tools.planner.places.offsets import smallest_distance
 
 PAGE = Path(__file__).parents[2] / "doc" / "kernels.md"
 SHIFT = 9

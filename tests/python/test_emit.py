@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import LAYERS, Builder, disjoint, plan_at, random_layers
-from vmcu_tools import paths, targets
+from vmcu_tools import paths
+from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.initialisers import array_lines, float_literal
 from vmcu_tools.emit.params import STRUCT_BYTES

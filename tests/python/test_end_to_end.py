@@ -13,12 +13,12 @@ import pytest
 from builders.onnx_models import OnnxModel, conv, dense, single, unary
 from builders.onnx_options import index_of_extreme
 from builders.tflite_models import TfliteModel
-from vmcu_tools import borders, end_to_end, verify
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.oracle import whole
-from vmcu_tools.targets import compiled
+from vmcu_tools.runners import borders, compiled
+from vmcu_tools.verify import end_to_end, verify
 
 FLOAT = onnx.TensorProto.FLOAT
 IMAGE = (1, 3, 6, 7)

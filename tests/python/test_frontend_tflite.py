@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from builders.networks import MODELS, network_file, random_inputs
 from builders.tflite_models import CASES, TfliteModel, conv
-from vmcu_tools import frontends, oracle, verify
+from vmcu_tools import frontends, oracle
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph, Requantize
 from vmcu_tools.machine import reference
+from vmcu_tools.verify import verify
 
 
 def assert_equal_to_oracle(path: Path, runs: int = 2) -> Graph:

@@ -25,17 +25,19 @@ from vmcu_tools.graph import (
     Tensor,
     Window,
 )
-from vmcu_tools.kernels import bind
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.plan import Plan
-from vmcu_tools.planner import Options, bands, fusion, make_plan, swing
-from vmcu_tools.planner.cuts import TILES, Cutter
-from vmcu_tools.planner.layout import Cut, Layout
-from vmcu_tools.planner.tasks import stage_floor
+from vmcu_tools.ops import bind
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.schedule import Tile
+from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.planner.places import swing
+from vmcu_tools.planner.places.layout import Cut, Layout
+from vmcu_tools.planner.places.tasks import stage_floor
+from vmcu_tools.planner.stages import bands, fusion
+from vmcu_tools.planner.stages.cuts import TILES, Cutter
 from vmcu_tools.quant import FixedSum
-from vmcu_tools.schedule import Tile
-from vmcu_tools.targets import get
+from vmcu_tools.runners import get
 
 HOST = "host:sanitize"
 

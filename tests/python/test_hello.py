@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vmcu_tools import paths, targets
+from vmcu_tools import paths
+from vmcu_tools import runners as targets
 from vmcu_tools.cli import main
-from vmcu_tools.targets.qemu import ARM, QemuTarget
+from vmcu_tools.runners.qemu import ARM, QemuTarget
 
 HELLO = paths.root() / "samples" / "hello"
 MODEL = HELLO / "hello.onnx"

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_log import interpret, touched_by
 from random_graphs import LAYERS, random_inputs, random_layers
-from vmcu_tools.kernels import ProgramLayer, bind
 from vmcu_tools.kernels.language.evaluate import Head, Machine, run
 from vmcu_tools.kernels.language.expr import (
     Binary,
@@ -28,6 +27,7 @@ from vmcu_tools.kernels.language.ir import Builder, Program, Stream, Tile
 from vmcu_tools.kernels.language.passes import lower
 from vmcu_tools.kernels.pack import with_heads
 from vmcu_tools.kernels.programs import PROGRAMS
+from vmcu_tools.ops import ProgramLayer, bind
 
 X, Y, N = Name("i"), Name("j"), Name("p->n")
 VALUES = {"i": 5, "j": 3, "p->n": 7}

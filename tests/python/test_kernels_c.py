@@ -19,12 +19,12 @@ from random_graphs import (
     with_copies,
     wrapped,
 )
-from vmcu_tools import targets
+from vmcu_tools import runners as targets
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.machine import reference
-from vmcu_tools.plan import Plan
+from vmcu_tools.plan.plan import Plan
 from vmcu_tools.quant import FixedPoint
-from vmcu_tools.targets import compiled
+from vmcu_tools.runners import compiled
 
 HOST = "host:sanitize"
 BATCH = 80

@@ -15,7 +15,8 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
-from vmcu_tools import paths, targets
+from vmcu_tools import paths
+from vmcu_tools import runners as targets
 from vmcu_tools.cli import main
 from vmcu_tools.emit.application import create
 from vmcu_tools.errors import UserError

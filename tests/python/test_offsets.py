@@ -8,11 +8,11 @@ import pytest
 from random_graphs import LAYERS, overlapped, random_layers
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Node
-from vmcu_tools.kernels import ProgramLayer, bind
 from vmcu_tools.kernels.language.access import relation
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.planner.offsets import Link, chain_distance, gemm, smallest_distance
-from vmcu_tools.planner.overlap import Clearance, clearance
+from vmcu_tools.ops import ProgramLayer, bind
+from vmcu_tools.planner.places.offsets import Link, chain_distance, gemm, smallest_distance
+from vmcu_tools.planner.places.overlap import Clearance, clearance
 
 GENERATED = [kind for kind in LAYERS if kind in ("conv2d", "fully_connected", "depthwise", "add")]
 CASES = 170

@@ -12,19 +12,14 @@ import numpy as np
 import pytest
 from random_builder import Builder
 from random_graphs import LAYERS, disjoint, random_inputs
-from vmcu_tools import paths, targets
+from vmcu_tools import paths
+from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.params import requantisers
-from vmcu_tools.graph import (
-    Graph,
-    MaxPool2D,
-    Node,
-    Requantize,
-    Softmax,
-)
+from vmcu_tools.graph import Graph, MaxPool2D, Node, Requantize, Softmax
 from vmcu_tools.machine import reference
 from vmcu_tools.quant import FixedPoint, FloatScale, Requant
-from vmcu_tools.targets.compiled import CompiledTarget
+from vmcu_tools.runners.compiled import CompiledTarget
 
 ONLY: dict[str, type] = {"FIXED": FixedPoint, "FLOAT": FloatScale}
 OTHER = {"FIXED": "FLOAT", "FLOAT": "FIXED"}

@@ -11,9 +11,9 @@ import onnx
 import pytest
 from builders.onnx_functions import BYTES, CASES
 from vmcu_tools import oracle
-from vmcu_tools.frontends.onnx_file import FileNode
-from vmcu_tools.frontends.onnx_functions import UNARY
-from vmcu_tools.frontends.onnx_logic import FUNCTIONS
+from vmcu_tools.frontends.onnx.file import FileNode
+from vmcu_tools.frontends.onnx.functions import UNARY
+from vmcu_tools.frontends.onnx.logic import FUNCTIONS
 from vmcu_tools.machine import reference
 
 ALL = np.arange(-128, 128).astype(np.int8).reshape(1, 1, BYTES)

@@ -12,9 +12,10 @@ import pytest
 from builders.dags import Dag
 from random_networks import AnyNetwork
 from vmcu_tools.graph import Graph
-from vmcu_tools.kernels import bind
-from vmcu_tools.planner import hmcos, make_plan, order
-from vmcu_tools.planner.order import Cost, CostOf, cost_of, reordered
+from vmcu_tools.ops import bind
+from vmcu_tools.planner import make_plan
+from vmcu_tools.planner.places import order
+from vmcu_tools.planner.places.order import Cost, CostOf, cost_of, reordered, whole_cost
 
 MOST_ORDERS = 2000
 
@@ -94,7 +95,7 @@ def dag(seed: int, count: int, width: int) -> Graph:
     return Dag(seed, count, width).graph()
 
 
-@pytest.mark.parametrize("cost", [cost_of, hmcos.cost])
+@pytest.mark.parametrize("cost", [cost_of, whole_cost])
 @pytest.mark.parametrize("seed", range(15))
 def test_small_graphs_have_the_best_of_all_orders(seed: int, cost: CostOf) -> None:
     for graph in (dag(seed, 9, 4), AnyNetwork(seed, layers=7).made):
@@ -120,7 +121,7 @@ def test_large_graphs_are_never_worse_than_a_beam(seed: int) -> None:
 def test_what_is_cut_short_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = shuffled(dag(5, 60, 8), 1)
     monkeypatch.setattr(order, "ROUNDS", ((3, 100),))
-    found, costs = reordered(graph, hmcos.cost), costs_of(graph, hmcos.cost)
+    found, costs = reordered(graph, whole_cost), costs_of(graph, whole_cost)
     assert not found.proven
     assert f"{found.peak:,} bytes" in found.notes[0]
     assert found.peak == peak_of(found.graph, costs) < peak_of(graph, costs)

@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
-from vmcu_tools.planner.placement import Buffer, PlacementError, Problem, check, files, place
-from vmcu_tools.planner.placement.bounds import live_bound
-from vmcu_tools.planner.placement.greedy import best_first_fit, by_time
-from vmcu_tools.planner.placement.portfolio import NEARBY, STRATEGIES, luby, parts_of
-from vmcu_tools.planner.placement.search import Geometry, LimitError, Search, Strategy
+from vmcu_tools.placement import Buffer, PlacementError, Problem, check, files, place
+from vmcu_tools.placement.bounds import live_bound
+from vmcu_tools.placement.greedy import best_first_fit, by_time
+from vmcu_tools.placement.portfolio import NEARBY, STRATEGIES, luby, parts_of
+from vmcu_tools.placement.search import Geometry, LimitError, Search, Strategy
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -184,7 +184,7 @@ def test_result_depends_on_nothing_but_the_problem(tmp_path: Path) -> None:
     path.write_text("\n".join(["id,lower,upper,size", *lines]))
     script = (
         "import sys; from pathlib import Path\n"
-        "from vmcu_tools.planner.placement import files, place\n"
+        "from vmcu_tools.placement import files, place\n"
         "p = place(files.read(Path(sys.argv[1])), workers=int(sys.argv[2]))\n"
         "assert p.optimal; print(sorted(p.offsets.items()))\n"
     )
@@ -344,7 +344,7 @@ def test_an_interrupted_search_keeps_its_best(tmp_path: Path) -> None:
     # It says so on a terminal only: what stands for it tells when the search is under way.
     script = (
         "import sys\n"
-        "from vmcu_tools.planner.placement import workers\n"
+        "from vmcu_tools.placement import workers\n"
         "solve = workers.Workers.solve\n"
         "def told(*args):\n"
         "    print('searching', flush=True)\n"

@@ -10,12 +10,13 @@ import pytest
 from random_graphs import LAYERS, random_layers
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Add, Conv2D, DepthwiseConv2D, Graph, Node, Port, Tensor, Window
-from vmcu_tools.kernels import NEVER, Layer, bind
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.plan import Plan
-from vmcu_tools.planner import PLANNERS, SOLVER_SECONDS, joint, make_plan, swing
-from vmcu_tools.planner.overlap import Clearance, clearance
+from vmcu_tools.ops import NEVER, Layer, bind
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner import PLANNERS, SOLVER_SECONDS, make_plan
+from vmcu_tools.planner.places import joint, swing
+from vmcu_tools.planner.places.overlap import Clearance, clearance
 from vmcu_tools.quant import FixedPoint, FixedSum
 
 TICKS = 1 << 40

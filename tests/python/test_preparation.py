@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
-from vmcu_tools import calibration, oracle
+from vmcu_tools import oracle
+from vmcu_tools.quantize import calibration
 
 FLOAT = onnx.TensorProto.FLOAT
 IMAGE, SEQUENCE = (1, 6, 5, 4), (1, 7, 12)

@@ -9,7 +9,7 @@ import pytest
 from builders.dags import Dag
 from rich.console import Console
 from vmcu_tools import progress
-from vmcu_tools.planner import swing
+from vmcu_tools.planner.places import swing
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:

@@ -14,10 +14,10 @@ from table_mutants import damage, right_in_c
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.plan import Plan
+from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import Options, make_plan
-from vmcu_tools.rotation import rotate
-from vmcu_tools.targets.compiled import MODEL_NAME
+from vmcu_tools.planner.rotate import rotate
+from vmcu_tools.runners.compiled import MODEL_NAME
 
 # `VMCU_CASES=1000 pytest tests/python/test_proof.py` is the thorough run.
 MUTANTS = int(os.environ.get("VMCU_CASES", "160"))

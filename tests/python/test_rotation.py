@@ -13,15 +13,17 @@ import numpy as np
 import pytest
 from builders.networks import network_file
 from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
-from vmcu_tools import targets
+from vmcu_tools import runners as targets
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
-from vmcu_tools.plan import Plan
-from vmcu_tools.rotation import RotatedMcu, longest_run, prove, rotate, rotation_step, runs
+from vmcu_tools.machine.rotation import RotatedMcu, prove
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.rotation import longest_run, rotation_step, runs
+from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.wear.pool import rotated_writes, writes_of_inference
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,10 +29,10 @@ from builders.tflite_models import TfliteModel, schema
 from met import Met, watching
 from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
-from vmcu_tools.frontends import onnx as onnx_frontend
-from vmcu_tools.frontends import tflite as tflite_frontend
-from vmcu_tools.frontends.onnx_qoperator import FORMS
-from vmcu_tools.frontends.tflite_float import TABULATED
+from vmcu_tools.frontends.onnx import importer as onnx_frontend
+from vmcu_tools.frontends.onnx.qoperator import FORMS
+from vmcu_tools.frontends.tflite import importer as tflite_frontend
+from vmcu_tools.frontends.tflite.float import TABULATED
 
 SEEDS = 4
 

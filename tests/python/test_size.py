@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from random_graphs import disjoint, random_layers
-from vmcu_tools import targets
+from vmcu_tools import runners as targets
 from vmcu_tools.cli import main
 from vmcu_tools.emit import Emitted, emit, write
 from vmcu_tools.errors import UserError
-from vmcu_tools.plan import Plan
-from vmcu_tools.size import size
-from vmcu_tools.targets.compiled import CompiledTarget
+from vmcu_tools.image.size import size
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners.compiled import CompiledTarget
 
 pytestmark = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None, reason="not installed: arm-none-eabi-gcc"

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import Builder, disjoint, random_inputs, random_layers
-from vmcu_tools import paths, targets
+from vmcu_tools import paths
+from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Requantize
-from vmcu_tools.plan import Plan
-from vmcu_tools.targets.base import TargetError
-from vmcu_tools.targets.compiled import CompiledTarget
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners.base import TargetError
+from vmcu_tools.runners.compiled import CompiledTarget
 
 IMAGES = ("host", "qemu:m3", "qemu:m4", "qemu:m7")
 

@@ -15,7 +15,7 @@ from tflite_micro import runtime
 from vmcu_tools import frontends, oracle
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
-from vmcu_tools.verify import Tally
+from vmcu_tools.verify.verify import Tally
 
 Case = Callable[[TfliteModel, bool], tuple[list[int], list[int]]]
 

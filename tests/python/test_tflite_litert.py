@@ -17,7 +17,7 @@ from builders.tflite_models import TfliteModel
 from vmcu_tools import frontends, oracle
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
-from vmcu_tools.verify import Tally
+from vmcu_tools.verify.verify import Tally
 
 # Scale and zero point of input and output, checksum.
 LITERT = {

@@ -17,14 +17,14 @@ from builders.networks import SHARED, present
 from vmcu_tools import paths
 from vmcu_tools.bench.model import board, compiler
 from vmcu_tools.compiler import compile_model
-from vmcu_tools.elf import Elf
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
-from vmcu_tools.samples import make_samples
-from vmcu_tools.targets.base import TargetError
-from vmcu_tools.targets.compiled import MODEL_NAME
-from vmcu_tools.targets.counting import RAM_START, CountingTarget, markers_of, trace_of
-from vmcu_tools.targets.workspace import zephyr_base
+from vmcu_tools.image.elf import Elf
+from vmcu_tools.runners.base import TargetError
+from vmcu_tools.runners.compiled import MODEL_NAME
+from vmcu_tools.runners.counting import RAM_START, CountingTarget, markers_of, trace_of
+from vmcu_tools.runners.samples import make_samples
+from vmcu_tools.runners.workspace import zephyr_base
 from vmcu_tools.wear import objects, paper, traces
 from vmcu_tools.wear.heap import Setting, simulate
 from vmcu_tools.wear.traces import Stored

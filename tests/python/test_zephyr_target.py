@@ -16,9 +16,9 @@ import pytest
 from vmcu_tools import paths
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
-from vmcu_tools.targets import get
-from vmcu_tools.targets.workspace import zephyr_base
-from vmcu_tools.targets.zephyr import ZephyrTarget, running
+from vmcu_tools.runners import get
+from vmcu_tools.runners.workspace import zephyr_base
+from vmcu_tools.runners.zephyr import ZephyrTarget, running
 
 MODEL = paths.root() / "tests" / "runtime" / "tiny.onnx"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from vmcu_tools import paths
-from vmcu_tools.targets.workspace import board_module
+from vmcu_tools.runners.workspace import board_module
 
 ROOT = paths.root()
 NEW = ROOT / "boards" / "arm" / "qemu_mps2"

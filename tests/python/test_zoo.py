@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from vmcu_tools import verify
-from vmcu_tools.borders import to_file
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
 from vmcu_tools.machine import reference
+from vmcu_tools.runners.borders import to_file
+from vmcu_tools.verify import verify
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -20,9 +20,9 @@ from vmcu_tools import paths
 from vmcu_tools.emit import emit
 from vmcu_tools.emit.params import kernel_of
 from vmcu_tools.graph import AveragePool2D, Graph, Window
-from vmcu_tools.kernels import Form, serves
 from vmcu_tools.machine import reference
-from vmcu_tools.plan import Plan
+from vmcu_tools.ops import Form, serves
+from vmcu_tools.plan.plan import Plan
 
 # What an image of a board with 64 KB of RAM and 256 KB of flash has room for.
 POOL_BYTES = 3000

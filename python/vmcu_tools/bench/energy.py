@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..targets.counting import Counts
+from ..runners.counting import Counts
 
 PJ_PER_UJ = 1e6
 

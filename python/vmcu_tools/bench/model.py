@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import targets
+from .. import runners as targets
 from ..emit import emit
 from ..errors import Problem, UserError
-from ..kernels import bind
 from ..machine import reference
-from ..plan import Plan
-from ..samples import Sample, make_samples
-from ..targets.base import TargetError
-from ..targets.compiled import COMMON_FLAGS, MODEL_NAME
-from ..targets.counting import CountingTarget, Counts, markers_of
-from ..targets.qemu import QemuTarget
+from ..ops import bind
+from ..plan.plan import Plan
+from ..runners.base import TargetError
+from ..runners.compiled import COMMON_FLAGS, MODEL_NAME
+from ..runners.counting import CountingTarget, Counts, markers_of
+from ..runners.qemu import QemuTarget
+from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
 
 

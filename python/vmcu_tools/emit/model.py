@@ -16,9 +16,9 @@ import numpy as np
 
 from ..errors import PlanError, Problem, UserError
 from ..graph import Port
-from ..kernels import Layer
-from ..plan import Plan, Step, on_stack, pool_scratch
-from ..schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
+from ..ops import Layer
+from ..plan.plan import Plan, Step, on_stack, pool_scratch
+from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants
 from .params import ROTATION_BYTES, STRUCT_BYTES, kernel_of, requantisers
 from .proof import prove

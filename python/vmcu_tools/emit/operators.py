@@ -19,8 +19,8 @@ from ..graph import (
     Resize,
     TransposeConv2D,
 )
-from ..kernels import bind
 from ..kernels.integer_scale import integer_product
+from ..ops import bind
 from ..quant import FloatScale
 from .values import (
     Array,

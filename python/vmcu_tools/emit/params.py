@@ -30,7 +30,7 @@ from ..graph import (
     Softmax,
     TransposeConv2D,
 )
-from ..kernels import Layer, ProgramLayer
+from ..ops import Layer, ProgramLayer
 from ..quant import FixedPoint, FloatProduct, FloatScale, FloatSum
 from .operators import OPERATOR_BYTES, OPERATORS
 from .values import (

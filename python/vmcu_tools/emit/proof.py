@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from .. import rotation
-from ..kernels import Layer, ProgramLayer
-from ..machine import kernels, tables
+from ..machine import kernels, rotation, tables
 from ..machine.decoded import Claims, Decoded, Row, decode, expect, kernel_params
 from ..machine.mcu import VirtualMcu
-from ..plan import Plan
+from ..ops import Layer, ProgramLayer
+from ..plan.plan import Plan
 from .params import kernel_of
 from .values import Array, Struct, StructArray, Value
 

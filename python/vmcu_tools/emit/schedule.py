@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..schedule import STREAMED, Stage
+from ..plan.schedule import STREAMED, Stage
 
 # VMCU_TAKE; layers of a stage have smaller numbers.
 TAKE = 255

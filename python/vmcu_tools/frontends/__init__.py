@@ -19,10 +19,10 @@ def load(path: str | Path) -> Graph:
     """
     path = Path(path)
     if format_of(path) == "tflite":
-        from . import tflite
+        from .tflite import importer as tflite
 
         return tflite.load(path)
-    from . import onnx
+    from .onnx import importer as onnx
 
     return onnx.load(path)
 
@@ -33,12 +33,12 @@ def file_nodes(path: Path) -> list[tuple[str, str]]:
     Raises UserError for a file that cannot be read at all.
     """
     if format_of(path) == "tflite":
-        from . import tflite_file
+        from .tflite import file as tflite_file
 
         model = tflite_file.read(path)
         names = [tensor.name for tensor in model.tensors]
         return [(names[op.outputs[0]] if op.outputs else "", op.op) for op in model.ops]
-    from . import onnx_file
+    from .onnx import file as onnx_file
 
     return [(node.name, node.op) for node in onnx_file.read(path).nodes]
 

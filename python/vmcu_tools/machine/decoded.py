@@ -17,9 +17,9 @@ import numpy as np
 
 from ..errors import PlanError
 from ..graph import Graph, Node, Port
-from ..kernels import Form, Layer, bind
-from ..plan import MOST_CALLS, Placement, Plan, Rotation, Step, pool_scratch
-from ..schedule import OUTPUT, STREAMED, Call, operand
+from ..ops import Form, Layer, bind
+from ..plan.plan import MOST_CALLS, Placement, Plan, Rotation, Step, pool_scratch
+from ..plan.schedule import OUTPUT, STREAMED, Call, operand
 from .events import WHOLE, Called
 from .tables import Address, Objects, Value
 

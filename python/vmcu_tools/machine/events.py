@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..kernels import Layer
-from ..plan import Plan, Step
-from ..schedule import STREAMED, Call, Stage, in_one_piece, operand, pieces, stage_at
+from ..ops import Layer
+from ..plan.plan import Plan, Step
+from ..plan.schedule import STREAMED, Call, Stage, in_one_piece, operand, pieces, stage_at
 
 TICKS = 1 << 32
 # Stands for the layer in calls of a stage of one layer, which has no schedule.

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..errors import PlanError
-from ..kernels import NEVER, ProgramLayer
 from ..kernels.language.evaluate import Machine, run
+from ..ops import NEVER, ProgramLayer
 
 SEED = 1
 # Rows that are longer are cut to their last few columns and so many: blocks and what is left.

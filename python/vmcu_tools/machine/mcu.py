@@ -17,9 +17,9 @@ import numpy as np
 
 from ..errors import PlanError
 from ..graph import Tensor
-from ..kernels import Layer
-from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
-from ..schedule import OUTPUT, in_one_piece
+from ..ops import Layer
+from ..plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
+from ..plan.schedule import OUTPUT, in_one_piece
 from .events import TICKS, Called, Event, events
 
 POISON = np.int8(-91)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Graph
-from ..kernels import bind
+from ..ops import bind
 
 
 def run(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Graph, Node
-from ..kernels import bind
+from ..ops import bind
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..borders import to_file
 from ..errors import Problem, UserError
-from ..frontends.onnx import load_with_views
-from ..frontends.onnx_values import Activation, explicit
+from ..frontends.onnx.importer import load_with_views
+from ..frontends.onnx.values import Activation, explicit
 from ..graph import ArgMax, MaxPool2D, Move, Node, Pad, Reshape
+from ..runners.borders import to_file
 from .base import Oracle, required
 
 # The integer kernels: their results are exact, unlike those of float ones on dequantised values.

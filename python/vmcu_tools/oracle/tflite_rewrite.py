@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from ..frontends.common import GraphBuilder, UnsupportedError
-from ..frontends.tflite_batches import Dilated, dilated
-from ..frontends.tflite_file import read
-from ..frontends.tflite_float import table_of
-from ..frontends.tflite_fold import Folded, fold
-from ..frontends.tflite_ops import Importer
+from ..frontends.tflite.batches import Dilated, dilated
+from ..frontends.tflite.file import read
+from ..frontends.tflite.float import table_of
+from ..frontends.tflite.fold import Folded, fold
+from ..frontends.tflite.ops import Importer
 from ..graph import Graph, Tensor
 from .base import required
 

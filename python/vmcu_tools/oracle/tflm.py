@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from .. import frontends
-from ..borders import to_file
 from ..errors import Problem, UserError
 from ..frontends import file_nodes
-from ..frontends.tflite_file import tensor_names
+from ..frontends.tflite.file import tensor_names
 from ..graph import Graph, Node
+from ..runners.borders import to_file
 from .base import Oracle, required
 from .tflite_rewrite import runnable
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
-from ..plan import Plan
-from . import fusion, hmcos, joint, single, tflm, tinyengine
+from ..plan.plan import Plan
 from .options import SOLVER_SECONDS, Options
+from .others import hmcos, single, tflm, tinyengine
+from .places import joint
+from .stages import fusion
 
 
 @dataclass(frozen=True)

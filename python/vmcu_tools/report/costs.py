@@ -11,7 +11,7 @@ from rich.markup import escape
 from ..bench.energy import Energy
 from ..bench.kernels import KernelBench
 from ..bench.model import BenchReport
-from ..size import PARTS, SizeReport
+from ..image.size import PARTS, SizeReport
 from .text import table
 
 COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import jinja2
 
-from ..plan import Placement, Plan
+from ..plan.plan import Placement, Plan
 from .model import ModelReport
 
 WIDTH, HEIGHT = 960, 420

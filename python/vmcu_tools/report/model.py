@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..kernels import bind
-from ..plan import Placement, Plan
+from ..ops import bind
+from ..plan.plan import Placement, Plan
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ..errors import Problem as Complaint
 from ..errors import UserError
-from ..planner.placement import Placement, Problem
+from ..placement import Placement, Problem
 
 # More buffers than lines on a screen: the offsets are for --json and --output.
 MOST_OFFSETS = 40

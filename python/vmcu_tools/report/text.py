@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..compare import Comparison
-from ..end_to_end import FAR, EndToEnd
-from ..planner.cuts import Choice
-from ..verify import Check, Verification
+from ..planner.stages.cuts import Choice
+from ..verify.end_to_end import FAR, EndToEnd
+from ..verify.verify import Check, Verification
 from .model import ModelReport
 
 BAR = 20

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import paths
 from ..errors import Problem, UserError
-from ..targets.compiled import find_program
+from ..runners.compiled import find_program
 from .tasks import (
     CYCLES,
     DEFAULT_PATTERN,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..plan import SCRATCH_ALIGN, Plan
+from ..plan.plan import SCRATCH_ALIGN, Plan
 from . import pool
 from .heap import Run
 from .tasks import WORD

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Tensor
-from ..kernels import Layer
 from ..machine.events import Event
 from ..machine.mcu import VirtualMcu
-from ..plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan
-from ..rotation import RotatedMcu, rotation_step
+from ..machine.rotation import RotatedMcu
+from ..ops import Layer
+from ..plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan
+from ..plan.rotation import rotation_step
 
 SECONDS_PER_YEAR = 365.25 * 24 * 3600
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from ..bench.model import board, check_outputs
-from ..elf import OBJECT, Elf, Symbol
 from ..emit import emit
-from ..plan import Plan
-from ..samples import make_samples
-from ..targets.base import TargetError
-from ..targets.compiled import MODEL_NAME
-from ..targets.counting import RAM_START, CountingTarget, markers_of, trace_of
+from ..image.elf import OBJECT, Elf, Symbol
+from ..plan.plan import Plan
+from ..runners.base import TargetError
+from ..runners.compiled import MODEL_NAME
+from ..runners.counting import RAM_START, CountingTarget, markers_of, trace_of
+from ..runners.samples import make_samples
 from .pool import folded
 from .tasks import TICK_CYCLES, WORD, Task
 

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of an ONNX import and the steps that all rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...graph import Lookup, Op, Port, Requantize, Reshape, Shape, Tensor
+from ...quant import INT8_MAX, INT8_MIN
+from .. import tables
+from ..common import KEEP_QUANTISATION, GraphBuilder, check_scale, require
+from ..movement import file_index, move
+from .file import FileModel, FileNode
+from .values import (
+    Activation,
+    Constant,
+    Curve,
+    FileShape,
+    FloatInput,
+    Indices,
+    Order,
+    Pending,
+    QuantConstant,
+    Real,
+    Value,
+    arrangement,
+    channels_last,
+    explicit,
+    is_image,
+    matrices,
+    places,
+    reshape_order,
+    tensor_shape,
+    usual_order,
+)
+
+REQUANTISE = "Quantise the float model with `vmcu quantize`, which leaves nothing in float."
+QUANTISE_ALL = f"Let QuantizeLinear follow that result. {REQUANTISE}"
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """What an activation is a function of: its byte is table[q + 128] for the other's byte q."""
+
+    activation: Activation
+    table: np.ndarray
+
+
+@dataclass
+class Context:
+    """The file, the graph under construction, and what each name stands for so far."""
+
+    model: FileModel
+    builder: GraphBuilder
+    values: dict[str, Value] = field(default_factory=dict)
+    # How the file sees each tensor of the graph, and which of them are float values there.
+    views: dict[str, Activation] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    _fresh: int = 0
+    _quantised: dict[tuple[str, float, int], Activation] = field(default_factory=dict)
+    _arranged: dict[tuple[str, tuple[int, ...], bytes], Tensor] = field(default_factory=dict)
+
+    def define(
+        self,
+        name: str,
+        shape: FileShape,
+        order: Order,
+        scale: float,
+        zero: int,
+        dtype: str,
+        memory: Shape | None = None,
+    ) -> Activation:
+        """A new tensor under a name of the file."""
+        tensor = Tensor(name, memory or tensor_shape(shape, order), scale, zero)
+        activation = Activation(self.builder.add_tensor(tensor), shape, order, dtype)
+        self.views[name] = activation
+        return activation
+
+    def activation(self, value: Value) -> Activation:
+        """The int8 tensor behind a value; what is still pending is made at the scale it keeps."""
+        if isinstance(value, Activation):
+            return value
+        if isinstance(value, Real):
+            return value.activation
+        if isinstance(value, Pending):
+            require(
+                value.keeps is not None,
+                f"it reads '{value.name}', a float result that is not quantised",
+                QUANTISE_ALL,
+            )
+            self.hidden.add(value.name)
+            return self.quantise(value, *value.keeps, value.name, value.dtype)
+        if isinstance(value, Curve):
+            require(False, "it reads a float result that is not quantised", QUANTISE_ALL)
+        require(not isinstance(value, Indices), "it reads integers", "Let the model end there.")
+        if isinstance(value, FloatInput):
+            reason = f"it reads the float input '{value.name}', which is not quantised before"
+            require(False, reason, f"Leave this step to the caller. {REQUANTISE}")
+        require(False, "it has a constant where an activation is needed", "Fold the constant.")
+        raise AssertionError("unreachable")
+
+    def quantise(
+        self, value: Value, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        """What QuantizeLinear makes of a float value, as a tensor called `name`.
+
+        zero_point is that of int8, also for uint8 tensors, whose q are kept as q - 128.
+        """
+        if isinstance(value, FloatInput):
+            return self._quantise_input(value, scale, zero_point, name, dtype)
+        if isinstance(value, Real):
+            value = clamp(value.activation, name, name)
+        if isinstance(value, Curve):
+            found = self.quantise(tabulated(value, name), scale, zero_point, name, dtype)
+            table = tables.quantised(value.real, found.tensor)
+            self.origins[found.tensor.name] = Origin(value.activation, table)
+            return found
+        require(isinstance(value, Pending), "it quantises a value that is no activation")
+        if value.resolve is not None:
+            return self._resolved(value, scale, zero_point, name, dtype)
+        key = (value.name, scale, zero_point)
+        if key not in self._quantised:
+            self._quantised[key] = self._emit(value, scale, zero_point, name, dtype)
+        return self._quantised[key]
+
+    def _emit(
+        self, value: Pending, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        act_min, act_max = clamp_range(value.low, value.high, scale, zero_point)
+        bounded = (act_min, act_max) != (INT8_MIN, INT8_MAX)
+        if (bounded and not value.clamps) or (value.copies and value.keeps != (scale, zero_point)):
+            inner = self._unbounded(value, scale, zero_point)
+            value = clamp(inner, name, name, value.low, value.high)
+        quant = scale, zero_point, dtype
+        out = self.define(name, value.shape, value.order, *quant, value.memory)
+        op = value.make(out.tensor, act_min, act_max)
+        self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
+        return out
+
+    def _resolved(
+        self, value: Pending, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        inner = value.resolve(scale, zero_point)
+        if isinstance(inner, Pending):
+            inner = replace(inner, low=value.low, high=value.high)
+        return self.quantise(inner, scale, zero_point, name, dtype)
+
+    def fresh(self, name: str) -> str:
+        """A name that no other tensor has."""
+        self._fresh += 1
+        return f"{name}/{self._fresh}"
+
+    def _unbounded(self, value: Pending, scale: float, zero_point: int) -> Activation:
+        """The float result itself as a tensor, under its own name and without its clamp."""
+        if value.copies:
+            scale, zero_point = value.keeps
+        name = f"{value.name}/unbounded"
+        self.hidden.add(name)
+        free = replace(value, low=-np.inf, high=np.inf)
+        return self.quantise(free, scale, zero_point, name, value.dtype)
+
+    def _quantise_input(
+        self, value: FloatInput, scale: float, zero_point: int, name: str, dtype: str
+    ) -> Activation:
+        taken = [port.tensor for port in self.builder.inputs if port.name == value.name]
+        if taken:
+            first = self.views[taken[0]]
+            same = (first.tensor.scale, first.tensor.zero_point) == (scale, zero_point)
+            require(same, f"the input '{value.name}' is quantised twice, in different ways")
+            # Views of the input differ in shape, not in the order of bytes.
+            laid = explicit(value.shape, value.order).reshape(first.tensor.shape)
+            return replace(first, shape=value.shape, order=arrangement(value.shape, laid)[0])
+        quant = scale, zero_point, dtype
+        out = self.define(name, value.shape, value.order, *quant, value.memory)
+        port = Port(out.tensor.name, value.name, value.source, "float32", value.layout)
+        self.builder.inputs.append(port)
+        return out
+
+    def arranged(self, x: Activation, laid: np.ndarray) -> Tensor:
+        """`x` with the file's elements in the order `laid`, (H, W, C) of row-major indices."""
+        self.builder.spend(laid.size)
+        index = places(x).ravel()[laid]
+        kind = move(index, x.tensor.bytes)
+        if isinstance(kind, Reshape) and x.tensor.shape == index.shape:
+            return x.tensor
+        key = (x.tensor.name, index.shape, index.tobytes())
+        if key not in self._arranged:
+            name = f"{x.tensor.name}/{sum(k[0] == x.tensor.name for k in self._arranged)}"
+            shape = index.shape[0], index.shape[1], index.shape[2]
+            out = self.builder.add_tensor(Tensor(name, shape, x.tensor.scale, x.tensor.zero_point))
+            self.builder.add_node(name, kind, [x.tensor.name], name)
+            self._arranged[key] = out
+        return self._arranged[key]
+
+    def image(self, value: Value | None) -> Activation:
+        """A (1, C, H, W) or (1, C, L) activation, its bytes channels last. L becomes H."""
+        require(value is not None, "its input is absent")
+        x = self.activation(value)
+        known = len(x.shape) in (3, 4)
+        require(known, f"its input has the shape {list(x.shape)}, not (1, C, H, W) or (1, C, L)")
+        require(x.shape[0] == 1, f"batch size {x.shape[0]} in {list(x.shape)}", "Use batch size 1.")
+        laid = channels_last(x.shape)
+        tensor = self.arranged(x, laid)
+        return Activation(tensor, x.shape, arrangement(x.shape, laid)[0], x.dtype)
+
+    def usual(self, value: Value) -> Activation:
+        """An activation in the usual order, under the shape that goes with it."""
+        x = self.activation(value)
+        memory = tensor_shape(x.shape, None)
+        laid = usual_order(x.shape).reshape(memory)
+        return Activation(self.arranged(x, laid), x.shape, None, x.dtype)
+
+    def moved(self, node: FileNode, x: Activation, index: np.ndarray, output: int = 0) -> Pending:
+        """`x` after an operator that only rearranges: `index` holds, in the shape of the result
+        in the file, the row-major place of each element in x."""
+        require(index.size > 0, "its output is empty")
+        self.builder.spend(index.size)
+        shape = tuple(int(d) for d in index.shape)
+        if is_image(shape) and is_image(x.shape) and x.order is None:
+            laid = channels_last(shape)
+        else:
+            laid = file_index(shape)
+            laid = laid.reshape(matrices(shape) if len(shape) > 3 else tensor_shape(shape, None))
+        order, memory = arrangement(shape, laid)
+        source = places(x).ravel()[index.ravel()[laid]]
+        kind = move(source, x.tensor.bytes)
+        return Pending(
+            node.outputs[output],
+            node.name,
+            shape,
+            order,
+            (x.tensor,),
+            lambda out, low, high: replace(kind, act_min=low, act_max=high),
+            x.dtype,
+            (x.tensor.scale, x.tensor.zero_point),
+            copies=True,
+            clamps=False,
+            memory=memory,
+        )
+
+    def view(self, value: Value, node: FileNode, to: FileShape, order: Order) -> Value:
+        """`value` under another file shape, its bytes where they are."""
+        name = node.outputs[0]
+        if order is not None:
+            self.builder.spend(order.size)
+        if isinstance(value, FloatInput):
+            return replace(value, shape=to, order=order, memory=None)
+        x = self.activation(value)
+        return Pending(
+            name,
+            node.name,
+            to,
+            order,
+            (x.tensor,),
+            lambda out, low, high: Reshape(act_min=low, act_max=high),
+            x.dtype,
+            (x.tensor.scale, x.tensor.zero_point),
+            copies=True,
+            clamps=False,
+        )
+
+    def reshape(self, value: Value, node: FileNode, to: FileShape) -> Value:
+        """`value` with its row-major elements in the file regrouped into the shape `to`."""
+        if not isinstance(value, FloatInput):
+            value = self.activation(value)
+        count = int(np.prod(value.shape, dtype=np.int64))
+        require(count == int(np.prod(to, dtype=np.int64)), f"{list(value.shape)} to {list(to)}")
+        return self.view(value, node, to, reshape_order(value.shape, value.order, to))
+
+    def constant(self, args: list[Value | None], place: int, what: str) -> np.ndarray | None:
+        """Input `place` as an array, None if absent; it must be a constant."""
+        value = args[place] if place < len(args) else None
+        if value is None:
+            return None
+        if isinstance(value, QuantConstant):
+            return value.real()
+        require(isinstance(value, Constant), f"its {what} is not constant", "Freeze the model.")
+        return value.array
+
+
+def common_root(context: Context, curves: list[Curve]) -> list[Curve] | None:
+    """Functions of several activations as functions of one that all of them come from, if there is
+    one and all have its shape."""
+    histories = [_history(context, curve) for curve in curves]
+    for root in histories[0]:
+        if all(root in history for history in histories):
+            found = [history[root] for history in histories]
+            shapes = {curve.activation.shape for curve in found}
+            return found if len(shapes) == 1 else None
+    return None
+
+
+def _history(context: Context, curve: Curve) -> dict[str, Curve]:
+    """A function by the name of each activation that it is a function of, the last one first."""
+    found = {curve.activation.tensor.name: curve}
+    while (origin := context.origins.get(curve.activation.tensor.name)) is not None:
+        real = curve.real[origin.table.astype(np.int64) - INT8_MIN]
+        if origin.activation.shape != curve.activation.shape:
+            break
+        curve = Curve(origin.activation, real)
+        found[origin.activation.tensor.name] = curve
+    return found
+
+
+Rule = Callable[[Context, FileNode, list[Value | None]], Value]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*ops: str) -> Callable[[Rule], Rule]:
+    """Registers an import rule under ONNX operator names.
+
+    A rule takes a node and the values of its inputs (None: absent) and returns its first output.
+    """
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(ops, function))
+        return function
+
+    return register
+
+
+def clamp(
+    x: Activation, name: str, node: str, low: float = -np.inf, high: float = np.inf
+) -> Pending:
+    """A pending change of scale of `x`, bounded by real limits."""
+    keeps = (x.tensor.scale, x.tensor.zero_point)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if (out.scale, out.zero_point) == keeps:
+            return Requantize(None, act_min=act_min, act_max=act_max)
+        table = tables.quantised(tables.real_values(x.tensor), out)
+        return Lookup(np.clip(table, act_min, act_max).astype(np.int8))
+
+    return Pending(
+        name,
+        node,
+        x.shape,
+        x.order,
+        (x.tensor,),
+        make,
+        x.dtype,
+        keeps,
+        low=low,
+        high=high,
+        memory=x.tensor.shape,
+    )
+
+
+def tabulated(curve: Curve, node: str) -> Pending:
+    """A pending Lookup."""
+    x = curve.activation
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Lookup:
+        return Lookup(np.clip(tables.quantised(curve.real, out), act_min, act_max).astype(np.int8))
+
+    inputs = (x.tensor,)
+    return Pending(node, node, x.shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
+
+
+def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple[int, int]:
+    """The int8 interval that a real one becomes, rounded half to even as QuantizeLinear does."""
+    bounds = np.array([low, high], np.float32) / np.float32(scale)
+    q = np.clip(np.rint(bounds) + np.float32(zero_point), INT8_MIN, INT8_MAX)
+    return int(q[0]), int(q[1])
+
+
+def quantisation(scale: np.ndarray | None, zero_point: np.ndarray | None) -> tuple[float, int, str]:
+    """(scale, int8 zero point, file dtype) of an activation, from a node's constants."""
+    require(scale is not None, "its scale is absent")
+    require(scale.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
+    zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
+    require(zero.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
+    require(
+        zero.dtype in (np.int8, np.uint8),
+        f"it quantises an activation to {zero.dtype}, not int8",
+        KEEP_QUANTISATION,
+    )
+    value = float(np.float32(scale.reshape(-1)[0]))
+    check_scale(value, "an activation")
+    unsigned = zero.dtype == np.uint8
+    return value, int(zero.reshape(-1)[0]) - (128 if unsigned else 0), str(zero.dtype)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights and biases of ONNX layers, and the import rules of Gemm and MatMul."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ...graph import FullyConnected, MatMul, Op, Tensor
+from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
+from ..common import require
+from ..movement import file_index
+from .context import Context, rule
+from .file import FileNode
+from .values import (
+    Activation,
+    Constant,
+    Pending,
+    QuantConstant,
+    Real,
+    Value,
+    arrangement,
+    explicit,
+    laid_out,
+    matrices,
+)
+
+_BIAS_TOLERANCE = 1e-2
+
+
+def constant_weights(
+    args: list[Value | None], place: int, axis: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Symmetric int8 weights and their float32 scales, one or one per index of `axis`."""
+    value = args[place] if place < len(args) else None
+    require(
+        not isinstance(value, Constant),
+        "its weights are float",
+        "Quantise its weights to int8; onnxruntime does so in QuantFormat.QDQ.",
+    )
+    require(
+        isinstance(value, QuantConstant),
+        "its weights are not constant",
+        "Freeze the model so that they are stored in the file.",
+    )
+    require(value.ints.dtype in (np.int8, np.uint8), f"its weights are {value.ints.dtype}")
+    per_channel = value.scale.size > 1
+    require(not per_channel or value.axis == axis, f"its weights' scales are on axis {value.axis}")
+    return value.symmetric(), value.scale.astype(np.float32)
+
+
+def narrowed(weights: Value | None) -> list[QuantConstant]:
+    """Weights that leave int8 once their zero point is taken out, as a sum of several that do not;
+    those that do not leave it alone, and anything else as no weights at all."""
+    if not isinstance(weights, QuantConstant) or weights.ints.dtype.itemsize > 1:
+        return []
+    rest = weights.centred()
+    parts = []
+    while rest.any() or not parts:
+        ints = np.clip(rest, INT8_MIN, INT8_MAX)
+        rest = rest - ints
+        zero = np.zeros(1, np.int64)
+        parts.append(replace(weights, ints=ints.astype(np.int8), zero_point=zero))
+    return parts
+
+
+def copied(context: Context, x: Activation, copies: int, groups: int = 1) -> Tensor:
+    """x with `copies` of the channels of each group, one set after the other."""
+    laid = laid_out(x)
+    parts = laid.reshape(*laid.shape[:2], groups, 1, -1).repeat(copies, axis=3)
+    return context.arranged(x, parts.reshape(*laid.shape[:2], -1))
+
+
+def float_scale(x: Activation, scales: np.ndarray, out: Tensor, count: int) -> FloatScale:
+    """ONNX Runtime, core/providers/cpu/quantization: x scale * w scale / y scale in float32."""
+    product = np.float32(x.tensor.scale) * scales
+    factors = np.broadcast_to(product / np.float32(out.scale), count).copy()
+    require(bool(np.isfinite(factors).all()), "a ratio of its scales is not a number")
+    return FloatScale(factors)
+
+
+def bias_of(
+    args: list[Value | None], place: int, x: Activation, scales: np.ndarray, count: int
+) -> np.ndarray:
+    """int32 (count,) biases, zero if absent; a float constant is quantised as ONNX Runtime does
+    (core/optimizer/qdq_transformer/weight_bias_quantization.cc)."""
+    value = args[place] if place < len(args) else None
+    if value is None:
+        return np.zeros(count, np.int32)
+    product = np.float32(x.tensor.scale) * scales
+    if isinstance(value, Constant) and value.array.dtype == np.float32:
+        return quantise_bias(value.array, product, count)
+    require(isinstance(value, QuantConstant), "its biases are not constant", "Freeze the model.")
+    require(value.ints.dtype == np.int32, f"its biases are {value.ints.dtype}, not int32")
+    require(not value.zero_point.any(), "its biases have a zero point")
+    require(value.ints.size == count, f"it has {value.ints.size} biases for {count} channels")
+    close = np.abs(value.scale / product - 1) <= _BIAS_TOLERANCE
+    # Where all biases of a channel are zero, their scale is arbitrary.
+    require(
+        bool((close | (value.ints.ravel() == 0)).all()),
+        "the scale of its biases is not input scale times weight scale",
+        "Quantise biases with that scale.",
+    )
+    return value.ints.reshape(count)
+
+
+def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarray:
+    """int32 (count,) from float32 biases of scale `product`."""
+    require(real.size in (1, count), f"it has {real.size} biases for {count} channels")
+    q = np.rint(np.broadcast_to(real.ravel(), count).astype(np.float32) / product)
+    require(bool(np.isfinite(q).all()), "a bias is not a number")
+    return np.clip(q.astype(np.float64), INT32_MIN, INT32_MAX).astype(np.int32)
+
+
+@rule("Gemm")
+def _gemm(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    attributes = node.attributes
+    plain = attributes.get("alpha", 1.0) == 1.0 and not attributes.get("transA")
+    require(plain, "alpha or transA is set", "Fold them into the weights.")
+    has_bias = len(args) > 2 and args[2] is not None
+    require(not has_bias or attributes.get("beta", 1.0) == 1.0, "beta is set", "Fold it.")
+    transposed = bool(attributes.get("transB"))
+    args = _narrow_weights(context, node, args, 1 if transposed else 0)
+    weights, scales = constant_weights(args, 1, 0 if transposed else 1)
+    return _dense(context, node, args, weights if transposed else weights.T, scales)
+
+
+@rule("MatMul")
+def _mat_mul(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(
+        not isinstance(args[0], (Constant, QuantConstant)),
+        "its left operand is constant",
+        "Transpose the product, so that the constant is on the right.",
+    )
+    right = args[1] if len(args) > 1 else None
+    if isinstance(right, (Real, Activation, Pending)):
+        return _product(context, node, context.activation(args[0]), context.activation(right))
+    if isinstance(right, QuantConstant) and right.ints.ndim > 2:
+        single = right.ints.size == math.prod(right.ints.shape[-2:]) and right.scale.size == 1
+        require(single, "its weights differ from batch to batch")
+        args = [args[0], replace(right, ints=right.ints.reshape(right.ints.shape[-2:]))]
+    args = _narrow_weights(context, node, args, 0)
+    weights, scales = constant_weights(args[:2], 1, 1)
+    return _dense(context, node, args[:2], weights.T, scales)
+
+
+def _narrow_weights(
+    context: Context, node: FileNode, args: list[Value | None], axis: int
+) -> list[Value | None]:
+    """Weights that do not fit int8 as several one after the other along the input's axis, and the
+    input as many times."""
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) < 2 or args[0] is None or parts[0].ints.ndim != 2:
+        return args
+    x = context.activation(args[0])
+    index = np.concatenate([file_index(x.shape)] * len(parts), axis=-1)
+    inner = replace(node, outputs=(f"{node.outputs[0]}/copies",))
+    copies = context.activation(context.moved(inner, x, index))
+    weights = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=axis))
+    return [Real(copies), weights, *args[2:]]
+
+
+def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
+    """Products of the matrices that the last two axes are."""
+    require(min(len(a.shape), len(b.shape)) >= 2, f"it multiplies {a.shape} and {b.shape}")
+    lines, depth, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    batch = math.prod(a.shape[:-2])
+    fits = b.shape[-2] == depth and math.prod(b.shape[:-2]) == batch
+    require(fits, f"it multiplies {list(a.shape)} and {list(b.shape)}", "Use equal batches.")
+    left = context.arranged(a, file_index(a.shape).reshape(batch, lines, depth))
+    plain = file_index(b.shape).reshape(batch, depth, columns)
+    turned = plain.transpose(0, 2, 1)
+    at_hand = np.array_equal(laid_out(b).ravel(), plain.ravel())
+    right = context.arranged(b, plain if at_hand else turned)
+    lead = max(a.shape[:-2], b.shape[:-2], key=len)
+    shape = (*lead, lines, columns)
+    order, memory = arrangement(shape, file_index(shape).reshape(batch, lines, columns))
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        requant = float_scale(a, np.array([b.tensor.scale], np.float32), out, 1)
+        return MatMul(requant, not at_hand, act_min=act_min, act_max=act_max)
+
+    inputs = left, right
+    name = node.outputs[0]
+    return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
+
+
+def _dense(
+    context: Context,
+    node: FileNode,
+    args: list[Value | None],
+    weights: np.ndarray,
+    scales: np.ndarray,
+) -> Pending:
+    """weights int8 (N, K). Where the input is a flattened image, whose bytes lie channels last,
+    the columns are permuted to match."""
+    require(weights.ndim == 2, f"its weights have {weights.ndim} dimensions")
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    count, depth = weights.shape
+    fits = bool(x.shape) and x.shape[-1] == depth
+    require(fits, f"its input is {list(x.shape)} and its weights are {depth} x {count}")
+    if math.prod(x.shape[:-1]) == 1 and x.tensor.shape[2] == depth:
+        # One row, whose elements may lie in another order: that of a flattened image.
+        weights = weights[:, explicit(x.shape, x.order)]
+        laid = file_index((*x.shape[:-1], count)).reshape(1, 1, count)
+    else:
+        rows = matrices(x.shape)
+        lined = file_index(x.shape).reshape(rows)
+        if np.array_equal(laid_out(x).ravel(), lined.ravel()) and x.tensor.shape[2] == depth:
+            rows = x.tensor.shape
+        x = Activation(context.arranged(x, lined.reshape(rows)), x.shape, lined.ravel(), x.dtype)
+        laid = file_index((*x.shape[:-1], count)).reshape(*rows[:2], count)
+    weights = np.ascontiguousarray(weights)
+    biases = bias_of(args, 2, x, scales, count)
+    shape = (*x.shape[:-1], count)
+    order, memory = arrangement(shape, laid)
+    pending = _dense_pending(node, x, weights, scales, biases, shape)
+    pending = replace(pending, order=order, memory=memory)
+    if len(args) > 2 and args[2] is not None:
+        return pending
+
+    def rebias(real: np.ndarray, name: str) -> Pending:
+        biases = quantise_bias(real, np.float32(x.tensor.scale) * scales, count)
+        again = _dense_pending(node, x, weights, scales, biases, shape)
+        return replace(again, name=name, order=order, memory=memory)
+
+    return replace(pending, rebias=rebias)
+
+
+def _dense_pending(
+    node: FileNode,
+    x: Activation,
+    weights: np.ndarray,
+    scales: np.ndarray,
+    biases: np.ndarray,
+    shape: tuple[int, ...],
+) -> Pending:
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        requant = float_scale(x, scales, out, len(weights))
+        return FullyConnected(weights, biases, requant, act_min=act_min, act_max=act_max)
+
+    return Pending(node.outputs[0], node.name, shape, None, (x.tensor,), make, x.dtype)

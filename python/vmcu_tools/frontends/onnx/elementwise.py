@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for operators that work element by element.
+
+Whatever is computed in float from one activation alone, however many operators it takes, becomes
+one table; only operators on two activations become more than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...graph import Add, Binary, DepthwiseConv2D, Op, Requantize, Tensor, Window
+from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatScale, FloatSum
+from .. import tables
+from ..common import KEEP_QUANTISATION, UnsupportedError, fixed_point, fixed_sum, require
+from ..movement import file_index
+from .context import Context, clamp, common_root, rule
+from .file import FileNode
+from .functions import UNARY
+from .values import (
+    Activation,
+    Constant,
+    Curve,
+    FloatInput,
+    Pending,
+    QuantConstant,
+    Real,
+    Value,
+    arrangement,
+    channels_last,
+    constant_of,
+    laid_out,
+)
+
+_FOLD = (
+    "Run onnxruntime.quantization.shape_inference.quant_pre_process before quantising; it merges "
+    "constants into the layer before."
+)
+
+
+def curve(context: Context, value: Value | None) -> Curve:
+    """A float value as a function of one activation."""
+    require(value is not None, "its input is absent")
+    if isinstance(value, Curve):
+        return value
+    x = context.activation(value)
+    return Curve(x, tables.real_values(x.tensor))
+
+
+def _real32(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values, np.float32)
+
+
+def one_curve(
+    context: Context,
+    args: list[Value | None],
+    constants: list[np.ndarray | None],
+    function: Callable[..., np.ndarray],
+) -> Curve | None:
+    """A function of values where it depends on one activation and scalars only. constants: those
+    of the values that are, constant_of()."""
+    sides: list[Curve | np.float32] = []
+    for arg, constant in zip(args, constants, strict=True):
+        if constant is not None and constant.size == 1:
+            sides.append(_real32(constant).ravel()[0])
+        elif isinstance(arg, (Real, Curve)):
+            sides.append(curve(context, arg))
+        else:
+            return None
+    curves = [side for side in sides if isinstance(side, Curve)]
+    rooted = common_root(context, curves) if curves else None
+    if rooted is None:
+        return None
+    rest = iter(rooted)
+    values = [next(rest).real if isinstance(side, Curve) else side for side in sides]
+    with np.errstate(all="ignore"):
+        return Curve(rooted[0].activation, _real32(function(*values)))
+
+
+@rule(*UNARY)
+def _unary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x = curve(context, args[0])
+    with np.errstate(all="ignore"):
+        return Curve(x.activation, _real32(UNARY[node.op](node, x.real)))
+
+
+@rule("Relu")
+def _relu(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    return _clamped(context, node, args[0], 0.0, np.inf)
+
+
+@rule("Clip")
+def _clip(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    low, high = context.constant(args, 1, "minimum"), context.constant(args, 2, "maximum")
+    low = node.attributes.get("min", -np.inf) if low is None else float(low.ravel()[0])
+    high = node.attributes.get("max", np.inf) if high is None else float(high.ravel()[0])
+    if isinstance(args[0], Activation):
+        return _clipped_bytes(node, args[0], low, high)
+    return _clamped(context, node, args[0], low, high)
+
+
+def _clipped_bytes(node: FileNode, x: Activation, low: float, high: float) -> Pending:
+    """What exporters of fake quantisation write between Q and DQ for a narrower range."""
+    shift = 128 if x.dtype == "uint8" else 0
+    least, most = (int(np.clip(bound - shift, INT8_MIN, INT8_MAX)) for bound in (low, high))
+    require(least <= most, f"it clips to [{low}, {high}]")
+    name = node.outputs[0]
+    pending = clamp(x, name, node.name)
+    op = Requantize(None, act_min=least, act_max=most)
+    return replace(pending, make=lambda out, act_min, act_max: op)
+
+
+def _clamped(
+    context: Context, node: FileNode, value: Value | None, low: float, high: float
+) -> Value:
+    name = node.outputs[0]
+    require(value is not None, "its input is absent")
+    require(not isinstance(value, FloatInput), "it reads a float input", KEEP_QUANTISATION)
+    if isinstance(value, Curve):
+        return Curve(value.activation, _real32(np.clip(value.real, low, high)))
+    if not isinstance(value, Pending):
+        return clamp(context.activation(value), name, node.name, low, high)
+    # The new bounds are themselves held within the old ones: Relu after Clip(-2, -1) yields 0.
+    bounds = np.clip([value.low, value.high], low, high)
+    return replace(
+        value, name=name, low=float(bounds[0]), high=float(bounds[1]), rebias=None, affine=None
+    )
+
+
+FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    # In double, which gives the same float32 on every machine.
+    "Pow": lambda x, y: np.power(np.float64(x), np.float64(y)).astype(np.float32),
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "PRelu": lambda x, slope: np.where(x >= 0, x, x * slope),
+}
+
+
+@rule(*FLOAT)
+def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(len(args) == 2, f"{len(args)} inputs instead of two", "Chain it two by two.")
+    constants = [constant_of(arg) for arg in args]
+    for value, constant in ((args[0], constants[1]), (args[1], constants[0])):
+        biased = node.op == "Add" and isinstance(value, Pending) and value.rebias
+        if biased and constant is not None and constant.size in (1, value.shape[-1]):
+            return value.rebias(constant, node.outputs[0])
+    found = one_curve(context, args, constants, FLOAT[node.op]) or _folded(node, args, constants)
+    if found is not None:
+        return found
+    if constants[0] is None and constants[1] is None:
+        a, b = context.activation(args[0]), context.activation(args[1])
+        return _pair(context, node, a, b)
+    swapped = constants[0] is not None
+    x = context.activation(args[1] if swapped else args[0])
+    constant = args[0] if swapped else args[1]
+    per_channel = _per_channel(node, x, constants[0] if swapped else constants[1], swapped)
+    if per_channel is not None:
+        return per_channel
+    return _with_constant(node, x, _as_int8(constant), swapped)
+
+
+def _folded(
+    node: FileNode, args: list[Value | None], constants: list[np.ndarray | None]
+) -> Pending | None:
+    """A factor or an offset of each channel behind a convolution, as part of its weights: what
+    PyTorch leaves of batch normalisation in training with fake quantisation."""
+    swapped = constants[0] is not None
+    value, constant = (args[1], constants[0]) if swapped else (args[0], constants[1])
+    if not isinstance(value, Pending) or value.affine is None or constant is None:
+        return None
+    count, rank = value.shape[1], len(value.shape)
+    channels = np.broadcast_shapes(constant.shape, (1,) * rank) == (1, count, *[1] * (rank - 2))
+    if not (channels or constant.size == 1) or (swapped and node.op in ("Sub", "Div")):
+        return None
+    numbers = np.broadcast_to(constant.ravel(), count).astype(np.float64)
+    ones, zeros = np.ones(count), np.zeros(count)
+    if node.op in ("Add", "Sub"):
+        return value.affine(ones, numbers if node.op == "Add" else -numbers, node.outputs[0])
+    if node.op not in ("Mul", "Div") or not numbers.all():
+        return None
+    return value.affine(numbers if node.op == "Mul" else 1 / numbers, zeros, node.outputs[0])
+
+
+def _broadcast(
+    a: tuple[int, ...], b: tuple[int, ...]
+) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """The result's shape in the file, and for each of its elements the row-major place in a, b."""
+    try:
+        shape = np.broadcast_shapes(a, b)
+    except ValueError as error:
+        raise UnsupportedError(f"it broadcasts {list(a)} and {list(b)}") from error
+    return shape, *(np.broadcast_to(file_index(side), shape) for side in (a, b))
+
+
+def _laid(shape: tuple[int, ...], guide: Activation) -> np.ndarray:
+    """How a result of a shape lies in memory: as the operand that has that shape, if one has."""
+    if guide.shape == shape:
+        return laid_out(guide)
+    usual = channels_last(shape) if len(shape) == 4 and shape[0] == 1 else file_index(shape)
+    return usual if usual.ndim == 3 else usual.reshape(shape[0], -1, shape[-1])
+
+
+def _narrowed(index: np.ndarray) -> np.ndarray:
+    """Axes along which nothing changes cut to one element."""
+    for axis in range(3):
+        first = index.take([0], axis)
+        if np.array_equal(np.broadcast_to(first, index.shape), index):
+            index = first
+    return index
+
+
+def _operand(context: Context, x: Activation, index: np.ndarray, laid: np.ndarray) -> Tensor:
+    """An operand as the result's layout wants it, repeated axes left out."""
+    return context.arranged(x, _narrowed(index.ravel()[laid]))
+
+
+def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
+    shape, index_a, index_b = _broadcast(a.shape, b.shape)
+    laid = _laid(shape, a if a.shape == shape else b)
+    first, second = _operand(context, a, index_a, laid), _operand(context, b, index_b, laid)
+    order, memory = arrangement(shape, laid)
+    same = first.shape == second.shape == memory
+    operator = _Operator.of(node, a)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        limits = {"act_min": act_min, "act_max": act_max}
+        operand = second.scale, second.zero_point
+        if node.op == "Add" and same:
+            total = operator.sum(first, operand, out)
+            return Add(total or fixed_sum(first.scale, second.scale, out.scale), **limits)
+        return _binary_op(operator, first, operand, out, **limits)
+
+    inputs = (first, second)
+    name = node.outputs[0]
+    return Pending(name, node.name, shape, order, inputs, make, a.dtype, memory=memory)
+
+
+@dataclass(frozen=True)
+class _Operator:
+    """One of FLOAT, its second operand first if `swapped`. ONNX Runtime computes with the int8
+    values plus `offset`: on x86 it makes uint8 of what is int8 between QuantizeLinear and
+    DequantizeLinear, but not of a QOperator's operands."""
+
+    op: str
+    offset: int
+    swapped: bool = False
+
+    @staticmethod
+    def of(node: FileNode, x: Activation, swapped: bool = False) -> _Operator:
+        unsigned = x.dtype == "uint8" or not node.qoperator
+        return _Operator(node.op, 128 if unsigned else 0, swapped)
+
+    def sum(self, x: Tensor, operand: tuple[float, int], out: Tensor) -> FloatSum | None:
+        """The sum of x and an operand, given its scale and zero point, unless factors are
+        absurd."""
+        scale, zero = operand
+        scales, zeros = (x.scale, scale, out.scale), (x.zero_point, zero, out.zero_point)
+        total = FloatSum.of(scales, zeros, self.offset)
+        return total if total.usable else None
+
+
+def _binary_op(
+    operator: _Operator, x: Tensor, operand: tuple[float, int], out: Tensor, **fields
+) -> Binary:
+    """The operator between x and an operand, given its scale and zero point."""
+    op, swapped, (scale, zero) = operator.op, operator.swapped, operand
+    if op == "Add":
+        total = operator.sum(x, operand, out)
+        if total is not None:
+            return Binary("float_sum", sum=total, **fields)
+    if op in ("Add", "Sub"):
+        kind = "sum" if op == "Add" else "reversed" if swapped else "difference"
+        return Binary(kind, **vars(fixed_sum(x.scale, scale, out.scale)), **fields)
+    if op == "Mul":
+        factor = np.float32(x.scale) * np.float32(scale) / np.float32(out.scale)
+        require(bool(np.isfinite(factor)), "its scales are absurd", KEEP_QUANTISATION)
+        return Binary(
+            "float_product", product=FloatProduct(float(factor), operator.offset), **fields
+        )
+    product = np.float64(x.scale) * np.float64(scale) / np.float64(out.scale)
+    ratios = (np.float64(side) / np.float64(out.scale) for side in (x.scale, scale))
+    a, b = (fixed_point(ratio) for ratio in ratios)
+    if op == "PRelu":
+        require(not swapped, "its slopes are no constants and its input is")
+        return Binary("prelu", a=a, out=fixed_point(product), **fields)
+    require(op in ("Min", "Max"), f"{op} of two activations is not supported")
+    kind = "minimum" if op == "Min" else "maximum"
+    same = {(x.scale, x.zero_point), (scale, zero)} == {(out.scale, out.zero_point)}
+    return Binary(kind, **({} if same else {"a": a, "b": b}), **fields)
+
+
+def _as_int8(value: Value) -> QuantConstant:
+    """A constant operand with one int8 scale; a float one is quantised here."""
+    if isinstance(value, QuantConstant):
+        one = value.scale.size == value.zero_point.size == 1
+        narrow = value.ints.dtype in (np.int8, np.uint8)
+        require(one and narrow, "its constant operand is not int8 with one scale", _FOLD)
+        if value.ints.dtype == np.int8:
+            return value
+        ints = (value.ints.astype(np.int16) - 128).astype(np.int8)
+        return replace(value, ints=ints, zero_point=value.zero_point.astype(np.int16) - 128)
+    assert isinstance(value, Constant)
+    real = value.array.astype(np.float32)
+    reach = float(np.abs(real).max()) if real.size else 0.0
+    require(bool(np.isfinite(reach)), "its constant operand is not a number")
+    scale = np.array([reach / 127 if reach > 0 else 1.0], np.float32)
+    ints = np.clip(np.rint(real / scale), INT8_MIN, INT8_MAX).astype(np.int8)
+    return QuantConstant(ints, scale, np.zeros(1, np.int64), 0)
+
+
+def _with_constant(
+    node: FileNode, x: Activation, constant: QuantConstant, swapped: bool
+) -> Pending:
+    shape, _, constant_index = _broadcast(x.shape, constant.ints.shape)
+    require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}")
+    laid = laid_out(x)
+    values = constant.ints.ravel()[_narrowed(constant_index.ravel()[laid])]
+    scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
+    require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
+    operator = _Operator.of(node, x, swapped)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        fields = {"act_min": act_min, "act_max": act_max}
+        fields |= {"constant": values, "constant_zero": zero}
+        return _binary_op(operator, x.tensor, (scale, zero), out, **fields)
+
+    name = node.outputs[0]
+    inputs = (x.tensor,)
+    return Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
+
+
+def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, **limits: int) -> Binary:
+    """x plus real float32 values as they lie in memory, which are quantised at the sum's scale."""
+    factors = vars(fixed_sum(x.scale, out.scale, out.scale))
+    constant = tables.quantised(real, out)
+    return Binary("sum", **factors, constant=constant, constant_zero=out.zero_point, **limits)
+
+
+# The weight of a channel's value where a layer of one tap scales it, and the least factor: their
+# product and bias keep the error of the bias below a hundredth of a step.
+_TAP = 64
+_LEAST_FACTOR = 2.0**-16
+
+
+def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
+    """x * gain + offset, one of each for every channel in memory: a depthwise layer of one tap.
+    gain, offset: float64 (C,)."""
+    require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "it has no finite factors")
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        factors = np.abs(gain) * x.tensor.scale / out.scale / _TAP
+        steps = offset / out.scale
+        factors = np.maximum(factors, np.abs(steps) * 2.0**-30)
+        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * _TAP)
+        factors = np.maximum(factors, _LEAST_FACTOR)
+        return DepthwiseConv2D(
+            weights.astype(np.int8).reshape(1, 1, -1),
+            np.rint(steps / factors).astype(np.int32),
+            Window(),
+            FloatScale(factors.astype(np.float32)),
+            act_min=act_min,
+            act_max=act_max,
+        )
+
+    return Pending(
+        node.outputs[0],
+        node.name,
+        x.shape,
+        x.order,
+        (x.tensor,),
+        make,
+        x.dtype,
+        memory=x.tensor.shape,
+    )
+
+
+def _per_channel(
+    node: FileNode, x: Activation, constant: np.ndarray, swapped: bool
+) -> Pending | None:
+    """A sum or product with float constants that differ along the channels in memory only."""
+    if node.op not in ("Add", "Sub", "Mul", "Div"):
+        return None
+    shape, _, index = _broadcast(x.shape, constant.shape)
+    if shape != x.shape:
+        return None
+    narrowed = _narrowed(index.ravel()[laid_out(x)])
+    if narrowed.shape[:2] != (1, 1):
+        return None
+    values = np.broadcast_to(constant.ravel()[narrowed[0, 0]], x.tensor.shape[2]).astype(np.float64)
+    ones, zeros = np.ones_like(values), np.zeros_like(values)
+    if node.op == "Add":
+        return scaled_channels(node, x, ones, values)
+    if node.op == "Sub":
+        sign = -1 if swapped else 1
+        return scaled_channels(node, x, ones * sign, values * -sign)
+    if node.op == "Mul":
+        return scaled_channels(node, x, values, zeros)
+    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
+    return scaled_channels(node, x, 1 / values, zeros)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads an .onnx file into plain dataclasses, external weights included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+
+from ...errors import Problem, UserError
+from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, check_file_size, parsing
+
+MINIMUM_OPSET = 10
+_ONNX_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True, eq=False)
+class FileNode:
+    """A node. `op` carries its domain in front unless that is ONNX's own. `qoperator`: the
+    operation within such a one."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Any]
+    proto: onnx.NodeProto | None = None
+    qoperator: bool = False
+
+    def ints(self, name: str, default: list[int]) -> list[int]:
+        return [int(i) for i in self.attributes.get(name, default)]
+
+
+@dataclass(frozen=True)
+class FileValue:
+    """A graph input or output. A symbolic size is -1; a symbolic batch counts as 1."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class FileModel:
+    nodes: tuple[FileNode, ...]
+    constants: dict[str, np.ndarray]
+    inputs: tuple[FileValue, ...]
+    outputs: tuple[FileValue, ...]
+    opset: int
+
+
+def read(path: Path) -> FileModel:
+    """Raises UserError for a file that is no ONNX model, is damaged, or too old."""
+    file = str(path)
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except DecodeError as error:
+        raise UserError(
+            Problem(
+                f"not an ONNX file, or truncated ({error})",
+                "Export or download the file again.",
+                file,
+            )
+        ) from error
+    with parsing(file):
+        _load_external(model, path)
+        if model.functions:
+            _check_functions(model)
+            model = onnx.inliner.inline_local_functions(model)
+        opset = max((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), default=0)
+        if not model.graph.node or not model.graph.output:
+            raise ValueError("the file holds no graph")
+        if opset >= MINIMUM_OPSET:
+            return _graph(model.graph, opset)
+    raise UserError(
+        Problem(
+            f"the model uses ONNX opset {opset}; {MINIMUM_OPSET} is the oldest supported",
+            "Export it again with a newer opset, or run onnx.version_converter on it.",
+            file,
+        )
+    )
+
+
+def _check_functions(model: onnx.ModelProto) -> None:
+    """Functions that call each other twice, many levels deep, would grow without bounds."""
+    functions = {(f.domain, f.name): f for f in model.functions}
+    sizes: dict[tuple[str, str], int] = {}
+
+    def size(nodes: Sequence[onnx.NodeProto], depth: int) -> int:
+        if depth > len(functions):
+            raise ValueError("its functions call each other in a circle")
+        total = 0
+        for node in nodes:
+            key = node.domain, node.op_type
+            if key in functions and key not in sizes:
+                sizes[key] = size(functions[key].node, depth + 1)
+            total += sizes.get(key, 1)
+        return total
+
+    total = size(model.graph.node, 0)
+    if total > MAX_NODES:
+        raise ValueError(f"it has {total} nodes")
+
+
+def _graph(graph: onnx.GraphProto, opset: int) -> FileModel:
+    if len(graph.node) > MAX_NODES or len(graph.input) + len(graph.output) > MAX_NODES:
+        raise ValueError(f"it has {len(graph.node)} nodes")
+    constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+    inputs = [_value(v) for v in graph.input if v.name not in constants]
+    outputs = [_value(v) for v in graph.output]
+    if max(len(inputs), len(outputs)) > MAX_PORTS:
+        raise ValueError(f"it has {len(inputs)} inputs and {len(outputs)} outputs")
+    nodes = [_node(node) for node in graph.node]
+    return FileModel(tuple(nodes), constants, tuple(inputs), tuple(outputs), opset)
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """A node's attributes as Python values."""
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def _node(node: onnx.NodeProto) -> FileNode:
+    if any(isinstance(t, bytes) for t in (node.name, node.op_type, *node.input, *node.output)):
+        raise ValueError("a name is not text")
+    op = node.op_type if node.domain in _ONNX_DOMAINS else f"{node.domain}.{node.op_type}"
+    name = node.name or (node.output[0] if node.output else "")
+    return FileNode(name, op, tuple(node.input), tuple(node.output), attributes_of(node), node)
+
+
+def _value(value: onnx.ValueInfoProto) -> FileValue:
+    kind = value.type.tensor_type
+    dtype = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
+    dtype = {"float": "float32", "undefined": "unknown"}.get(dtype, dtype)
+    if not kind.HasField("shape"):
+        return FileValue(value.name, dtype, None)
+    if len(kind.shape.dim) > MAX_RANK:
+        raise ValueError(f"'{value.name}' has {len(kind.shape.dim)} dimensions")
+    shape = [d.dim_value if d.HasField("dim_value") else -1 for d in kind.shape.dim]
+    if len(shape) > 1 and shape[0] == -1:
+        shape[0] = 1
+    return FileValue(value.name, dtype, tuple(shape))
+
+
+def _load_external(model: onnx.ModelProto, path: Path) -> None:
+    """Loads weights kept in other files, which must lie in the model's own folder."""
+    tensors = list(model.graph.initializer)
+    tensors += [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
+    folder = path.parent.resolve()
+    total = 0
+    for tensor in tensors:
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        location = next((e.value for e in tensor.external_data if e.key == "location"), "")
+        target = (folder / location).resolve()
+        if not location or not target.is_relative_to(folder):
+            raise UserError(
+                Problem(
+                    f"weights '{tensor.name}' are kept in '{location}', outside the model's folder",
+                    "Save the model as one file, or its weights next to it.",
+                    str(path),
+                )
+            )
+        if not target.is_file():
+            raise UserError(
+                Problem(
+                    f"the weights file '{location}' is missing",
+                    f"Put it into {folder}.",
+                    str(path),
+                )
+            )
+        total += target.stat().st_size
+        check_file_size(target, total)
+        try:
+            onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+        except onnx.checker.ValidationError as error:
+            raise ValueError(str(error)) from error
+        tensor.data_location = onnx.TensorProto.DEFAULT

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant folding for the shape arithmetic that exporters leave in a graph."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from ..common import PARSE_ERRORS, UnsupportedError, require
+from .context import Context
+from .file import FileNode
+from .values import Activation, Constant, FloatInput, Pending, QuantConstant, Real, Value
+
+# Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
+FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
+FOLDED += ("Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
+FOLDED += ("Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd", "Sqrt", "Trilu")
+FOLDED += ("Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or", "GreaterOrEqual", "LessOrEqual")
+FOLDED += ("Min", "Max", "Pow", "Floor", "Ceil", "ScatterND", "Tile", "ReduceSum", "ReduceMax")
+_MAX_FILLED = 1 << 24
+
+
+def folds(node: FileNode) -> bool:
+    """Whether the operator is one that may turn out constant."""
+    return node.op == "Shape" or node.op in FOLDED
+
+
+def fold(context: Context, node: FileNode, args: list[Value | None]) -> Value | None:
+    """The node's value if it is a constant, else None."""
+    if node.op == "Shape":
+        return _shape(node, args)
+    constant = all(arg is None or isinstance(arg, Constant) for arg in args)
+    if node.op not in FOLDED or not constant or node.proto is None:
+        return None
+    arrays = {
+        name: arg.array
+        for name, arg in zip(node.inputs, args, strict=True)
+        if isinstance(arg, Constant)
+    }
+    _limit(node, list(arrays.values()))
+    try:
+        return Constant(_evaluate(node.proto, arrays, context.model.opset))
+    except (*PARSE_ERRORS, RuntimeError) as error:
+        raise UnsupportedError(f"its constant value cannot be computed: {error}") from error
+
+
+def _limit(node: FileNode, arrays: list[np.ndarray]) -> None:
+    """Refuses what would make a large array of small ones."""
+    if node.op == "ConstantOfShape":
+        sizes = [int(v) for v in arrays[0].ravel()] if arrays else []
+    elif node.op == "Range":
+        start, end, step = (float(array.ravel()[0]) for array in arrays)
+        sizes = [math.ceil(max((end - start) / step, 0))]
+    elif node.op in ("Expand", "Tile"):
+        sizes = [arrays[0].size, *(int(v) for v in arrays[1].ravel())]
+    elif node.op == "ScatterND":
+        sizes = [arrays[0].size]
+    elif node.op == "Gather":
+        sizes = [array.size for array in arrays]
+    else:
+        # Broadcasting at its worst.
+        sizes = [max((a.shape[-i] for a in arrays if a.ndim >= i), default=1) for i in range(1, 9)]
+        small = math.prod(sizes) <= sum(array.size for array in arrays)
+        sizes = [1] if small else sizes
+    count = math.prod(sizes)
+    require(0 <= count <= _MAX_FILLED, f"it makes {count} elements of constants")
+
+
+def _evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) -> np.ndarray:
+    inputs = [
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
+        for name, array in arrays.items()
+    ]
+    output = onnx.helper.make_empty_tensor_value_info(proto.output[0])
+    graph = onnx.helper.make_graph([proto], "fold", inputs, [output])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
+    return np.asarray(ReferenceEvaluator(model).run(None, arrays)[0])
+
+
+def _shape(node: FileNode, args: list[Value | None]) -> Constant:
+    value = args[0]
+    if isinstance(value, Real):
+        value = value.activation
+    if isinstance(value, (Activation, FloatInput, Pending)):
+        shape = value.shape
+    else:
+        array = value.ints if isinstance(value, QuantConstant) else value.array
+        shape = array.shape
+    end = node.attributes.get("end", len(shape))
+    return Constant(np.array(shape[node.attributes.get("start", 0) : end], np.int64))

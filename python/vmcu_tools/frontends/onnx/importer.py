@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files to graphs: QDQ and QOperator models, with ONNX Runtime's arithmetic.
+
+Nodes are visited in the file's order. Operators between DequantizeLinear and QuantizeLinear stay
+pending until the latter tells the scale of their result; then they become one int8 node.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+
+from ...graph import Graph, Port
+from ..common import (
+    KEEP_QUANTISATION,
+    MAX_TENSOR_BYTES,
+    GraphBuilder,
+    PassedOverError,
+    UnsupportedError,
+    parsing,
+    require,
+)
+from ..movement import file_index
+from . import (
+    concat as onnx_concat,
+)
+from . import (
+    deferred as onnx_deferred,
+)
+from . import (
+    elementwise as onnx_elementwise,
+)
+from . import (
+    fold as onnx_fold,
+)
+from . import (
+    layers as onnx_layers,
+)
+from . import (
+    logic as onnx_logic,
+)
+from . import (
+    moves as onnx_moves,
+)
+from . import (
+    norms as onnx_norms,
+)
+from . import (
+    ops as onnx_ops,
+)
+from . import (
+    qoperator as onnx_qoperator,
+)
+from . import (
+    quantize as onnx_quantize,
+)
+from . import (
+    views as onnx_views,
+)
+from .context import QUANTISE_ALL, REQUANTISE, RULES, Context, quantisation
+from .file import FileModel, FileNode, FileValue, read
+from .values import (
+    Activation,
+    Constant,
+    Curve,
+    Failed,
+    FloatInput,
+    Indices,
+    Pending,
+    Real,
+    Value,
+    arrangement,
+    channels_last,
+    laid_out,
+    tensor_shape,
+)
+
+# Importing them fills RULES.
+_RULE_MODULES = (onnx_concat, onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
+_RULE_MODULES += (onnx_logic, onnx_norms, onnx_qoperator, onnx_quantize, onnx_views)
+
+_FLOAT_MODEL = (
+    "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
+    "`vmcu quantize`."
+)
+_TO_NCHW = [0, 3, 1, 2]
+_SPATIAL = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool")
+_SPATIAL += ("GlobalMaxPool", "BatchNormalization")
+_STATIC = "Quantise the model statically, with calibration data."
+_NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
+_NO_CONTROL = "Export the model without control flow, for one fixed input shape."
+_INSIDE = ("what it sums up is not quantised", REQUANTISE)
+# What cannot be had, and why.
+_UNSUPPORTED = {
+    "ConvInteger": ("its result is int32 without a scale", _STATIC),
+    "MatMulInteger": ("its result is int32 without a scale", _STATIC),
+    "DynamicQuantizeLinear": ("it chooses scales at run time", _STATIC),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), ("it keeps a state", _NO_STATE)),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"), _INSIDE),
+    **dict.fromkeys(("Sum", "Mean"), ("it adds several tensors at once", REQUANTISE)),
+    **dict.fromkeys(("If", "Loop", "Scan"), ("it is control flow", _NO_CONTROL)),
+}
+_QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
+# Operators that hand on their input's scale: an int8 input's own is that of the first consumer
+# behind them.
+_KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
+_KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice", "Split", "Gather", "Expand")
+_KEEPS_SCALE += ("Tile", "DepthToSpace", "SpaceToDepth", "Resize", "ReduceMax", "ArgMax", "ArgMin")
+_KEEPS_SCALE += ("Clip", "Cast")
+# Operators of which each output element is one of the first input's.
+_MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
+_MOVES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth")
+
+
+def load(path: Path) -> Graph:
+    """The graph of an .onnx file; UserError with all its problems."""
+    return load_with_views(path)[0]
+
+
+def load_with_views(path: Path) -> tuple[Graph, dict[str, Activation]]:
+    """The graph, and for each tensor that is int8 or uint8 in the file too, how it looks there."""
+    model = read(path)
+    with parsing(str(path)):
+        context = _import(model, str(path))
+    views = {name: view for name, view in context.views.items() if name not in context.hidden}
+    return context.builder.finish(path.stem), views
+
+
+def _import(model: FileModel, file: str) -> Context:
+    context = Context(model, GraphBuilder(file))
+    if not any(_is_quantised(node) for node in model.nodes):
+        for node in model.nodes:
+            if _is_unknown(node):
+                reason, remedy = _UNSUPPORTED.get(node.op, _unknown(node.op))
+                context.builder.problem(reason, remedy, node.name, node.op)
+        context.builder.problem("the model is a float model, not an int8 one", _FLOAT_MODEL)
+        return context
+    context.values = {name: Constant(array) for name, array in model.constants.items()}
+    names = [value.name for value in model.inputs]
+    for value in model.inputs:
+        if value.name in context.values and names.count(value.name) > 1:
+            context.builder.repeated_input(value.name, names.count(value.name))
+            continue
+        context.values[value.name] = _input(context, value)
+    for node in model.nodes:
+        _node(context, node)
+    for value in model.outputs:
+        _output(context, value)
+    _sort_inputs(context)
+    return context
+
+
+def _is_quantised(node: FileNode) -> bool:
+    return "quantize" in node.op.lower() or ".Q" in f".{node.op}" or node.op.endswith("Integer")
+
+
+def _is_unknown(node: FileNode) -> bool:
+    return node.op not in RULES and not onnx_fold.folds(node)
+
+
+def _sort_inputs(context: Context) -> None:
+    """Ports in the file's order; each float input must have met its QuantizeLinear."""
+    builder = context.builder
+    order = [value.name for value in context.model.inputs]
+    builder.inputs.sort(key=lambda port: order.index(port.name))
+    missing = [name for name in order if name not in {port.name for port in builder.inputs}]
+    if missing and not builder.problems:
+        builder.problem(f"the input '{missing[0]}' is never quantised", QUANTISE_ALL)
+
+
+def _node(context: Context, node: FileNode) -> None:
+    try:
+        if _is_unknown(node):
+            # Also where its inputs have failed already: all problems are told at once.
+            raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
+        args = [_argument(context, name) for name in node.inputs]
+        if any(isinstance(arg, Failed) for arg in args):
+            raise PassedOverError
+        results = [onnx_fold.fold(context, node, args)]
+        if results[0] is None:
+            results = _apply(context, node, args)
+    except UnsupportedError as error:
+        context.builder.problem(error.reason, error.remedy, node.name, node.op)
+        results = []
+    except PassedOverError:
+        results = []
+    for index, name in enumerate(node.outputs):
+        context.values[name] = results[index] if index < len(results) else Failed()
+
+
+def _argument(context: Context, name: str) -> Value | None:
+    if not name:
+        return None
+    require(name in context.values, f"'{name}' is used before it is computed")
+    return context.values[name]
+
+
+def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+    """The node's outputs."""
+    found = RULES.get(node.op)
+    if found is None:
+        raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
+    require(len(node.outputs) > 0, "it has no output")
+    # Between int8 tensors, without float in between, an operator keeps the scale.
+    direct = any(isinstance(arg, Activation) for arg in args)
+    require(
+        not direct or node.op in _KEEPS_SCALE or "Linear" in node.op or ".Q" in node.op,
+        "it works on int8 values without regard to their scale",
+        "Put DequantizeLinear before and QuantizeLinear behind it.",
+    )
+    if node.op in _MOVES and args and isinstance(args[0], Curve):
+        return _moved_curve(context, node, args)
+    deferred = onnx_deferred.apply(context, node, args)
+    if deferred is not None:
+        return deferred
+    results = found(context, node, args)
+    results = results if isinstance(results, list) else [results]
+    return [_kept(context, result) if direct else result for result in results]
+
+
+def _moved_curve(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+    """A function of each byte of an activation, whose bytes move before it is applied."""
+    curve = args[0]
+    results = RULES[node.op](context, node, [Real(curve.activation), *args[1:]])
+    results = results if isinstance(results, list) else [results]
+    return [Curve(context.activation(result), curve.real) for result in results]
+
+
+def _unknown(op: str) -> tuple[str, str]:
+    close = difflib.get_close_matches(op, RULES, 3)
+    similar = f"; the most similar names are {', '.join(close)}" if close else ""
+    remedy = f"Replace it; `vmcu ops` lists what is supported{similar}."
+    return "this operation is not supported", remedy
+
+
+def _kept(context: Context, result: Value) -> Value:
+    """The result of an operator between int8 tensors, at its input's scale."""
+    if not isinstance(result, Pending):
+        return result
+    require(result.keeps is not None, "its inputs have different scales", KEEP_QUANTISATION)
+    return context.quantise(result, *result.keeps, result.name, result.dtype)
+
+
+def _input(context: Context, value: FileValue) -> Value:
+    """A graph input as the importer sees it: a float one waits for its QuantizeLinear."""
+    try:
+        require(value.shape is not None, "the input has no shape", "Fix all sizes.")
+        require(min(value.shape, default=1) > 0, "the input has a dynamic shape", "Fix all sizes.")
+        shape, order, layout, memory = value.shape, None, "nhwc", None
+        small = math.prod(shape) <= MAX_TENSOR_BYTES
+        require(small, f"the input has {math.prod(shape)} elements", "Use a smaller model.")
+        consumers = _consumers(context.model, value.name, _QDQ)
+        if len(shape) == 4:
+            transposed = consumers and all(n.ints("perm", []) == _TO_NCHW for n in consumers)
+            if transposed or shape[0] != 1:
+                # What is no image stays as the file has it.
+                order = np.arange(math.prod(shape))
+            else:
+                layout = "nchw"
+        elif len(shape) == 3 and shape[0] == 1 and any(_is_spatial(n) for n in consumers):
+            layout = "nchw"
+            order, memory = arrangement(shape, channels_last(shape))
+        if value.dtype == "float32":
+            return FloatInput(value.name, shape, shape, order, layout, memory)
+        require(value.dtype in ("int8", "uint8"), f"the input is {value.dtype}, not int8 or float")
+        scale, zero_point = _input_scale(context.model, value.name)
+        zero_point = np.zeros(1, value.dtype) if zero_point is None else zero_point
+        quant = quantisation(scale, zero_point)
+        require(quant[2] == value.dtype, f"the input is {value.dtype} but used as {quant[2]}")
+        result = context.define(value.name, shape, order, *quant, memory)
+    except UnsupportedError as error:
+        context.builder.problem(error.reason, error.remedy, value.name)
+        return Failed()
+    context.builder.inputs.append(Port(value.name, value.name, shape, value.dtype, layout))
+    return result
+
+
+def _is_spatial(node: FileNode) -> bool:
+    """Whether an operator takes (1, C, L)."""
+    return node.op in _SPATIAL
+
+
+def _consumers(model: FileModel, name: str, through: tuple[str, ...]) -> list[FileNode]:
+    """The nodes that read `name`, looking through the given operators."""
+    found: list[FileNode] = []
+    names, seen = deque([name]), {name}
+    while names:
+        current = names.popleft()
+        for node in model.nodes:
+            if current not in node.inputs:
+                continue
+            if node.op in through and node.inputs[0] == current:
+                names.extend(out for out in node.outputs if out not in seen)
+                seen.update(node.outputs)
+            else:
+                found.append(node)
+    return found
+
+
+def _input_scale(model: FileModel, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Scale and zero point of an int8 graph input, as its first consumer states them."""
+    for node in _consumers(model, name, _KEEPS_SCALE):
+        place = next((i for i, n in enumerate(node.inputs) if n == name), 0)
+        stated = [model.constants.get(n) for n in node.inputs[place + 1 : place + 3]]
+        if stated and stated[0] is not None and _states_scale(node):
+            return stated[0], stated[1] if len(stated) > 1 else None
+    raise UnsupportedError("the scale of this input is not known", "Add a DequantizeLinear.")
+
+
+def _states_scale(node: FileNode) -> bool:
+    return node.op != "QuantizeLinear" and ("Linear" in node.op or ".Q" in node.op)
+
+
+def _is_channels_last(x: Activation) -> bool:
+    """Whether the bytes of an image, or of what was one, lie as such."""
+    laid = channels_last(x.shape)
+    same = x.tensor.shape == laid.shape and np.array_equal(laid_out(x), laid)
+    return same and (len(x.shape) == 4 or not np.array_equal(laid.ravel(), np.arange(laid.size)))
+
+
+def _output(context: Context, value: FileValue) -> None:
+    try:
+        found = context.values.get(value.name)
+        require(found is not None, "the output is never computed")
+        if isinstance(found, Failed):
+            return
+        if isinstance(found, Indices):
+            port = Port(found.tensor.name, value.name, found.shape, "int64")
+            context.builder.outputs.append(port)
+            return
+        found = onnx_deferred.with_own_scale(context, found)
+        float_result = onnx_deferred.is_float(found)
+        require(not float_result, "the output is a float that is not quantised", QUANTISE_ALL)
+        x = context.activation(found)
+        layout = "nhwc"
+        if len(x.shape) in (3, 4) and x.shape[0] == 1 and _is_channels_last(x):
+            layout = "nchw"
+        else:
+            plain = file_index(x.shape).reshape(tensor_shape(x.shape, np.zeros(0)))
+            tensor = context.arranged(x, plain)
+            x = Activation(tensor, x.shape, plain.ravel(), x.dtype)
+        dtype = "float32" if isinstance(found, (Real, Pending)) else x.dtype
+        context.builder.outputs.append(Port(x.tensor.name, value.name, x.shape, dtype, layout))
+    except UnsupportedError as error:
+        context.builder.problem(error.reason, error.remedy, value.name)

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for operators that reduce, resize, normalise or search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ...graph import (
+    ArgMax,
+    AveragePool2D,
+    Conv2D,
+    Lookup,
+    MaxPool2D,
+    Op,
+    Resize,
+    Shape,
+    Tensor,
+    TransposeConv2D,
+    Window,
+)
+from ...quant import INT8_MAX, INT8_MIN, FloatScale
+from ..common import fixed_point, require
+from ..movement import file_index
+from .context import Context, rule
+from .dense import bias_of, constant_weights, copied, float_scale, narrowed
+from .elementwise import scaled_channels
+from .file import FileNode
+from .moves import axis_of, nearest, resize_places, resize_sizes
+from .ops import MAX_POOL_TAPS, natural_of
+from .values import (
+    Activation,
+    Indices,
+    Order,
+    Pending,
+    Value,
+    arrangement,
+    channels_last,
+    is_image,
+    laid_out,
+)
+
+
+def _reduced_axes(
+    context: Context, node: FileNode, args: list[Value | None], rank: int
+) -> list[int]:
+    axes = context.constant(args, 1, "axes")
+    given = node.ints("axes", []) if axes is None else [int(a) for a in axes.ravel()]
+    if not given:
+        require(not node.attributes.get("noop_with_empty_axes"), "it reduces nothing")
+        given = list(range(rank))
+    return sorted({axis_of(a, rank) for a in given})
+
+
+Axes = tuple[bool, bool, bool]
+
+
+def _lines(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
+    """x as a tensor of whose (H, W, C) the reduced axes are whole ones, and which those are. Images
+    and sequences are such tensors already; of all else the reduced elements become the columns."""
+    if is_image(x.shape) and x.order is None:
+        return x.tensor, (2 in axes, 3 in axes, 1 in axes)
+    if len(x.shape) == 3 and x.order is None and x.shape[0] == 1:
+        return x.tensor, (1 in axes, False, 2 in axes)
+    return _columns(context, x, axes)
+
+
+def _columns(context: Context, x: Activation, axes: list[int]) -> tuple[Tensor, Axes]:
+    """x with the reduced elements as columns of one channel."""
+    others = [a for a in range(len(x.shape)) if a not in axes]
+    turned = file_index(x.shape).transpose([*others, *axes])
+    count = math.prod(x.shape[a] for a in axes)
+    return context.arranged(x, turned.reshape(-1, count, 1)), (False, True, False)
+
+
+def _reduced(
+    node: FileNode, x: Activation, tensor: Tensor, axes: list[int], over: Axes
+) -> tuple[tuple[int, ...], Order, Shape]:
+    """Shape in the file, order and (H, W, C) of the reduced value."""
+    full = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
+    height, width, channels = (1 if o else d for o, d in zip(over, tensor.shape, strict=True))
+    image = is_image(x.shape) and x.order is None and tensor is x.tensor
+    laid = channels_last(full) if image else file_index(full).reshape(height, width, channels)
+    if not node.attributes.get("keepdims", 1):
+        full = tuple(d for a, d in enumerate(x.shape) if a not in axes)
+    return full, *arrangement(full, laid)
+
+
+@rule("ReduceMean", "ReduceSum")
+def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axes = _reduced_axes(context, node, args, len(x.shape))
+    tensor, over = _lines(context, x, axes)
+    shape, order, memory = _reduced(node, x, tensor, axes, over)
+    window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
+    taps = math.prod(window.kernel)
+    require(taps <= MAX_POOL_TAPS, f"it reduces {taps} elements, {MAX_POOL_TAPS} at most")
+    count = taps * (tensor.shape[2] if over[2] else 1)
+    share = 1 if node.op == "ReduceSum" else count
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        ratio = np.float64(tensor.scale) / np.float64(out.scale)
+        if over[2]:
+            ones = np.ones((1, *window.kernel, tensor.shape[2]), np.int8)
+            factor = FloatScale(np.array([ratio / share], np.float32))
+            zero = np.zeros(1, np.int32)
+            return Conv2D(ones, zero, window, factor, act_min=act_min, act_max=act_max)
+        requant = fixed_point(ratio * (taps / share) / 256)
+        return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
+
+    name = node.outputs[0]
+    fields = {"memory": memory, "natural": natural_of(tensor) if share == count else None}
+    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, **fields)
+
+
+@rule("ReduceMax", "ReduceMin")
+def _reduce_extreme(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axes = _reduced_axes(context, node, args, len(x.shape))
+    tensor, over = _lines(context, x, axes)
+    if over[2]:
+        tensor, over = _columns(context, x, axes)
+    shape, order, memory = _reduced(node, x, tensor, axes, over)
+    window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
+    name = node.outputs[0]
+    keeps = tensor.scale, tensor.zero_point
+    if node.op == "ReduceMin":
+        tensor = _least(context, node, tensor, window, memory)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "ReduceMax":
+            return MaxPool2D(window, act_min=act_min, act_max=act_max)
+        return Lookup(np.clip(_NEGATED, act_min, act_max).astype(np.int8))
+
+    copied = {"copies": True, "memory": memory}
+    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, keeps, **copied)
+
+
+# -1 - q, so that zero points fit.
+_NEGATED = np.arange(INT8_MAX, INT8_MIN - 1, -1).astype(np.int8)
+
+
+def _least(context: Context, node: FileNode, x: Tensor, window: Window, memory: Shape) -> Tensor:
+    """The greatest of the negated values."""
+    name, zero = node.outputs[0], -1 - x.zero_point
+    steps: list[tuple[str, Op, Shape]] = [
+        ("negated", Lookup(_NEGATED), x.shape),
+        ("greatest", MaxPool2D(window), memory),
+    ]
+    for what, op, shape in steps:
+        out = context.builder.add_tensor(Tensor(f"{name}/{what}", shape, x.scale, zero))
+        context.builder.add_node(node.name, op, [x.name], out.name)
+        x = out
+    return x
+
+
+@rule("ArgMax", "ArgMin")
+def _arg_max(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axis = axis_of(int(node.attributes.get("axis", 0)), len(x.shape))
+    lines = np.moveaxis(file_index(x.shape), axis, -1).reshape(-1, 1, x.shape[axis])
+    at_hand = x.tensor.shape[2] == x.shape[axis] and np.array_equal(
+        laid_out(x).ravel(), lines.ravel()
+    )
+    tensor = x.tensor if at_hand else context.arranged(x, lines)
+    name = node.outputs[0]
+    out = context.builder.add_tensor(Tensor(name, (*tensor.shape[:2], 4), 1.0, 0))
+    last = bool(node.attributes.get("select_last_index"))
+    op = ArgMax(smallest=node.op == "ArgMin", last=last)
+    context.builder.add_node(node.name, op, [tensor.name], name)
+    shape = list(x.shape)
+    shape[axis : axis + 1] = [1] if node.attributes.get("keepdims", 1) else []
+    return Indices(out, tuple(shape))
+
+
+@rule("Resize")
+def _resize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    target, scales = resize_sizes(context, node, args, x)
+    mode = node.attributes.get("mode", b"nearest").decode()
+    if mode == "nearest":
+        index = file_index(x.shape)
+        for axis, (size, scale) in enumerate(zip(target, scales, strict=True)):
+            if size != x.shape[axis]:
+                index = index.take(nearest(node, x.shape[axis], size, scale), axis)
+        return context.moved(node, x, index)
+    require(mode == "linear", f"its mode is {mode}", "Use nearest or linear.")
+    same = target[:2] == list(x.shape[:2]) and len(target) in (3, 4)
+    require(same, f"it resizes {list(x.shape)} to {target} linearly")
+    x = context.image(x)
+    axes = range(2, len(target))
+    taps = [_taps(node, x.shape[a], target[a], scales[a]) for a in axes]
+    taps += [np.array([[0, 0, 0]], np.int32)] * (2 - len(taps))
+    shape = tuple(target)
+    order, memory = arrangement(shape, channels_last(shape))
+    keeps = x.tensor.scale, x.tensor.zero_point
+
+    def make(out: Tensor, low: int, high: int) -> Op:
+        factor = None
+        if (out.scale, out.zero_point) != keeps:
+            factor = fixed_point(np.float64(keeps[0]) / np.float64(out.scale) / (1 << 20))
+        return Resize(taps[0], taps[1], factor, act_min=low, act_max=high)
+
+    name = node.outputs[0]
+    inputs = (x.tensor,)
+    return Pending(name, node.name, shape, order, inputs, make, x.dtype, keeps, memory=memory)
+
+
+def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
+    """int32 (target, 3), see graph.Resize."""
+    at = np.clip(resize_places(node, size, target, scale), 0, size - 1).astype(np.float64)
+    lower = np.floor(at).astype(np.int64)
+    upper = np.minimum(lower + 1, size - 1)
+    weight = np.rint((at - lower) * 1024).astype(np.int64)
+    return np.stack([lower, upper, weight], axis=1).astype(np.int32)
+
+
+@rule("ConvTranspose")
+def _conv_transpose(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x = context.image(args[0])
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) > 1 and int(node.attributes.get("group", 1)) == 1:
+        shape = (1, x.shape[1] * len(parts), *x.shape[2:])
+        order, _ = arrangement(shape, channels_last(shape))
+        x = Activation(copied(context, x, len(parts)), shape, order, x.dtype)
+        joined = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=0))
+        args = [args[0], joined, *args[2:]]
+    weights, scales = constant_weights(args, 1, 1)
+    axes = len(x.shape) - 2
+    require(weights.ndim == len(x.shape), f"its weights have {weights.ndim} dimensions")
+    groups = int(node.attributes.get("group", 1))
+    depth_all, per_group, *kernel = weights.shape
+    fits = groups >= 1 and depth_all == x.shape[1] and depth_all % groups == 0
+    require(fits, f"{x.shape[1]} channels, {groups} groups, weights {list(weights.shape)}")
+    require(groups == 1 or scales.size == 1, "its weights' scales are per channel of a group")
+    stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
+    extra, pads = node.ints("output_padding", [0] * axes), node.ints("pads", [0] * 2 * axes)
+    same = len(stride) == len(dilation) == len(extra) == axes and len(pads) == 2 * axes
+    require(same and min(*stride, *dilation) >= 1 and min(*pads, *extra) >= 0, "a bad window")
+    require("output_shape" not in node.attributes, "it has an output_shape", "Use pads.")
+    require(node.attributes.get("auto_pad", b"NOTSET") == b"NOTSET", "it has auto_pad", "Use pads.")
+    sizes = [
+        (x.shape[2 + a] - 1) * stride[a]
+        + (kernel[a] - 1) * dilation[a]
+        + 1
+        + extra[a]
+        - pads[a]
+        - pads[a + axes]
+        for a in range(axes)
+    ]
+    require(min(sizes) >= 1, f"its output is {sizes}")
+    count, depth = per_group * groups, depth_all // groups
+    # (group, channel in, channel out, kernel) to (channel out, kernel, channel in).
+    parts = weights.reshape(groups, depth, per_group, *kernel, *[1] * (2 - axes))
+    kernels = np.ascontiguousarray(
+        parts.transpose(0, 2, 3, 4, 1).reshape(count, *kernel, *[1] * (2 - axes), depth)
+    )
+    bias = bias_of(args, 2, x, np.broadcast_to(scales, count), count)
+    pair = tuple(stride + [1] * (2 - axes)), tuple(pads[:axes] + [0] * (2 - axes))
+    spread = tuple(dilation + [1] * (2 - axes))
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        requant = float_scale(x, scales, out, count)
+        limits = {"act_min": act_min, "act_max": act_max}
+        return TransposeConv2D(kernels, bias, *pair, requant, groups, spread, **limits)
+
+    shape = 1, count, *sizes
+    order, memory = arrangement(shape, channels_last(shape))
+    name = node.outputs[0]
+    return Pending(name, node.name, shape, order, (x.tensor,), make, x.dtype, memory=memory)
+
+
+@rule("BatchNormalization")
+def _batch_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(not node.attributes.get("training_mode"), "it is in training mode")
+    names = ("scale", "offset", "mean", "variance")
+    given = [context.constant(args, place, name) for place, name in enumerate(names, 1)]
+    require(all(array is not None for array in given), "a parameter is absent")
+    gain, offset, mean, variance = (array.astype(np.float64).ravel() for array in given)
+    epsilon = float(node.attributes.get("epsilon", 1e-5))
+    with np.errstate(all="ignore"):
+        gain = gain / np.sqrt(variance + epsilon)
+    value = args[0]
+    require(value is not None, "its input is absent")
+    if isinstance(value, Pending) and value.affine is not None:
+        return value.affine(gain, offset - mean * gain, node.outputs[0])
+    activation = context.activation(value)
+    flat = len(activation.shape) == 2
+    x = context.usual(activation) if flat else context.image(activation)
+    require(x.tensor.shape[2] == gain.size, f"{gain.size} factors for {list(x.shape)}")
+    return scaled_channels(node, x, gain, offset - mean * gain)

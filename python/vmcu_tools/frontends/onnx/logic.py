@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for comparisons, truth values and Where. Truth is 1 and 0 in float: between layers
+it is always a function of one activation, so that it ends in that activation's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from ...graph import Binary, Op, Requantize, Tensor
+from ..common import fixed_point, require
+from .context import Context, rule
+from .elementwise import FLOAT, UNARY, curve, one_curve, plus_constant
+from .file import FileNode
+from .values import Activation, Curve, Pending, Value, arrangement, constant_of, laid_out
+
+_COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Equal": np.equal,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+}
+# All operators that work on each element on its own: of one activation they make a function.
+FUNCTIONS = frozenset({*UNARY, *FLOAT, *_COMPARE, "Cast", "Clip", "Not", "Relu", "Where"})
+_ONE = "Only comparisons within a function of one tensor are supported."
+
+
+@rule(*_COMPARE)
+def _compare(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    constants = [constant_of(arg) for arg in args]
+    found = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
+    require(found is not None, "it compares several activations, or one with an array", _ONE)
+    return found
+
+
+@rule("Not")
+def _not(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    constants = [constant_of(arg) for arg in args]
+    found = one_curve(context, args, constants, np.logical_not)
+    require(found is not None, "its input is no function of one activation", _ONE)
+    return found
+
+
+@rule("Where")
+def _where(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(len(args) == 3, f"it has {len(args)} inputs")
+    constants = [constant_of(arg) for arg in args]
+    found = one_curve(context, args, constants, lambda c, a, b: np.where(c != 0, a, b))
+    if found is not None:
+        return found
+    chosen, *sides = constants
+    require(chosen is not None, "its condition is computed from another activation", _ONE)
+    require(sum(s is None for s in sides) == 1, "it chooses between two activations", _ONE)
+    place = 0 if sides[0] is None else 1
+    mask = chosen != 0 if place == 0 else chosen == 0
+    return _masked(context, node, context.activation(args[1 + place]), mask, sides[1 - place])
+
+
+@rule("Trilu")
+def _triangle(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    shift = context.constant(args, 1, "diagonal")
+    k = 0 if shift is None else int(shift.ravel()[0])
+    keep = np.triu if node.attributes.get("upper", 1) else np.tril
+    mask = keep(np.ones(x.shape[-2:], np.bool_), k)
+    return _masked(context, node, x, mask, np.zeros(1))
+
+
+@rule("Cast")
+def _cast(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    kind = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes.get("to", 1)))
+    if isinstance(args[0], Activation):
+        # PyTorch's exporter says it of every quantised tensor.
+        require(kind == args[0].dtype, f"it makes {kind} of {args[0].dtype}")
+        return args[0]
+    if not isinstance(args[0], Curve) and kind.kind == "f":
+        return args[0]
+    x = curve(context, args[0])
+    if kind.kind == "f":
+        return x
+    return replace(x, real=(x.real != 0 if kind.kind == "b" else np.trunc(x.real)))
+
+
+def _masked(
+    context: Context, node: FileNode, x: Activation, mask: np.ndarray, other: np.ndarray
+) -> Pending:
+    """x where `mask` is true, else the constant: x times 0 or 1, plus the constant or 0."""
+    shape = np.broadcast_shapes(x.shape, mask.shape, other.shape)
+    require(shape == x.shape, f"its constants make {list(shape)} of {list(x.shape)}")
+    laid = laid_out(x)
+    kept = np.broadcast_to(mask, shape).ravel()[laid]
+    real = np.where(kept, 0, np.broadcast_to(other, shape).ravel()[laid]).astype(np.float32)
+    require(bool(np.isfinite(real).all()), "its constant is not a number", "Use a finite one.")
+    name = f"{node.outputs[0]}/kept"
+    unit = fixed_point(np.float64(1))
+    op = Binary("product", out=unit, constant=kept.astype(np.int8))
+    cut = context.builder.add_tensor(replace(x.tensor, name=name))
+    context.builder.add_node(node.name, op, [x.tensor.name], name)
+    order, memory = arrangement(x.shape, laid)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        limits = {"act_min": act_min, "act_max": act_max}
+        same = (out.scale, out.zero_point) == (cut.scale, cut.zero_point)
+        if same and not real.any():
+            return Requantize(None, **limits)
+        return plus_constant(cut, real, out, **limits)
+
+    name = node.outputs[0]
+    return Pending(name, node.name, x.shape, order, (cut,), make, x.dtype, memory=memory)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for operators that pick, repeat or rearrange elements."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, require
+from ..movement import depth_to_space, file_index, space_to_depth
+from .context import Context, rule
+from .file import FileNode
+from .values import Activation, Value
+
+# Repetition must not turn a small file into a large graph.
+MAX_ELEMENTS = MAX_TENSOR_BYTES
+
+
+def _source(context: Context, args: list[Value | None]) -> tuple[Activation, np.ndarray]:
+    """The activation, and its elements' places in the file's shape."""
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    return x, file_index(x.shape)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    require(-rank <= axis < rank, f"axis {axis} of {rank} dimensions")
+    return axis % rank
+
+
+def _numbers(
+    context: Context, node: FileNode, args: list[Value | None], place: int, name: str
+) -> list[int] | None:
+    """Integers given as an input or, in older opsets, as an attribute."""
+    if name in node.attributes:
+        return node.ints(name, [])
+    array = context.constant(args, place, name)
+    return None if array is None else [int(v) for v in array.ravel()]
+
+
+@rule("Slice")
+def _slice(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    starts = _numbers(context, node, args, 1, "starts")
+    ends = _numbers(context, node, args, 2, "ends")
+    require(starts is not None and ends is not None, "its starts or ends are absent")
+    axes = _numbers(context, node, args, 3, "axes") or list(range(len(starts)))
+    steps = _numbers(context, node, args, 4, "steps") or [1] * len(starts)
+    same = len(starts) == len(ends) == len(axes) == len(steps) <= index.ndim
+    require(same and 0 not in steps, f"it slices {starts} to {ends} by {steps}")
+    cut = [slice(None)] * index.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        size = index.shape[axis_of(axis, index.ndim)]
+        # Python counts a stop below -size from the end as well; ONNX cuts it to "before the first".
+        stop = None if step < 0 and end < -size else end
+        cut[axis_of(axis, index.ndim)] = slice(start, stop, step)
+    return context.moved(node, x, index[tuple(cut)])
+
+
+@rule("Split")
+def _split(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+    x, index = _source(context, args)
+    axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
+    sizes = _numbers(context, node, args, 1, "split")
+    if sizes is None:
+        count = int(node.attributes.get("num_outputs", len(node.outputs)))
+        require(count > 0, "it splits into nothing")
+        size = -(-index.shape[axis] // count)
+        sizes = [size] * (count - 1) + [index.shape[axis] - size * (count - 1)]
+    whole = sum(sizes) == index.shape[axis] and min(sizes, default=0) > 0
+    require(
+        whole and len(sizes) >= len(node.outputs), f"it splits {index.shape[axis]} into {sizes}"
+    )
+    starts = np.cumsum([0, *sizes[:-1]])
+    return [
+        context.moved(node, x, index.take(range(start, start + size), axis), output)
+        for output, (start, size) in enumerate(zip(starts, sizes, strict=True))
+        if output < len(node.outputs)
+    ]
+
+
+@rule("Gather")
+def _gather(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
+    picks = context.constant(args, 1, "indices")
+    require(picks is not None and picks.dtype.kind in "iu", "its indices are no integers")
+    size = index.shape[axis]
+    inside = picks.size > 0 and -size <= int(picks.min()) and int(picks.max()) < size
+    require(inside, f"its indices lie outside of {size}")
+    _limit(index.size // size * picks.size)
+    return context.moved(node, x, index.take(picks % size, axis))
+
+
+@rule("GatherND")
+def _gather_nd(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    picks = context.constant(args, 1, "indices")
+    plain = picks is not None and picks.dtype.kind in "iu" and not node.attributes.get("batch_dims")
+    require(plain and picks.ndim > 0 and picks.shape[-1] <= index.ndim, "its indices do not fit")
+    sizes = np.array(index.shape[: picks.shape[-1]])
+    inside = bool(((-sizes <= picks) & (picks < sizes)).all())
+    require(inside, f"its indices lie outside of {list(index.shape)}")
+    _limit(picks.size * index.size)
+    return context.moved(node, x, index[tuple(np.moveaxis(picks, -1, 0))])
+
+
+def _limit(elements: int) -> None:
+    require(elements <= MAX_ELEMENTS, f"its output has {elements} elements")
+
+
+@rule("Expand")
+def _expand(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    to = _numbers(context, node, args, 1, "shape")
+    require(to is not None and min(to, default=1) > 0, f"its shape is {to}")
+    _limit(math.prod(to) * index.size)
+    try:
+        shape = np.broadcast_shapes(index.shape, tuple(to))
+    except ValueError as error:
+        raise UnsupportedError(f"it expands {list(index.shape)} to {to}") from error
+    return context.moved(node, x, np.broadcast_to(index, shape))
+
+
+@rule("Tile")
+def _tile(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    repeats = _numbers(context, node, args, 1, "repeats")
+    fits = repeats is not None and len(repeats) == index.ndim and min(repeats) > 0
+    require(fits, f"it repeats {repeats} times")
+    _limit(math.prod(repeats) * index.size)
+    return context.moved(node, x, np.tile(index, repeats))
+
+
+def _channels_last(index: np.ndarray) -> np.ndarray:
+    require(index.ndim == 4 and index.shape[0] == 1, f"its input is {list(index.shape)}")
+    return index.transpose(0, 2, 3, 1)
+
+
+@rule("DepthToSpace")
+def _depth_to_space(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    block = int(node.attributes.get("blocksize", 0))
+    column_first = node.attributes.get("mode", b"DCR") == b"CRD"
+    moved = depth_to_space(_channels_last(index), block, column_first)
+    return context.moved(node, x, moved.transpose(0, 3, 1, 2))
+
+
+@rule("SpaceToDepth")
+def _space_to_depth(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, index = _source(context, args)
+    block = int(node.attributes.get("blocksize", 0))
+    return context.moved(
+        node, x, space_to_depth(_channels_last(index), block).transpose(0, 3, 1, 2)
+    )
+
+
+def resize_sizes(
+    context: Context, node: FileNode, args: list[Value | None], x: Activation
+) -> tuple[list[int], list[float]]:
+    """The output's size along every axis, and the scales that places are computed with."""
+    plain = "axes" not in node.attributes and not node.attributes.get("antialias")
+    policy = node.attributes.get("keep_aspect_ratio_policy", b"stretch")
+    require(plain and policy == b"stretch", "it has axes, antialias or an aspect ratio")
+    scales = context.constant(args, 2, "scales")
+    sizes = context.constant(args, 3, "sizes")
+    rank = len(x.shape)
+    if sizes is not None and sizes.size:
+        target = [int(v) for v in sizes.ravel()]
+        require(len(target) == rank and min(target) > 0, f"its sizes are {target}")
+        factors = [t / s for t, s in zip(target, x.shape, strict=True)]
+    else:
+        given = scales is not None and scales.size == rank
+        require(given, "its scales are absent or not one for each axis")
+        factors = [float(v) for v in scales.ravel()]
+        sane = all(math.isfinite(v) and 0 < v < 1e4 for v in factors)
+        require(sane, f"its scales are {factors}")
+        target = [math.floor(s * f) for s, f in zip(x.shape, factors, strict=True)]
+    _limit(math.prod(target))
+    require(min(target) > 0, f"its output is {target}", KEEP_QUANTISATION)
+    return target, factors
+
+
+def resize_places(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
+    """Where each output index lies on the input's axis, float32 as in ONNX Runtime."""
+    mode = node.attributes.get("coordinate_transformation_mode", b"half_pixel").decode()
+    at = np.arange(target, dtype=np.float32)
+    factor = np.float32(scale)
+    if mode == "align_corners":
+        if target == 1:
+            return np.zeros(1, np.float32)
+        return at * np.float32(size - 1) / np.float32(target - 1)
+    if mode == "asymmetric":
+        return at / factor
+    if mode == "pytorch_half_pixel" and target == 1:
+        return np.zeros(1, np.float32)
+    known = mode in ("half_pixel", "pytorch_half_pixel")
+    require(known, f"its coordinate_transformation_mode is {mode}", "Use half_pixel.")
+    return (at + np.float32(0.5)) / factor - np.float32(0.5)
+
+
+def nearest(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
+    """The input index for each output index."""
+    at = resize_places(node, size, target, scale)
+    mode = node.attributes.get("nearest_mode", b"round_prefer_floor").decode()
+    rounding = {
+        "round_prefer_floor": lambda v: np.ceil(v - np.float32(0.5)),
+        "round_prefer_ceil": lambda v: np.floor(v + np.float32(0.5)),
+        "floor": np.floor,
+        "ceil": np.ceil,
+    }
+    require(mode in rounding, f"its nearest_mode is {mode}")
+    return np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for normalisations, each of which is one LayerNorm of the graph: the elements that
+are normalised together become the channels of a pixel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...graph import LayerNorm, Op, Tensor
+from ..common import KEEP_QUANTISATION, require
+from ..movement import file_index
+from .context import Context, rule
+from .file import FileNode
+from .moves import axis_of
+from .values import Activation, Pending, Value, arrangement, laid_out, matrices
+
+
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """float64 gain and offset, one for every `run` neighbours in memory, and the real epsilon."""
+
+    gain: np.ndarray
+    offset: np.ndarray
+    epsilon: float
+    centred: bool = True
+    run: int = 1
+
+
+def _normalised(
+    context: Context, node: FileNode, x: Activation, laid: np.ndarray, factors: _Factors
+) -> Pending:
+    """x as `laid`, (H, W, C) of row-major places, with the C elements of each pixel normalised."""
+    require(len(node.outputs) == 1 or not any(node.outputs[1:]), "it has further outputs")
+    finite = bool(np.isfinite(factors.gain).all() and np.isfinite(factors.offset).all())
+    epsilon = factors.epsilon
+    require(finite and math.isfinite(epsilon) and epsilon >= 0, "it has no finite factors")
+    count = laid.shape[2]
+    require(count < 1 << 16, f"it normalises {count} elements, {(1 << 16) - 1} at most")
+    tensor = context.arranged(x, laid)
+    order, memory = arrangement(x.shape, laid)
+    largest = max(float(np.abs(factors.gain).max()), float(np.abs(factors.offset).max()), 1e-30)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        bits = min(16, 29 - math.ceil(math.log2(largest / out.scale)))
+        require(bits >= 1, "its factors are far above its output's scale", KEEP_QUANTISATION)
+        unit = 2.0**bits / out.scale
+        spread = min(round(epsilon * count * count / tensor.scale**2), 1 << 60)
+        numbers = (np.rint(v * unit).astype(np.int32) for v in (factors.gain, factors.offset))
+        limits = {"act_min": act_min, "act_max": act_max}
+        return LayerNorm(*numbers, bits, spread, factors.centred, factors.run, **limits)
+
+    name = node.outputs[0]
+    return Pending(name, node.name, x.shape, order, (tensor,), make, x.dtype, memory=memory)
+
+
+def _lines(x: Activation, axis: int) -> np.ndarray:
+    """(H, W, C) of row-major places with the axes from `axis` on as the channels."""
+    count = math.prod(x.shape[axis:])
+    rank = len(x.shape)
+    rows = file_index(x.shape).reshape(matrices(x.shape) if axis == rank - 1 else (-1, 1, count))
+    return laid_out(x) if _is_line(laid_out(x), count) else rows
+
+
+def _is_line(laid: np.ndarray, count: int) -> bool:
+    """Whether each pixel holds `count` neighbours of the file."""
+    steps = np.diff(laid, axis=2)
+    return laid.shape[2] == count and bool(
+        (steps == 1).all() and (laid[:, :, 0] % count == 0).all()
+    )
+
+
+def _epsilon(node: FileNode, default: float = 1e-5) -> float:
+    return float(node.attributes.get("epsilon", default))
+
+
+def _factor(
+    context: Context, args: list[Value | None], place: int, shape: tuple[int, ...], default: float
+) -> np.ndarray:
+    """A constant operand, or `default` if it is absent, float64 of `shape`."""
+    array = context.constant(args, place, "scale or offset")
+    if array is None:
+        return np.full(shape, default)
+    require(array.ndim <= len(shape), f"its factors have the shape {list(array.shape)}")
+    return np.broadcast_to(array.astype(np.float64), shape)
+
+
+@rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
+def _layer_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
+    shape = x.shape[axis:]
+    gain, offset = _factor(context, args, 1, shape, 1), _factor(context, args, 2, shape, 0)
+    centred = node.op == "LayerNormalization"
+    factors = _Factors(gain.ravel(), offset.ravel(), _epsilon(node), centred)
+    return _normalised(context, node, x, _lines(x, axis), factors)
+
+
+@rule("InstanceNormalization")
+def _instance_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    return _grouped(context, node, args, context.activation(args[0]), None)
+
+
+@rule("GroupNormalization")
+def _group_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    groups = int(node.attributes.get("num_groups", 0))
+    fits = len(x.shape) > 1 and groups > 0 and x.shape[1] % groups == 0
+    require(fits, f"it makes {groups} groups of {list(x.shape)}")
+    return _grouped(context, node, args, x, groups)
+
+
+def _grouped(
+    context: Context, node: FileNode, args: list[Value | None], x: Activation, groups: int | None
+) -> Pending:
+    """(1, C, ...) with all elements of a group of channels normalised; None: of a channel."""
+    require(len(x.shape) > 2 and x.shape[0] == 1, f"its input is {list(x.shape)}")
+    channels, run = x.shape[1], math.prod(x.shape[2:])
+    groups = channels if groups is None else groups
+    gain, offset = (context.constant(args, place, "scale") for place in (1, 2))
+    given = gain is not None and offset is not None and gain.size == offset.size
+    require(
+        given and gain.size in (groups, channels), f"its factors do not fit {channels} channels"
+    )
+    if gain.size < channels:
+        # GroupNormalization had a factor for each group up to opset 20.
+        gain, offset = (np.repeat(array.ravel(), channels // groups) for array in (gain, offset))
+    reals = (array.astype(np.float64).ravel() for array in (gain, offset))
+    factors = _Factors(*reals, _epsilon(node), True, run)
+    return _normalised(context, node, x, file_index(x.shape).reshape(groups, 1, -1), factors)
+
+
+@rule("LpNormalization")
+def _lp_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
+    order = int(node.attributes.get("p", 2))
+    require(order == 2, f"it divides by the norm of order {order}", "Use order 2.")
+    count = x.shape[axis]
+    at_hand = x.order is None and (len(x.shape), axis) in ((4, 1), (4, -3)) and x.shape[0] == 1
+    turned = np.moveaxis(file_index(x.shape), axis, -1)
+    rows = laid_out(x) if at_hand else turned.reshape(matrices(turned.shape))
+    gain = np.full(count, 1 / math.sqrt(count))
+    return _normalised(context, node, x, rows, _Factors(gain, np.zeros(count), 0.0, False))

@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for the operators that stand between DequantizeLinear and QuantizeLinear.
+
+To add an operator, add a function here; its QOperator form, if there is one, is a row of the
+table in onnx_qoperator.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ...graph import (
+    AveragePool2D,
+    Conv2D,
+    DepthwiseConv2D,
+    LogSoftmaxOnnx,
+    MaxPool2D,
+    Op,
+    Pad,
+    Softmax,
+    Tensor,
+    Window,
+)
+from ...quant import INT8_MAX, INT8_MIN, FloatScale
+from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, same_padding
+from ..movement import file_index
+from ..softmax import onnx_table
+from .context import Context, rule
+from .dense import bias_of, constant_weights, copied, float_scale, narrowed, quantise_bias
+from .file import FileNode
+from .moves import axis_of
+from .values import (
+    Activation,
+    Pending,
+    Value,
+    arrangement,
+    channels_last,
+    laid_out,
+    matrices,
+    tensor_axis,
+)
+
+# sum * 256 has to stay within 32 bits.
+MAX_POOL_TAPS = 1 << 15
+_MIN_SOFTMAX_SCALE = 2.0**-16
+
+
+def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
+    """The window of a convolution or pooling node; `auto_pad` and `ceil_mode` become padding. One
+    spatial axis becomes H, and W has the size one."""
+    axes = len(x.shape) - 2
+    stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
+    pads = node.ints("pads", [0] * (2 * axes))
+    same = len(kernel) == len(stride) == len(dilation) == axes and len(pads) == 2 * axes
+    require(same, f"its window does not have {axes} axes as its input has")
+    positive = min(*kernel, *stride, *dilation) >= 1 and min(pads) >= 0
+    require(positive, f"bad {kernel=}, {stride=}, {dilation=} or {pads=}")
+    auto = node.attributes.get("auto_pad", b"NOTSET").decode()
+    sizes = [*x.shape[2:], *[1] * (2 - axes)]
+    if axes == 1:
+        pads = [pads[0], 0, pads[1], 0]
+        kernel, stride, dilation = ([*values, 1] for values in (kernel, stride, dilation))
+    if auto == "VALID":
+        pads = [0, 0, 0, 0]
+    elif auto != "NOTSET":
+        require(auto in ("SAME_UPPER", "SAME_LOWER"), f"its auto_pad is {auto}")
+        for axis in range(2):
+            pair = same_padding(sizes[axis], kernel[axis], stride[axis], dilation[axis])
+            pads[axis], pads[axis + 2] = pair if auto == "SAME_UPPER" else pair[::-1]
+    elif node.attributes.get("ceil_mode"):
+        _round_up(pads, sizes, kernel, stride, dilation)
+    window = Window(tuple(kernel), tuple(stride), tuple(dilation), tuple(pads))
+    out = [window.out_size(axis, sizes[axis]) for axis in range(2)]
+    require(min(out) >= 1, f"its output is empty: {kernel=} on {list(sizes)}")
+    return window
+
+
+def _round_up(
+    pads: list[int],
+    sizes: list[int],
+    kernel: list[int],
+    stride: list[int],
+    dilation: list[int],
+) -> None:
+    """Adds to the end padding what ceil_mode's extra output needs. A last window that starts
+    beyond the image and its padding does not count."""
+    for axis in range(2):
+        span = sizes[axis] + pads[axis] + pads[axis + 2] - (kernel[axis] - 1) * dilation[axis] - 1
+        out = -(-span // stride[axis]) + 1
+        if (out - 1) * stride[axis] >= sizes[axis] + pads[axis]:
+            out -= 1
+        pads[axis + 2] += max((out - 1) * stride[axis] - span, 0)
+
+
+def _windowed(window: Window, x: Activation, channels: int) -> tuple[int, ...]:
+    """The output's shape in the file."""
+    sizes = x.shape[2:]
+    return 1, channels, *(window.out_size(axis, size) for axis, size in enumerate(sizes))
+
+
+def _whole(x: Activation) -> Window:
+    """The window that covers all of an image or a line."""
+    return Window((x.shape[2], x.shape[3] if len(x.shape) == 4 else 1))
+
+
+@rule("Conv")
+def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x, args = _narrow_weights(context, node, context.image(args[0]), args)
+    weights, scales = constant_weights(args, 1, 0)
+    fits = weights.ndim == len(x.shape)
+    require(fits, f"its weights have {weights.ndim} dimensions, its input {len(x.shape)}")
+    count, depth, *kernel = weights.shape
+    if weights.ndim == 3:
+        weights = weights[..., None]
+    groups = int(node.attributes.get("group", 1))
+    channels = x.shape[1]
+    fits = groups >= 1 and depth * groups == channels and count % groups == 0
+    require(fits, f"{channels} channels, {groups} groups, weights {list(weights.shape)}")
+    require(node.ints("kernel_shape", kernel) == kernel, "its kernel_shape is not its weights'")
+    window = _window(node, x, kernel)
+    bias = bias_of(args, 2, x, scales, count)
+    return _convolution(node, x, weights, np.broadcast_to(scales, count), bias, window, groups)
+
+
+def _narrow_weights(
+    context: Context, node: FileNode, x: Activation, args: list[Value | None]
+) -> tuple[Activation, list[Value | None]]:
+    """Weights that do not fit int8 as a sum of several that do, each with a copy of its group's
+    channels of its own."""
+    parts = narrowed(args[1] if len(args) > 1 else None)
+    if len(parts) < 2:
+        return x, args
+    groups = int(node.attributes.get("group", 1))
+    fits = groups >= 1 and x.shape[1] % groups == 0
+    require(fits, f"{x.shape[1]} channels and {groups} groups")
+    copies = copied(context, x, len(parts), groups)
+    shape = (1, x.shape[1] * len(parts), *x.shape[2:])
+    order, _ = arrangement(shape, channels_last(shape))
+    weights = replace(parts[0], ints=np.concatenate([part.ints for part in parts], axis=1))
+    return Activation(copies, shape, order, x.dtype), [args[0], weights, *args[2:]]
+
+
+def _convolution(
+    node: FileNode,
+    x: Activation,
+    weights: np.ndarray,
+    scales: np.ndarray,
+    bias: np.ndarray,
+    window: Window,
+    groups: int,
+) -> Pending:
+    """weights int8 (Cout, Cin / groups, kh, kw), scales float32 (Cout,), bias int32 (Cout,)."""
+    count, depth = weights.shape[:2]
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        common = {"bias": bias, "window": window, "act_min": act_min, "act_max": act_max}
+        common["requant"] = float_scale(x, scales, out, count)
+        if depth == 1 and groups > 1:
+            kernel_last = np.ascontiguousarray(weights[:, 0].transpose(1, 2, 0))
+            return DepthwiseConv2D(weights=kernel_last, multiplier=count // groups, **common)
+        kernel_first = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
+        return Conv2D(weights=kernel_first, groups=groups, **common)
+
+    def affine(gain: np.ndarray, offset: np.ndarray, name: str) -> Pending:
+        require(gain.size == count and bool(gain.all()), "a channel's factor is zero")
+        product = np.float32(x.tensor.scale) * scales
+        scaled = (scales * gain).astype(np.float32)
+        real = bias * product.astype(np.float64) * gain + offset
+        wanted = quantise_bias(real, np.float32(x.tensor.scale) * scaled, count)
+        inner = replace(node, outputs=(name,))
+        return _convolution(inner, x, weights, scaled, wanted, window, groups)
+
+    return replace(_spatial(node, x, _windowed(window, x, count), make), affine=affine)
+
+
+def _spatial(
+    node: FileNode,
+    x: Activation,
+    shape: tuple[int, ...],
+    make: Callable[[Tensor, int, int], Op],
+    keeps: tuple[float, int] | None = None,
+) -> Pending:
+    """A result (1, C, ...) whose bytes lie channels last."""
+    order, memory = arrangement(shape, channels_last(shape))
+    return Pending(
+        node.outputs[0],
+        node.name,
+        shape,
+        order,
+        (x.tensor,),
+        make,
+        x.dtype,
+        keeps,
+        copies=keeps is not None,
+        memory=memory,
+    )
+
+
+@rule("MaxPool")
+def _max_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x = context.image(args[0])
+    require(len(node.outputs) == 1 or not node.outputs[1], "it has an index output")
+    return _keeping_pool(node, x, _window(node, x, node.ints("kernel_shape", [])))
+
+
+@rule("GlobalMaxPool")
+def _global_max_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x = context.image(args[0])
+    return _keeping_pool(node, x, _whole(x))
+
+
+def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        return MaxPool2D(window, act_min=act_min, act_max=act_max)
+
+    keeps = x.tensor.scale, x.tensor.zero_point
+    return _spatial(node, x, _windowed(window, x, x.shape[1]), make, keeps)
+
+
+@rule("AveragePool")
+def _average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    x = context.image(args[0])
+    window = _window(node, x, node.ints("kernel_shape", []))
+    padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
+    over = sum(window.pad) > sum(node.ints("pads", [0])) and bool(node.attributes.get("ceil_mode"))
+    require(
+        not (padded and over),
+        "its ceil_mode reaches beyond the padding, which runtimes count differently",
+        "Set count_include_pad=False, or pad the input so that the windows fit.",
+    )
+    require(window.dilation == (1, 1), "a dilated average is not supported")
+    return _mean(node, x, window, _windowed(window, x, x.shape[1]), padded)
+
+
+@rule("GlobalAveragePool")
+def _global_average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
+    x = context.image(args[0])
+    window = _whole(x)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        count = np.float32(math.prod(window.kernel))
+        factor = np.float32(x.tensor.scale) / (np.float32(out.scale) * count)
+        require(bool(np.isfinite(factor)), "a ratio of its scales is not a number")
+        requant = FloatScale(np.array([factor], np.float32))
+        return AveragePool2D(window, requant, of_sum=True, act_min=act_min, act_max=act_max)
+
+    shape = 1, x.shape[1], *[1] * (len(x.shape) - 2)
+    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
+
+
+def _mean(
+    node: FileNode, x: Activation, window: Window, shape: tuple[int, ...], padded: bool = False
+) -> Pending:
+    taps = math.prod(window.kernel)
+    require(taps <= MAX_POOL_TAPS, f"it averages {taps} elements, {MAX_POOL_TAPS} at most")
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        factor = np.float64(x.tensor.scale) / np.float64(out.scale) / 256
+        requant = fixed_point(factor)
+        return AveragePool2D(window, requant, padded, act_min=act_min, act_max=act_max)
+
+    return replace(_spatial(node, x, shape, make), natural=natural_of(x.tensor))
+
+
+def natural_of(x: Tensor) -> tuple[float, int]:
+    """What lies between values of x, such as an average, fits its own scale and zero point."""
+    return x.scale, x.zero_point
+
+
+@rule("Softmax", "LogSoftmax")
+def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    opset = int(node.attributes.get("opset", context.model.opset))
+    rank = len(x.shape)
+    axis = axis_of(int(node.attributes.get("axis", 1 if opset < 13 else -1)), rank)
+    if opset < 13 and math.prod(x.shape[axis:]) != x.shape[axis]:
+        # Before opset 13 all axes from `axis` on count as one.
+        laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
+    elif x.tensor.shape[2] == math.prod(x.shape) or (
+        x.order is None and tensor_axis(axis, x.shape) == 2
+    ):
+        laid = laid_out(x)
+    else:
+        turned = np.moveaxis(file_index(x.shape), axis, -1)
+        laid = turned.reshape(matrices(turned.shape))
+    source = context.arranged(x, laid)
+    order, memory = arrangement(x.shape, laid)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "LogSoftmax":
+            return _log_softmax(x.tensor, out, act_min, act_max)
+        fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
+        require(fits, f"its output scale is {out.scale}", KEEP_QUANTISATION)
+        # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
+        # integer: 254 for the usual 1 / 255.
+        gain = float(np.floor(np.float32(1) / np.float32(out.scale)))
+        table = onnx_table(x.tensor.scale)
+        return Softmax(table, "onnx", 1 / gain, act_min=act_min, act_max=act_max)
+
+    name = node.outputs[0]
+    natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
+    fields = {"memory": memory, "natural": natural}
+    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, **fields)
+
+
+def _bounds(x: Activation, axis: int) -> tuple[float, int]:
+    """Scale and zero point for all logarithms of softmax over an axis."""
+    return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
+
+
+def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmaxOnnx:
+    unit = 65536 / out.scale
+    step, gain = round(x.scale * unit), round(math.log(2) * unit)
+    fits = step < 1 << 31 and gain < 1 << 40
+    require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
+    return LogSoftmaxOnnx(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
+
+
+@rule("Pad")
+def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    rank = len(x.shape)
+    pads = context.constant(args, 1, "amounts")
+    pads = node.ints("pads", []) if pads is None else [int(p) for p in pads.ravel()]
+    axes = context.constant(args, 3, "axes")
+    axes = list(range(rank)) if axes is None else [int(a) % rank for a in axes.ravel()]
+    require(len(pads) == 2 * len(axes), f"its amounts are {pads}")
+    pairs = list(zip(pads[: len(axes)], pads[len(axes) :], strict=True))
+    if min(pads, default=0) < 0:
+        x, pairs = _cropped(context, node, x, axes, pairs)
+    mode = node.attributes.get("mode", b"constant").decode()
+    if mode != "constant":
+        return _mirrored(context, node, x, mode, dict(zip(axes, pairs, strict=True)))
+    x = context.image(x) if rank == 3 and x.order is not None else context.usual(x)
+    amounts, shape = [(0, 0)] * 3, list(x.shape)
+    for axis, (before, after) in zip(axes, pairs, strict=True):
+        if before or after:
+            place = tensor_axis(axis, x.shape) if x.order is None else {1: 2, 2: 0}.get(axis, -1)
+            require(place >= 0, f"it pads axis {axis} of {list(x.shape)}", "Use batch size 1.")
+            amounts[place] = (before, after)
+            shape[axis] += before + after
+    order = None if x.order is None else channels_last(tuple(shape)).ravel()
+    memory = tuple(
+        size + before + after for size, (before, after) in zip(x.tensor.shape, amounts, strict=True)
+    )
+    value = _pad_value(context, node, args, x)
+    return Pending(
+        node.outputs[0],
+        node.name,
+        tuple(shape),
+        order,
+        (x.tensor,),
+        lambda out, low, high: Pad(tuple(amounts), value, act_min=low, act_max=high),
+        x.dtype,
+        (x.tensor.scale, x.tensor.zero_point),
+        copies=True,
+        clamps=False,
+        memory=(memory[0], memory[1], memory[2]),
+    )
+
+
+def _cropped(
+    context: Context,
+    node: FileNode,
+    x: Activation,
+    axes: list[int],
+    pairs: list[tuple[int, int]],
+) -> tuple[Activation, list[tuple[int, int]]]:
+    """x without what negative amounts take away, and the amounts that are left."""
+    cut = [slice(None)] * len(x.shape)
+    for axis, (before, after) in zip(axes, pairs, strict=True):
+        cut[axis] = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
+    inner = replace(node, outputs=(f"{node.outputs[0]}/cropped",))
+    index = file_index(x.shape)[tuple(cut)]
+    left = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    return context.activation(context.moved(inner, x, index)), left
+
+
+def _mirrored(
+    context: Context, node: FileNode, x: Activation, mode: str, pairs: dict[int, tuple[int, int]]
+) -> Pending:
+    modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+    require(mode in modes, f"its mode is {mode}")
+    amounts = [pairs.get(axis, (0, 0)) for axis in range(len(x.shape))]
+    sizes = [n + sum(pair) for n, pair in zip(x.shape, amounts, strict=True)]
+    require(math.prod(sizes) <= MAX_TENSOR_BYTES, f"it pads to {sizes}")
+    return context.moved(node, x, np.pad(file_index(x.shape), amounts, modes[mode]))
+
+
+def _pad_value(context: Context, node: FileNode, args: list[Value | None], x: Activation) -> int:
+    value = context.constant(args, 2, "value")
+    if isinstance(args[0], Activation):
+        raw = 0 if value is None else int(value.ravel()[0])
+        return raw - 128 if x.dtype == "uint8" else raw
+    real = node.attributes.get("value", 0.0) if value is None else float(value.ravel()[0])
+    # Clipped before it becomes an integer: an infinity pads with the extreme.
+    q = np.rint(np.float32(real) / np.float32(x.tensor.scale)) + np.float32(x.tensor.zero_point)
+    return int(np.clip(q, INT8_MIN, INT8_MAX))

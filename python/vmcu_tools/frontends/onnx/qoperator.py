@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for QOperator models.
+
+QLinearX(x, x_scale, x_zero_point, ..., y_scale, y_zero_point) means X between DequantizeLinear
+and QuantizeLinear, so each rule takes its inputs apart accordingly and leaves X to its own rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..common import require
+from .context import RULES, Context, quantisation, rule
+from .file import FileNode
+from .quantize import dequantise
+from .values import Constant, QuantConstant, Real, Value
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Where a QOperator keeps what: (value, scale, zero point) triples start at `operands`, the
+    output's scale and zero point at `result`; `axis` is that of the weights' scales."""
+
+    op: str
+    operands: tuple[int, ...]
+    result: int
+    bias: int | None = None
+    axis: Callable[[FileNode], int] = lambda node: 1
+
+
+FORMS = {
+    "QLinearConv": _Form("Conv", (0, 3), 6, bias=8, axis=lambda node: 0),
+    "QLinearMatMul": _Form("MatMul", (0, 3), 6),
+    "com.microsoft.QLinearAdd": _Form("Add", (0, 3), 6),
+    "com.microsoft.QGemm": _Form(
+        "Gemm", (0, 3), 7, bias=6, axis=lambda node: 0 if node.attributes.get("transB") else 1
+    ),
+    "com.microsoft.QLinearAveragePool": _Form("AveragePool", (0,), 3),
+    "com.microsoft.QLinearGlobalAveragePool": _Form("GlobalAveragePool", (0,), 3),
+    "com.microsoft.QLinearLeakyRelu": _Form("LeakyRelu", (0,), 3),
+    "com.microsoft.QLinearMul": _Form("Mul", (0, 3), 6),
+    "com.microsoft.QLinearSigmoid": _Form("Sigmoid", (0,), 3),
+    "com.microsoft.QLinearSoftmax": _Form("Softmax", (0,), 3),
+}
+
+
+@rule(*FORMS)
+def _qlinear(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    form = FORMS[node.op]
+    require(not node.attributes.get("channels_last"), "it works channels last")
+    args = [*args, *[None] * (9 - len(args))]
+    operands = [_operand(context, args, start, form.axis(node)) for start in form.operands]
+    if form.bias is not None and args[form.bias] is not None:
+        operands.append(_bias(args[form.bias], operands))
+    return _result(context, node, form.op, operands, args[form.result : form.result + 2])
+
+
+@rule("com.microsoft.QLinearConcat")
+def _qlinear_concat(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(len(args) % 3 == 2 and len(args) > 2, f"it has {len(args)} inputs")
+    operands = [_operand(context, args, start, 1) for start in range(2, len(args), 3)]
+    return _result(context, node, "Concat", operands, args[:2])
+
+
+def _operand(context: Context, args: list[Value | None], start: int, axis: int) -> Value:
+    value = args[start]
+    require(value is not None, "an operand is absent")
+    scale = context.constant(args, start + 1, "scale")
+    require(scale is not None, "a scale is absent")
+    return dequantise(value, scale, context.constant(args, start + 2, "zero point"), axis)
+
+
+def _bias(value: Value, operands: list[Value]) -> Value:
+    """int32 biases have no scale of their own: it is that of the product."""
+    x, weights = operands
+    require(isinstance(value, Constant), "its biases are not constant", "Freeze the model.")
+    require(isinstance(x, Real) and isinstance(weights, QuantConstant), "its weights change")
+    product = np.float32(x.activation.tensor.scale) * weights.scale
+    return QuantConstant(value.array, product, np.zeros(1, np.int64), 0)
+
+
+def _result(
+    context: Context, node: FileNode, op: str, operands: list[Value], stated: list[Value | None]
+) -> Value:
+    scale, zero_point = (context.constant(stated, place, "scale") for place in (0, 1))
+    value, zero, dtype = quantisation(scale, zero_point)
+    name = node.outputs[0]
+    # The float result never exists; it must not be mistaken for the int8 one.
+    inner = replace(node, op=op, outputs=(f"{name}/float",), qoperator=True)
+    return context.quantise(RULES[op](context, inner, operands), value, zero, name, dtype)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for QuantizeLinear and DequantizeLinear."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from ..common import KEEP_QUANTISATION, check_weight_scales, require
+from .context import Context, quantisation, rule
+from .file import FileNode
+from .values import Activation, Constant, QuantConstant, Real, Value
+
+
+@rule("QuantizeLinear", "com.microsoft.QuantizeLinear")
+def _quantize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(not node.attributes.get("block_size"), "it quantises in blocks", KEEP_QUANTISATION)
+    scale = context.constant(args, 1, "scale")
+    zero_point = context.constant(args, 2, "zero point")
+    if zero_point is None and node.attributes.get("output_dtype"):
+        kind = onnx.helper.tensor_dtype_to_np_dtype(node.attributes["output_dtype"])
+        zero_point = np.zeros(1, kind)
+    if isinstance(args[0], Constant):
+        return _quantize_constant(node, args[0].array, scale, zero_point)
+    if isinstance(args[0], QuantConstant):
+        return _quantize_constant(node, args[0].real(), scale, zero_point)
+    return context.quantise(args[0], *_named(scale, zero_point, node.outputs[0]))
+
+
+def _named(scale: np.ndarray | None, zero_point: np.ndarray | None, name: str) -> tuple:
+    value, zero, dtype = quantisation(scale, zero_point)
+    return value, zero, name, dtype
+
+
+def _quantize_constant(
+    node: FileNode, real: np.ndarray, scale: np.ndarray, zero_point: np.ndarray | None
+) -> Constant:
+    """Weights that an exporter left as float, behind their own QuantizeLinear."""
+    axis = node.attributes.get("axis", 1)
+    zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
+    require(zero.dtype.kind in "iu", f"it quantises to {zero.dtype}", KEEP_QUANTISATION)
+    check_weight_scales(scale)
+    spread = [-1 if scale.size > 1 and i == axis % real.ndim else 1 for i in range(real.ndim)]
+    quotient = np.rint(real.astype(np.float32) / scale.reshape(spread))
+    limits = np.iinfo(zero.dtype)
+    shifted = quotient + zero.astype(np.float32).reshape(spread if zero.size > 1 else -1)
+    return Constant(np.clip(shifted, limits.min, limits.max).astype(zero.dtype))
+
+
+@rule("DequantizeLinear", "com.microsoft.DequantizeLinear")
+def _dequantize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(not node.attributes.get("block_size"), "it dequantises blocks", KEEP_QUANTISATION)
+    scale = context.constant(args, 1, "scale")
+    zero_point = context.constant(args, 2, "zero point")
+    return dequantise(args[0], scale, zero_point, node.attributes.get("axis", 1))
+
+
+def dequantise(
+    value: Value, scale: np.ndarray, zero_point: np.ndarray | None, axis: int = 1
+) -> Value:
+    """The float view of a quantised value: of a constant, or of an activation, whose own scale
+    and zero point it must repeat."""
+    if isinstance(value, Constant):
+        ints = value.array
+        require(ints.dtype.kind in "iu", f"it dequantises {ints.dtype} values")
+        check_weight_scales(scale)
+        zero = np.zeros(1, np.int64) if zero_point is None else zero_point
+        for array in (scale, zero):
+            fits = array.size == 1 or (ints.ndim > 0 and array.size == ints.shape[axis])
+            require(fits, f"{array.size} scales or zero points for the shape {list(ints.shape)}")
+        axis = axis % ints.ndim if ints.ndim else 0
+        return QuantConstant(ints, scale.ravel(), zero.ravel(), axis)
+    require(isinstance(value, Activation), "it dequantises a value that is not quantised")
+    absent = np.zeros(1, value.dtype)
+    stated, zero, dtype = quantisation(scale, absent if zero_point is None else zero_point)
+    tensor = value.tensor
+    same = (stated, zero, dtype) == (tensor.scale, tensor.zero_point, value.dtype)
+    require(
+        same,
+        f"it reads '{tensor.name}' with another scale or zero point than it was written with",
+        KEEP_QUANTISATION,
+    )
+    return Real(value)

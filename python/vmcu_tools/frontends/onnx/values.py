@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the names of an ONNX graph stand for during import, and the order of bytes in memory.
+
+ONNX writes images as (N, C, H, W), the graph keeps them as (H, W, C). Nothing is transposed at
+run time: each value remembers in which order its elements lie in memory, and whoever consumes it
+either agrees with that order, permutes its own constants accordingly, or reports a problem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...graph import Op, Shape, Tensor
+from ...quant import INT8_MAX, INT8_MIN
+from ..common import hwc, hwc_axis, require
+from ..movement import file_index
+
+FileShape = tuple[int, ...]
+# order[i] is the row-major index, in the file's shape, of the element at place i in memory. None
+# stands for the usual order: channels last for images, (1, C, H, W), row-major otherwise.
+Order = np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A constant of the file."""
+
+    array: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class QuantConstant:
+    """A dequantised constant. scale and zero_point have one element, or one per index of `axis`."""
+
+    ints: np.ndarray
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int
+
+    def real(self) -> np.ndarray:
+        """float32 values."""
+        scale = self.scale.astype(np.float32).reshape(self._spread())
+        return self.centred().astype(np.float32) * scale
+
+    def centred(self) -> np.ndarray:
+        """int64 values with the zero point taken out."""
+        zero = self.zero_point.astype(np.int64).reshape(self._spread())
+        return self.ints.astype(np.int64) - zero
+
+    def symmetric(self) -> np.ndarray:
+        """centred() as int8. Raises UnsupportedError if they do not fit."""
+        shifted = self.centred()
+        fits = bool((shifted >= INT8_MIN).all() and (shifted <= INT8_MAX).all())
+        require(
+            fits,
+            "its weights do not fit int8 once their zero point is taken out",
+            "Quantise weights symmetrically to int8.",
+        )
+        return shifted.astype(np.int8)
+
+    def transpose(self, perm: list[int]) -> QuantConstant:
+        axis = perm.index(self.axis) if self.scale.size > 1 else self.axis
+        return QuantConstant(self.ints.transpose(perm), self.scale, self.zero_point, axis)
+
+    def _spread(self) -> tuple[int, ...]:
+        """The shape in which scale and zero_point broadcast over `ints`."""
+        if max(self.scale.size, self.zero_point.size) == 1:
+            return (1,) * self.ints.ndim
+        return tuple(-1 if i == self.axis else 1 for i in range(self.ints.ndim))
+
+
+@dataclass(frozen=True, eq=False)
+class Activation:
+    """An int8 tensor of the graph. `shape` and `dtype` are the file's."""
+
+    tensor: Tensor
+    shape: FileShape
+    order: Order = None
+    dtype: str = "int8"
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """The float view of an activation: what DequantizeLinear yields."""
+
+    activation: Activation
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A float function of one activation's value: real float32 (256,) for q = -128 .. 127."""
+
+    activation: Activation
+    real: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Indices:
+    """Integers that only the model's caller can read; the tensor holds the bytes of an int32."""
+
+    tensor: Tensor
+    shape: FileShape
+
+
+@dataclass(frozen=True, eq=False)
+class FloatInput:
+    """A float graph input on its way to QuantizeLinear. `source` is its shape in the file."""
+
+    name: str
+    source: FileShape
+    shape: FileShape
+    order: Order
+    layout: str
+    memory: Shape | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A float result that becomes a node once its output's scale is known.
+
+    make(out, act_min, act_max) is the op; `clamps` tells whether it can bound its output. `memory`
+    is (H, W, C) where `order` alone does not tell. `keeps` is the (scale, zero point) that the
+    result may keep, and must keep if the op `copies` bytes. low and high are the fused activation.
+    `rebias` adds a real bias, where one can still be added; `affine` multiplies channels by real
+    gains and adds real offsets. `natural` is a (scale, zero point) that holds all results. A result
+    with `resolve` is one that has to be made at its final scale from its inputs on.
+    """
+
+    name: str
+    node: str
+    shape: FileShape
+    order: Order
+    inputs: tuple[Tensor, ...]
+    make: Callable[[Tensor, int, int], Op]
+    dtype: str = "int8"
+    keeps: tuple[float, int] | None = None
+    copies: bool = False
+    clamps: bool = True
+    low: float = -np.inf
+    high: float = np.inf
+    rebias: Callable[[np.ndarray, str], Pending] | None = None
+    affine: Callable[[np.ndarray, np.ndarray, str], Pending] | None = None
+    memory: Shape | None = None
+    natural: tuple[float, int] | None = None
+    resolve: Callable[[float, int], Value] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Failed:
+    """The output of a node that could not be imported; its consumers are passed over."""
+
+
+Value = Constant | QuantConstant | Activation | Real | Curve | Indices | FloatInput | Pending
+Value = Value | Failed
+
+
+def constant_of(value: Value | None) -> np.ndarray | None:
+    """float32 values of a constant, None for anything else."""
+    if isinstance(value, QuantConstant):
+        return value.real()
+    return value.array.astype(np.float32) if isinstance(value, Constant) else None
+
+
+def usual_order(shape: FileShape) -> np.ndarray:
+    """The order that None stands for, int64 (elements,)."""
+    indices = file_index(shape)
+    return indices.transpose(0, 2, 3, 1).ravel() if is_image(shape) else indices.ravel()
+
+
+def is_image(shape: FileShape) -> bool:
+    """Whether a shape is (1, C, H, W)."""
+    return len(shape) == 4 and shape[0] == 1
+
+
+def explicit(shape: FileShape, order: Order) -> np.ndarray:
+    return usual_order(shape) if order is None else order
+
+
+def simplify(shape: FileShape, order: np.ndarray) -> Order:
+    """None where `order` is the usual one for `shape`."""
+    return None if np.array_equal(order, usual_order(shape)) else order
+
+
+def reshape_order(shape: FileShape, order: Order, to: FileShape) -> Order:
+    """The order after the file's row-major elements are regrouped into the shape `to`."""
+    return simplify(to, explicit(shape, order))
+
+
+def transpose_order(shape: FileShape, order: Order, perm: list[int]) -> tuple[FileShape, Order]:
+    """File shape and order after a Transpose of the file: no byte moves in memory."""
+    to = tuple(shape[axis] for axis in perm)
+    count = int(np.prod(shape, dtype=np.int64))
+    old = np.arange(count).reshape(shape).transpose(perm).ravel()
+    new_of_old = np.empty(count, np.int64)
+    new_of_old[old] = np.arange(count)
+    return to, simplify(to, new_of_old[explicit(shape, order)])
+
+
+def laid_out(x: Activation) -> np.ndarray:
+    """The file's element at each place in memory: int64 (H, W, C) of row-major indices."""
+    return explicit(x.shape, x.order).reshape(x.tensor.shape)
+
+
+def places(x: Activation) -> np.ndarray:
+    """Where each element of the file lies in memory: int64 of the file's shape."""
+    order = explicit(x.shape, x.order)
+    result = np.empty(len(order), np.int64)
+    result[order] = np.arange(len(order))
+    return result.reshape(x.shape)
+
+
+def matrices(shape: FileShape) -> Shape:
+    """(H, W, C) of a value whose last two axes are matrices and whose others count them; a matrix
+    alone has a pixel to a row, as everywhere."""
+    if len(shape) < 3:
+        return hwc(shape)
+    return math.prod(shape[:-2]), shape[-2], shape[-1]
+
+
+def channels_last(shape: FileShape) -> np.ndarray:
+    """(1, C, ...) with the channels last, as laid_out() has it: one spatial axis becomes H."""
+    index = np.moveaxis(file_index(shape)[0], 0, -1)
+    return index.reshape(index.shape[0], -1, index.shape[-1])
+
+
+def arrangement(shape: FileShape, laid: np.ndarray) -> tuple[Order, Shape]:
+    """Order and (H, W, C) of a value of which laid_out() is `laid`."""
+    memory = laid.shape[0], laid.shape[1], laid.shape[2]
+    usual = memory == tensor_shape(shape, None)
+    return (simplify(shape, laid.ravel()) if usual else laid.ravel()), memory
+
+
+def tensor_shape(shape: FileShape, order: Order) -> Shape:
+    """(H, W, C) of a value in some order, unless it says otherwise."""
+    if is_image(shape) and order is None:
+        require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
+        return shape[2], shape[3], shape[1]
+    if len(shape) > 4 or (len(shape) > 2 and shape[0] != 1):
+        require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
+        return matrices(shape)
+    return hwc(shape)
+
+
+def tensor_axis(axis: int, shape: FileShape) -> int:
+    """Which of (H, W, C) is a file axis of a value in the usual order; -1: none of them alone."""
+    rank = len(shape)
+    axis = axis + rank if axis < 0 else axis
+    if is_image(shape):
+        return {0: -1, 1: 2, 2: 0, 3: 1}[axis]
+    if rank > 4 or (rank > 2 and shape[0] != 1):
+        return axis - rank + 3 if axis >= rank - 2 else -1
+    return hwc_axis(axis, rank)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow Lite operators that rearrange elements, as functions of numpy arrays.
+
+The same function moves the places of an activation's elements, folds a constant and says what
+shape a result has. Each takes the operator, its main input and the others as arrays of integers,
+and raises UnsupportedError for what the file may not ask for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import tflite
+
+from ..common import MAX_TENSOR_BYTES, require
+from ..movement import depth_to_space, space_to_depth
+from .file import FileOp
+
+Mover = Callable[..., np.ndarray]
+MOVERS: dict[str, Mover] = {}
+
+
+def mover(*names: str) -> Callable[[Mover], Mover]:
+    """Registers a function under the operators' schema names."""
+
+    def register(function: Mover) -> Mover:
+        MOVERS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def axis_of(axis: int, rank: int) -> int:
+    require(-rank <= axis < rank, f"axis {axis} of a tensor with {rank} dimensions")
+    return axis % rank
+
+
+def limit(elements: int) -> None:
+    """Repetition must not turn a small file into a large graph."""
+    require(0 <= elements <= MAX_TENSOR_BYTES, f"its output has {elements} elements")
+
+
+def numbers(array: np.ndarray) -> list[int]:
+    return [int(v) for v in array.ravel()]
+
+
+@mover("RESHAPE")
+def _reshape(op: FileOp, x: np.ndarray, shape: np.ndarray | None = None) -> np.ndarray:
+    to = numbers(op.options(tflite.ReshapeOptions).NewShapeAsNumpy() if shape is None else shape)
+    rest = math.prod(d for d in to if d != -1)
+    fits = to.count(-1) <= 1 and rest > 0 and x.size % rest == 0
+    require(fits and (-1 in to or rest == x.size), f"it turns {list(x.shape)} into {to}")
+    return x.reshape(to)
+
+
+@mover("SQUEEZE")
+def _squeeze(op: FileOp, x: np.ndarray) -> np.ndarray:
+    options = op.options(tflite.SqueezeOptions)
+    axes = numbers(options.SqueezeDimsAsNumpy()) if options.SqueezeDimsLength() else None
+    named = range(x.ndim) if axes is None else [axis_of(a, x.ndim) for a in axes]
+    ones = all(x.shape[a] == 1 for a in named) or axes is None
+    require(ones, f"it drops the axes {axes} of {list(x.shape)}")
+    return x.reshape([d for a, d in enumerate(x.shape) if d != 1 or a not in named])
+
+
+@mover("EXPAND_DIMS")
+def _expand_dims(op: FileOp, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    return np.expand_dims(x, axis_of(numbers(axis)[0], x.ndim + 1))
+
+
+@mover("TRANSPOSE")
+def _transpose(op: FileOp, x: np.ndarray, order: np.ndarray) -> np.ndarray:
+    axes = numbers(order)
+    require(sorted(axes) == list(range(x.ndim)), f"its permutation is {axes}")
+    return x.transpose(axes)
+
+
+@mover("SLICE")
+def _slice(op: FileOp, x: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    begin, size = numbers(starts), numbers(sizes)
+    require(len(begin) == len(size) == x.ndim, f"it slices {begin}, {size}")
+    ends = [n if s == -1 else b + s for b, s, n in zip(begin, size, x.shape, strict=True)]
+    inside = all(0 <= b < e <= n for b, e, n in zip(begin, ends, x.shape, strict=True))
+    require(inside, f"it slices {begin} to {ends} of {list(x.shape)}")
+    return x[tuple(slice(b, e) for b, e in zip(begin, ends, strict=True))]
+
+
+@mover("STRIDED_SLICE")
+def _strided_slice(
+    op: FileOp, x: np.ndarray, starts: np.ndarray, ends: np.ndarray, steps: np.ndarray
+) -> np.ndarray:
+    options = op.options(tflite.StridedSliceOptions)
+    begin, end, by = numbers(starts), numbers(ends), numbers(steps)
+    fits = len(begin) == len(end) == len(by) and 0 not in by
+    require(fits, f"it slices {begin} to {end} by {by}")
+    plain = not options.EllipsisMask() and not options.NewAxisMask()
+    require(plain, "it has an ellipsis or a new axis", "Write the slice out for every axis.")
+    require(len(begin) <= x.ndim, f"it slices {list(x.shape)} from {begin}")
+    cut: list[slice | int] = []
+    for axis, (start, stop, step) in enumerate(zip(begin, end, by, strict=True)):
+        bit = 1 << axis
+        if options.ShrinkAxisMask() & bit:
+            size = x.shape[axis]
+            require(-size <= start < size, f"it takes element {start} of axis {axis}")
+            cut.append(start)
+        else:
+            first = None if options.BeginMask() & bit else start
+            cut.append(slice(first, None if options.EndMask() & bit else stop, step))
+    return x[tuple(cut)]
+
+
+@mover("GATHER")
+def _gather(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
+    options = op.options(tflite.GatherOptions)
+    require(options.BatchDims() == 0, "it gathers by batches")
+    axis = axis_of(options.Axis(), x.ndim)
+    inside = picks.size > 0 and int(picks.min()) >= 0 and int(picks.max()) < x.shape[axis]
+    require(inside, f"its indices lie outside of {x.shape[axis]}")
+    limit(x.size // x.shape[axis] * picks.size)
+    return x.take(picks, axis)
+
+
+@mover("GATHER_ND")
+def _gather_nd(op: FileOp, x: np.ndarray, picks: np.ndarray) -> np.ndarray:
+    depth = picks.shape[-1] if picks.ndim else 0
+    require(0 < depth <= x.ndim, f"its indices have {depth} parts")
+    sizes = np.array(x.shape[:depth])
+    inside = picks.size > 0 and bool(((picks >= 0) & (picks < sizes)).all())
+    require(inside, f"its indices lie outside of {sizes.tolist()}")
+    limit(picks.size // depth * math.prod(x.shape[depth:]))
+    return x[tuple(np.moveaxis(picks, -1, 0))]
+
+
+@mover("TILE")
+def _tile(op: FileOp, x: np.ndarray, times: np.ndarray) -> np.ndarray:
+    counts = numbers(times)
+    require(len(counts) == x.ndim and min(counts, default=1) > 0, f"it repeats {counts} times")
+    limit(x.size * math.prod(counts))
+    return np.tile(x, counts)
+
+
+@mover("BROADCAST_TO")
+def _broadcast_to(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
+    shape = numbers(to)
+    limit(math.prod(shape))
+    pairs = zip(x.shape[::-1], shape[::-1], strict=False)
+    fits = len(shape) >= x.ndim and all(n in (1, d) for n, d in pairs)
+    require(fits, f"it repeats {list(x.shape)} to {shape}")
+    return np.broadcast_to(x, shape)
+
+
+@mover("REVERSE_V2")
+def _reverse(op: FileOp, x: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    return np.flip(x, [axis_of(a, x.ndim) for a in set(numbers(axes))])
+
+
+@mover("MIRROR_PAD")
+def _mirror_pad(op: FileOp, x: np.ndarray, pads: np.ndarray) -> np.ndarray:
+    pairs = numbers(pads)
+    fits = len(pairs) == 2 * x.ndim and min(pairs, default=0) >= 0
+    require(fits, f"its amounts are {pairs}")
+    mode = op.options(tflite.MirrorPadOptions).Mode()
+    edge = 1 if mode == tflite.MirrorPadMode.SYMMETRIC else 0
+    amounts = np.reshape(pairs, (-1, 2)).tolist()
+    limit(math.prod(n + sum(pair) for pair, n in zip(amounts, x.shape, strict=True)))
+    within = all(max(pair) <= n - 1 + edge for pair, n in zip(amounts, x.shape, strict=True))
+    require(within, f"it mirrors {amounts} of {list(x.shape)}")
+    return np.pad(x, amounts, "symmetric" if edge else "reflect")
+
+
+def _image(x: np.ndarray) -> np.ndarray:
+    require(x.ndim == 4, f"its input has {x.ndim} dimensions instead of four")
+    require(
+        x.shape[0] == 1, f"batch size {x.shape[0]} in shape {list(x.shape)}", "Use batch size 1."
+    )
+    return x
+
+
+@mover("DEPTH_TO_SPACE")
+def _depth_to_space(op: FileOp, x: np.ndarray) -> np.ndarray:
+    return depth_to_space(_image(x), op.options(tflite.DepthToSpaceOptions).BlockSize())
+
+
+@mover("SPACE_TO_DEPTH")
+def _space_to_depth(op: FileOp, x: np.ndarray) -> np.ndarray:
+    return space_to_depth(_image(x), op.options(tflite.SpaceToDepthOptions).BlockSize())
+
+
+def _nearest(size: int, target: int, align: bool, half: bool) -> np.ndarray:
+    """TensorFlow Lite, kernels/internal/reference/resize_nearest_neighbor.h, in float32."""
+    scale = np.float32(size) / np.float32(target)
+    if align and target > 1:
+        scale = np.float32(size - 1) / np.float32(target - 1)
+    at = (np.arange(target, dtype=np.float32) + np.float32(0.5 if half else 0)) * scale
+    index = np.floor(at + np.float32(0.5)) if align else np.floor(at)
+    return np.clip(index.astype(np.int64), 0, size - 1)
+
+
+@mover("RESIZE_NEAREST_NEIGHBOR")
+def _resize_nearest(op: FileOp, x: np.ndarray, to: np.ndarray) -> np.ndarray:
+    options, size = op.options(tflite.ResizeNearestNeighborOptions), numbers(to)
+    require(len(size) == 2 and min(size) > 0, f"its size is {size}")
+    limit(math.prod(size) * _image(x).shape[3])
+    modes = bool(options.AlignCorners()), bool(options.HalfPixelCenters())
+    rows, columns = (_nearest(x.shape[1 + a], size[a], *modes) for a in (0, 1))
+    return x[:, rows][:, :, columns]

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow Lite files to graphs, node for node, with TensorFlow Lite Micro's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ...graph import Graph, Port, Tensor
+from ...quant import INT8_MAX, INT8_MIN
+from ..common import (
+    KEEP_QUANTISATION,
+    PARSE_ERRORS,
+    REPORT_DEFECT,
+    GraphBuilder,
+    PassedOverError,
+    UnsupportedError,
+    check_scale,
+    parsing,
+    require,
+    unexpected,
+)
+from . import (
+    batches as tflite_batches,
+)
+from . import (
+    elementwise as tflite_elementwise,
+)
+from . import (
+    float as tflite_float,
+)
+from . import (
+    layers as tflite_layers,
+)
+from . import (
+    moves as tflite_moves,
+)
+from .file import FileModel, FileOp, FileTensor, read
+from .float import float_operator, is_float
+from .fold import fold
+from .ops import RULES, Importer
+from .shapes import image_shape
+
+# Importing them fills RULES.
+_RULE_MODULES = (tflite_batches, tflite_elementwise, tflite_float, tflite_layers, tflite_moves)
+_SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
+
+FIXED_BATCH = "Convert with a fixed batch, so that the converter computes with constants."
+INT8_OUTPUTS = "Convert with int8 outputs: inference_output_type = tf.int8."
+_DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
+
+
+def load(path: Path) -> Graph:
+    """The graph of a .tflite file; UserError with all its problems."""
+    model = read(path)
+    with parsing(str(path)):
+        builder = _import(fold(model).model, str(path))
+    return builder.finish(path.stem)
+
+
+def _import(model: FileModel, file: str) -> GraphBuilder:
+    builder = GraphBuilder(file)
+    read_by_ops = [i for op in model.ops for i in op.inputs if i >= 0]
+    used = [model.tensors[i] for i in (*read_by_ops, *model.inputs, *model.outputs)]
+    if used and not any(t.type in ("INT8", "UINT8") and len(t.scales) for t in used):
+        builder.problem("the model is not quantised: it has no int8 tensor", KEEP_QUANTISATION)
+        return builder
+    importer = Importer(model, builder, _Activations(model, builder))
+    borders = _Borders(model, builder, importer)
+    borders.inputs()
+    known = {*model.inputs, *borders.skipped_outputs}
+    for index, op in enumerate(model.ops):
+        if index not in borders.skipped and op not in importer.done:
+            _node(importer, op, known)
+        known.update(op.outputs)
+    borders.outputs(known)
+    return builder
+
+
+def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
+    model, builder = importer.model, importer.builder
+    name = model.tensors[op.outputs[0]].name if op.outputs else ""
+    try:
+        rule = float_operator if is_float(importer, op) else RULES.get(op.op)
+        if rule is None:
+            raise UnsupportedError(
+                "this operation is not supported",
+                "Replace it; `vmcu ops` lists what is supported.",
+            )
+        op.check_options()
+        one = len(op.outputs) == 1 or (op.op in _SEVERAL_OUTPUTS and len(op.outputs) > 1)
+        require(one, f"{len(op.outputs)} outputs instead of one")
+        require(known.isdisjoint(op.outputs), f"tensor '{name}' is computed twice")
+        unsigned = any(
+            model.tensors[i].type == "UINT8" for i in (*op.inputs, *op.outputs) if i >= 0
+        )
+        require(
+            op.op == "QUANTIZE" or not unsigned, "it works on uint8, not int8", KEEP_QUANTISATION
+        )
+        rule(importer, op)
+        for i in op.inputs:
+            ready = i < 0 or i in known or model.tensors[i].data is not None
+            require(ready, f"tensor '{model.tensors[i].name}' is used before it is computed")
+        return
+    except UnsupportedError as error:
+        builder.problem(error.reason, error.remedy, name, op.op)
+    except PassedOverError:
+        pass
+    except PARSE_ERRORS as error:
+        builder.problem(unexpected(error), REPORT_DEFECT, name, op.op)
+    importer.activation.pass_over(op.outputs)
+
+
+class _Activations:
+    """The graph tensors of a file's activations; each problem with one is raised once."""
+
+    def __init__(self, model: FileModel, builder: GraphBuilder):
+        self.model = model
+        self.builder = builder
+        self._reported: set[int] = set()
+
+    def pass_over(self, outputs: tuple[int, ...]) -> None:
+        """Says no more of what is not int8 among the outputs of an operator that has failed."""
+        tensors = self.model.tensors
+        self._reported.update(i for i in outputs if tensors[i].type not in ("INT8", "UINT8"))
+
+    def __call__(self, index: int) -> Tensor:
+        require(index >= 0, "a required tensor is absent")
+        if index in self._reported:
+            raise PassedOverError
+        try:
+            return self.builder.add_tensor(_tensor(self.model.tensors[index]))
+        except UnsupportedError:
+            self._reported.add(index)
+            raise
+
+
+def _tensor(tensor: FileTensor) -> Tensor:
+    """An int8 or uint8 activation; uint8 is relabelled as q - 128."""
+    what = f"tensor '{tensor.name}'"
+    require(not tensor.dynamic, f"{what} has a dynamic shape", "Fix all sizes before converting.")
+    require(
+        tensor.type in ("INT8", "UINT8"),
+        f"{what} is {tensor.type.lower()}, not int8",
+        KEEP_QUANTISATION,
+    )
+    constant = f"{what} is a constant where an activation is needed"
+    require(tensor.data is None, constant, FIXED_BATCH)
+    require(
+        len(tensor.scales) == 1 and len(tensor.zero_points) == 1,
+        f"{what} has {len(tensor.scales)} scales instead of one",
+        KEEP_QUANTISATION,
+    )
+    scale = float(tensor.scales[0])
+    check_scale(scale, what)
+    zero_point = int(tensor.zero_points[0]) - (128 if tensor.type == "UINT8" else 0)
+    require(INT8_MIN <= zero_point <= INT8_MAX, f"{what} has the zero point {zero_point}")
+    return Tensor(tensor.name, image_shape(tensor.shape), scale, zero_point)
+
+
+class _Borders:
+    """Graph inputs and outputs. QUANTIZE of a float input and DEQUANTIZE to a float output are
+    left out; the port then says float32 and names the int8 tensor."""
+
+    def __init__(self, model: FileModel, builder: GraphBuilder, importer: Importer):
+        self.model = model
+        self.builder = builder
+        self.importer = importer
+        self.skipped: set[int] = set()
+        self.skipped_outputs: set[int] = set()
+
+    def inputs(self) -> None:
+        for index in dict.fromkeys(self.model.inputs):
+            tensor = self.model.tensors[index]
+            times = self.model.inputs.count(index)
+            if times > 1:
+                self.builder.repeated_input(tensor.name, times)
+                continue
+            inner = index
+            if tensor.type == "FLOAT32":
+                quantisers = self._skip("QUANTIZE", lambda op, i=index: op.inputs == (i,))
+                if len(quantisers) != 1:
+                    self.builder.problem(
+                        f"the float input '{tensor.name}' is quantised {len(quantisers)} times",
+                        "Quantise the input once, or convert with an int8 input.",
+                        tensor.name,
+                    )
+                    continue
+                inner = quantisers[0].outputs[0]
+                self.skipped_outputs.add(inner)
+            self._port(self.builder.inputs, tensor, lambda i=inner: self.importer.activation(i))
+
+    def outputs(self, known: set[int]) -> None:
+        importer = self.importer
+        for index in self.model.outputs:
+            tensor = self.model.tensors[index]
+            derived = self.importer.derived.get(index)
+            if index in self.importer.indices:
+                found = self.importer.indices[index].name
+                dtype = tensor.type.lower()
+                self.builder.outputs.append(Port(found, tensor.name, tensor.shape, dtype))
+                continue
+            if index not in known:
+                self.builder.problem(f"the output '{tensor.name}' is never computed")
+            elif derived is None:
+                self._port(self.builder.outputs, tensor, lambda i=index: importer.activation(i))
+            elif derived.plain:
+                self._port(self.builder.outputs, tensor, lambda d=derived: d.source)
+            else:
+                self.builder.problem("this output is computed in float", INT8_OUTPUTS, tensor.name)
+
+    def _skip(self, kind: str, matches: Callable[[FileOp], bool]) -> list[FileOp]:
+        found = [(i, op) for i, op in enumerate(self.model.ops) if op.op == kind and matches(op)]
+        self.skipped.update(i for i, _ in found)
+        return [op for _, op in found]
+
+    def _port(self, ports: list[Port], tensor: FileTensor, inner: Callable[[], Tensor]) -> None:
+        try:
+            name = inner().name
+        except UnsupportedError as error:
+            self.builder.problem(error.reason, error.remedy, tensor.name)
+            return
+        except PassedOverError:
+            return
+        dtype = _DTYPE_NAMES[tensor.type]
+        ports.append(Port(name, tensor.name, tensor.shape, dtype, half_away=True))

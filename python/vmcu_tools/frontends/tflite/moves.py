@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for TensorFlow Lite operators that rearrange elements."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import tflite
+
+from ...graph import Binary, Concat, Pad, Shape, Tensor
+from ...quant import INT8_MIN
+from ..common import KEEP_QUANTISATION, require
+from ..movement import file_index, move
+from .arrays import MOVERS, axis_of
+from .file import FileOp, FileTensor
+from .ops import FOLD_CONSTANT, Importer, rule
+from .shapes import place_of
+
+# What the inputs after the first are called in messages.
+_OTHERS = {
+    "BROADCAST_TO": ("shape",),
+    "DEPTH_TO_SPACE": (),
+    "GATHER": ("indices",),
+    "GATHER_ND": ("indices",),
+    "MIRROR_PAD": ("padding amounts",),
+    "RESIZE_NEAREST_NEIGHBOR": ("size",),
+    "REVERSE_V2": ("axes",),
+    "SLICE": ("starts", "sizes"),
+    "SPACE_TO_DEPTH": (),
+    "STRIDED_SLICE": ("starts", "ends", "steps"),
+    "TILE": ("multiples",),
+    "TRANSPOSE": ("permutation",),
+}
+
+
+def _source(importer: Importer, op: FileOp, place: int = 0) -> tuple[Tensor, np.ndarray]:
+    """The activation, and its elements' places in the file's shape."""
+    x = importer.activation(op.inputs[place])
+    return x, file_index(importer.shape(op.inputs[place]))
+
+
+def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: int = 0) -> None:
+    out = importer.activation(op.outputs[output])
+    same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
+    require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
+    fits = index.size == out.bytes
+    require(fits, f"its output is {out.shape} in the file but computes {list(index.shape)}")
+    importer.builder.spend(index.size)
+    importer.emit(op, move(index.reshape(out.shape), x.bytes), [x], out.shape, output)
+
+
+@rule(*_OTHERS)
+def _moved(importer: Importer, op: FileOp) -> None:
+    x, index = _source(importer, op)
+    others = [
+        importer.constant(op, place, ("INT32", "INT64"), what).data
+        for place, what in enumerate(_OTHERS[op.op], 1)
+    ]
+    _emit(importer, op, x, MOVERS[op.op](op, index, *others))
+
+
+def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[int]) -> None:
+    """One output for each stretch of an axis."""
+    x, index = _source(importer, op, place)
+    axis = axis_of(axis, index.ndim)
+    whole = min(sizes, default=0) > 0 and sum(sizes) == index.shape[axis]
+    require(whole and len(sizes) == len(op.outputs), f"it splits {index.shape[axis]} into {sizes}")
+    starts = np.cumsum([0, *sizes[:-1]])
+    for output, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        _emit(importer, op, x, index.take(range(start, start + size), axis), output)
+
+
+@rule("SPLIT")
+def _split(importer: Importer, op: FileOp) -> None:
+    axis = importer.integers(op, 0, "axis")[0]
+    shape, count = importer.shape(op.inputs[1]), len(op.outputs)
+    size = shape[axis_of(axis, len(shape))]
+    require(count > 0 and size % count == 0, f"it splits {size} into {count}")
+    _parts(importer, op, 1, axis, [size // count] * count)
+
+
+@rule("SPLIT_V")
+def _split_v(importer: Importer, op: FileOp) -> None:
+    sizes, axis = importer.integers(op, 1, "sizes"), importer.integers(op, 2, "axis")[0]
+    shape = importer.shape(op.inputs[0])
+    if sizes.count(-1) == 1:
+        rest = shape[axis_of(axis, len(shape))] - sum(sizes) - 1
+        sizes[sizes.index(-1)] = rest
+    _parts(importer, op, 0, axis, sizes)
+
+
+@rule("UNPACK")
+def _unpack(importer: Importer, op: FileOp) -> None:
+    axis = op.options(tflite.UnpackOptions).Axis()
+    shape = importer.shape(op.inputs[0])
+    _parts(importer, op, 0, axis, [1] * shape[axis_of(axis, len(shape))])
+
+
+@rule("CONCATENATION")
+def _concat(importer: Importer, op: FileOp) -> None:
+    options = op.options(tflite.ConcatenationOptions)
+    require(options.FusedActivationFunction() == 0, "it has a fused activation")
+    shape = importer.shape(op.outputs[0])
+    axis = axis_of(options.Axis(), len(shape))
+    sizes = []
+    for i in op.inputs:
+        part = importer.shape(i)
+        same = [a == b for k, (a, b) in enumerate(zip(part, shape, strict=False)) if k != axis]
+        require(len(part) == len(shape) and all(same), f"it joins {list(part)} to {list(shape)}")
+        sizes.append(part[axis])
+    require(sum(sizes) == shape[axis], f"it joins {sizes} to {shape[axis]}")
+    _join(importer, op, axis, sizes)
+
+
+@rule("PACK")
+def _pack(importer: Importer, op: FileOp) -> None:
+    """A concatenation along a new axis."""
+    shape = importer.shape(op.outputs[0])
+    axis = axis_of(op.options(tflite.PackOptions).Axis(), len(shape))
+    for i in op.inputs:
+        part = importer.shape(i)
+        fits = math.prod(part) == math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+        require(fits, f"it packs {list(part)} into {list(shape)}")
+    require(len(op.inputs) == shape[axis], f"it packs {len(op.inputs)} into {shape[axis]}")
+    _join(importer, op, axis, [1] * len(op.inputs))
+
+
+def _join(importer: Importer, op: FileOp, axis: int, sizes: list[int]) -> None:
+    """The inputs one after the other along an axis of the output, of which they take `sizes`."""
+    out, shape = importer.activation(op.outputs[0]), importer.shape(op.outputs[0])
+    place, view = place_of(axis, shape), out.shape
+    if place is None:
+        place, view = 1, (math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+    joiner = _Joiner(importer, out, place, view)
+    for number, (i, size) in enumerate(zip(op.inputs, sizes, strict=True)):
+        if importer.is_constant(i):
+            joiner.constant(importer.constant(op, number, ("INT8",), "constants"), size)
+        else:
+            joiner.activation(importer.activation(i), size, f"{out.name}/part{number}")
+    require(len(joiner.parts) > 0, "all its inputs are constant", FOLD_CONSTANT)
+    parts = [joiner.padded(part, f"{out.name}/padded{n}") for n, part in enumerate(joiner.parts)]
+    importer.emit_as(op, Concat(place, (None,) * len(parts)), parts, view)
+
+
+@dataclass
+class _Part:
+    """An activation of a concatenation, and the constants on either side of it."""
+
+    tensor: Tensor
+    before: list[np.ndarray]
+    after: list[np.ndarray]
+
+
+@dataclass
+class _Joiner:
+    """Collects what is joined along axis `place` of (H, W, C) `view`."""
+
+    importer: Importer
+    out: Tensor
+    place: int
+    view: Shape
+    parts: list[_Part] = field(default_factory=list)
+    leading: list[np.ndarray] = field(default_factory=list)
+
+    def _shape(self, size: int) -> Shape:
+        height, width, channels = (
+            size if axis == self.place else d for axis, d in enumerate(self.view)
+        )
+        return height, width, channels
+
+    def activation(self, x: Tensor, size: int, name: str) -> None:
+        # TensorFlow Lite Micro, micro/kernels/concatenation.cc, refuses to rescale int8.
+        same = (x.scale, x.zero_point) == (self.out.scale, self.out.zero_point)
+        reason = f"input '{x.name}' and its output have different scales or zero points"
+        require(same, reason, KEEP_QUANTISATION)
+        x = self.importer.arranged(x, file_index(x.shape), self._shape(size), name)
+        self.parts.append(_Part(x, self.leading, []))
+        self.leading = []
+
+    def constant(self, tensor: FileTensor, size: int) -> None:
+        given = [*tensor.scales, *tensor.zero_points]
+        same = given == [np.float32(self.out.scale), self.out.zero_point]
+        require(same, "a constant and its output have different scales", KEEP_QUANTISATION)
+        values = tensor.data.reshape(self._shape(size))
+        (self.parts[-1].after if self.parts else self.leading).append(values)
+
+    def padded(self, part: _Part, name: str) -> Tensor:
+        """The activation with constants around it: the larger of the activation, padded with the
+        least value, and of the constants, padded likewise."""
+        if not part.before and not part.after:
+            return part.tensor
+        x, builder = part.tensor, self.importer.builder
+        least = np.full(x.shape, INT8_MIN, np.int8)
+        values = np.concatenate([*part.before, least, *part.after], axis=self.place)
+        before = sum(v.shape[self.place] for v in part.before)
+        amounts = [(0, 0)] * 3
+        amounts[self.place] = before, values.shape[self.place] - before - x.shape[self.place]
+        for suffix, op in (
+            ("", Pad((amounts[0], amounts[1], amounts[2]), INT8_MIN)),
+            ("/constants", Binary("maximum", constant=values)),
+        ):
+            shape = values.shape[0], values.shape[1], values.shape[2]
+            y = builder.add_tensor(Tensor(name + suffix, shape, x.scale, x.zero_point))
+            builder.add_node(y.name, op, [x.name], y.name)
+            x = y
+        return x

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One import rule per TensorFlow Lite operator. To add an operator, add a function here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import tflite
+
+from ...graph import (
+    AveragePool2D,
+    Conv2D,
+    DepthwiseConv2D,
+    FullyConnected,
+    MaxPool2D,
+    Op,
+    Pad,
+    Requantize,
+    Reshape,
+    Shape,
+    Softmax,
+    Tensor,
+    Window,
+)
+from ...quant import FixedPoint
+from ..common import (
+    KEEP_QUANTISATION,
+    GraphBuilder,
+    check_weight_scales,
+    clamp_range,
+    double_scale,
+    fixed_point,
+    require,
+    same_padding,
+)
+from ..movement import file_index, move
+from ..softmax import tflite_table
+from .file import FileModel, FileOp, FileTensor
+from .shapes import place_of
+
+ACTIVATIONS = {
+    tflite.ActivationFunctionType.NONE: (-np.inf, np.inf),
+    tflite.ActivationFunctionType.RELU: (0.0, np.inf),
+    tflite.ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
+    tflite.ActivationFunctionType.RELU6: (0.0, 6.0),
+}
+
+
+FOLD_CONSTANT = "Fold the constant into the layer before it."
+AT_THE_END = "Let the model end with it."
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A float or Boolean tensor that is a function of single elements of an int8 one: float32 or
+    bool (256,) `values` for q = -128 .. 127 of `source`. `plain`: nothing but its real values."""
+
+    source: Tensor
+    values: np.ndarray
+    plain: bool = False
+
+
+class Activations(Protocol):
+    """The graph's tensors by the file's tensor index; each problem with one is raised once."""
+
+    def __call__(self, index: int) -> Tensor: ...
+
+    def pass_over(self, outputs: tuple[int, ...]) -> None: ...
+
+
+@dataclass
+class Importer:
+    """What a rule works with: the file, the graph under construction, and tensor access."""
+
+    model: FileModel
+    builder: GraphBuilder
+    activation: Activations
+    # Tensors that are not int8, and what makes them.
+    derived: dict[int, Derived] = field(default_factory=dict)
+    # By name of its output, what was found out of a node: its table, or that it has none.
+    tables: dict[str, np.ndarray | None] = field(default_factory=dict)
+    # Operators that the rule of another one has taken along.
+    done: set[FileOp] = field(default_factory=set)
+    # Graph outputs that are int32 or int64 in the file, and the tensors that hold their bytes.
+    indices: dict[int, Tensor] = field(default_factory=dict)
+
+    def constant(self, op: FileOp, place: int, kinds: tuple[str, ...], what: str) -> FileTensor:
+        """Input `place` of `op`, which must be a constant of one of the given types."""
+        require(place < len(op.inputs) and op.inputs[place] >= 0, f"its {what} are absent")
+        tensor = self.model.tensors[op.inputs[place]]
+        require(
+            tensor.type in kinds,
+            f"its {what} are {tensor.type.lower()}, not {' or '.join(kinds).lower()}",
+            KEEP_QUANTISATION,
+        )
+        require(
+            tensor.data is not None,
+            f"its {what} are not constant (or sparse)",
+            "Freeze the model so that they are stored in the file.",
+        )
+        return tensor
+
+    def emit(
+        self, op: FileOp, kind: Op, inputs: list[Tensor], shape: Shape, output: int = 0
+    ) -> None:
+        """Adds the node, after checking the file's output shape against the computed one."""
+        out = self.activation(op.outputs[output])
+        require(out.shape == shape, f"its output is {out.shape} in the file but computes {shape}")
+        self.builder.add_node(out.name, kind, [t.name for t in inputs], out.name)
+
+    def emit_as(self, op: FileOp, kind: Op, inputs: list[Tensor], shape: Shape) -> None:
+        """Adds the node, whose result may have another shape of as many bytes than the file's
+        output: then a Reshape follows."""
+        out = self.activation(op.outputs[0])
+        if out.shape == shape or out.bytes != shape[0] * shape[1] * shape[2]:
+            self.emit(op, kind, inputs, shape)
+            return
+        name = f"{out.name}/{op.op.lower()}"
+        inner = self.builder.add_tensor(Tensor(name, shape, out.scale, out.zero_point))
+        self.builder.add_node(name, kind, [t.name for t in inputs], name)
+        self.emit(op, Reshape(), [inner], out.shape)
+
+    def emit_indices(self, op: FileOp, kind: Op, x: Tensor, shape: Shape) -> None:
+        """Adds a node whose result, int32 or int64, only the caller of the model can read."""
+        index = op.outputs[0]
+        require(index in self.model.outputs, "its result is used inside the model", AT_THE_END)
+        name = self.model.tensors[index].name
+        whole = self.model.tensors[index].type in ("INT32", "INT64")
+        require(whole, "its result is neither int32 nor int64", AT_THE_END)
+        out = self.builder.add_tensor(Tensor(name, shape, 1.0, 0))
+        self.builder.add_node(name, kind, [x.name], name)
+        self.indices[index] = out
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """A tensor's shape in the file."""
+        return self.model.tensors[index].shape
+
+    def is_constant(self, index: int) -> bool:
+        return self.model.tensors[index].data is not None
+
+    def integers(self, op: FileOp, place: int, what: str) -> list[int]:
+        """Input `place` of `op` as numbers."""
+        data = self.constant(op, place, ("INT32", "INT64"), what).data
+        return [int(v) for v in data.ravel()]
+
+    def arranged(self, x: Tensor, index: np.ndarray, shape: Shape, name: str) -> Tensor:
+        """`x` with its bytes in another order and under another shape, as a tensor of its own.
+        index: the source of each byte, of as many elements as `shape` has."""
+        self.builder.spend(index.size)
+        kind = move(index.reshape(shape), x.bytes)
+        if isinstance(kind, Reshape) and x.shape == shape:
+            return x
+        result = self.builder.add_tensor(Tensor(name, shape, x.scale, x.zero_point))
+        self.builder.add_node(name, kind, [x.name], name)
+        return result
+
+
+Rule = Callable[[Importer, FileOp], None]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers an import rule under the operators' schema names."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def limits_of(activation: int, out: Tensor) -> dict[str, int]:
+    """act_min and act_max of a fused activation."""
+    require(activation in ACTIVATIONS, f"fused activation {activation} is not supported")
+    low, high = clamp_range(*ACTIVATIONS[activation], out.scale, out.zero_point)
+    return {"act_min": low, "act_max": high}
+
+
+def _window(options: Any, kernel: tuple[int, int], dilation: tuple[int, int], x: Tensor) -> Window:
+    stride = (options.StrideH(), options.StrideW())
+    require(min(*kernel, *stride, *dilation) >= 1, f"bad {kernel=}, {stride=} or {dilation=}")
+    if options.Padding() == tflite.Padding.SAME:
+        top, bottom = same_padding(x.shape[0], kernel[0], stride[0], dilation[0])
+        left, right = same_padding(x.shape[1], kernel[1], stride[1], dilation[1])
+        return Window(kernel, stride, dilation, (top, left, bottom, right))
+    return Window(kernel, stride, dilation)
+
+
+def windowed(window: Window, x: Tensor, channels: int) -> Shape:
+    return window.out_size(0, x.shape[0]), window.out_size(1, x.shape[1]), channels
+
+
+def image_of(importer: Importer, index: int) -> Tensor:
+    """An activation of four dimensions in the file."""
+    tensor = importer.activation(index)
+    shape = importer.shape(index)
+    require(len(shape) == 4, f"its input has {len(shape)} dimensions instead of four")
+    batch = f"batch size {shape[0]} in shape {list(shape)}"
+    require(shape[0] == 1, batch, "Use batch size 1.")
+    return tensor
+
+
+def weights_of(importer: Importer, op: FileOp, rank: int, axis: int) -> FileTensor:
+    """Symmetric int8 weights with `rank` dimensions, per tensor or per channel along `axis`."""
+    weights = importer.constant(op, 1, ("INT8",), "weights")
+    shape = weights.shape
+    require(len(shape) == rank and min(shape) > 0, f"its weights have the shape {list(shape)}")
+    require(
+        len(weights.scales) in (1, shape[axis]),
+        f"its weights have {len(weights.scales)} scales for {shape[axis]} channels",
+    )
+    require(
+        len(weights.scales) == 1 or weights.axis == axis,
+        f"its weights are quantised along axis {weights.axis} instead of {axis}",
+    )
+    require(not weights.zero_points.any(), "its weights have a zero point", KEEP_QUANTISATION)
+    check_weight_scales(weights.scales)
+    return weights
+
+
+def bias_of(importer: Importer, op: FileOp, channels: int, place: int = 2) -> np.ndarray:
+    """int32 (channels,) biases, zero if absent."""
+    if len(op.inputs) <= place or op.inputs[place] < 0:
+        return np.zeros(channels, np.int32)
+    data = importer.constant(op, place, ("INT32",), "biases").data
+    require(data.size == channels, f"it has {data.size} biases for {channels} channels")
+    return data.reshape(channels)
+
+
+WindowOf = Callable[[tuple[int, int]], Window]
+
+
+def convolution_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Op:
+    """The op of a CONV_2D or DEPTHWISE_CONV_2D, whose window `window` makes of its kernel."""
+    if op.op == "DEPTHWISE_CONV_2D":
+        return _depthwise_of(importer, op, x, out, window)
+    weights = weights_of(importer, op, 4, 0)
+    channels, kh, kw, depth = weights.shape
+    require(x.shape[2] % depth == 0, f"{x.shape[2]} input channels for weights of depth {depth}")
+    groups = x.shape[2] // depth
+    require(channels % groups == 0, f"{channels} output channels in {groups} groups")
+    scales = np.broadcast_to(weights.scales, channels)
+    activation = op.options(tflite.Conv2DOptions).FusedActivationFunction()
+    return Conv2D(
+        weights=weights.data,
+        bias=bias_of(importer, op, channels),
+        window=window((kh, kw)),
+        requant=double_scale(x.scale, scales, out.scale),
+        groups=groups,
+        **limits_of(activation, out),
+    )
+
+
+def _depthwise_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Op:
+    weights = weights_of(importer, op, 4, 3)
+    one, kh, kw, channels = weights.shape
+    require(one == 1, f"its weights have the shape {list(weights.shape)}")
+    multiplier, rest = divmod(channels, x.shape[2])
+    require(rest == 0, f"{channels} output channels from {x.shape[2]} input channels")
+    scales = np.broadcast_to(weights.scales, channels)
+    activation = op.options(tflite.DepthwiseConv2DOptions).FusedActivationFunction()
+    return DepthwiseConv2D(
+        weights=weights.data.reshape(kh, kw, channels),
+        bias=bias_of(importer, op, channels),
+        window=window((kh, kw)),
+        requant=double_scale(x.scale, scales, out.scale),
+        multiplier=multiplier,
+        **limits_of(activation, out),
+    )
+
+
+CONVOLUTIONS = {
+    "CONV_2D": tflite.Conv2DOptions,
+    "DEPTHWISE_CONV_2D": tflite.DepthwiseConv2DOptions,
+}
+
+
+@rule(*CONVOLUTIONS)
+def _convolution(importer: Importer, op: FileOp) -> None:
+    options = op.options(CONVOLUTIONS[op.op])
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
+    dilation = (options.DilationHFactor(), options.DilationWFactor())
+    kind = convolution_of(
+        importer, op, x, out, lambda kernel: _window(options, kernel, dilation, x)
+    )
+    importer.emit(op, kind, [x], windowed(kind.window, x, kind.bias.size))
+
+
+def dense_scale(x: Tensor, weights: FileTensor, count: int, out: Tensor) -> FixedPoint:
+    """TensorFlow Lite Micro, micro/kernels/fully_connected_common.cc and batch_matmul_common.cc."""
+    return double_scale(x.scale, np.broadcast_to(weights.scales, count), out.scale)
+
+
+@rule("FULLY_CONNECTED")
+def _fully_connected(importer: Importer, op: FileOp) -> None:
+    options = op.options(tflite.FullyConnectedOptions)
+    require(options.WeightsFormat() == 0, "its weights are in a shuffled format")
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    weights = weights_of(importer, op, 2, 0)
+    count, depth = weights.shape
+    common = {
+        "bias": bias_of(importer, op, count),
+        "requant": dense_scale(x, weights, count, out),
+        **limits_of(options.FusedActivationFunction(), out),
+    }
+    if depth == x.shape[2]:
+        kind = FullyConnected(weights=weights.data, **common)
+        importer.emit(op, kind, [x], (x.shape[0], x.shape[1], count))
+        return
+    # The operator flattens its input; a kernel of the whole image reads the same bytes.
+    require(depth == x.bytes, f"{x.bytes} inputs for weights of depth {depth}")
+    kernel = weights.data.reshape(count, *x.shape)
+    kind = Conv2D(weights=kernel, window=Window((x.shape[0], x.shape[1])), **common)
+    importer.emit(op, kind, [x], (1, 1, count))
+
+
+def _pool(importer: Importer, op: FileOp) -> tuple[Tensor, Window, dict[str, int]]:
+    options = op.options(tflite.Pool2DOptions)
+    x, out = image_of(importer, op.inputs[0]), importer.activation(op.outputs[0])
+    # The tolerance is TensorFlow Lite Micro's own, micro/kernels/pooling_common.cc.
+    require(
+        abs(x.scale - out.scale) <= 1e-6 and x.zero_point == out.zero_point,
+        "its input and output have different scales or zero points",
+        KEEP_QUANTISATION,
+    )
+    window = _window(options, (options.FilterHeight(), options.FilterWidth()), (1, 1), x)
+    return x, window, limits_of(options.FusedActivationFunction(), out)
+
+
+@rule("AVERAGE_POOL_2D")
+def _average_pool(importer: Importer, op: FileOp) -> None:
+    x, window, limits = _pool(importer, op)
+    importer.emit(op, AveragePool2D(window, **limits), [x], windowed(window, x, x.shape[2]))
+
+
+@rule("MAX_POOL_2D")
+def _max_pool(importer: Importer, op: FileOp) -> None:
+    x, window, limits = _pool(importer, op)
+    importer.emit(op, MaxPool2D(window, **limits), [x], windowed(window, x, x.shape[2]))
+
+
+@rule("PAD", "PADV2")
+def _pad(importer: Importer, op: FileOp) -> None:
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    pairs = importer.constant(op, 1, ("INT32", "INT64"), "padding amounts").data
+    value = out.zero_point
+    if len(op.inputs) > 2 and op.inputs[2] >= 0:
+        value = int(importer.constant(op, 2, ("INT8",), "padding values").data.ravel()[0])
+    emit_padded(importer, op, x, pairs, value)
+
+
+def emit_padded(importer: Importer, op: FileOp, x: Tensor, pairs: np.ndarray, value: int) -> None:
+    """`x`, the first input, with (before, after) constant elements along each axis."""
+    shape = importer.shape(op.inputs[0])
+    require(
+        pairs.size == 2 * len(shape), f"{pairs.size} padding amounts for {len(shape)} dimensions"
+    )
+    require(bool((pairs >= 0).all()), "it has negative padding amounts")
+    by_axis = pairs.reshape(-1, 2).tolist()
+    padded = [axis for axis, pair in enumerate(by_axis) if any(pair)]
+    places = [place_of(axis, shape) for axis in padded]
+    view, amounts = x.shape, [(0, 0)] * 3
+    if len(padded) == 1 and places[0] is None:
+        axis = padded[0]
+        view = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+        places = [1]
+    for axis, place in zip(padded, places, strict=True):
+        require(
+            place is not None, f"it pads the axes {padded} of {list(shape)}", "Pad one at a time."
+        )
+        amounts[place] = by_axis[axis]
+    name = f"{importer.model.tensors[op.outputs[0]].name}/{op.op.lower()}"
+    x = importer.arranged(x, file_index(x.shape), view, f"{name}/in")
+    sizes = [d + sum(pair) for d, pair in zip(view, amounts, strict=True)]
+    kind = Pad((tuple(amounts[0]), tuple(amounts[1]), tuple(amounts[2])), value)
+    importer.emit_as(op, kind, [x], (sizes[0], sizes[1], sizes[2]))
+
+
+@rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def _reshape(importer: Importer, op: FileOp) -> None:
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    require(x.bytes == out.bytes, f"it turns {x.bytes} elements into {out.bytes}")
+    importer.emit(op, Reshape(), [x], out.shape)
+
+
+@rule("SOFTMAX")
+def _softmax(importer: Importer, op: FileOp) -> None:
+    options = op.options(tflite.SoftmaxOptions)
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    require(
+        out.scale == 1.0 / 256 and out.zero_point == -128,
+        "its output is not quantised with scale 1/256 and zero point -128",
+        KEEP_QUANTISATION,
+    )
+    step = options.Beta() * x.scale
+    require(step * (1 << 26) > 1, f"beta times input scale is {step}")
+    importer.emit(op, Softmax(tflite_table(x.scale, options.Beta()), "tflite"), [x], x.shape)
+
+
+@rule("RELU", "RELU_N1_TO_1")
+def _relu(importer: Importer, op: FileOp) -> None:
+    """TensorFlow Lite, micro/kernels/activations_common.cc, and kernels/activations.cc for what
+    Micro lacks: there the ratio of the scales is a float32."""
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    kind = getattr(tflite.ActivationFunctionType, op.op)
+    same = x.scale == out.scale and x.zero_point == out.zero_point
+    ratio = np.float64(x.scale) / np.float64(out.scale)
+    if op.op == "RELU_N1_TO_1":
+        ratio = np.float64(np.float32(ratio))
+    requant = None if same else fixed_point(ratio)
+    importer.emit(op, Requantize(requant, **limits_of(kind, out)), [x], x.shape)
+
+
+@rule("RELU6")
+def _relu6(importer: Importer, op: FileOp) -> None:
+    x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
+    # TensorFlow Lite Micro ignores the output's quantisation here and LiteRT does not.
+    require(
+        x.scale == out.scale and x.zero_point == out.zero_point,
+        "its input and output have different scales or zero points",
+        "Let it follow a convolution or a dense layer, which the converter joins it with.",
+    )
+    limits = limits_of(tflite.ActivationFunctionType.RELU6, out)
+    importer.emit(op, Requantize(None, **limits), [x], x.shape)

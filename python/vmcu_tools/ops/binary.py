@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element-wise operations on two operands, either of which may be repeated along any axis.
+
+Order of access: output bytes in ascending order, each operand read just before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..graph import Binary, Shape
+from ..quant import fixed_point_quotient
+from .layer import Layer, Reach
+
+
+class BinaryLayer(Layer[Binary]):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        a = self._cut(data[0], y0, y1)
+        b = self._cut(data[1] if self.op.constant is None else self.op.constant, y0, y1)
+        if self.op.kind in ("minimum", "maximum"):
+            return self.clamp(self._extreme(a, b))
+        if self.op.kind == "float_sum":
+            return self.clamp(self.op.sum.apply(a, b))
+        da, db = a - self.ins[0].zero_point, b - self.second_zero
+        if self.op.kind == "float_product":
+            return self.clamp(self.op.product.apply(da * db, self.out.zero_point))
+        values = self._prelu(da, db) if self.op.kind == "prelu" else self._scaled(da, db)
+        return self.clamp(np.broadcast_to(values, self._rows_shape(y0, y1)) + self.out.zero_point)
+
+    def _cut(self, values: np.ndarray, y0: int, y1: int) -> np.ndarray:
+        """Rows of an operand, or its only one, repeated."""
+        cut = values if values.shape[0] == 1 else values[y0:y1]
+        return np.broadcast_to(cut.astype(np.int64), self._rows_shape(y0, y1))
+
+    def _rows_shape(self, y0: int, y1: int) -> Shape:
+        return y1 - y0, self.out.shape[1], self.out.shape[2]
+
+    @property
+    def second_zero(self) -> int:
+        return self.op.constant_zero if self.op.constant is not None else self.ins[1].zero_point
+
+    def _extreme(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if self.op.a is not None and self.op.b is not None:
+            a = self.op.a.apply(a - self.ins[0].zero_point) + self.out.zero_point
+            b = self.op.b.apply(b - self.second_zero) + self.out.zero_point
+        return np.minimum(a, b) if self.op.kind == "minimum" else np.maximum(a, b)
+
+    def _prelu(self, da: np.ndarray, db: np.ndarray) -> np.ndarray:
+        return np.where(da >= 0, self.op.a.apply(da), self.op.out.apply(da * db))
+
+    def _scaled(self, da: np.ndarray, db: np.ndarray) -> np.ndarray:
+        if self.op.kind == "product":
+            return self.op.out.apply(da * db)
+        if self.op.kind == "quotient":
+            return fixed_point_quotient(da, db, self.op.out.multiplier, self.op.out.shift)
+        ta = self.op.a.apply(da << self.op.left_shift)
+        tb = self.op.b.apply(db << self.op.left_shift)
+        joined = {
+            "sum": ta + tb,
+            "difference": ta - tb,
+            "reversed": tb - ta,
+            "squared": (ta - tb) ** 2,
+        }
+        return self.op.out.apply(joined[self.op.kind])
+
+    def input_rows(self, index: int, y: int) -> range:
+        row = 0 if self._repeated(index, 0) else y
+        return range(row, row + 1)
+
+    def _repeated(self, index: int, axis: int) -> bool:
+        return self.ins[index].shape[axis] < self.out.shape[axis]
+
+    def reach(self, index: int) -> Reach:
+        strides = tuple(0 if self._repeated(index, axis) else 1 for axis in (0, 1))
+        return Reach((strides[0], strides[1]), (0, 0), (0, 0))
+
+    @property
+    def by_columns(self) -> bool:
+        return True
+
+    def last_reads(self, index: int) -> np.ndarray:
+        ticks = self.writes()
+        for axis in range(3):
+            if self._repeated(index, axis):
+                ticks = ticks.max(axis=axis, keepdims=True)
+        return ticks
+
+    @property
+    def weight_bytes(self) -> int:
+        return 0 if self.op.constant is None else self.op.constant.size

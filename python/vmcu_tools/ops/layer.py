@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a layer is to the planner, the virtual MCU and the tests.
+
+A layer is computed row by row. Within a row it works in *ticks*: at one tick it first
+reads, then writes. `writes` gives the tick at which each output byte is written and `last_reads`
+the tick of the last read of each input byte, both counted over the whole layer with
+`ticks_per_row` ticks to a row; row and tick inside the row are the quotient and the remainder.
+These two arrays are all the planner needs to know: an output byte may replace an input byte when
+the byte's last read is not later than the write. lib/vmcu/kernels follows the same order.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from ..graph import Graph, Node, Op, Tensor, Window
+from ..kernels.language.access import Ticks, ticks
+from ..kernels.language.evaluate import with_lets
+from ..kernels.language.ir import COLUMN, Program
+
+OpT = TypeVar("OpT", bound=Op)
+NEVER = -1
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The part of an input that output pixel (y, x) reads, by axis (rows, columns): from
+    stride * at - before to stride * at + after, both included and cut to the image."""
+
+    stride: tuple[int, int]
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    @staticmethod
+    def everything(tensor: Tensor) -> Reach:
+        height, width, _ = tensor.shape
+        return Reach((0, 0), (0, 0), (height - 1, width - 1))
+
+    @staticmethod
+    def shifted(rows: int = 0, columns: int = 0) -> Reach:
+        """One pixel, `rows` above and `columns` left of the output's."""
+        return Reach((1, 1), (rows, columns), (-rows, -columns))
+
+    @staticmethod
+    def window(window: Window) -> Reach:
+        pads = window.pad[:2]
+        after = (window.extent(0) - 1 - pads[0], window.extent(1) - 1 - pads[1])
+        return Reach(window.stride, pads, after)
+
+    def span(self, axis: int, first: int, last: int, size: int) -> range:
+        """What outputs `first` to `last`, both included, read of an axis of `size`."""
+        start = max(first * self.stride[axis] - self.before[axis], 0)
+        return range(start, max(min(last * self.stride[axis] + self.after[axis], size - 1), -1) + 1)
+
+
+class Form(enum.Enum):
+    """How a layer works, where there is a choice. SUMMING: it sums up whatever it reads, call by
+    call, and writes after the last. DIRECT: it widens its input on the way, again and again,
+    instead of in scratch."""
+
+    USUAL = enum.auto()
+    SUMMING = enum.auto()
+    DIRECT = enum.auto()
+
+
+class Layer(ABC, Generic[OpT]):
+    """One node of a graph, bound to its tensors: meaning, cost and order of access.
+
+    A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
+    last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
+    """
+
+    can_descend = False
+
+    def __init__(
+        self,
+        graph: Graph,
+        node: Node,
+        descending: bool = False,
+        columns: int | None = None,
+        form: Form = Form.USUAL,
+    ):
+        assert self.can_descend or not descending, f"{type(self).__name__} cannot descend"
+        self.node, self.form = node, form
+        self.descending = descending
+        self.op: OpT = node.op
+        self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
+        self.out: Tensor = graph.tensors[node.outputs[0]]
+        self.columns = self.width if columns is None else columns
+
+    @abstractmethod
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        """Output rows y0 .. y1-1 as int8 (y1 - y0, W, C).
+
+        data holds one int8 (H, W, C) array per input; only the rows `input_rows` names matter.
+        """
+
+    @abstractmethod
+    def input_rows(self, index: int, y: int) -> range:
+        """The rows of input `index` that output row y reads, cut to the image; step may be > 1."""
+
+    def reach(self, index: int) -> Reach:
+        """Where an output pixel looks at input `index`."""
+        return Reach.everything(self.ins[index])
+
+    @abstractmethod
+    def last_reads(self, index: int) -> np.ndarray:
+        """Tick of the last read of each byte of input `index`, int64 (H, W, C); NEVER if unread."""
+
+    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
+        """Tick, from the start of a call for columns from x on, of the last read of each byte of
+        the rows that it reads of input `index`, int64 (W, C), NEVER where it reads none; None if
+        only the call is known."""
+        return None
+
+    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
+        """The same for the bytes of the row that it writes."""
+        return None
+
+    def writes(self) -> np.ndarray:
+        """Tick at which each output byte is written, int64 (H, W, C): byte by byte, ascending."""
+        return np.arange(self.out.bytes, dtype=np.int64).reshape(self.out.shape)
+
+    def clamp(self, values: np.ndarray) -> np.ndarray:
+        """Bounded by the fused activation, as int8."""
+        return np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
+
+    @property
+    def by_columns(self) -> bool:
+        """True if a call may compute some columns of a row, from input rows that their ring
+        splits; see struct vmcu_call."""
+        return False
+
+    @property
+    def sums(self) -> bool:
+        return self.form is Form.SUMMING
+
+    @property
+    def ticks_per_row(self) -> int:
+        return self.out.row_bytes
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Scratch that the kernel needs while it computes a row."""
+        return 0
+
+    @property
+    def height(self) -> int:
+        """Rows of calls: the output's; the input's if the layer sums it up."""
+        return self.out.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Columns of a row of calls."""
+        return self.out.shape[1]
+
+    def turn(self, y: int) -> int:
+        """The how manieth row of the layer row y is; the other way round the same."""
+        return self.height - 1 - y if self.descending else y
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the whole layer; taps in the padding count."""
+        return 0
+
+    @property
+    def weight_bytes(self) -> int:
+        """Constant bytes the layer reads, requantiser included."""
+        return 0
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """A generated kernel with everything it needs for one layer.
+
+    fields: the integers of its parameter struct by their C path (`window.stride_h`); stream: its
+    flash stream; scratch_bytes: what its tile takes.
+    """
+
+    program: Program
+    fields: dict[str, int]
+    stream: bytes = b""
+    scratch_bytes: int = 0
+    flat: bool = False
+
+    def view(self, tensor: Tensor) -> tuple[int, int, int]:
+        """The shape in which the program sees an input."""
+        return (tensor.shape[0], 1, tensor.row_bytes) if self.flat else tensor.shape
+
+    def names(
+        self,
+        ins: Sequence[Tensor],
+        out: Tensor,
+        descending: bool = False,
+        x: int = 0,
+        columns: int | None = None,
+    ) -> dict[str, int]:
+        """What the program may name when it computes columns of a row, all by default: parameters,
+        shapes and its own definitions."""
+        names = {f"p->{path}": value for path, value in self.fields.items()}
+        names |= {"p": 0, "call": 0, "y": 0, "turn": int(descending)}
+        _, names["out_w"], names["out_c"] = out.shape
+        names |= {COLUMN.text: x, "columns": out.shape[1] if columns is None else columns}
+        for index, tensor in enumerate(ins):
+            _, names[f"in{index}_w"], names[f"in{index}_c"] = self.view(tensor)
+        return with_lets(self.program, names)
+
+
+class ProgramLayer(Layer[OpT]):
+    """A layer whose kernel is generated: its order of access is the program's."""
+
+    can_descend = True
+
+    @property
+    @abstractmethod
+    def binding(self) -> Binding:
+        """The kernel and its parameters."""
+
+    @property
+    def symbol(self) -> str:
+        """The kernel's name in C."""
+        return self.binding.program.symbol
+
+    @property
+    def ticks(self) -> Ticks:
+        """Of a whole row."""
+        return self._ticks(0, self.out.shape[1])
+
+    def _ticks(self, x: int, columns: int) -> Ticks:
+        binding = self.binding
+        names = binding.names(self.ins, self.out, self.descending, x, columns)
+        shapes = {i: binding.view(tensor) for i, tensor in enumerate(self.ins)}
+        shapes["output"] = self.out.shape
+        return _ticks(binding.program, tuple(sorted(names.items())), tuple(shapes.items()))
+
+    @property
+    def ticks_per_row(self) -> int:
+        return self.ticks.count
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self.binding.scratch_bytes
+
+    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
+        return self._ticks(x, columns).reads[index].reshape(self.ins[index].shape[1:])
+
+    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
+        return self._ticks(x, columns).writes.reshape(self.out.shape[1:])
+
+    def writes(self) -> np.ndarray:
+        turns = np.array([self.turn(y) for y in range(self.height)], np.int64)[:, None, None]
+        return turns * self.ticks.count + self.ticks.writes
+
+    def last_reads(self, index: int) -> np.ndarray:
+        last_row = np.full(self.ins[index].shape[0], NEVER, np.int64)
+        for turn in range(self.height):
+            rows = self.input_rows(index, self.turn(turn))
+            last_row[rows.start : rows.stop : rows.step] = turn
+        last_row = last_row[:, None, None]
+        ticks = self.ticks.reads[index]
+        known = (last_row >= 0) & (ticks >= 0)
+        times = np.where(known, last_row * self.ticks.count + ticks, NEVER)
+        return times.reshape(self.ins[index].shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def _ticks(
+    program: Program,
+    names: tuple[tuple[str, int], ...],
+    shapes: tuple[tuple[int | str, tuple[int, int, int]], ...],
+) -> Ticks:
+    return ticks(program, dict(names), dict(shapes))
+
+
+def window_rows(window: Window, height: int, y: int) -> range:
+    """Input rows under output row y that lie inside the image."""
+    step = window.dilation[0]
+    first = window.first(0, y)
+    if first < 0:
+        first += -(first // step) * step
+    stop = min(window.first(0, y) + window.extent(0), height)
+    return range(first, stop, step)
+
+
+def gather(
+    data: np.ndarray, window: Window, out_width: int, y0: int, y1: int, fill: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The taps under output rows y0 .. y1-1.
+
+    Returns int64 (rows, W, kh, kw, C) with `fill` outside the image, and a bool mask
+    (rows, W, kh, kw) that is true inside.
+    """
+    taps_y = np.arange(window.kernel[0]) * window.dilation[0]
+    taps_x = np.arange(window.kernel[1]) * window.dilation[1]
+    ys = (np.arange(y0, y1) * window.stride[0] - window.pad[0])[:, None] + taps_y
+    xs = (np.arange(out_width) * window.stride[1] - window.pad[1])[:, None] + taps_x
+    in_y = (ys >= 0) & (ys < data.shape[0])
+    in_x = (xs >= 0) & (xs < data.shape[1])
+    inside = in_y[:, None, :, None] & in_x[None, :, None, :]
+    values = data[
+        np.clip(ys, 0, data.shape[0] - 1)[:, None, :, None],
+        np.clip(xs, 0, data.shape[1] - 1)[None, :, None, :],
+    ].astype(np.int64)
+    values[~inside] = fill
+    return values, inside

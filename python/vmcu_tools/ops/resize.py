@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear interpolation.
+
+Order of access: output bytes in ascending order, four taps read just before each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..graph import Resize
+from ..quant import divide_away
+from .layer import NEVER, Layer
+
+UNIT = 1 << 10
+
+
+class ResizeLayer(Layer[Resize]):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        top, bottom, weight_y = self.op.rows[y0:y1].T.astype(np.int64)
+        left, right, weight_x = self.op.columns.T.astype(np.int64)
+        values = data[0].astype(np.int64)
+        weight_y, weight_x = weight_y[:, None, None], weight_x[None, :, None]
+        upper, lower = (
+            values[rows][:, left] * (UNIT - weight_x) + values[rows][:, right] * weight_x
+            for rows in (top, bottom)
+        )
+        total = upper * (UNIT - weight_y) + lower * weight_y
+        if self.op.requant is None:
+            return self.clamp(divide_away(total, np.int64(UNIT * UNIT)))
+        centred = total - self.ins[0].zero_point * UNIT * UNIT
+        return self.clamp(self.op.requant.apply(centred) + self.out.zero_point)
+
+    def input_rows(self, index: int, y: int) -> range:
+        top, bottom, _ = (int(v) for v in self.op.rows[y])
+        return range(min(top, bottom), max(top, bottom) + 1)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        height, width, channels = self.ins[0].shape
+        rows, columns = (
+            _last_users(taps, size)
+            for taps, size in ((self.op.rows, height), (self.op.columns, width))
+        )
+        ticks = rows[:, None, None] * self.out.row_bytes
+        ticks = ticks + columns[None, :, None] * channels + np.arange(channels)
+        unread = (rows[:, None, None] == NEVER) | (columns[None, :, None] == NEVER)
+        return np.where(unread, NEVER, ticks)
+
+    @property
+    def weight_bytes(self) -> int:
+        return 4 * (self.op.rows.size + self.op.columns.size)
+
+
+def _last_users(taps: np.ndarray, size: int) -> np.ndarray:
+    """For every input index of an axis the last output index that reads it."""
+    last = np.full(size, NEVER, np.int64)
+    for place in (0, 1):
+        np.maximum.at(last, taps[:, place], np.arange(len(taps)))
+    return last

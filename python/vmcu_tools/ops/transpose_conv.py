@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transposed convolution.
+
+Order of access: pixel by pixel, channel by channel; a channel's taps are read just before it is
+written. An output pixel gathers the input pixels that would have added to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..graph import TransposeConv2D
+from ..quant import FixedPoint, requantize, wrap_int32
+from .layer import NEVER, Layer
+
+
+class TransposeConv2DLayer(Layer[TransposeConv2D]):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        op = self.op
+        image = data[0].astype(np.int64) - self.ins[0].zero_point
+        groups, depth = op.groups, op.weights.shape[3]
+        image = image.reshape(*image.shape[:2], groups, depth)
+        per_group = self.out.shape[2] // groups
+        weights = op.weights.astype(np.int64).reshape(groups, per_group, *op.weights.shape[1:])
+        acc = np.zeros((y1 - y0, self.out.shape[1], groups, per_group), np.int64)
+        for ky in range(op.weights.shape[1]):
+            for kx in range(op.weights.shape[2]):
+                ys, in_y = self._taps(0, np.arange(y0, y1), ky)
+                xs, in_x = self._taps(1, np.arange(self.out.shape[1]), kx)
+                taps = image[np.ix_(in_y, in_x)]
+                part = np.einsum("yxgd,gnd->yxgn", taps, weights[:, :, ky, kx])
+                acc[np.ix_(ys, xs)] += part
+        sums = wrap_int32(acc.reshape(*acc.shape[:2], -1) + op.bias)
+        return requantize(sums, op.requant, self.out.zero_point, op.act_min, op.act_max)
+
+    def _taps(self, axis: int, outs: np.ndarray, tap: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which of some output indices of an axis a tap adds to, and from which input index."""
+        at = outs + self.op.pad[axis] - tap * self.op.dilation[axis]
+        index, rest = np.divmod(at, self.op.stride[axis])
+        used = np.flatnonzero((rest == 0) & (index >= 0) & (index < self.ins[0].shape[axis]))
+        return used, index[used]
+
+    def input_rows(self, index: int, y: int) -> range:
+        taps = range(self.op.weights.shape[1])
+        rows = [int(row) for tap in taps for row in self._taps(0, np.array([y]), tap)[1]]
+        return range(min(rows), max(rows) + 1) if rows else range(0)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        rows, columns = self._last_users(0), self._last_users(1)
+        per_group = self.out.shape[2] // self.op.groups
+        groups = np.arange(self.ins[0].shape[2]) // self.op.weights.shape[3]
+        channel = (groups + 1) * per_group - 1
+        ticks = rows[:, None, None] * self.out.row_bytes
+        ticks = ticks + columns[None, :, None] * self.out.shape[2] + channel
+        unread = (rows[:, None, None] == NEVER) | (columns[None, :, None] == NEVER)
+        return np.where(unread, NEVER, ticks)
+
+    def _last_users(self, axis: int) -> np.ndarray:
+        last = np.full(self.ins[0].shape[axis], NEVER, np.int64)
+        for tap in range(self.op.weights.shape[1 + axis]):
+            used, index = self._taps(axis, np.arange(self.out.shape[axis]), tap)
+            np.maximum.at(last, index, used)
+        return last
+
+    @property
+    def macs(self) -> int:
+        """Of every input pixel with the whole kernel; taps that fall off the output count."""
+        height, width, _ = self.ins[0].shape
+        return height * width * self.op.weights.size
+
+    @property
+    def weight_bytes(self) -> int:
+        words = 3 if isinstance(self.op.requant, FixedPoint) else 2
+        return self.op.weights.size + 4 * words * self.op.bias.size

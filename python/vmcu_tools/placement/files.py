@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement problems as CSV: one buffer per line, the columns in any order, named in line one.
+
+    id,lower,upper,size          optional: alignment
+    b1,0,3,4
+
+The words other allocators use for these columns are understood as well. An `end` is the last
+moment of a lifetime, an `upper` the first one after it.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..errors import Problem as Complaint
+from ..errors import UserError
+from .problem import Buffer, Placement, Problem
+
+REQUIRED = ("id", "lower", "upper", "size")
+SYNONYMS = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
+LAST_MOMENT = "end"
+NO_GAPS = ("", "-1")
+MOST_COMPLAINTS = 10
+# Python reads no longer ones, and no memory has so many bytes.
+MOST_DIGITS = 100
+
+
+def read(path: Path) -> Problem:
+    """Reads a problem. Raises UserError with every line that is not a buffer."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise refuse(path, "not a text file", "give a CSV file of buffers") from error
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Problem:
+    rows = numbered(text.splitlines(), path)
+    number, header = next(rows, (0, []))
+    if not header:
+        raise refuse(path, "empty", f"name the columns in line 1: {','.join(REQUIRED)}")
+    columns = columns_of(header, path, number)
+    inclusive = LAST_MOMENT in (word.lower() for word in header)
+    buffers: list[Buffer] = []
+    complaints: list[Complaint] = []
+    seen: dict[str, int] = {}
+    for number, row in rows:
+        try:
+            buffer = buffer_of(row, columns, inclusive)
+            if buffer.id in seen:
+                raise ValueError(
+                    f"id '{buffer.id}' is that of line {seen[buffer.id]} too",
+                    "give each buffer an id of its own",
+                )
+        except ValueError as error:
+            reason, remedy = error.args
+            complaints.append(Complaint(f"line {number}: {reason}", remedy, str(path)))
+            continue
+        seen[buffer.id] = number
+        buffers.append(buffer)
+    if complaints:
+        raise UserError(*complaints[:MOST_COMPLAINTS])
+    used = {*REQUIRED, "alignment", "gaps"}
+    return Problem(tuple(buffers), str(path), tuple(c for c in columns if c not in used))
+
+
+def numbered(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, with their line numbers, stripped."""
+    reader = csv.reader(lines, skipinitialspace=True)
+    try:
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if any(cells):
+                yield reader.line_num, cells
+    except csv.Error as error:
+        raise refuse(path, f"line {reader.line_num}: {error}", "write plain CSV") from error
+
+
+def columns_of(header: list[str], path: Path, number: int) -> dict[str, int]:
+    """Where each column is, by the name used here."""
+    columns: dict[str, int] = {}
+    for at, word in enumerate(header):
+        name = word.lower()
+        name = "upper" if name == LAST_MOMENT else SYNONYMS.get(name, name)
+        if name in columns:
+            raise refuse(path, f"line {number}: two columns for '{name}'", "leave one of them out")
+        columns[name] = at
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing:
+        raise refuse(
+            path,
+            f"line {number}: no column {' nor '.join(repr(name) for name in missing)} among "
+            + ", ".join(repr(word) for word in header),
+            f"name the columns in line {number}, separated by commas: {','.join(REQUIRED)}",
+        )
+    return columns
+
+
+def buffer_of(row: list[str], columns: dict[str, int], inclusive: bool) -> Buffer:
+    """One row as a buffer. Raises ValueError(reason, remedy)."""
+    if len(row) != len(columns):
+        raise ValueError(
+            f"{len(row)} fields, the header names {len(columns)}", "give each column a value"
+        )
+    cell = {name: row[at] for name, at in columns.items()}
+    if not cell["id"]:
+        raise ValueError("no id", "name the buffer")
+    lower, upper, size = (integer(cell[name], name) for name in ("lower", "upper", "size"))
+    upper += inclusive
+    if upper <= lower:
+        raise ValueError(
+            f"the lifetime [{lower}, {upper}) is empty",
+            "upper is the first moment after it; name the column 'end' if it is the last within",
+        )
+    if size < 0:
+        raise ValueError(f"size {size} is negative", "give bytes")
+    alignment = integer(cell.get("alignment") or "1", "alignment")
+    if alignment < 1:
+        raise ValueError(f"alignment {alignment} is not positive", "give bytes, 1 for any offset")
+    if cell.get("gaps", "") not in NO_GAPS:
+        raise ValueError(
+            f"buffer '{cell['id']}' has gaps in its lifetime, which are not supported",
+            "leave the column 'gaps' out to place it as alive throughout",
+        )
+    return Buffer(cell["id"], lower, upper, size, alignment)
+
+
+def integer(text: str, column: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError(f"{column} '{text}' is not an integer", "write it in decimal digits")
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"{column} has {len(text)} characters", "give fewer digits")
+    return int(text)
+
+
+def write(problem: Problem, placement: Placement, path: Path) -> None:
+    """The problem with one more column, `offset`; buffers in the order they came."""
+    aligned = any(buffer.alignment != 1 for buffer in problem.buffers)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow([*REQUIRED, *(["alignment"] if aligned else []), "offset"])
+        for b in problem.buffers:
+            alignment = [b.alignment] if aligned else []
+            offset = placement.offsets[b.id]
+            rows.writerow([b.id, b.lower, b.upper, b.size, *alignment, offset])
+
+
+def refuse(path: Path, reason: str, remedy: str) -> UserError:
+    return UserError(Complaint(reason, remedy, str(path)))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches in processes of their own.
+
+Plain child processes with pickles on their pipes: unlike multiprocessing's, they neither fork the
+caller's threads nor import the caller's main module again.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from .portfolio import Outcome, Task, solve
+from .search import Geometry
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Worker:
+    def __init__(self, geometries: Sequence[Geometry], deadline: float):
+        paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Else a terminal would interrupt the children too, and each would say so.
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        )
+        self.send((list(geometries), deadline))
+
+    def send(self, message: object) -> None:
+        assert self.process.stdin
+        pickle.dump(message, self.process.stdin)
+        self.process.stdin.flush()
+
+    def solve(self, task: Task) -> Outcome:
+        assert self.process.stdout
+        self.send(task)
+        return pickle.load(self.process.stdout)
+
+
+class Workers:
+    """`solve` maps tasks to outcomes, in order. The processes start when first needed."""
+
+    def __init__(self, geometries: Sequence[Geometry], deadline: float, count: int | None):
+        self.geometries = geometries
+        self.deadline = deadline
+        self.count = cores() if count is None else count
+        self.idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self.all: list[Worker] = []
+        self.threads: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for worker in self.all:
+            worker.process.kill()
+        if self.threads:
+            self.threads.shutdown(cancel_futures=True)
+        for worker in self.all:
+            worker.process.communicate()
+
+    def here(self, tasks: Sequence[Task]) -> list[Outcome]:
+        """The same in this process: for what is over before another one would be up."""
+        return [solve(self.geometries[task.part], task, self.deadline) for task in tasks]
+
+    def solve(self, tasks: Sequence[Task]) -> list[Outcome]:
+        if self.count < 2:
+            return self.here(tasks)
+        if self.threads is None:
+            self.threads = ThreadPoolExecutor(self.count)
+            for _ in range(self.count):
+                self.all.append(Worker(self.geometries, self.deadline))
+                self.idle.put(self.all[-1])
+        return list(self.threads.map(self.ask, tasks))
+
+    def ask(self, task: Task) -> Outcome:
+        worker = self.idle.get()
+        try:
+            return worker.solve(task)
+        finally:
+            self.idle.put(worker)
+
+
+def serve() -> None:
+    """What a child does until its parent closes the pipe."""
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    try:
+        geometries, deadline = pickle.load(requests)
+        while True:
+            task = pickle.load(requests)
+            pickle.dump(solve(geometries[task.part], task, deadline), answers)
+            answers.flush()
+    except (EOFError, pickle.UnpicklingError, BrokenPipeError):
+        return

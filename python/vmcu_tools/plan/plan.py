@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan is: which layers run together, and where every row lives in the pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..graph import Graph, Node
+from ..ops import Form, Layer, bind
+
+# The executor's own buffer for scratch; what does not fit into it lives in the pool.
+STACK_SCRATCH = 256
+SCRATCH_ALIGN = 4
+# What the executor notes down about a layer of a stage of several: how many calls it has made.
+PROGRESS_BYTES = 2
+MOST_CALLS = 2**16 - 1
+
+
+def on_stack(layer: Layer) -> bool:
+    """True if the layer's scratch takes no bytes of the pool."""
+    return layer.scratch_bytes <= STACK_SCRATCH and not layer.sums
+
+
+def pool_scratch(layer: Layer) -> int:
+    """Bytes of the pool that a layer's scratch takes."""
+    if on_stack(layer):
+        return 0
+    return -(-layer.scratch_bytes // SCRATCH_ALIGN) * SCRATCH_ALIGN
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A tensor's ring in the pool, in bytes.
+
+    Byte o of the tensor, counted through its rows and pixels, lives at base + (o + phase) % ring
+    modulo the pool's size; a whole tensor is a ring as large as itself. The pool's end never splits
+    a row, the ring's end never a pixel; a ring whose end splits rows does not reach around the
+    pool. Two tensors may share a ring if one's pixels take the places of the other's dead ones.
+    Bytes live from step `first` (which writes them; -1 for a graph input) to step `last` (which
+    reads them; the number of steps for a graph output), both included.
+    """
+
+    tensor: str
+    base: int
+    ring: int
+    first: int
+    last: int
+    phase: int = 0
+
+    def at(self, offset: int, pool_bytes: int) -> int:
+        """Where byte `offset` of the tensor lives."""
+        return (self.base + (offset + self.phase) % self.ring) % pool_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One layer of the execution order, with its scratch in the pool (offset and size, bytes).
+    `descending`: it works from the last row and pixel to the first. `foreign`: the layer as another
+    library's kernel runs it; such a step can be replayed, not emitted. `columns`: in a stage of
+    several layers, how many columns of a row a call computes; `form`: how it works, where there
+    is a choice."""
+
+    node: Node
+    scratch: int = 0
+    scratch_bytes: int = 0
+    descending: bool = False
+    foreign: Layer | None = None
+    columns: int | None = None
+    form: Form = Form.USUAL
+
+    def bind(self, graph: Graph) -> Layer:
+        """The step's layer."""
+        if self.foreign is not None:
+            return self.foreign
+        return bind(graph, self.node, self.descending, self.columns, self.form)
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """After each inference the pool's origin advances by `step` bytes. Bytes that must lie side by
+    side, and begin in front of the pool's end, go on in an overhang behind it, see rotation.py."""
+
+    step: int
+    overhang: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The outcome of planning, before or after its proof.
+
+    `stages` holds the steps in execution order, grouped into runs that are worked on demand, see
+    schedule.py; `progress` is where in the pool a stage of several layers notes how far each has
+    come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
+    the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates; where
+    layers work in bands for that, `without_bands` is the graph before. `gap`: bytes of the pool
+    beyond the bound of its order.
+    `rotation`: how the pool rotates; its end then may split rows.
+    """
+
+    planner: str
+    graph: Graph
+    stages: tuple[tuple[Step, ...], ...]
+    placements: dict[str, Placement]
+    pool_bytes: int
+    solve_seconds: float = 0.0
+    macs_extra: int = 0
+    without_bands: Graph | None = None
+    input_streamed: bool = False
+    taken: int = 0
+    progress: tuple[int, ...] = ()
+    gap: int = 0
+    notes: tuple[str, ...] = field(default=())
+    rotation: Rotation | None = None
+
+    @property
+    def ram_bytes(self) -> int:
+        """Bytes of RAM that the pool takes."""
+        return self.pool_bytes + (self.rotation.overhang if self.rotation else 0)
+
+    @property
+    def model(self) -> Graph:
+        """What was planned: its graph, or that graph before some layers were put in bands."""
+        return self.without_bands or self.graph
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(step for stage in self.stages for step in stage)

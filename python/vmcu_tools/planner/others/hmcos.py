@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HMCOS: the order with the smallest peak, tensors whole, nothing in place but element-wise ops.
+
+The order is found over sets of executed nodes, as the paper does it once its hierarchy has made the
+graph small (Wang et al., "Hierarchical Memory-Constrained Operator Scheduling of Neural
+Architecture Search Networks", DAC 2022). The vMCU paper compares itself with it. A tensor lives
+from the step that writes it to the last that reads it; an element-wise op writes over an input that
+dies. Placement, of which that paper says nothing, is the lowest found, usually the peak itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...graph import Graph, Node
+from ...ops import bind
+from ...placement import Buffer, Problem, place
+from ...plan.plan import Plan
+from ..places.lifetimes import lifetimes
+from ..places.order import Ordered, reordered, whole_cost
+from ..places.overlap import clearance
+from .foreign import ElementwiseLayer, ForeignLayer, foreign_plan
+from .sharing import bases_of, buffers_of
+from .whole import whole_plan
+
+Heir = Callable[[Node], str | None]
+
+
+def heir(graph: Graph, node: Node) -> str | None:
+    """The first input that dies in an element-wise op."""
+    if not node.op.elementwise:
+        return None
+    lives, step = lifetimes(graph), graph.nodes.index(node)
+    return next((name for name in node.inputs if lives[name].last == step), None)
+
+
+def bases_in(graph: Graph, heir: Heir, seconds: float) -> tuple[dict[str, int], int]:
+    """Base addresses and the pool's bytes."""
+    buffers = buffers_of(graph, heir)
+    problem = Problem(
+        tuple(Buffer(str(n), b.life.first, b.life.last + 1, b.size) for n, b in enumerate(buffers))
+    )
+    placement = place(problem, seconds=seconds, workers=1)
+    starts = [placement.offsets[str(n)] for n in range(len(buffers))]
+    return bases_of(buffers, starts), placement.height
+
+
+def original(graph: Graph, seconds: float) -> Plan:
+    """Tensors only, as the papers count."""
+    return _original(reordered(graph, whole_cost), seconds)
+
+
+def _original(order: Ordered, seconds: float) -> Plan:
+    graph = order.graph
+    bases, pool = bases_in(graph, lambda node: heir(graph, node), seconds)
+
+    def kernel_of(node: Node) -> type[ForeignLayer]:
+        in_place = any(bases[name] == bases[node.outputs[0]] for name in node.inputs)
+        return ElementwiseLayer if in_place else ForeignLayer
+
+    return order.noted(foreign_plan("hmcos", graph, bases, pool, kernel_of))
+
+
+def plan(graph: Graph, seconds: float) -> Plan:
+    """The same with this library's kernels and their scratch."""
+    order = reordered(graph, whole_cost)
+    graph = order.graph
+
+    def safe_heir(node: Node) -> str | None:
+        name = heir(graph, node)
+        if name is None or not clearance(bind(graph, node), node.inputs.index(name)).allows(0):
+            return None
+        return name
+
+    bases, pool = bases_in(graph, safe_heir, seconds)
+    counted = _original(order, seconds).pool_bytes
+    note = f"HMCOS counts {counted:,} bytes: tensors without scratch."
+    return order.noted(whole_plan("hmcos", graph, bases, pool, (note,)))

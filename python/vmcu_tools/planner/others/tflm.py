@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow Lite Micro's arena, as its GreedyMemoryPlanner lays it out.
+
+tensorflow/lite/micro/memory_planner/greedy_memory_planner.cc: sizes rounded up to 16 bytes, the
+largest buffer first (among equals the later tensor), each in the first gap that is wide enough
+between the placed buffers it overlaps in time, else on top of them. No buffer shares a byte with
+another one alive at the same step.
+"""
+
+from __future__ import annotations
+
+from ...graph import Graph
+from ...plan.plan import Plan
+from ..places.lifetimes import Lifetime, lifetimes
+from .foreign import foreign_plan
+from .whole import whole_plan
+
+ALIGN = 16
+
+
+def greedy(sizes: list[int], lives: list[Lifetime]) -> list[int]:
+    """Offsets for buffers of the given sizes (bytes) and lifetimes."""
+    offsets = [0] * len(sizes)
+    placed: list[int] = []
+    for buffer in sorted(range(len(sizes)), key=lambda i: (-sizes[i], -i)):
+        candidate = 0
+        for other in placed:
+            if not lives[other].overlaps(lives[buffer]):
+                continue
+            if offsets[other] - candidate >= sizes[buffer]:
+                break
+            candidate = max(candidate, offsets[other] + sizes[other])
+        offsets[buffer] = candidate
+        # A new entry goes after the entries at the same offset.
+        at = next((n for n, p in enumerate(placed) if offsets[p] > candidate), len(placed))
+        placed.insert(at, buffer)
+    return offsets
+
+
+def bases_of(graph: Graph) -> tuple[dict[str, int], int]:
+    """Every tensor's offset, in the file's order of tensors and nodes, and the arena's bytes."""
+    lives = lifetimes(graph)
+    sizes = [-(-graph.tensors[name].bytes // ALIGN) * ALIGN for name in lives]
+    offsets = greedy(sizes, list(lives.values()))
+    arena = max(o + s for o, s in zip(offsets, sizes, strict=True))
+    return dict(zip(lives, offsets, strict=True)), arena
+
+
+def original(graph: Graph) -> Plan:
+    """The arena's head as TensorFlow Lite Micro's recorder tells it. Its reference kernels need no
+    scratch."""
+    bases, arena = bases_of(graph)
+    return foreign_plan("tflm", graph, bases, arena)
+
+
+def plan(graph: Graph) -> Plan:
+    """The same with the scratch of this library's kernels."""
+    bases, arena = bases_of(graph)
+    note = f"TensorFlow Lite Micro's arena head is {arena:,} bytes; what is more is scratch."
+    return whole_plan("tflm", graph, bases, arena, (note,))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TinyEngine's arena: first fit by size, depthwise convolutions in place.
+
+As its code generator does it (code_generator/GeneralMemoryScheduler.py, allocator/firstFit.py):
+sizes rounded up to 4 bytes, the largest buffer first (among equals the earlier one), each in the
+lowest gap between placed buffers alive at the same time. A depthwise convolution works channel by
+channel through a buffer for one padded channel and leaves its output where its input was; what a
+stride frees is free afterwards. Besides the arena there are two buffers for all layers, one for
+im2col columns or the depthwise channel, one for widened weights, each as large as its largest user
+needs. TinyEngine rejects many models; these are its rules all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...graph import Conv2D, DepthwiseConv2D, FullyConnected, Graph, Node, Reshape
+from ...ops import bind
+from ...plan.plan import Plan
+from ..places.overlap import clearance
+from .foreign import ChannelwiseLayer, ElementwiseLayer, ForeignLayer, foreign_plan
+from .sharing import Buffer, bases_of, buffers_of
+from .whole import whole_plan
+
+ALIGN = 4
+
+
+def aligned(size: int) -> int:
+    return -(-size // ALIGN) * ALIGN
+
+
+def heir(node: Node) -> str | None:
+    """Depthwise convolutions work in place; reshapes are left out altogether."""
+    channelwise = isinstance(node.op, DepthwiseConv2D) and node.op.multiplier == 1
+    return node.inputs[0] if channelwise or isinstance(node.op, Reshape) else None
+
+
+def column_bytes(graph: Graph, node: Node) -> int:
+    """The int16 buffer for two columns of a convolution or a padded channel of a depthwise one."""
+    op, tensor = node.op, graph.tensors[node.inputs[0]]
+    if isinstance(op, DepthwiseConv2D):
+        pad = op.window.kernel[0] // 2
+        return 2 * (tensor.shape[0] + 2 * pad) * (tensor.shape[1] + 2 * pad)
+    if isinstance(op, Conv2D | FullyConnected):
+        return 4 * op.weights[0].size
+    return 0
+
+
+def weight_bytes(node: Node) -> int:
+    """The buffer for a convolution's weights as int16."""
+    if isinstance(node.op, Conv2D) and node.op.window.kernel[0] > 1:
+        return 2 * node.op.weights.size
+    return 0
+
+
+def first_fit(buffers: Sequence[Buffer]) -> list[int]:
+    """Offsets of buffers."""
+    starts = [0] * len(buffers)
+    placed: list[int] = []
+    for number in sorted(range(len(buffers)), key=lambda n: -aligned(buffers[n].size)):
+        buffer, taken = buffers[number], []
+        for other in placed:
+            if buffers[other].life.overlaps(buffer.life):
+                start, stop = buffers[other].span(buffer.life)
+                taken.append((starts[other] + start, aligned(starts[other] + stop)))
+        at = 0
+        for start, stop in sorted(taken):
+            if start - at >= aligned(buffer.size):
+                break
+            at = max(at, stop)
+        starts[number] = at
+        placed.append(number)
+    return starts
+
+
+def arena_bytes(buffers: Sequence[Buffer], starts: Sequence[int]) -> int:
+    return max(start + aligned(b.size) for b, start in zip(buffers, starts, strict=True))
+
+
+def scratch_bytes(graph: Graph) -> int:
+    """Both buffers."""
+    columns = max((column_bytes(graph, node) for node in graph.nodes), default=0)
+    return aligned(columns) + max((weight_bytes(node) for node in graph.nodes), default=0)
+
+
+def original(graph: Graph) -> Plan:
+    """What TinyEngine counts, with its own kernels."""
+    buffers = buffers_of(graph, heir)
+    starts = first_fit(buffers)
+    bases = bases_of(buffers, starts)
+
+    def kernel_of(node: Node) -> type[ForeignLayer]:
+        if heir(node) is None or bases[node.outputs[0]] != bases[node.inputs[0]]:
+            return ForeignLayer
+        return ElementwiseLayer if isinstance(node.op, Reshape) else ChannelwiseLayer
+
+    arena, scratch = arena_bytes(buffers, starts), scratch_bytes(graph)
+    return foreign_plan("tinyengine", graph, bases, arena + scratch, kernel_of, (arena, scratch))
+
+
+def plan(graph: Graph) -> Plan:
+    """The same rules for this library's kernels: a depthwise output trails below its input by as
+    much as they need, and their scratch takes the place of TinyEngine's."""
+
+    def distance(node: Node) -> int:
+        return max(0, clearance(bind(graph, node), 0).below)
+
+    buffers = buffers_of(graph, heir, distance)
+    starts = first_fit(buffers)
+    counted = original(graph).pool_bytes
+    note = f"TinyEngine counts {counted:,} bytes; its depthwise kernels overwrite their input."
+    bases, arena = bases_of(buffers, starts), arena_bytes(buffers, starts)
+    return whole_plan("tinyengine", graph, bases, arena, (note,), counted)

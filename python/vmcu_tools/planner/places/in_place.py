@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs that take the place of the pixels their layer has just read for the last time.
+
+Within a stage a tensor is a ring. Where a layer's calls are the last to need the oldest pixels of
+one input, and read each byte of them before they write the same byte of the output, the output may
+stand where those pixels stood: both tensors share the ring (vMCU paper, section 4, at the grain of
+pixels of a ring). Seen along the ring, the output's pixels trail behind its input's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...plan.schedule import Feed, Stage
+from ...plan.trace import Home, Steps, Trace, Tracer
+
+
+@dataclass(frozen=True, eq=False)
+class Guest:
+    """A tensor in a ring: its pixel n is at the ring's place n - shift. low, high: by call, its
+    pixels that are needed before, during or after the call, from the oldest to the newest."""
+
+    tensor: int
+    shift: int
+    low: np.ndarray
+    high: np.ndarray
+
+    def apart(self, other: Guest) -> bool:
+        """True if the two never need the same place of an endless ring."""
+        nothing = (self.low >= self.high) | (other.low >= other.high)
+        below, above = self.high <= other.low, other.high <= self.low
+        return bool((nothing | below | above).all())
+
+
+@dataclass
+class Ring:
+    """Who lives in the ring of one tensor."""
+
+    guests: list[Guest] = field(default_factory=list)
+
+    def span(self) -> int:
+        """The most pixels from the oldest that is needed at any call to the newest."""
+        low = np.full_like(self.guests[0].low, np.iinfo(np.int64).max)
+        high = np.full_like(low, np.iinfo(np.int64).min)
+        for guest in self.guests:
+            used = guest.low < guest.high
+            low[used] = np.minimum(low[used], guest.low[used])
+            high[used] = np.maximum(high[used], guest.high[used])
+        return int(np.max(high - low, initial=1, where=high > low))
+
+
+def traced(stage: Stage) -> Trace:
+    """A stage's trace with outputs in place where they can be."""
+    return in_place(Tracer(stage).run())
+
+
+def in_place(trace: Trace) -> Trace:
+    """The trace with every output that can share its layer's input's ring doing so."""
+    rings: dict[int, Ring] = {}
+    owners: dict[int, int] = {}
+    for number, layer in enumerate(trace.stage.layers):
+        if trace.stage.kept[number] or layer.sums:
+            continue
+        for index, feed in enumerate(trace.stage.feeds[number]):
+            owner = owners.get(feed.producer, feed.producer)
+            ring = _shared(trace, rings, owner, number, index)
+            if ring is not None:
+                rings[owner], owners[number] = ring, owner
+                break
+    sizes = list(trace.rings)
+    for owner, ring in rings.items():
+        sizes[owner] = max(ring.span(), 1)
+    homes = [Home(number, 0) for number in range(len(sizes))]
+    for number, owner in owners.items():
+        shift = next(guest.shift for guest in rings[owner].guests if guest.tensor == number)
+        sizes[number] = sizes[owner]
+        homes[number] = Home(owner, -shift % sizes[owner])
+    return replace(trace, homes=tuple(homes), rings=tuple(sizes))
+
+
+def _shared(
+    trace: Trace, rings: dict[int, Ring], owner: int, number: int, index: int
+) -> Ring | None:
+    """The ring of `owner` with the output of layer `number` in it, which takes the place of the
+    layer's input `index`; None if that cannot be, or saves nothing."""
+    feed = trace.stage.feeds[number][index]
+    source = feed.producer
+    if source < 0 or feed.stride != (1, 1) or trace.stage.kept[source]:
+        return None
+    out, tensor = trace.tensors[number], trace.tensors[source]
+    # Rings of whole rows stay what they are: who reads them needs rows in one piece.
+    if out.shape != tensor.shape or trace.whole_rows(owner) or trace.whole_rows(number):
+        return None
+    ring = rings.get(owner) or Ring([_guest(trace, owner, 0)])
+    host = next(guest for guest in ring.guests if guest.tensor == source)
+    new = _guest(trace, number, host.shift + feed.before[0] * out.shape[1] + feed.before[1])
+    if not all(new.apart(other) for other in ring.guests if other is not host):
+        return None
+    if not _follows(trace, new, host) or not _reads_first(trace, number, index, feed):
+        return None
+    larger = Ring([*ring.guests, new])
+    if larger.span() >= max(ring.span(), trace.rings[owner]) + trace.rings[number]:
+        return None
+    return larger
+
+
+def _guest(trace: Trace, number: int, shift: int) -> Guest:
+    made = _by_call(trace.made[number], trace.calls)
+    freed = _by_call(trace.freed[number], trace.calls)
+    before = np.concatenate([[0], freed[:-1]])
+    return Guest(number, shift, before - shift, made - shift)
+
+
+def _by_call(steps: Steps, calls: int) -> np.ndarray:
+    """By call, the pixels counted once it is over."""
+    found = np.zeros(calls, np.int64)
+    if steps:
+        times, pixels = np.array(steps, np.int64).T
+        np.maximum.at(found, times, pixels)
+    return np.maximum.accumulate(found)
+
+
+def _follows(trace: Trace, new: Guest, host: Guest) -> bool:
+    """True if each call writes only where its input is dead once the call is over."""
+    freed = _by_call(trace.freed[host.tensor], trace.calls) - host.shift
+    calls = [time for time, _ in trace.made[new.tensor]]
+    return bool((new.high[calls] <= freed[calls]).all())
+
+
+def _reads_first(trace: Trace, number: int, index: int, feed: Feed) -> bool:
+    """True if within a call no byte is written before the byte at its place has been read. Calls
+    in the middle of a row read all that any call reads, unless the row is short."""
+    layer = trace.stage.layers[number]
+    left, across = feed.before[1], -(-layer.width // layer.columns)
+    for place in sorted({0, across // 2, across - 1}):
+        x = place * layer.columns
+        columns = min(layer.columns, layer.width - x)
+        reads, writes = (layer.reads_in_call(index, x, columns), layer.writes_in_call(x, columns))
+        if reads is None or writes is None:
+            return False
+        first = max(x - left, 0)
+        ours = writes[first + left : x + columns]
+        if (ours < reads[first : first + len(ours)]).any():
+            return False
+    return True

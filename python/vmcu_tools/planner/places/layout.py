@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph cut into stages, before anything has an address: who lives when, byte by byte.
+
+Time is counted in calls of kernels, over the whole inference. Within a stage of one layer the
+order of access inside a call is known better than that; overlap.clearance() is for it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...graph import Graph, Tensor
+from ...ops import Form, Layer, bind, serves
+from ...plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
+from ...plan.schedule import Stage, Tile, kept_outputs, stage_of, taken_columns, tile_width
+from ...plan.trace import Home, Trace
+from .in_place import traced
+from .overlap import Clearance
+
+BEFORE = -1
+FOREVER = np.iinfo(np.int64).max
+# Pairs of runs that are compared one by one; beyond, the time a new tensor dies is ignored.
+MAX_PAIRS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """When the pixels of a tensor's ring, `size` bytes each, are first written and last read."""
+
+    birth: np.ndarray
+    death: np.ndarray
+    size: int
+
+    @property
+    def bytes(self) -> int:
+        return len(self.birth) * self.size
+
+    @functools.cached_property
+    def runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Start and stop (bytes), birth and death of each run of pixels with the same life."""
+        changed = np.flatnonzero(np.diff(self.birth) | np.diff(self.death)) + 1
+        starts = np.concatenate([[0], changed])
+        stops = np.concatenate([changed, [len(self.birth)]])
+        return starts * self.size, stops * self.size, self.birth[starts], self.death[starts]
+
+
+def apart(new: Profile, old: Profile) -> Clearance:
+    """The distances (old base - new base) at which no byte of the two is needed twice at once."""
+    new_start, new_stop, new_birth, new_death = new.runs
+    old_start, old_stop, old_birth, old_death = old.runs
+    clash = new_birth[None, :] <= old_death[:, None]
+    if clash.size <= MAX_PAIRS:
+        clash &= old_birth[:, None] <= new_death[None, :]
+    if not clash.any():
+        return Clearance(-old.bytes, new.bytes)
+    highest = np.where(clash, new_stop[None, :] - 1 - old_start[:, None], -FOREVER).max()
+    lowest = np.where(clash, new_start[None, :] - old_stop[:, None] + 1, FOREVER).min()
+    return Clearance(int(highest) + 1, int(lowest) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Consecutive layers that form one stage. trace: None for a layer on its own; start: the
+    number of its first call."""
+
+    layers: tuple[Layer, ...]
+    trace: Trace | None
+    start: int
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return () if self.trace is None else self.trace.tensors
+
+    @property
+    def homes(self) -> tuple[Home, ...]:
+        """By tensor of a stage of several layers, where it lives."""
+        return () if self.trace is None else self.trace.homes
+
+    @property
+    def calls(self) -> int:
+        return self.layers[0].height if self.trace is None else self.trace.calls
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a stage of several layers keeps in the pool besides tensors, in bytes: first how far
+    each layer has come, then scratch that they share, then the sums of those that sum."""
+
+    progress: int
+    shared: int
+    sums: int
+
+    @staticmethod
+    def of(layers: Sequence[Layer]) -> Memory:
+        notes = -(-len(layers) * PROGRESS_BYTES // SCRATCH_ALIGN) * SCRATCH_ALIGN
+        shared = max((pool_scratch(layer) for layer in layers if not layer.sums), default=0)
+        return Memory(notes, shared, sum(pool_scratch(layer) for layer in layers if layer.sums))
+
+    @property
+    def bytes(self) -> int:
+        return self.progress + self.shared + self.sums
+
+    def scratch(self, layer: Layer) -> tuple[int, int]:
+        """Offset and bytes of a layer's scratch."""
+        if layer.sums:
+            return self.progress + self.shared, self.sums
+        return self.progress, self.shared
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Nodes [first, stop) as one stage, worked in tiles of rows. direct: without scratch in the
+    pool, as far as its layers can, see Form. larger: by layer its own tile, for those that work in
+    larger ones than the others."""
+
+    first: int
+    stop: int
+    tile: Tile = None
+    direct: bool = False
+    larger: tuple[tuple[int, Tile], ...] = ()
+
+    def tile_of(self, number: int) -> Tile:
+        """The tile of node `number`."""
+        return dict(self.larger).get(number, self.tile)
+
+
+class Binder:
+    """The layers of a graph as stages use them, each bound once."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.bound: dict[tuple[int, int | None, Form], Layer] = {}
+        self.turned: dict[int, Layer] = {}
+        self.traces: dict[Cut, Trace] = {}
+
+    def layer(self, number: int, tile: Tile = None, form: Form = Form.USUAL) -> Layer:
+        """Node `number` in tiles."""
+        layer = self._bind(number, None, form)
+        columns = tile_width(layer, tile)
+        return layer if columns == layer.width else self._bind(number, columns, form)
+
+    def _bind(self, number: int, columns: int | None, form: Form) -> Layer:
+        key = (number, columns, form)
+        if key not in self.bound:
+            node = self.graph.nodes[number]
+            self.bound[key] = bind(self.graph, node, columns=columns, form=form)
+        return self.bound[key]
+
+    def serves(self, number: int, form: Form) -> bool:
+        return serves(self.graph, self.graph.nodes[number], form)
+
+    def descending(self, layer: Layer) -> Layer:
+        """A layer from its last row to its first."""
+        if id(layer) not in self.turned:
+            self.turned[id(layer)] = bind(self.graph, layer.node, descending=True)
+        return self.turned[id(layer)]
+
+    def trace(self, cut: Cut, source: Tensor | None) -> Trace:
+        """What becomes of a stage's tensors."""
+        if cut not in self.traces:
+            self.traces[cut] = traced(self.scheduled(cut, self.stage(cut), source))
+        return self.traces[cut]
+
+    def scheduled(self, cut: Cut, layers: Sequence[Layer], source: Tensor | None) -> Stage:
+        """A stage of these layers, with the streamed input, if it is the first, as `source`."""
+        kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
+        return stage_of(layers, kept, source, taken_columns(source, cut.tile))
+
+    def stage(self, cut: Cut) -> tuple[Layer, ...]:
+        """A stage's layers; the last sums if it can, so that its input need not be whole."""
+        last = cut.stop - 1
+        found = []
+        for number in range(cut.first, cut.stop):
+            tile = cut.tile_of(number)
+            layer = self.layer(number, tile)
+            if number == last and self.serves(number, Form.SUMMING):
+                layer = self.layer(number, tile, Form.SUMMING)
+            elif cut.direct and pool_scratch(layer) and self.serves(number, Form.DIRECT):
+                layer = self.layer(number, tile, Form.DIRECT)
+            found.append(layer)
+        return tuple(found)
+
+
+class Layout:
+    """A graph in stages. `streamed`: its only input comes row by row, in the first stage."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        cuts: tuple[Cut, ...],
+        streamed: bool = False,
+        binder: Binder | None = None,
+    ):
+        self.graph = graph
+        self.binder = binder or Binder(graph)
+        self.cuts = cuts
+        self.streamed = streamed
+        self.kept = {port.tensor for port in graph.outputs}
+        self.last_reader = {
+            name: number for number, node in enumerate(graph.nodes) for name in node.inputs
+        }
+        self.groups = tuple(self._groups())
+        self.group_of = {
+            layer.out.name: number
+            for number, group in enumerate(self.groups)
+            for layer in group.layers
+        }
+        self.last_group = {
+            name: next(n for n, cut in enumerate(cuts) if reader < cut.stop)
+            for name, reader in self.last_reader.items()
+        }
+        self.births: dict[str, np.ndarray] = {}
+        self.deaths: dict[str, np.ndarray] = {}
+        self._simulate()
+
+    @staticmethod
+    def singles(graph: Graph) -> Layout:
+        """Every layer a stage of its own."""
+        return Layout(graph, tuple(Cut(n, n + 1) for n in range(len(graph.nodes))))
+
+    @property
+    def source(self) -> Tensor | None:
+        """The streamed input."""
+        return self.graph.tensors[self.graph.inputs[0].tensor] if self.streamed else None
+
+    def profile(self, name: str) -> Profile:
+        return Profile(self.births[name], self.deaths[name], self.graph.tensors[name].shape[2])
+
+    def ring_bytes(self, name: str) -> int:
+        return len(self.births[name]) * self.graph.tensors[name].shape[2]
+
+    def _groups(self) -> Iterator[Group]:
+        start = 0
+        for number, cut in enumerate(self.cuts):
+            layers: tuple[Layer, ...] = (self.binder.layer(cut.first),)
+            trace = None
+            source = self.source if number == 0 else None
+            if cut.stop - cut.first > 1 or source is not None:
+                layers = self.binder.stage(cut)
+                trace = self.binder.trace(cut, source)
+            group = Group(layers, trace, start)
+            start += group.calls
+            yield group
+
+    def _simulate(self) -> None:
+        for port in self.graph.inputs:
+            if not self.streamed:
+                self._born(self.graph.tensors[port.tensor], None)
+        for group in self.groups:
+            if group.trace is None:
+                self._simulate_layer(group)
+            else:
+                self._simulate_stage(group, group.trace)
+        for name in self.kept:
+            self.deaths[name][:] = FOREVER
+
+    def _born(self, tensor: Tensor, ring: int | None) -> None:
+        pixels = ring or tensor.shape[0] * tensor.shape[1]
+        self.births[tensor.name] = np.full(pixels, BEFORE, np.int64)
+        self.deaths[tensor.name] = np.full(pixels, BEFORE, np.int64)
+
+    def _simulate_layer(self, group: Group) -> None:
+        layer = group.layers[0]
+        self._born(layer.out, None)
+        times = group.start + np.arange(layer.height)
+        rows = np.repeat(times, layer.out.shape[0] * layer.out.shape[1] // layer.height)
+        self.births[layer.out.name][:] = rows
+        self.deaths[layer.out.name][:] = rows
+        for index, tensor in enumerate(layer.ins):
+            deaths = self.deaths[tensor.name].reshape(tensor.shape[:2])
+            for y in range(layer.height):
+                read = layer.input_rows(index, y)
+                deaths[read.start : read.stop : read.step] = group.start + y
+
+    def _simulate_stage(self, group: Group, trace: Trace) -> None:
+        for number, tensor in enumerate(trace.tensors):
+            births, deaths = trace.lives[number]
+            if trace.homes[number].owner != number:
+                self.births[tensor.name] = self.deaths[tensor.name] = np.zeros(0, np.int64)
+                continue
+            if number < trace.own:
+                self._born(tensor, trace.rings[number])
+                used = births >= 0
+                self.births[tensor.name][used] = births[used] + group.start
+            used = deaths >= 0
+            self.deaths[tensor.name][used] = deaths[used] + group.start

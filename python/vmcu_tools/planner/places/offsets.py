@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The smallest safe b_in - b_out by integer programming (vMCU paper, equations 1 and 2).
+
+For every write iteration j that comes before a read iteration i in the program's order, the byte
+written must lie below the byte read: the distance has to exceed
+
+    max  L_out (A_out j + V_out) - L_in (A_in i + V_in)
+    s.t. H_in i + B_in < 0,  H_out j + B_out < 0,  j before i.
+
+"Before" is lexicographic, so it is a union of polyhedra, one for each depth at which j and i may
+part; each is a small integer program. `overlap.clearance` enumerates the same distances and is what
+planners call; this is the formulation it is checked against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# OR-tools and highspy, which pulp loads where it is installed, both bring HiGHS along: only in this
+# order do their libraries get along.
+import ortools.sat.python.cp_model  # noqa: F401
+import pulp
+
+from ...kernels.language.access import Access
+
+
+@dataclass(frozen=True)
+class Parting:
+    """How one access may come before another: their first `equal` common counters are equal, and
+    then, if `less` is not None, that counter of the earlier one is smaller."""
+
+    equal: tuple[int, ...]
+    less: int | None
+
+
+def partings(before: Access, after: Access) -> Iterator[Parting]:
+    """All ways in which an iteration of `before` precedes one of `after`.
+
+    Schedules are lists of counters (an index into the iteration vector) and of places among
+    statements (~place). Accesses share loops as long as their places are equal.
+    """
+    equal: list[int] = []
+    for mine, other in zip(before.schedule, after.schedule, strict=False):
+        if mine < 0 or other < 0:
+            if mine != other:
+                if ~mine < ~other:
+                    yield Parting(tuple(equal), None)
+                return
+            continue
+        yield Parting(tuple(equal), mine)
+        equal.append(mine)
+
+
+def solver(seconds: float | None = None) -> pulp.LpSolver:
+    """HiGHS where its Python package is installed, else the CBC that comes with pulp."""
+    highs = pulp.HiGHS(msg=False, threads=1, timeLimit=seconds)
+    if highs.available():
+        return highs
+    return pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds)
+
+
+def _iteration(
+    problem: pulp.LpProblem, access: Access, name: str
+) -> tuple[list[pulp.LpVariable], pulp.LpAffineExpression]:
+    """The counters of an access with its domain as constraints, and the byte it touches."""
+    counters = [
+        problem.add_variable(f"{name}{n}", cat=pulp.LpInteger)
+        for n in range(access.domain_h.shape[1])
+    ]
+    for row, bound in zip(access.domain_h.tolist(), access.domain_b.tolist(), strict=True):
+        # H i + B < 0 over the integers.
+        problem += pulp.lpDot(row, counters) + bound <= -1
+    weights = (access.mapping @ access.access_a).tolist()
+    return counters, pulp.lpDot(weights, counters) + int(access.mapping @ access.access_v)
+
+
+def farthest(write: Access, read: Access, parting: Parting) -> int | None:
+    """The largest byte written minus byte read, None if no iterations part like this."""
+    problem = pulp.LpProblem("distance", pulp.LpMaximize)
+    earlier, written = _iteration(problem, write, "j")
+    later, needed = _iteration(problem, read, "i")
+    problem += written - needed
+    for counter in parting.equal:
+        problem += earlier[counter] == later[counter]
+    if parting.less is not None:
+        problem += earlier[parting.less] + 1 <= later[parting.less]
+    status = problem.solve(solver())
+    if status != pulp.LpStatusOptimal:
+        return None
+    return round(pulp.value(problem.objective))
+
+
+def smallest_distance(accesses: Sequence[Access], tensor: int = 0) -> int | None:
+    """The smallest safe b_in - b_out for input `tensor` of one layer, in bytes.
+
+    None if nothing that is read lies after a write, so that any distance is safe.
+    """
+    reads = [a for a in accesses if a.reads and a.tensor == tensor]
+    writes = [a for a in accesses if not a.reads]
+    distances = [
+        distance
+        for write in writes
+        for read in reads
+        for parting in partings(write, read)
+        if (distance := farthest(write, read, parting)) is not None
+    ]
+    return max(distances) + 1 if distances else None
+
+
+def gemm(m: int, n: int, k: int) -> list[Access]:
+    """The paper's example (figure 3) at the grain of segments: Out[m, n] += In[m, k] W[k, n], the
+    output written when its sum is complete."""
+
+    def box(*turns: int) -> tuple[np.ndarray, np.ndarray]:
+        eye = np.eye(len(turns), dtype=int)
+        bounds = [-np.ones(len(turns), int), -np.array(turns)]
+        return np.concatenate([-eye, eye]), np.concatenate(bounds)
+
+    read_h, read_b = box(m, n, k)
+    write_h, write_b = box(m, n)
+    read = Access(
+        0,
+        True,
+        read_h,
+        read_b,
+        np.array([[1, 0, 0], [0, 0, 1]]),
+        np.zeros(2, int),
+        np.array([k, 1]),
+        (0, ~0, 1, ~0, 2),
+    )
+    write = Access(
+        "output",
+        False,
+        write_h,
+        write_b,
+        np.array([[1, 0], [0, 1]]),
+        np.zeros(2, int),
+        np.array([n, 1]),
+        (0, ~0, 1, ~1),
+    )
+    return [read, write]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A producer and consumer in a chain: the tensors' names and the safe b_in - b_out."""
+
+    source: str
+    target: str
+    distance: int
+
+
+def chain_distance(links: Sequence[Link], first: str, last: str) -> int:
+    """Equation 2: the smallest b_first - b_last of a graph in which every pair keeps its distance.
+
+    A linear program whose constraints are differences; on a chain it is their sum.
+    """
+    problem = pulp.LpProblem("chain", pulp.LpMinimize)
+    names = sorted({name for link in links for name in (link.source, link.target)})
+    bases = {
+        name: problem.add_variable(f"b{n}", cat=pulp.LpInteger) for n, name in enumerate(names)
+    }
+    problem += bases[first] - bases[last]
+    problem += bases[last] == 0
+    for link in links:
+        problem += bases[link.source] - bases[link.target] >= link.distance
+    if problem.solve(solver()) != pulp.LpStatusOptimal:
+        raise ValueError(f"nothing bounds the distance from {first} to {last}")
+    return round(pulp.value(problem.objective))

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Room in the pool for the scratch of kernels, besides everything that is alive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...graph import Graph, Node
+from ...ops import bind
+from ...plan.plan import SCRATCH_ALIGN, Step, pool_scratch
+
+
+def first_gap(taken: Sequence[tuple[int, int]], pool: int, size: int) -> int | None:
+    """The lowest aligned offset at which `size` bytes are free, None if there is none.
+
+    taken: (start, bytes), which may reach around the pool's end.
+    """
+    spans = [(start % pool, start % pool + length) for start, length in taken]
+    spans += [(0, stop - pool) for _, stop in spans if stop > pool]
+    at = 0
+    for start, stop in sorted(spans):
+        if start - at >= size:
+            return at
+        at = max(at, -(-stop // SCRATCH_ALIGN) * SCRATCH_ALIGN)
+    return at if pool - at >= size else None
+
+
+def step_of(graph: Graph, node: Node, offsets: Mapping[str, int]) -> Step:
+    """The step of a node whose scratch, if any, is at the offset given for its output."""
+    size = pool_scratch(bind(graph, node))
+    return Step(node, offsets[node.outputs[0]], size) if size else Step(node)

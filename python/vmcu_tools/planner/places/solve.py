@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement as one constraint problem: every pair of live tensors above, below or overlapped.
+
+MODeL (section 4.4) gives each pair that is alive together two binary variables, above and below.
+Here a pair that a layer connects has a third relation: its output may overlap its dying input at
+any distance that the order of access allows, in the direction the layer is given. OR-tools' CP-SAT
+minimises the pool over bases and directions; with one worker and a limit in deterministic time,
+the same graph gives the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ortools.sat.python import cp_model
+
+from ... import progress
+from ...plan.plan import SCRATCH_ALIGN
+from .overlap import Clearance
+from .tasks import Task
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Bases, directions and scratch offsets by output; `bound` is proven from below."""
+
+    pool: int
+    bound: int
+    bases: dict[str, int]
+    descending: dict[str, bool]
+    scratch: dict[str, int]
+
+
+class Best(cp_model.CpSolverSolutionCallback):
+    """Tells whoever watches of better pools and bounds."""
+
+    def __init__(self, watch: progress.Watch):
+        super().__init__()
+        self.watch, self.bound, self.pool = watch, 0, 0
+
+    def on_bound(self, bound: float) -> None:
+        self.bound = round(bound)
+        if self.pool:
+            self.watch(self.bound, self.pool)
+
+    def on_solution_callback(self) -> None:
+        self.pool = round(self.objective_value)
+        self.watch(round(self.best_objective_bound), self.pool)
+
+
+class Model:
+    """The constraint model of a list of tasks; `most` is a pool size known to suffice."""
+
+    def __init__(self, tasks: Sequence[Task], least: int, most: int):
+        self.tasks = tasks
+        self.model = cp_model.CpModel()
+        self.pool = self.model.new_int_var(least, most, "pool")
+        self.most = most
+        self.bases = {task.name: self.block(task.name, task.size, task.align) for task in tasks}
+        self.turned: dict[str, cp_model.IntVar] = {}
+        self.scratch: dict[str, cp_model.IntVar] = {}
+        for task in tasks:
+            self.add(task)
+        self.model.minimize(self.pool)
+
+    def block(self, name: str, size: int, align: int = 1) -> cp_model.IntVar:
+        base = self.model.new_int_var(0, self.most - size, name)
+        self.model.add(base + size <= self.pool)
+        if align > 1:
+            units = self.model.new_int_var(0, (self.most - size) // align, "")
+            self.model.add(base == units * align)
+        return base
+
+    def add(self, task: Task) -> None:
+        name = task.name
+        turned = self.turned[name] = self.model.new_bool_var(f"{name} descends")
+        directions = {way.descending: way for way in task.ways}
+        for descending, literal in ((False, turned.negated()), (True, turned)):
+            way = directions.get(descending)
+            if way is None:
+                self.model.add(turned == int(not descending))
+                continue
+            for live in way.live:
+                self.clear(self.bases[live.name], self.bases[name], live.clearance, literal)
+        if task.scratch:
+            self.add_scratch(task)
+
+    def clear(
+        self,
+        live: cp_model.IntVar,
+        out: cp_model.IntVar,
+        clearance: Clearance,
+        when: cp_model.LiteralT | None,
+    ) -> None:
+        """live - out is at least `below` or at most `above`."""
+        under = self.model.new_bool_var("")
+        conditions = [when] if when is not None else []
+        self.model.add(live - out >= clearance.below).only_enforce_if(under, *conditions)
+        self.model.add(live - out <= clearance.above).only_enforce_if(under.negated(), *conditions)
+
+    def add_scratch(self, task: Task) -> None:
+        name = task.name
+        offset = self.block(f"scratch of {name}", task.scratch, SCRATCH_ALIGN)
+        self.scratch[name] = offset
+        others = [(live.name, live.size) for live in task.ways[0].live]
+        for other, size in [*others, (name, task.size)]:
+            apart = Clearance.apart(size, task.scratch)
+            self.clear(self.bases[other], offset, apart, None)
+
+    def hint(self, bases: Mapping[str, int]) -> None:
+        for name, base in bases.items():
+            self.model.add_hint(self.bases[name], base)
+
+    def solve(self, effort: float) -> Solution | None:
+        """The best placement found with so much effort, None if none was."""
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.random_seed = 1
+        solver.parameters.max_deterministic_time = effort
+        with progress.clock("solving", effort) as watch:
+            best = Best(watch)
+            solver.best_bound_callback = best.on_bound
+            if solver.solve(self.model, best) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                return None
+        return Solution(
+            solver.value(self.pool),
+            round(solver.best_objective_bound),
+            {name: solver.value(base) for name, base in self.bases.items()},
+            {name: bool(solver.value(turned)) for name, turned in self.turned.items()},
+            {name: solver.value(offset) for name, offset in self.scratch.items()},
+        )
+
+
+def most_of(tasks: Sequence[Task]) -> int:
+    """A pool in which everything fits side by side."""
+    return sum(task.size + task.scratch + SCRATCH_ALIGN for task in tasks)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing a layout's tensors in the smallest pool, by order, directions and overlap.
+
+In the layout's order a walk that places each tensor against its neighbours (walk.py) tries to fit
+everything into the worst step's bytes; for chains it does. Where branches stand in its way, the
+constraint solver takes over: first for a circle of that size (circle.py), then for the smallest
+linear pool (solve.py), from there down to the smallest circle. A linear pool is tried first.
+"""
+
+from __future__ import annotations
+
+from ...graph import Graph
+from ...plan.plan import Plan
+from . import circle
+from .layout import Layout
+from .order import reordered
+from .solve import Model, most_of
+from .tasks import Task, tasks_of
+from .walk import Search, plan_of
+
+# About how many circles are tried.
+CIRCLES = 10
+
+
+def plan(graph: Graph, seconds: float) -> Plan:
+    """The smallest pool found for layers one by one, in the order whose worst step is smallest."""
+    order = reordered(graph)
+    return order.noted(place("vmcu", Layout.singles(order.graph), seconds))
+
+
+def place(planner: str, layout: Layout, seconds: float) -> Plan:
+    """The smallest pool found for a layout.
+
+    `seconds` bounds the constraint solver, in its deterministic measure of time: about so many on
+    a desktop computer, and the same outcome on every machine.
+    """
+    return walked(planner, layout) or packed(planner, layout, seconds)
+
+
+def packed(planner: str, layout: Layout, seconds: float) -> Plan:
+    """The constraint solver's plan."""
+    free = tasks_of(layout, both_ways=True)
+    bound = max(task.bound() for task in free)
+    search, proven = solved(free, bound, seconds)
+    round_ = circle.smallest(free, bound, search.pool, seconds / CIRCLES)
+    if round_ is None:
+        return plan_of(planner, layout, search, proven)
+    return plan_of(planner, layout, round_, bound)
+
+
+def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
+    """A plan in no more than the worst step's bytes, or `limit` if that is more, if the walk or the
+    solver finds one."""
+    free, ascending = tasks_of(layout, both_ways=True), tasks_of(layout, both_ways=False)
+    bound = max(task.bound() for task in free)
+    for tasks, wraps in ((free, False), (free, True), (ascending, True)):
+        search = Search(tasks, bound, wraps)
+        if search.run():
+            return plan_of(planner, layout, search, bound)
+    found = circle.fits(free, max(bound, limit))
+    return None if found is None else plan_of(planner, layout, found, bound)
+
+
+def least(plan: Plan) -> int:
+    """The bytes of the worst step of a plan's order, below which no placement of layers one by one
+    can go."""
+    return max(task.bound() for task in tasks_of(plan.graph, both_ways=True))
+
+
+def solved(tasks: list[Task], bound: int, seconds: float) -> tuple[Search, int]:
+    """The solver's placement as a finished search, and the bound it proved."""
+    solution = Model(tasks, bound, most_of(tasks)).solve(seconds)
+    if solution is None:
+        # Never without time for a first solution: side by side is one.
+        raise AssertionError("the solver found no placement")
+    search = Search(tasks, solution.pool, False)
+    search.bases, search.descending = solution.bases, solution.descending
+    search.scratch = solution.scratch
+    return search, max(bound, solution.bound)

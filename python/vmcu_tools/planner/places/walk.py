@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing tensors one after the other in a circular pool, each as near to its dying input as the
+layer's order of access allows.
+
+A depth-first search over the few bases at which a new tensor can touch something: its dying
+input at a safe distance, another live tensor, or an end of the pool; and over the directions in
+which its layer may run. Ascending layers let addresses drift downwards, descending ones upwards,
+so that a chain can swing between the ends of the pool and never wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...graph import Graph
+from ...plan.plan import Placement, Plan, Step
+from ...plan.schedule import taken_columns
+from .layout import Group, Layout, Memory
+from .lifetimes import lifetimes
+from .scratch import first_gap
+from .tasks import Live, Task, Way, stage_memory
+
+# Dead ends of the depth-first search before a pool size is given up.
+MAX_BACKTRACKS = 300
+# Pool sizes are tried one by one up to here above the bound, then in growing steps.
+FINE_SIZES = 256
+
+
+@dataclass
+class Search:
+    """Depth-first search for bases in a pool of `pool` bytes; `wraps` allows tensors around the
+    pool's end."""
+
+    tasks: Sequence[Task]
+    pool: int
+    wraps: bool
+    bases: dict[str, int] = field(default_factory=dict)
+    descending: dict[str, bool] = field(default_factory=dict)
+    scratch: dict[str, int] = field(default_factory=dict)
+    backtracks: int = 0
+
+    def run(self, index: int = 0) -> bool:
+        if index == len(self.tasks):
+            return True
+        task = self.tasks[index]
+        name = task.name
+        tried: set[tuple[int, bool]] = set()
+        for way in task.ways:
+            for base in self._candidates(task, way):
+                if (base, way.descending) in tried:
+                    continue
+                tried.add((base, way.descending))
+                if not self._fits(task, way, base):
+                    continue
+                self.bases[name], self.descending[name] = base, way.descending
+                if self.run(index + 1):
+                    return True
+                self.backtracks += 1
+                if self.backtracks > MAX_BACKTRACKS:
+                    return False
+        return False
+
+    def _candidates(self, task: Task, way: Way) -> Iterator[int]:
+        """Bases worth trying, overlaps first; where one would reach around the pool's end, the
+        nearest with a row's edge there."""
+        size, stride = task.size, task.stride
+        wanted = []
+        for live in way.live:
+            base = self.bases[live.name]
+            wanted += [base - live.clearance.below, base - live.clearance.above]
+        wanted += [self.bases[live.name] - size for live in way.live]
+        wanted += [self.bases[live.name] + live.size for live in way.live]
+        for base in [*wanted, self.pool - size, 0]:
+            inside = 0 <= base <= self.pool - size
+            if inside and base % task.align:
+                yield from (base - base % task.align, base + -base % task.align)
+            elif inside:
+                yield base
+            elif self.wraps and not task.whole:
+                base %= self.pool
+                if base + size <= self.pool:
+                    yield base
+                else:
+                    yield self.pool - -(-(self.pool - base) // stride) * stride
+
+    def _fits(self, task: Task, way: Way, base: int) -> bool:
+        size = task.size
+        if base < 0 or size > self.pool or base % task.align:
+            return False
+        around = base + size > self.pool
+        if around and (task.whole or (self.pool - base) % task.stride):
+            return False
+        if not all(self._clear(base, live) for live in way.live):
+            return False
+        return task.scratch == 0 or self._place_scratch(task, way, base)
+
+    def _clear(self, base: int, live: Live) -> bool:
+        """True if the output at `base` spares `live`, seen at each of its places on the circle."""
+        turns = (-self.pool, 0, self.pool) if self.wraps else (0,)
+        apart = self.bases[live.name] - base
+        return all(live.clearance.allows(apart + turn) for turn in turns)
+
+    def _place_scratch(self, task: Task, way: Way, base: int) -> bool:
+        """Finds the lowest gap for the step's scratch between everything that is alive."""
+        taken = [(base, task.size)]
+        taken += [(self.bases[live.name], live.size) for live in way.live]
+        gap = first_gap(taken, self.pool, task.scratch)
+        if gap is not None:
+            self.scratch[task.name] = gap
+        return gap is not None
+
+
+def sizes_from(bound: int) -> Iterator[int]:
+    """Pool sizes to try."""
+    yield from range(bound, bound + FINE_SIZES)
+    size = float(bound + FINE_SIZES)
+    while True:
+        yield int(size)
+        size *= 1.002
+
+
+def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> Plan:
+    """The plan that a finished search found."""
+    layout = graph if isinstance(graph, Layout) else Layout.singles(graph)
+    graph = layout.graph
+    lives = lifetimes(graph)
+    placements = {}
+    for task in search.tasks:
+        if task.name in lives:
+            life, base = lives[task.name], search.bases[task.name]
+            placements[task.name] = Placement(task.name, base, task.size, life.first, life.last)
+    placements |= _homes(layout, placements)
+    by_name = {task.name: task for task in search.tasks}
+    stages, progress = [], []
+    for number, group in enumerate(layout.groups):
+        if group.trace is None:
+            name = group.layers[0].out.name
+            scratch = by_name[name].scratch
+            where = search.scratch[name] if scratch else 0
+            step = Step(group.layers[0].node, where, scratch, search.descending[name])
+            stages.append((step,))
+            progress.append(0)
+        else:
+            base = search.bases[stage_memory(number)]
+            stages.append(_steps(group, base))
+            progress.append(base)
+    gap = search.pool - bound
+    return Plan(
+        planner=planner,
+        graph=graph,
+        stages=tuple(stages),
+        placements=placements,
+        pool_bytes=search.pool,
+        input_streamed=layout.streamed,
+        taken=taken_columns(layout.source, layout.cuts[0].tile if layout.cuts else None),
+        progress=tuple(progress),
+        gap=gap,
+        notes=(f"The bound for these stages is {bound:,} bytes, the gap {gap:,}.",),
+    )
+
+
+def _homes(layout: Layout, placements: dict[str, Placement]) -> dict[str, Placement]:
+    """The tensors of stages of several layers, where their rings have them."""
+    lives = lifetimes(layout.graph)
+    found = {}
+    for group in layout.groups:
+        for tensor, home in zip(group.tensors, group.homes, strict=True):
+            if home.owner < group.trace.own:
+                owner = placements[group.tensors[home.owner].name]
+                phase, life = home.phase * tensor.shape[2], lives[tensor.name]
+                found[tensor.name] = replace(
+                    owner, tensor=tensor.name, first=life.first, last=life.last, phase=phase
+                )
+    return found
+
+
+def _steps(group: Group, base: int) -> tuple[Step, ...]:
+    """The steps of a stage of several layers, whose memory is at `base`."""
+    memory = Memory.of(group.layers)
+    steps = []
+    for layer in group.layers:
+        offset, size = memory.scratch(layer)
+        where = base + offset
+        steps.append(Step(layer.node, where, size, columns=layer.columns, form=layer.form))
+    return tuple(steps)

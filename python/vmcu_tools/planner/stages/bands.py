@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages in bands of columns: smaller line buffers for some multiply-accumulates done twice.
+
+A line buffer is as wide as its image. Worked in bands, one after the other, a stage needs buffers
+as wide as a band and what its windows see beyond the band's edges; there pixels are computed once
+for each band that sees them. A band as wide as one pixel of output is the window of the vMCU paper
+(section 5.2), which is recomputed in every row; wider ones cost less.
+
+A graph with bands is a graph like any other: each band's part of the input is copied out, the
+stage's layers follow on narrower tensors, and a concatenation along W joins the outputs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...graph import (
+    Add,
+    AveragePool2D,
+    Concat,
+    Conv2D,
+    DepthwiseConv2D,
+    Graph,
+    Lookup,
+    MaxPool2D,
+    Node,
+    Requantize,
+    Tensor,
+    Window,
+)
+from ...ops import bind
+
+WINDOWED = (Conv2D, DepthwiseConv2D, MaxPool2D, AveragePool2D)
+PIXELWISE = (Add, Requantize, Lookup)
+# The most bands that are tried, and where the first of two may end, parts of the width.
+MOST = 4
+ENDS = (0.3, 0.35, 0.4, 0.45)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Nodes [first, stop) of a graph that read one tensor from outside, `source`, and whose last
+    node's output is all that is needed afterwards."""
+
+    graph: Graph
+    first: int
+    stop: int
+    source: str
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.graph.nodes[self.first : self.stop]
+
+    @property
+    def out(self) -> Tensor:
+        return self.graph.tensors[self.nodes[-1].outputs[0]]
+
+
+def piece_of(graph: Graph, first: int, stop: int) -> Piece | None:
+    """The nodes as a piece that can be worked in bands, None if they are none."""
+    nodes = graph.nodes[first:stop]
+    inside = {name for node in nodes for name in node.outputs}
+    sources = {name for node in nodes for name in node.inputs} - inside
+    kept = {port.tensor for port in graph.outputs}
+    later = {name for node in graph.nodes[stop:] for name in node.inputs}
+    if len(sources) != 1 or len(nodes) < 2:
+        return None
+    if not all(isinstance(node.op, WINDOWED + PIXELWISE) for node in nodes):
+        return None
+    if (inside - set(nodes[-1].outputs)) & (kept | later):
+        return None
+    piece = Piece(graph, first, stop, sources.pop())
+    return piece if piece.out.shape[1] >= 4 else None
+
+
+def splits(width: int) -> Iterator[tuple[int, ...]]:
+    """Where bands may end: first columns of all bands but the first."""
+    for end in ENDS:
+        yield (max(round(width * end), 1),)
+    for count in range(2, min(MOST, width) + 1):
+        yield tuple(round(width * band / count) for band in range(1, count))
+
+
+def banded(piece: Piece, ends: Sequence[int]) -> Graph:
+    """The piece's graph with the piece in bands, the second and later ones beginning at `ends`."""
+    graph = piece.graph
+    edges = [0, *ends, piece.out.shape[1]]
+    bands = [
+        _Band(piece, number, range(*edge)) for number, edge in enumerate(itertools.pairwise(edges))
+    ]
+    nodes = [node for band in bands for node in band.copies]
+    nodes += [node for band in bands for node in band.nodes]
+    last = piece.nodes[-1]
+    join = Concat(1, (None,) * len(bands))
+    parts = tuple(band.output for band in bands)
+    nodes.append(Node(f"{last.name} bands", join, parts, last.outputs))
+    tensors = dict(graph.tensors)
+    for node in piece.nodes[:-1]:
+        del tensors[node.outputs[0]]
+    for band in bands:
+        tensors |= band.tensors
+    everything = (*graph.nodes[: piece.first], *nodes, *graph.nodes[piece.stop :])
+    return replace(graph, tensors=tensors, nodes=everything)
+
+
+def alone(piece: Piece, ends: Sequence[int]) -> Graph:
+    """A graph of the piece by itself, in bands."""
+    graph = piece.graph
+    whole = banded(piece, ends)
+    behind = len(graph.nodes) - piece.stop
+    nodes = whole.nodes[piece.first : len(whole.nodes) - behind]
+    used = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    port = graph.inputs[0]
+    return replace(
+        whole,
+        nodes=nodes,
+        tensors={name: t for name, t in whole.tensors.items() if name in used},
+        inputs=(replace(port, tensor=piece.source),),
+        outputs=(replace(graph.outputs[0], tensor=piece.out.name),),
+    )
+
+
+def macs(graph: Graph) -> int:
+    return sum(bind(graph, node).macs for node in graph.nodes)
+
+
+class _Band:
+    """One band: its copy of the source, its nodes and their tensors."""
+
+    def __init__(self, piece: Piece, number: int, columns: range):
+        self.piece, self.number = piece, number
+        self.graph = piece.graph
+        self.tensors: dict[str, Tensor] = {}
+        self.nodes: list[Node] = []
+        self.columns = self._needed(columns)
+        source = self.graph.tensors[piece.source]
+        name, wanted = self._name(source.name), self.columns[source.name]
+        self.copies = [self._copy(source.name, source, range(source.shape[1]), wanted, name)]
+        for node in piece.nodes:
+            self._add(node)
+        self.output = self._name(piece.out.name)
+
+    def _name(self, tensor: str) -> str:
+        return f"{tensor} band {self.number}"
+
+    def _needed(self, columns: range) -> dict[str, range]:
+        """By tensor the columns that the band computes."""
+        needed = {self.piece.out.name: columns}
+        for node in reversed(self.piece.nodes):
+            wanted = needed[node.outputs[0]]
+            for name in node.inputs:
+                reads = self._reads(node, name, wanted)
+                known = needed.get(name, reads)
+                needed[name] = range(min(reads[0], known[0]), max(reads[-1], known[-1]) + 1)
+        return needed
+
+    def _reads(self, node: Node, name: str, columns: range) -> range:
+        width = self.graph.tensors[name].shape[1]
+        if isinstance(node.op, PIXELWISE):
+            return columns
+        window = node.op.window
+        first = window.first(1, columns[0])
+        last = window.first(1, columns[-1]) + window.extent(1) - 1
+        # A window may see nothing but padding; a band of no columns would be no tensor.
+        return range(min(max(first, 0), width - 1), max(min(last, width - 1), 0) + 1)
+
+    def _tensor(self, name: str, like: Tensor, columns: range) -> str:
+        height, _, channels = like.shape
+        self.tensors[name] = replace(like, name=name, shape=(height, len(columns), channels))
+        return name
+
+    def _copy(self, source: str, like: Tensor, held: range, wanted: range, name: str) -> Node:
+        """Some columns of `source`, which holds columns `held` of a tensor, as tensor `name`: a
+        pooling window of one pixel, with less than no padding."""
+        window = Window(pad=(0, held[0] - wanted[0], 0, wanted[-1] - held[-1]))
+        label = f"{like.name} columns {wanted[0]} to {wanted[-1]}"
+        out = self._tensor(name, like, wanted)
+        return Node(label, MaxPool2D(window), (source,), (out,))
+
+    def _add(self, node: Node) -> None:
+        out = self.graph.tensors[node.outputs[0]]
+        columns = self.columns[out.name]
+        op = node.op
+        names = []
+        for name in node.inputs:
+            held, wanted = self.columns[name], self._reads(node, name, columns)
+            here = self._name(name)
+            if isinstance(op, PIXELWISE):
+                if held != wanted:
+                    like, part = self.graph.tensors[name], f"{here} for {node.name}"
+                    self.nodes.append(self._copy(here, like, held, wanted, part))
+                    here = part
+            else:
+                op = replace(op, window=self._window(op.window, held, columns))
+            names.append(here)
+        self._tensor(self._name(out.name), out, columns)
+        label = f"{node.name} columns {columns[0]} to {columns[-1]}"
+        self.nodes.append(Node(label, op, tuple(names), (self._name(out.name),)))
+
+    @staticmethod
+    def _window(window: Window, held: range, columns: range) -> Window:
+        """The window for outputs `columns` of an input of which columns `held` are there."""
+        top, _, bottom, _ = window.pad
+        left = held[0] - window.first(1, columns[0])
+        last = window.first(1, columns[-1]) + window.extent(1) - 1
+        return replace(window, pad=(top, left, bottom, last - held[-1]))

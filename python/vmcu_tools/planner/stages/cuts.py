@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cuts of the execution order into stages of layers that run together.
+
+A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
+What a stage needs is traced call by call: tensors from outside shrink as they are read, outputs
+grow, rings of lines or tiles stand between. First the smallest peak over all cuts, then, among the
+cuts that stay within it, the one that costs the fewest instructions: single layers before stages,
+rows before tiles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...graph import Graph
+from ...ops import Layer
+from ...plan.plan import MOST_CALLS
+from ...plan.schedule import Tile, taken_columns
+from ...plan.trace import TooLargeError, Trace, Tracer
+from ..places import circle
+from ..places.in_place import in_place
+from ..places.layout import Binder, Cut, Layout, Memory
+from ..places.tasks import Task, tasks_in, tasks_of
+from . import bands
+from .costs import PER_MAC, calls_of, extra_cost
+
+# Tiles that are tried, the large before the small.
+TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
+# The tile that tells whether a stage of more than a few calls is worth tracing in others.
+PROBE = 32
+FEW_CALLS = 2000
+# Whether layers may keep widened pixels in scratch, in the order in which that is tried.
+DIRECT = (False, True)
+# The most layers of a stage.
+LONGEST = 64
+FRONT_STEP, BALANCE_STEP = 0.03, 0.01
+# More than any stage costs.
+UNEASE = 1 << 40
+# By how much more than the peak a stage may need since its tensors are in one piece each.
+STRETCH = 0.1
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Option:
+    """A stage that could be, what it needs (bytes) and costs (instructions, besides those of its
+    layers one by one)."""
+
+    cut: Cut
+    peak: int
+    cost: int
+
+
+Calls = tuple[tuple[tuple[str, bool, int], ...], int]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A stage as it is traced: its layers, which are bound once each, and the columns of a streamed
+    input that are taken at a time."""
+
+    layers: tuple[Layer, ...]
+    taken: int
+
+    @property
+    def calls(self) -> Calls:
+        """What its schedule depends on: nodes, whether they sum, columns of a call."""
+        layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
+        return layers, self.taken
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a model may cost: bytes of RAM before tensors are placed, instructions besides those of
+    layers one by one (a part of theirs, by estimate), and how many stages have several layers.
+    extra_macs: multiply-accumulates that are done twice."""
+
+    pool_bytes: int
+    extra_instructions: float
+    extra_macs: int
+    stages: int
+
+
+class Cutter:
+    """The search over cuts of one graph in its order of nodes."""
+
+    def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
+        self.graph, self.streamed, self.tiles = graph, streamed, tiles
+        self.count = len(graph.nodes)
+        self.binder = Binder(graph)
+        singles = tuple(Cut(number, number + 1) for number in range(self.count))
+        self.traced: dict[Cut, Option] = {}
+        self.shapes: dict[Cut, Shape] = {}
+        self.held: dict[Shape, int] = {}
+        self.beyond: dict[Calls, int] = {}
+        self.latest: tuple[Calls, Trace] | None = None
+        self.eased: dict[tuple[Cut, int], Cut] = {}
+        self.placed: dict[tuple[tuple[Task, ...], int], bool] = {}
+        self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
+        self.first = {port.tensor: -1 for port in graph.inputs}
+        self.last = dict.fromkeys(graph.tensors, -1)
+        for number, node in enumerate(graph.nodes):
+            self.first[node.outputs[0]] = number
+            for name in node.inputs:
+                self.last[name] = number
+        for port in graph.outputs:
+            self.last[port.tensor] = self.count
+        alone = Layout(graph, singles, binder=self.binder)
+        bounds = [task.bound() for task in tasks_of(alone, both_ways=True)]
+        self.single = bounds[len(graph.inputs) :]
+
+    def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
+        """The smallest peak over all ways to cut; `known`: one that is reached."""
+        best = [0] + [known] * self.count
+        for stop in range(1, self.count + 1):
+            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                if best[first] >= best[stop]:
+                    continue
+                for option in self.options(first, stop, best[stop] - 1, tiles):
+                    best[stop] = min(best[stop], max(best[first], option.peak))
+                    if option.peak <= best[first]:
+                        break
+        return best[self.count]
+
+    def options(
+        self, first: int, stop: int, limit: int, tiles: Sequence[Tile] | None = None
+    ) -> Iterator[Option]:
+        """The stages of nodes [first, stop) that need at most `limit` bytes."""
+        if self.source is not None and first == 0 and stop <= self.last[self.source.name]:
+            return
+        streams = self.source is not None and first == 0
+        if stop - first == 1 and not streams:
+            if self.single[first] <= limit:
+                yield Option(Cut(first, stop), self.single[first], 0)
+            return
+        if self.least_held(Cut(first, stop)) > limit:
+            return
+        worth_it = self.may_fit(first, stop, limit)
+        seen: set[Shape] = set()
+        for tile, direct in itertools.product(self.tiles if tiles is None else tiles, DIRECT):
+            cut = Cut(first, stop, tile, direct)
+            shape = self.shape(cut)
+            if shape in seen or any(calls_of(layer) > MOST_CALLS for layer in shape.layers):
+                continue
+            seen.add(shape)
+            found = self.known(cut, limit) if worth_it else self.traced.get(cut)
+            if found is not None and found.peak <= limit:
+                yield found
+
+    def may_fit(self, first: int, stop: int, limit: int) -> bool:
+        """False if a stage needs more than `limit` bytes even in small tiles and without scratch,
+        so that others are hardly worth the time. It does not depend on the tiles that are tried:
+        more of them never take a choice away."""
+        probe = Cut(first, stop, PROBE, direct=True)
+        if sum(calls_of(layer) for layer in self.shape(probe).layers) <= FEW_CALLS:
+            return True
+        return self.known(probe, limit) is not None
+
+    def shape(self, cut: Cut) -> Shape:
+        """What a stage needs depends on."""
+        if cut not in self.shapes:
+            source = self.source if cut.first == 0 else None
+            taken = taken_columns(source, cut.tile)
+            self.shapes[cut] = Shape(self.binder.stage(cut), taken)
+        return self.shapes[cut]
+
+    def least_held(self, cut: Cut) -> int:
+        """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
+        and what is there when it is over."""
+        besides = self.besides(cut)
+        before = after = besides
+        for name in self.touched(cut):
+            size = self.graph.tensors[name].bytes
+            streamed = self.source is not None and name == self.source.name
+            if self.first[name] < cut.first and not streamed:
+                before += size
+            if self.last[name] >= cut.stop:
+                after += size
+        return max(before, after)
+
+    def known(self, cut: Cut, limit: int) -> Option | None:
+        """A stage's needs and cost; None if it needs more than `limit`."""
+        if cut not in self.traced:
+            shape = self.shape(cut)
+            memory = Memory.of(shape.layers).bytes
+            held = self.known_held(cut, shape, limit - memory)
+            if held is None:
+                return None
+            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, shape.layers)))
+        return self.traced[cut]
+
+    def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
+        """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
+        once, unless a first look went no further than a lower limit."""
+        if shape in self.held:
+            return self.held[shape]
+        if limit <= self.beyond.get(shape.calls, -1):
+            return None
+        besides = self.besides(cut)
+        try:
+            trace = self.trace(cut, shape, limit - besides)
+        except TooLargeError:
+            # The calls alone decide, whatever the layers' forms.
+            self.beyond[shape.calls] = limit
+            return None
+        dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
+        self.held[shape] = besides + in_place(trace).peak(dying)
+        return self.held[shape]
+
+    def trace(self, cut: Cut, shape: Shape, limit: int) -> Trace:
+        """What becomes of a stage's tensors, without those in place; raises TooLargeError where
+        more than `limit` bytes are alive after a call."""
+        source = self.source if cut.first == 0 else None
+        stage = self.binder.scheduled(cut, shape.layers, source)
+        if self.latest is None or self.latest[0] != shape.calls:
+            self.latest = shape.calls, Tracer(stage).run(limit)
+        return replace(self.latest[1], stage=stage)
+
+    def cheapest(
+        self, limit: int, ease: int | None = None, thorough: bool = False
+    ) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least, as far as `stages_from` looks. ease: bytes
+        that stages should stay within where they can."""
+        ease = limit if ease is None else ease
+        best: list[tuple[int, tuple[Cut, ...]] | None] = [None] * (self.count + 1)
+        best[0] = (0, ())
+        for first in range(self.count):
+            here = best[first]
+            if here is None:
+                continue
+            for option in self.stages_from(first, limit, ease, thorough):
+                stop = option.cut.stop
+                cost = here[0] + option.cost + (UNEASE if option.peak > ease else 0)
+                there = best[stop]
+                if there is None or cost < there[0]:
+                    best[stop] = (cost, (*here[1], option.cut))
+        found = best[self.count]
+        if found is not None:
+            return tuple(self.relaxed(cut, ease) for cut in found[1])
+        assert not thorough, "the peak was reached by some cut"
+        return self.cheapest(limit, ease, True)
+
+    def relaxed(self, cut: Cut, ease: int) -> Cut:
+        """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
+        bytes, or, if it is above, where it is."""
+        if cut not in self.traced or cut.tile is None:
+            return cut
+        limit = max(self.traced[cut].peak, ease)
+        if (cut, limit) not in self.eased:
+            self.eased[cut, limit] = self._relaxed(cut, limit)
+        return self.eased[cut, limit]
+
+    def _relaxed(self, cut: Cut, limit: int) -> Cut:
+        layers = self.binder.stage(cut)
+        larger = [tile for tile in self.tiles if tile is None or tile > (cut.tile or 0)]
+        for layer in sorted(layers, key=extra_cost, reverse=True):
+            number, columns = cut.first + layers.index(layer), layer.columns
+            for tile in larger:
+                wider = replace(cut, larger=(*cut.larger, (number, tile)))
+                if self.binder.stage(wider)[number - cut.first].columns == columns:
+                    break
+                found = self.known(wider, limit)
+                if found is not None and found.peak <= limit:
+                    cut = wider
+                    break
+        return cut
+
+    def in_bands(self, cut: Cut, least: int, most: int) -> Graph | None:
+        """The graph with a stage in the bands that need the fewest bytes, fewer than `least`; None
+        if there are none with at most so many multiply-accumulates."""
+        piece = bands.piece_of(self.graph, cut.first, cut.stop)
+        if piece is None or (self.source is not None and piece.source == self.source.name):
+            return None
+        besides = self.besides(cut)
+        best: tuple[int, tuple[int, ...]] | None = None
+        for ends in bands.splits(piece.out.shape[1]):
+            if bands.macs(bands.banded(piece, ends)) > most:
+                continue
+            cutter = Cutter(bands.alone(piece, ends), False, self.tiles)
+            peak = besides + cutter.least_peak(self.tiles, least - besides)
+            if peak < least and (best is None or peak < best[0]):
+                best = peak, ends
+        return None if best is None else bands.banded(piece, best[1])
+
+    def touched(self, cut: Cut) -> set[str]:
+        """The tensors that a stage reads or writes."""
+        nodes = self.graph.nodes[cut.first : cut.stop]
+        return {name for node in nodes for name in (*node.inputs, *node.outputs)}
+
+    def besides(self, cut: Cut) -> int:
+        """Bytes of tensors that outlive a stage that does not touch them."""
+        touched = self.touched(cut)
+        found = 0
+        for name, first in self.first.items():
+            streamed = self.source is not None and name == self.source.name
+            if first < cut.first and self.last[name] >= cut.first and name not in touched:
+                found += 0 if streamed else self.graph.tensors[name].bytes
+        return found
+
+    def loosened(self, cuts: tuple[Cut, ...], limit: int) -> tuple[Cut, ...]:
+        """The cuts with other stages of the same layers for those whose tensors, each in one piece,
+        do not fit into `limit` bytes by themselves; where there are such."""
+        found = list(cuts)
+        for number, tasks in self.alone(cuts).items():
+            if self.places(tasks, limit):
+                continue
+            for cut in self.others(cuts, number, limit):
+                if cut != cuts[number] and self.places(self.with_other(cuts, number, cut), limit):
+                    found[number] = cut
+                    break
+        return tuple(found)
+
+    def stretched(self, cuts: tuple[Cut, ...], limit: int) -> int:
+        """The least bytes, from `limit` on, in which each stage, by itself, has places for its
+        tensors; in these cuts or with other tiles."""
+        for number, tasks in self.alone(cuts).items():
+            if self.places(tasks, limit):
+                continue
+            choices = [
+                self.with_other(cuts, number, cut) for cut in self.others(cuts, number, limit)
+            ]
+            most = int(limit * (1 + STRETCH))
+            while limit < most:
+                size = (limit + most) // 2
+                if any(self.places(choice, size) for choice in choices):
+                    most = size
+                else:
+                    limit = size + 1
+        return limit
+
+    def others(self, cuts: tuple[Cut, ...], number: int, limit: int) -> list[Cut]:
+        """The stages that a stage's layers may form within `limit` bytes, the cheap ones first."""
+        options = self.options(cuts[number].first, cuts[number].stop, limit)
+        return [option.cut for option in sorted(options, key=lambda option: option.cost)]
+
+    def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Task, ...]:
+        """What is alive in stage `number` if it is `cut`."""
+        return self.alone((*cuts[:number], cut, *cuts[number + 1 :]), number)[number]
+
+    def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Task, ...]]:
+        """By stage of several layers, all of them by default, what is alive in it."""
+        layout = Layout(self.graph, cuts, self.streamed, self.binder)
+        tasks = tasks_of(layout, both_ways=True)
+        return {
+            number: tasks_in(layout, tasks, number)
+            for number, cut in enumerate(cuts)
+            if cut.stop - cut.first > 1 and only in (None, number)
+        }
+
+    def places(self, tasks: tuple[Task, ...], limit: int) -> bool:
+        """True if there are places for all of them."""
+        if (tasks, limit) not in self.placed:
+            self.placed[tasks, limit] = circle.fits(tasks, limit) is not None
+        return self.placed[tasks, limit]
+
+    def cost(self, cuts: Sequence[Cut]) -> int:
+        """What cuts cost, instructions."""
+        return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
+
+    @property
+    def instructions(self) -> float:
+        """Of the model without stages, by estimate."""
+        layers = [self.binder.layer(number) for number in range(self.count)]
+        return sum(PER_MAC * layer.macs + layer.out.bytes for layer in layers)
+
+    def peak(self, cuts: Sequence[Cut]) -> int:
+        """The bytes that the worst of a list of cuts needs."""
+        return max(
+            self.traced[cut].peak if cut in self.traced else self.single[cut.first] for cut in cuts
+        )
+
+    def front(self, least: int) -> list[Choice]:
+        """Ever smaller peaks at ever higher cost, each a FRONT_STEP below the one before, down to
+        the smallest."""
+        found: list[Choice] = []
+        limit = NEVER
+        while True:
+            cuts = self.cheapest(limit)
+            peak, extra = self.peak(cuts), self.cost(cuts) / self.instructions
+            found.append(Choice(peak, extra, 0, count_of(cuts)))
+            if peak <= least:
+                return found
+            limit = max(least, int(peak * (1 - FRONT_STEP)))
+
+    def balanced(self, least: int) -> int:
+        """The peak from `least` on with the smallest product of bytes and instructions."""
+        best, product, tried = least, float("inf"), 0.0
+        for peak in sorted({least, *(option.peak for option in self.traced.values())}):
+            if peak < max(least, tried * (1 + BALANCE_STEP)):
+                continue
+            if peak >= product:
+                break
+            cost = self.cost(self.cheapest(peak)) / self.instructions
+            tried = peak
+            if peak * (1 + cost) < product:
+                best, product = peak, peak * (1 + cost)
+        return best
+
+    def within_budget(self, least: int, tile_cost: float) -> int:
+        """The smallest peak from `least` on whose cheapest cuts cost no more than this part of the
+        model's instructions."""
+        budget = tile_cost * self.instructions
+        if self.cost(self.cheapest(least)) <= budget:
+            return least
+        peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})
+        low, high = 0, len(peaks) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.cost(self.cheapest(peaks[middle])) <= budget:
+                high = middle
+            else:
+                low = middle + 1
+        return peaks[low] if peaks else least
+
+    def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
+        """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
+        is followed by a layer which fits by itself gains nothing by taking that layer in, as long
+        as what comes after it fits too."""
+        for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
+            found = list(self.options(first, stop, limit))
+            if not found:
+                continue
+            yield min(found, key=lambda option: option.cost)
+            easy = [option for option in found if option.peak <= ease]
+            if easy and ease < limit:
+                yield min(easy, key=lambda option: option.cost)
+            if thorough or stop == self.count:
+                continue
+            if self.single[stop] <= ease:
+                return
+
+
+def count_of(cuts: Sequence[Cut]) -> int:
+    """How many stages have several layers."""
+    return sum(cut.stop - cut.first > 1 for cut in cuts)

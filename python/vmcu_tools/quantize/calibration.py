@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float .onnx to int8 .onnx: onnxruntime's static quantisation, and how well it went."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..errors import Problem, UserError
+from ..frontends.onnx.importer import RULES
+from ..oracle.base import required
+from .functions import take_apart
+from .preparation import Ranges, join_functions, prepare, upgraded
+from .ranges import METHODS
+
+Samples = list[dict[str, np.ndarray]]
+
+_CPU = ["CPUExecutionProvider"]
+_NEVER_QUANTISED = {"Cast", "Constant", "Identity", "QuantizeLinear", "DequantizeLinear"}
+_SAVE = "Save it with numpy.savez, an array of samples for each input of the model."
+
+
+@dataclass(frozen=True)
+class LayerQuality:
+    """A float tensor against its int8 form over the calibration set; the ratio in dB."""
+
+    tensor: str
+    op: str
+    shape: tuple[int, ...]
+    signal_to_noise: float
+
+
+@dataclass(frozen=True)
+class QuantizationReport:
+    """Layers from the worst to the best; top1: the share of samples whose largest output is at
+    the same place in float and in int8, over the calibration set."""
+
+    source: str
+    target: str
+    method: str
+    per_channel: bool
+    samples: int
+    top1: float
+    layers: tuple[LayerQuality, ...]
+
+
+def read_samples(source: Path, data: Path) -> Samples:
+    """Calibration samples for a float model: an .npz file with an array (N, ...) for each input.
+
+    Raises UserError if the file does not fit the model's inputs.
+    """
+    inputs = _float_inputs(source)
+    try:
+        with np.load(data, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in getattr(file, "files", [])}
+    except (ValueError, EOFError, OSError, AttributeError) as error:
+        if isinstance(error, OSError) and not data.is_file():
+            raise UserError(Problem("no such file", _SAVE, str(data))) from error
+        raise UserError(Problem(f"not an .npz file: {error}", _SAVE, str(data))) from error
+    if len(inputs) == len(arrays) == 1:
+        arrays = dict(zip(inputs, arrays.values(), strict=True))
+    problems = [p for name in inputs for p in _check(name, inputs[name], arrays, data)]
+    counts = {name: len(arrays[name]) for name in inputs if name in arrays}
+    if not problems and len(set(counts.values())) != 1:
+        problems.append(Problem(f"numbers of samples differ: {counts}", _SAVE, str(data)))
+    if problems:
+        raise UserError(*problems)
+    count = next(iter(counts.values()))
+    return [
+        {
+            name: np.ascontiguousarray(arrays[name][i], np.float32).reshape(shape)
+            for name, shape in inputs.items()
+        }
+        for i in range(count)
+    ]
+
+
+def _float_inputs(source: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes by name; a symbolic batch is one."""
+    model = _load(source)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        dims = [d.dim_value or -1 for d in value.type.tensor_type.shape.dim]
+        if dims and dims[0] == -1:
+            dims[0] = 1
+        if min(dims, default=1) < 1:
+            reason = f"the input '{value.name}' has the dynamic shape {dims}"
+            raise UserError(Problem(reason, "Export it with fixed sizes.", str(source)))
+        shapes[value.name] = tuple(dims)
+    return shapes
+
+
+def _load(source: Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(source)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # protobuf's, onnx's and numpy's have no common base
+        reason = f"not an ONNX file, or damaged: {error}"
+        raise UserError(Problem(reason, "Export it again.", str(source))) from error
+
+
+def _check(
+    name: str, shape: tuple[int, ...], arrays: Mapping[str, np.ndarray], data: Path
+) -> Iterator[Problem]:
+    if name not in arrays:
+        close = difflib.get_close_matches(name, arrays, 1)
+        hint = f"Rename '{close[0]}'." if close else f"It has {', '.join(arrays) or 'nothing'}."
+        yield Problem(f"no samples for the input '{name}'", hint, str(data))
+        return
+    array = arrays[name]
+    what = f"samples of '{name}'"
+    if array.dtype.kind not in "fiu" or array.ndim == 0 or len(array) == 0:
+        yield Problem(f"{what} are {array.dtype} of shape {array.shape}", _SAVE, str(data))
+    elif array[0].size != math.prod(shape):
+        wanted = f"{what} have the shape {array.shape[1:]}, the input {shape}"
+        yield Problem(wanted, f"Save them as (N, {', '.join(map(str, shape[1:]))}).", str(data))
+    elif not np.isfinite(array).all():
+        yield Problem(f"{what} hold values that are no numbers", "Remove them.", str(data))
+
+
+def quantize(
+    source: Path, target: Path, samples: Samples, method: str = "minmax", per_channel: bool = True
+) -> None:
+    """Writes the int8 form of a float model: Q/DQ pairs, uint8 activations and int8 weights.
+
+    With uint8 activations ONNX Runtime computes every layer in integers, as the device does; int8
+    ones it turns into uint8 first, but not those that several layers read.
+
+    samples: one float32 array per input name, in the file's shape, for each calibration sample.
+    Raises UserError if onnxruntime is missing or rejects the model. The target is written whole
+    or not at all.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = Path(folder) / "prepared.onnx"
+        result = _quantize(source, prepared, samples, method, per_channel)
+        target.write_bytes(result)
+
+
+def quantize_and_judge(
+    source: Path, target: Path, samples: Samples, method: str = "minmax", per_channel: bool = True
+) -> QuantizationReport:
+    """quantize(), and the float and the int8 model side by side on the same samples."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = Path(folder) / "prepared.onnx"
+        result = _quantize(source, prepared, samples, method, per_channel)
+        top1, layers = _compare(onnx.load(prepared), onnx.load_from_string(result), samples)
+        target.write_bytes(result)
+    return QuantizationReport(
+        str(source), str(target), method, per_channel, len(samples), top1, tuple(layers)
+    )
+
+
+def _quantize(
+    source: Path, prepared: Path, samples: Samples, method: str, per_channel: bool
+) -> bytes:
+    """The int8 model; `prepared` becomes the float model it was made of."""
+    quantization = required(
+        "onnxruntime.quantization", "onnxruntime", "quantise float .onnx models"
+    )
+    chosen = getattr(quantization.CalibrationMethod, METHODS[method])
+    model = _load(source)
+    if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
+        reason = "the model is quantised already"
+        raise UserError(Problem(reason, "Leave out the calibration data.", str(source)))
+    result = prepared.with_name("int8.onnx")
+    whole = prepared.with_name("float.onnx")
+    with _quiet():
+        try:
+            # onnxruntime does not find weights in files of their own, as PyTorch writes them.
+            onnx.save(take_apart(upgraded(model)), whole)
+            # Folds constants and batch normalisation, and infers the shapes.
+            quantization.quant_pre_process(str(whole), str(prepared), skip_symbolic_shape=True)
+            folded = onnx.load(prepared)
+            prepare(folded, _ranges(samples))
+            onnx.save(folded, prepared)
+            quantization.quantize_static(
+                str(prepared),
+                str(result),
+                _reader(quantization, samples),
+                quant_format=quantization.QuantFormat.QDQ,
+                activation_type=quantization.QuantType.QUInt8,
+                weight_type=quantization.QuantType.QInt8,
+                per_channel=per_channel,
+                calibrate_method=chosen,
+                op_types_to_quantize=_operators(folded),
+            )
+        except Exception as error:  # onnxruntime's exceptions have no base of their own
+            raise UserError(
+                Problem(
+                    f"onnxruntime cannot quantise the model: {error}",
+                    "Check the model with onnx.checker, and that the calibration data fit it.",
+                    str(source),
+                )
+            ) from error
+    quantised = onnx.load(result)
+    join_functions(quantised.graph)
+    return quantised.SerializeToString()
+
+
+def _operators(model: onnx.ModelProto) -> list[str]:
+    """The operators whose inputs and outputs are quantised: all that can be imported."""
+    made = {node.op_type for node in model.graph.node}
+    return sorted(made.intersection(RULES) - _NEVER_QUANTISED)
+
+
+def _ranges(samples: Samples) -> Ranges:
+    """The least and the greatest value of each of some tensors over the samples."""
+
+    def measure(model: onnx.ModelProto, names: list[str]) -> dict[str, tuple[float, float]]:
+        session = _showing(model, names)
+        runs = [session.run(names, sample) for sample in samples]
+        return {
+            name: (
+                min(float(run[place].min()) for run in runs),
+                max(float(run[place].max()) for run in runs),
+            )
+            for place, name in enumerate(names)
+        }
+
+    return measure
+
+
+def _reader(quantization: ModuleType, samples: Samples) -> Any:
+    """The samples as onnxruntime wants to be handed them."""
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self) -> None:
+            self._left: Iterator[Mapping[str, np.ndarray]] = iter(samples)
+
+        def get_next(self) -> Mapping[str, np.ndarray] | None:
+            return next(self._left, None)
+
+    return Reader()
+
+
+def _compare(
+    real: onnx.ModelProto, int8: onnx.ModelProto, samples: Samples
+) -> tuple[float, list[LayerQuality]]:
+    """Top-1 agreement, and the tensors that both models have, the worst first."""
+    made = {name: node.op_type for node in real.graph.node for name in node.output if name}
+    inner = {name for node in int8.graph.node for name in node.output}
+    pairs = {name: f"{name}_DequantizeLinear_Output" for name in made}
+    pairs = {name: other for name, other in pairs.items() if other in inner}
+    outputs = [value.name for value in real.graph.output]
+    pairs |= {name: name for name in outputs if name in inner and name in made}
+    sessions = [_showing(real, list(pairs)), _showing(int8, list(pairs.values()))]
+    signal, noise, shapes = dict.fromkeys(pairs, 0.0), dict.fromkeys(pairs, 0.0), {}
+    agreed = 0
+    for sample in samples:
+        wanted, got = (
+            session.run([*outputs, *names], sample)
+            for session, names in zip(sessions, (pairs, pairs.values()), strict=True)
+        )
+        agreed += int(np.argmax(wanted[0]) == np.argmax(got[0]))
+        tensors = zip(pairs, wanted[len(outputs) :], got[len(outputs) :], strict=True)
+        for name, x, y in tensors:
+            x, y = x.astype(np.float64), y.astype(np.float64)
+            signal[name] += float((x * x).sum())
+            noise[name] += float(((x - y) ** 2).sum())
+            shapes[name] = x.shape
+    layers = [
+        LayerQuality(name, made[name], shapes[name], _decibel(signal[name], noise[name]))
+        for name in pairs
+    ]
+    return agreed / len(samples), sorted(layers, key=lambda layer: layer.signal_to_noise)
+
+
+def _decibel(signal: float, noise: float) -> float:
+    """Infinite ratios are cut at 200 dB, which JSON can say."""
+    if noise <= signal * 1e-20:
+        return 200.0
+    return max(10 * math.log10(signal / noise), -200.0) if signal > 0 else -200.0
+
+
+def _showing(model: onnx.ModelProto, names: list[str]) -> Any:
+    """A session of a model, further tensors of which are outputs."""
+    runtime = required("onnxruntime", "onnxruntime", "judge a quantised model")
+    shown = onnx.ModelProto()
+    shown.CopyFrom(model)
+    outputs = {value.name for value in model.graph.output}
+    shown.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in outputs)
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    # As the file says: optimisation would take the tensors away that are to be seen.
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return runtime.InferenceSession(shown.SerializeToString(), options, providers=_CPU)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the quantiser's advice, and its tracebacks, on standard error."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a float .onnx model needs so that little is lost in int8, before and after onnxruntime
+quantises it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import onnx
+from onnx import NodeProto, helper, numpy_helper
+
+from ..frontends.onnx.file import attributes_of
+from ..frontends.onnx.logic import FUNCTIONS
+from ..frontends.onnx.patterns import fuse_normalisations
+
+# LayerNormalization came with 17; scales per channel need 13.
+OPSET = 17
+# Beyond this a constant is no value but "never": what softmax is to leave out.
+_NEVER = -1e4
+# exp of it is below half a step of a softmax's result.
+_MARGIN = 8.0
+# Sums of what, and what becomes of the sum.
+_NORMS = {"ReduceL1": ("Abs", ""), "ReduceL2": ("Mul", "Sqrt"), "ReduceSumSquare": ("Mul", "")}
+_NORMS |= {"ReduceLogSumExp": ("Exp", "Log")}
+_MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Identity")
+Ranges = Callable[[onnx.ModelProto, list[str]], Mapping[str, tuple[float, float]]]
+
+
+def upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model at opset 17 or above, if onnx knows how to convert it."""
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions or max(versions) >= OPSET:
+        return model
+    try:
+        return onnx.version_converter.convert_version(model, OPSET)
+    except Exception:  # onnx's converter has no exception of its own
+        return model
+
+
+def prepare(model: onnx.ModelProto, ranges: Ranges) -> None:
+    """Rewrites a float model whose constants are folded. ranges(model, names) tells the least and
+    the greatest value of each float tensor over the calibration set."""
+    fuse_normalisations(model.graph)
+    _split(model.graph)
+    _limit_masks(model, ranges)
+
+
+def _split(graph: onnx.GraphProto) -> None:
+    """Takes apart what is no operator in int8: sums and means of several tensors, norms, quotients
+    of two tensors, and a Gemm whose third operand is an activation. onnxruntime has merged a MatMul
+    and an Add of two activations into that, and could then only compute it in float."""
+    constants = {tensor.name for tensor in graph.initializer}
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        if node.op_type == "Gemm" and len(node.input) > 2:
+            nodes += _split_gemm(node, constants)
+        elif node.op_type in ("Sum", "Mean", "Min", "Max"):
+            nodes += _split_chain(node, graph)
+        elif node.op_type == "LayerNormalization":
+            nodes += _flattened(node, graph)
+        elif node.op_type in _NORMS:
+            nodes += _split_norm(node, graph)
+        elif node.op_type == "Div" and not constants.intersection(node.input):
+            nodes += _split_quotient(node, graph)
+        else:
+            nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _split_gemm(node: NodeProto, constants: set[str]) -> list[NodeProto]:
+    if node.input[2] in ("", *constants):
+        return [node]
+    result = node.output[0]
+    total = helper.make_node("Add", [f"{result}/product", node.input[2]], [result], f"{result}/sum")
+    node.output[0] = f"{result}/product"
+    del node.input[2]
+    return [node, total]
+
+
+def _split_chain(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
+    op = "Add" if node.op_type in ("Sum", "Mean") else node.op_type
+    name, count = node.output[0], len(node.input)
+    if count == 2 and op == node.op_type:
+        return [node]
+    steps, value = [], node.input[0]
+    for place, other in enumerate(node.input[1:], 1):
+        result = _inner(graph, f"{name}/{place}")
+        steps.append(helper.make_node(op, [value, other], [result], result))
+        value = result
+    if node.op_type == "Mean":
+        share = numpy_helper.from_array(np.float32(1 / count), f"{name}/share")
+        graph.initializer.append(share)
+        steps.append(helper.make_node("Mul", [value, share.name], [name], name))
+    elif steps:
+        steps[-1].output[0] = name
+    else:
+        steps.append(helper.make_node("Identity", [value], [name], name))
+    return steps
+
+
+def _flattened(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
+    """A normalisation of several axes as one of a single axis: onnxruntime quantises factors of one
+    dimension only."""
+    factors = [t for t in graph.initializer if t.name in node.input[1:] and len(t.dims) > 1]
+    known = {v.name: v.type.tensor_type.shape.dim for v in (*graph.value_info, *graph.output)}
+    sizes = [d.dim_value for d in known.get(node.output[0], ())]
+    if len(factors) != len(node.input) - 1 or min(sizes, default=0) < 1:
+        return [node]
+    name, count = node.output[0], int(np.prod(factors[0].dims))
+    names = [_inner(graph, f"{name}/{part}") for part in ("flat", "normalised")]
+    shapes = {"lines": [-1, count], "whole": sizes}
+    arrays = {part: np.array(shape, np.int64) for part, shape in shapes.items()}
+    for part, tensor in zip(("flat_gain", "flat_offset"), factors, strict=False):
+        arrays[part] = numpy_helper.to_array(tensor).reshape(-1)
+    for part, array in arrays.items():
+        graph.initializer.append(numpy_helper.from_array(array, f"{name}/{part}"))
+    given = attributes_of(node) | {"axis": -1}
+    inputs = [names[0], *(f"{name}/{part}" for part in arrays if part.startswith("flat_"))]
+    return [
+        helper.make_node("Reshape", [node.input[0], f"{name}/lines"], names[:1], names[0]),
+        helper.make_node(node.op_type, inputs, names[1:], node.name or name, **given),
+        helper.make_node("Reshape", [names[1], f"{name}/whole"], [name], f"{name}/back"),
+    ]
+
+
+def _split_norm(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
+    name, (inner, outer) = node.output[0], _NORMS[node.op_type]
+    source = node.input[0]
+    operands = [source, source] if inner == "Mul" else [source]
+    terms, total = _inner(graph, f"{name}/terms"), _inner(graph, f"{name}/total")
+    given = attributes_of(node)
+    inputs = [terms, *node.input[1:]]
+    if "axes" in given:
+        # ReduceSum has had its axes as an input five opsets longer than norms.
+        axes = numpy_helper.from_array(np.array(given.pop("axes")), f"{name}/axes")
+        graph.initializer.append(axes)
+        inputs.append(axes.name)
+    result = total if outer else name
+    steps = [helper.make_node(inner, operands, [terms], terms)]
+    steps.append(helper.make_node("ReduceSum", inputs, [result], result, **given))
+    return [*steps, helper.make_node(outer, [total], [name], name)] if outer else steps
+
+
+def _split_quotient(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
+    name = node.output[0]
+    inverse = _inner(graph, f"{name}/inverse")
+    product = helper.make_node("Mul", [node.input[0], inverse], [name], node.name or name)
+    return [helper.make_node("Reciprocal", node.input[1:], [inverse], inverse), product]
+
+
+def _inner(graph: onnx.GraphProto, name: str) -> str:
+    """A new float tensor, which onnxruntime quantises only if it knows its type."""
+    graph.value_info.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
+    return name
+
+
+def _limit_masks(model: onnx.ModelProto, ranges: Ranges) -> None:
+    """Minus infinity, added or chosen before a softmax, becomes a number just below all others:
+    int8 has room for either the mask or the values."""
+    graph = model.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    masks: list[tuple[NodeProto, int, str]] = []
+    for node in graph.node:
+        for place, name in enumerate(node.input):
+            if node.op_type not in ("Add", "Where") or name not in constants:
+                continue
+            array = numpy_helper.to_array(constants[name])
+            if array.dtype == np.float32 and array.size and array.min() < _NEVER:
+                other = node.input[1 - place if node.op_type == "Add" else 3 - place]
+                if other not in constants and _ends_in_softmax(graph, node.output[0]):
+                    masks.append((node, place, other))
+    if not masks:
+        return
+    known = ranges(model, sorted({other for _, _, other in masks}))
+    for node, place, other in masks:
+        low, high = known[other]
+        least = low - high - _MARGIN if node.op_type == "Add" else low - _MARGIN
+        array = np.maximum(numpy_helper.to_array(constants[node.input[place]]), np.float32(least))
+        name = f"{node.output[0]}/mask"
+        graph.initializer.append(numpy_helper.from_array(array.astype(np.float32), name))
+        node.input[place] = name
+
+
+def _ends_in_softmax(graph: onnx.GraphProto, name: str) -> bool:
+    """Whether a value reaches a softmax through nothing but functions and moves."""
+    names, through = {name}, FUNCTIONS.union(_MOVES)
+    for node in graph.node:
+        if names.isdisjoint(node.input):
+            continue
+        if node.op_type == "Softmax":
+            return True
+        if node.op_type in through:
+            names.update(node.output)
+    return False
+
+
+def join_functions(graph: onnx.GraphProto) -> None:
+    """Takes Q and DQ away between operators that together compute a function of one tensor: the
+    importer makes one table of them, with one rounding instead of one each."""
+    _Functions(graph).join()
+
+
+class _Functions:
+    def __init__(self, graph: onnx.GraphProto):
+        self.graph = graph
+        self.made = {name: node for node in graph.node for name in node.output}
+        self.sizes = {t.name: int(np.prod(t.dims, dtype=np.int64)) for t in graph.initializer}
+        self._roots: dict[str, str | None] = {}
+
+    def join(self) -> None:
+        for node in self.graph.node:
+            root = self._function_of(node.output[0]) if node.output else None
+            if root is None:
+                continue
+            for place, name in enumerate(node.input):
+                inner = self._quantised(name)
+                if inner is not None and self._function_of(inner) == root:
+                    node.input[place] = inner
+        self._drop()
+
+    def _quantised(self, name: str) -> str | None:
+        """What is quantised and dequantised to become this value."""
+        node = self.made.get(name)
+        if node is None or node.op_type != "DequantizeLinear":
+            return None
+        before = self.made.get(node.input[0])
+        return before.input[0] if before is not None else None
+
+    def _function_of(self, name: str) -> str | None:
+        """The one dequantised tensor that a value is computed from element by element."""
+        if name not in self._roots:
+            node = self.made.get(name)
+            roots: set[str | None] = set()
+            if node is not None and node.op_type in FUNCTIONS and not node.domain:
+                roots = {self._root(i) for i in node.input if i and not self._is_number(i)}
+            self._roots[name] = roots.pop() if len(roots) == 1 else None
+        return self._roots[name]
+
+    def _root(self, name: str) -> str | None:
+        inner = self._quantised(name)
+        if inner is None:
+            return self._function_of(name)
+        return self._function_of(inner) or name
+
+    def _is_number(self, name: str) -> bool:
+        """Whether a value is a scalar constant, quantised or not."""
+        node = self.made.get(name)
+        if node is not None and node.op_type == "DequantizeLinear":
+            name = node.input[0]
+        return self.sizes.get(name) == 1
+
+    def _drop(self) -> None:
+        """Removes quantisations that nobody reads any more."""
+        outputs = {value.name for value in self.graph.output}
+        for op in ("DequantizeLinear", "QuantizeLinear"):
+            uses = Counter(_names(self.graph.node))
+            kept = [
+                n
+                for n in self.graph.node
+                if n.op_type != op or uses[n.output[0]] or n.output[0] in outputs
+            ]
+            del self.graph.node[:]
+            self.graph.node.extend(kept)
+
+
+def _names(nodes: Iterable[NodeProto]) -> Iterable[str]:
+    return (name for node in nodes for name in node.input)

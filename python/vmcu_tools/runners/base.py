@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a target is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ..plan.plan import Plan
+
+
+class TargetError(Exception):
+    """An image did not build or run as it should: a defect here, never of the user's model."""
+
+
+class Target(Protocol):
+    """Something that runs plans."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def summary(self) -> str: ...
+
+    def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        """int8 (H, W, C) of every graph output for every sample, in port order.
+
+        Each sample holds one int8 array per graph input.
+        """
+        ...
+
+
+def sample_bytes(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> bytes:
+    """The inputs of all samples, each in port order."""
+    tensors = [plan.graph.tensors[port.tensor] for port in plan.graph.inputs]
+    data = bytearray()
+    for sample in samples:
+        for tensor, values in zip(tensors, sample, strict=True):
+            data += np.asarray(values, np.int8).reshape(tensor.shape).tobytes()
+    return bytes(data)
+
+
+def split_outputs(data: bytes, plan: Plan, samples: int, target: str) -> list[list[np.ndarray]]:
+    """What Target.run() returns, from the outputs of all samples, each in port order.
+
+    Raises TargetError if `target` has delivered more or less than that.
+    """
+    tensors = [plan.graph.tensors[port.tensor] for port in plan.graph.outputs]
+    expected = samples * sum(tensor.bytes for tensor in tensors)
+    if len(data) != expected:
+        raise TargetError(f"{target}: {len(data)} bytes of output, not {expected}")
+    values = np.frombuffer(data, np.int8)
+    results: list[list[np.ndarray]] = []
+    at = 0
+    for _ in range(samples):
+        outputs = []
+        for tensor in tensors:
+            outputs.append(values[at : at + tensor.bytes].reshape(tensor.shape))
+            at += tensor.bytes
+        results.append(outputs)
+    return results

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values as a file has them, and the int8 (H, W, C) that they are in memory: what vmcu/convert.h
+does on a device, in numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..graph import Graph, Port
+from . import inputs
+
+UINT8_OFFSET = 128
+
+
+def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
+    """An .npy file as int8 (H, W, C), see to_memory(). Raises UserError for a file that holds no
+    such array, or NaN."""
+    return to_memory(inputs.load(path, port, graph.tensors[port.tensor].bytes), graph, port)
+
+
+def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
+    """Values of an input in the order of the file's axes as int8 (H, W, C): int8 as it is, real
+    values quantised as the file's runtime does it."""
+    tensor = graph.tensors[port.tensor]
+    if port.layout == "nchw":
+        data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
+    data = data.reshape(tensor.shape)
+    if data.dtype == np.int8:
+        return data
+    if port.dtype == data.dtype == np.uint8:
+        return (data.astype(np.int16) - UINT8_OFFSET).astype(np.int8)
+    with np.errstate(over="ignore"):
+        scaled = data.astype(np.float32) / np.float32(tensor.scale)
+    if port.half_away:
+        scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
+    return np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
+
+
+def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
+    """An input or output, int8 (H, W, C), as the file presents it: its axes, and real values where
+    it has them."""
+    tensor = graph.tensors[port.tensor]
+    values = np.asarray(data, np.int8).reshape(tensor.shape)
+    if port.dtype in ("int32", "int64"):
+        return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
+    if port.dtype == "uint8":
+        values = (values.astype(np.int16) + UINT8_OFFSET).astype(np.uint8)
+    if port.dtype == "float32":
+        values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
+    if port.layout == "nchw":
+        values = values.transpose(2, 0, 1)
+    return np.ascontiguousarray(values.reshape(port.file_shape))

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets that a C compiler makes an image for: build it, run it, read it back.
+
+The image is image/main.c with the runtime and one model. It reads all samples from one file and
+writes all outputs to another, both in its working directory, so that a run is one process
+whatever the number of samples.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from .. import paths
+from ..emit import emit, write
+from ..errors import Problem, UserError
+from ..plan.plan import Plan
+from . import image_values
+from .base import TargetError, sample_bytes, split_outputs
+
+IMAGE = Path(__file__).parent / "image"
+INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
+MODEL_NAME = "model"
+
+# -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
+COMMON_FLAGS = (
+    *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"),
+    *("-ffp-contract=off", "-ffunction-sections", "-fdata-sections"),
+)
+
+
+TargetT = TypeVar("TargetT", bound="CompiledTarget")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """GCC and its companions; `package` is what Debian and Ubuntu call them."""
+
+    prefix: str
+    package: str
+
+    def tool(self, name: str) -> str:
+        return find_program(f"{self.prefix}{name}", self.package)
+
+
+def find_program(program: str, package: str) -> str:
+    """The program's path; UserError says which package has it."""
+    found = shutil.which(program)
+    if found is None:
+        raise UserError(Problem(f"{program} not found", f"apt-get install {package}"))
+    return found
+
+
+@dataclass(frozen=True)
+class CompiledTarget(ABC):
+    """`flags` go to every compilation and to the link; `seconds` bounds a run."""
+
+    name: str
+    summary: str
+    toolchain: Toolchain
+    flags: tuple[str, ...] = ()
+    seconds: float = 600.0
+
+    @abstractmethod
+    def command(self, image: Path) -> list[str]:
+        """What to start so that the image runs."""
+
+    @abstractmethod
+    def sources(self) -> list[Path]:
+        """C files that make the image's surroundings: files, console, startup."""
+
+    def link_flags(self) -> list[str]:
+        return []
+
+    def include_flags(self) -> list[str]:
+        return [f"-I{paths.runtime() / 'include'}", f"-I{IMAGE}"]
+
+    def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+            target = self.suited(plan)
+            image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
+            return target.execute(image, plan, samples)
+
+    def run_values(
+        self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
+    ) -> list[list[np.ndarray]]:
+        """Every output as the file presents it, its type, shape and order of axes, for samples in
+        the file's form as well: through vmcu/convert.h. A streamed input is converted here, and
+        the memory that values take is not the board's, see roomy()."""
+        with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+            target = self.suited(plan).roomy()
+            files = emit(plan, MODEL_NAME).files
+            image = target.build(files, MODEL_NAME, Path(folder), image_values.most_bytes(plan))
+            (image.parent / INPUT_FILE).write_bytes(image_values.packed(plan, samples))
+            target._start(image)
+            data = (image.parent / OUTPUT_FILE).read_bytes()
+            return image_values.unpacked(data, plan, len(samples), self.name)
+
+    def roomy(self: TargetT) -> TargetT:
+        """The target with all the memory that its emulator has."""
+        return self
+
+    def suited(self: TargetT, plan: Plan) -> TargetT:
+        """The target with the runtime that a plan needs."""
+        if plan.rotation is None:
+            return self
+        return replace(self, flags=(*self.flags, "-DVMCU_POOL_ROTATE"))
+
+    def build(
+        self, files: Mapping[str, str], name: str, folder: Path, values: int | None = None
+    ) -> Path:
+        """Compiles a model's emitted files in `folder` into an image there. values: bytes of the
+        largest input or output, if the image is to take values in the file's form."""
+        write(files, folder)
+        image = folder / f"{name}.elf"
+        model = [folder / file for file in files if file.endswith(".c")]
+        defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}"]
+        parts = [IMAGE / "main.c", *self.sources(), *model]
+        if values is not None:
+            defines.append(f"-DIMAGE_VALUES={values}")
+            parts.append(IMAGE / "values.c")
+        parts.append(self.archive())
+        self.gcc([*defines, *map(str, parts), *self.link_flags(), "-o", str(image)], folder)
+        return image
+
+    def archive(self) -> Path:
+        """The runtime, compiled once; a link takes from it what a model refers to."""
+        return _archive(self)
+
+    def gcc(self, arguments: Sequence[str], folder: Path) -> None:
+        """Runs the compiler in `folder`."""
+        command = [
+            *(self.toolchain.tool("gcc"), *COMMON_FLAGS, *self.flags),
+            *(*self.include_flags(), *arguments),
+        ]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        if "overflowed by" in done.stderr or "will not fit in region" in done.stderr:
+            raise UserError(
+                Problem(f"the model does not fit into {self.name}", "try another target with --on")
+            )
+        raise TargetError(f"{self.name}: the compiler failed\n{done.stderr}")
+
+    def execute(
+        self, image: Path, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
+    ) -> list[list[np.ndarray]]:
+        """Runs an image on all samples in one process."""
+        (image.parent / INPUT_FILE).write_bytes(sample_bytes(plan, samples))
+        self._start(image)
+        data = (image.parent / OUTPUT_FILE).read_bytes()
+        return split_outputs(data, plan, len(samples), self.name)
+
+    def _start(self, image: Path) -> None:
+        try:
+            done = subprocess.run(
+                self.command(image),
+                cwd=image.parent,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=self.seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TargetError(f"{self.name}: still running after {self.seconds} s") from error
+        if done.returncode != 0:
+            raise TargetError(
+                f"{self.name}: the image ended with code {done.returncode}\n"
+                f"{done.stdout}{done.stderr}"
+            )
+
+
+@functools.cache
+def _archive(target: CompiledTarget) -> Path:
+    """Shared by all processes that compile the same sources with the same flags."""
+    runtime = paths.runtime()
+    sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")])
+    headers = sorted(runtime.rglob("*.h"))
+    digest = hashlib.sha256()
+    # The name, since a target may add flags of its own to every call of the compiler.
+    for part in (target.name, target.toolchain.prefix, *COMMON_FLAGS, *target.flags):
+        digest.update(part.encode() + b"\0")
+    for file in (*sources, *headers):
+        digest.update(str(file).encode() + b"\0" + file.read_bytes())
+    store = Path(tempfile.gettempdir()) / f"vmcu-runtime-{os.getuid()}"
+    store.mkdir(mode=0o700, exist_ok=True)
+    archive = store / f"{digest.hexdigest()[:32]}.a"
+    if archive.exists():
+        return archive
+    with tempfile.TemporaryDirectory(dir=store) as name:
+        folder = Path(name)
+        target.gcc(["-c", *map(str, sources)], folder)
+        objects = [str(folder / f"{source.stem}.o") for source in sources]
+        made = folder / archive.name
+        subprocess.run([target.toolchain.tool("ar"), "rcs", str(made), *objects], check=True)
+        # In one step, so that nobody links half an archive.
+        made.replace(archive)
+    return archive

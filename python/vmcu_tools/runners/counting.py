@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emulated boards that count what they execute, through plugin/count.c."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from ..emit.params import STRUCT_BYTES
+from ..errors import Problem, UserError
+from ..image.elf import Elf
+from .base import TargetError
+from .host import NATIVE
+from .qemu import QemuTarget
+
+SOURCE = Path(__file__).parent / "plugin" / "count.c"
+COUNTS_FILE = "counts.txt"
+TRACE_FILE = "trace.txt"
+RAM_START = 0x20000000
+OLDEST_API = 1
+# The calls that an inference is made of.
+ENTRIES = ("vmcu_invoke", "vmcu_push_row")
+
+# What QEMU says.
+NO_PLUGINS = re.compile(r"plugin interface not enabled|-plugin: invalid option")
+NEWER_API = re.compile(r"supports only a minimum version of (\d+)")
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """`calls` of a kernel, or of the inference itself. Loads and stores are bus accesses: an LDM of
+    four registers is four loads. RAM includes the stack, flash the literals in the code.
+    `stack_bytes`: what the whole inference uses, known of the executor only."""
+
+    calls: int = 0
+    instructions: int = 0
+    loads_ram: int = 0
+    loads_flash: int = 0
+    stores: int = 0
+    stack_bytes: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.calls + other.calls,
+            self.instructions + other.instructions,
+            self.loads_ram + other.loads_ram,
+            self.loads_flash + other.loads_flash,
+            self.stores + other.stores,
+            max(self.stack_bytes, other.stack_bytes),
+        )
+
+
+@dataclass(frozen=True)
+class Markers:
+    """Addresses that tell the plugin where it is, see plugin/count.c. trace_bytes: of RAM, from its
+    start, whose stores are counted one by one, see `trace_of`."""
+
+    entries: tuple[int, ...]
+    kernels: tuple[int, ...] = ()
+    table: int = 0
+    stride: int = 1
+    layers: int = 0
+    stack: int | None = None
+    trace_bytes: int = 0
+
+    def arguments(self) -> list[str]:
+        return [
+            *(f"entry={address:#x}" for address in self.entries),
+            *(f"kernel={address:#x}" for address in self.kernels),
+            f"table={self.table:#x}",
+            f"stride={self.stride}",
+            f"layers={self.layers}",
+            f"ram={RAM_START:#x}",
+            *([] if self.stack is None else [f"stack={self.stack:#x}"]),
+            *([f"span={self.trace_bytes}", f"trace={TRACE_FILE}"] if self.trace_bytes else []),
+        ]
+
+
+def markers_of(image: Path, model: str) -> Markers:
+    """Where an image of a model has its inference call and its table of layers."""
+    elf = Elf(image)
+    found = [elf.find(name) for name in ENTRIES]
+    entries = tuple(symbol.address for symbol in found if symbol is not None)
+    table = elf.find(f"{model}_layers")
+    if not entries:
+        raise TargetError(f"{image.name} has neither of {', '.join(ENTRIES)}")
+    # Behind everything that has a name in RAM.
+    stack = max((s.address + s.size for s in elf.symbols if s.address >= RAM_START), default=None)
+    if table is None:
+        return Markers(entries, stack=stack)
+    stride = STRUCT_BYTES["vmcu_layer"]
+    functions = {symbol.address for symbol in elf.symbols if symbol.kind == "STT_FUNC"}
+    # The kernel pointer is the first member of struct vmcu_layer.
+    kernels = {word & ~1 for word in elf.words(table)[:: stride // 4]}
+    if table.size % stride or not kernels <= functions:
+        raise TargetError(f"{table.name} is no table of struct vmcu_layer")
+    count = table.size // stride
+    return Markers(entries, tuple(sorted(kernels)), table.address, stride, count, stack)
+
+
+@dataclass(frozen=True)
+class CountingTarget(QemuTarget):
+    """A board with the plugin loaded. Images are those of the board itself."""
+
+    markers: Markers = field(default_factory=lambda: Markers(()))
+    api: int = OLDEST_API
+
+    @staticmethod
+    def of(board: QemuTarget, markers: Markers) -> CountingTarget:
+        return CountingTarget(**vars(board), markers=markers)
+
+    def command(self, image: Path) -> list[str]:
+        arguments = [str(_plugin(self.api)), f"out={COUNTS_FILE}", *self.markers.arguments()]
+        return [*super().command(image), "-plugin", ",".join(arguments)]
+
+    def count(
+        self, folder: Path, run: Callable[[CountingTarget], Result]
+    ) -> tuple[Result, list[Counts]]:
+        """What `run` returns, and the executor's counts followed by every layer's.
+
+        `run` starts an image in `folder` on the target it is given.
+        """
+        try:
+            result = run(self)
+        except TargetError as error:
+            if NO_PLUGINS.search(str(error)):
+                raise UserError(
+                    Problem(
+                        "this qemu-system-arm loads no plugins",
+                        "install one configured with --enable-plugins, such as Debian's",
+                    )
+                ) from error
+            wanted = NEWER_API.search(str(error))
+            if wanted is None or int(wanted[1]) == self.api:
+                raise
+            return replace(self, api=int(wanted[1])).count(folder, run)
+        lines = (folder / COUNTS_FILE).read_text().splitlines()
+        return result, [Counts(*map(int, line.split())) for line in lines]
+
+
+def trace_of(folder: Path, trace_bytes: int) -> np.ndarray:
+    """Stores to each byte of RAM that the image which ran in `folder` made during its inference:
+    int64 (trace_bytes), from RAM_START."""
+    stores = np.zeros(trace_bytes, np.int64)
+    found = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
+    stores[found[:, 0]] = found[:, 1]
+    return stores
+
+
+@functools.cache
+def _plugin(api: int) -> Path:
+    """The plugin, compiled once per process."""
+    folder = Path(tempfile.mkdtemp(prefix="vmcu-plugin-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    library = folder / "libcount.so"
+    flags = ["-std=gnu99", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command = [NATIVE.tool("gcc"), *flags, f"-DAPI_VERSION={api}", str(SOURCE), "-o", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TargetError(f"the counting plugin does not compile\n{done.stderr}")
+    return library

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Input files of `vmcu run`: arrays that numpy saved, looked at before they are loaded."""
+
+from __future__ import annotations
+
+import math
+import tokenize
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ..errors import Problem, UserError
+from ..frontends.common import PARSE_ERRORS
+from ..graph import Port
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_ARCHIVE = b"PK"
+_SAVE = "Save the array with numpy.save."
+
+
+def load(path: Path, port: Port, count: int) -> np.ndarray:
+    """The numbers that an .npy file holds for an input of `count` elements; none is NaN.
+
+    Raises UserError for anything else, before memory is taken for what the file declares, and
+    OSError for a file that cannot be read.
+    """
+    with path.open("rb") as file:
+        shape, dtype = _header(path, file)
+        size = path.stat().st_size - file.tell()
+    _check(path, port, count, shape, dtype)
+    needed = math.prod(shape) * dtype.itemsize
+    if size < needed:
+        raise _problem(
+            path, f"it is cut off: {size:,} bytes where it declares {needed:,}", "Save it again."
+        )
+    data = np.load(path, allow_pickle=False)
+    missing = np.flatnonzero(np.isnan(data))
+    if missing.size:
+        place = [int(i) for i in np.unravel_index(missing[0], data.shape)]
+        reason = f"{missing.size} of its {data.size} values are NaN, the first at {place}"
+        raise _problem(path, reason, "Give numbers: no int8 value stands for NaN.")
+    return data
+
+
+def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype]:
+    """What the file declares; it is left behind its header."""
+    try:
+        if file.read(len(_ARCHIVE)) == _ARCHIVE:
+            reason = "an archive of several arrays, not an .npy array"
+            raise _problem(path, reason, "Save each array with numpy.save, a file an input.")
+        file.seek(0)
+        version = np.lib.format.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"version {version[0]}.{version[1]} of the format")
+        shape, _, dtype = _HEADERS[version](file)
+    except (EOFError, SyntaxError, tokenize.TokenError, *PARSE_ERRORS) as error:
+        raise _problem(path, f"not an .npy array: {error}", _SAVE) from error
+    return shape, dtype
+
+
+def _check(path: Path, port: Port, count: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    takes = f"input '{port.name}' takes {count} {list(port.file_shape)}"
+    if dtype.kind not in "biuf":
+        kind = "Python objects" if dtype.hasobject else dtype.name
+        raise _problem(path, f"it holds {kind}, not real numbers", f"Give numbers: {takes}.")
+    if math.prod(shape) != count:
+        reason = f"it holds {math.prod(shape):,} values {list(shape)}, {takes}"
+        raise _problem(path, reason, "Give an array of that shape.")
+
+
+def _problem(path: Path, reason: str, remedy: str) -> UserError:
+    return UserError(Problem(reason, remedy, str(path)))

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boards of a Zephyr workspace, emulated ones or this computer: an application is built around the
+model and the samples, run, and read back from its console."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..emit import emit, write
+from ..errors import Problem, UserError
+from ..plan.plan import Plan
+from . import workspace
+from .base import TargetError, sample_bytes, split_outputs
+from .compiled import find_program
+
+APPLICATION = Path(__file__).parent / "zephyr_app"
+MODEL_NAME = "image_model"
+PREFIX = "zephyr:"
+LOG_LINES, LOG_COLUMNS = 20, 300
+BYTES_A_LINE = 24
+# A process that asks nothing and whose errors come among its output.
+ONE_STREAM: dict[str, Any] = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.STDOUT,
+    "text": True,
+    "errors": "replace",
+}
+
+
+@dataclass(frozen=True)
+class ZephyrTarget:
+    """`seconds` bounds the run, not the build."""
+
+    board: str
+    seconds: float = 600.0
+
+    @property
+    def name(self) -> str:
+        return PREFIX + self.board
+
+    @property
+    def summary(self) -> str:
+        return f"Zephyr on {self.board}"
+
+    def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        """Raises UserError where the workspace, the board or the model's size are in the way."""
+        tree = workspace.zephyr_base()
+        with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
+            application = Path(folder) / "application"
+            shutil.copytree(APPLICATION, application)
+            write(emit(plan, MODEL_NAME).files, application)
+            write({"samples.h": samples_header(plan, samples)}, application)
+            build = Path(folder) / "build"
+            kconfig = ["-DCONFIG_VMCU_POOL_ROTATE=y"] if plan.rotation else []
+            self._build(application, build, tree, kconfig)
+            return split_outputs(self._console(build, tree), plan, len(samples), self.name)
+
+    def _build(self, application: Path, build: Path, tree: Path, kconfig: Sequence[str]) -> None:
+        environment = workspace.environment(tree)
+        cmake = find_program("cmake", "cmake")
+        generator = ["-GNinja"] if shutil.which("ninja") else []
+        where = ["-S", str(application), "-B", str(build)]
+        options = [*workspace.cmake_options(self.board, tree), *kconfig]
+        for command in (
+            [cmake, *generator, *where, *options],
+            [cmake, "--build", str(build)],
+        ):
+            done = subprocess.run(
+                command,
+                cwd=application,
+                env=environment,
+                check=False,
+                **ONE_STREAM,
+            )
+            if done.returncode != 0:
+                self._explain(done.stdout)
+
+    def _explain(self, log: str) -> NoReturn:
+        """What a failed build means to the user."""
+        if re.search(r"No board named|Invalid BOARD|Board .* not found", log):
+            problem = Problem(
+                f"this Zephyr workspace has no board '{self.board}'", "`west boards` lists them"
+            )
+        elif overflow := re.search(r"region `(\w+)' overflowed by (\d+) bytes", log):
+            problem = Problem(
+                f"the model does not fit into {self.board}: {overflow[2]} bytes too many in "
+                f"{overflow[1]}",
+                "choose another board, or a smaller plan with --stream-input",
+            )
+        else:
+            problem = Problem(
+                f"Zephyr's build for {self.board} failed; its last lines:\n{last_lines(log)}",
+                "see whether the workspace builds samples/hello_world for this board",
+            )
+        raise UserError(problem)
+
+    def _console(self, build: Path, tree: Path) -> bytes:
+        """The bytes of all outputs of all samples."""
+        lines: list[str] = []
+        data = bytearray()
+        command = [find_program("cmake", "cmake"), "--build", str(build), "--target", "run"]
+        with running(command, workspace.environment(tree), self.seconds) as console:
+            for line in console:
+                lines.append(line)
+                if line.startswith("vmcu: "):
+                    data += bytes.fromhex(line.removeprefix("vmcu: "))
+                elif line.startswith("vmcu ended: "):
+                    if line.split()[-1] != "0":
+                        raise TargetError(f"{self.name}: inference ended with {line.split()[-1]}")
+                    return bytes(data)
+        log = "\n".join(lines)
+        if re.search(r"unknown target 'run|No rule to make target 'run|not supported", log):
+            raise UserError(
+                Problem(
+                    f"'{self.board}' is not emulated, so that nothing can be run here",
+                    "choose an emulated board or native_sim; for hardware, `vmcu new` writes an "
+                    "application to flash",
+                )
+            )
+        raise TargetError(f"{self.name}: the image said no more after\n{last_lines(log)}")
+
+
+def last_lines(log: str) -> str:
+    lines = [line for line in log.splitlines() if line.strip() and len(line) < LOG_COLUMNS]
+    return "\n".join(lines[-LOG_LINES:])
+
+
+def samples_header(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> str:
+    """The inputs of every sample, one after the other, as C."""
+    rows = []
+    for sample in samples:
+        values = np.frombuffer(sample_bytes(plan, [sample]), np.int8).tolist()
+        lines = (values[at : at + BYTES_A_LINE] for at in range(0, len(values), BYTES_A_LINE))
+        rows.append("\t{\n" + "".join(f"\t\t{', '.join(map(str, n))},\n" for n in lines) + "\t},\n")
+    size = sum(plan.graph.tensors[port.tensor].bytes for port in plan.graph.inputs)
+    return (
+        f"#define SAMPLES {len(samples)}\n\n"
+        f"static const int8_t samples[SAMPLES][{size}] = {{\n{''.join(rows)}}};\n"
+    )
+
+
+@contextmanager
+def running(
+    command: Sequence[str], environment: dict[str, str], seconds: float
+) -> Iterator[Iterator[str]]:
+    """A process whose lines are read as they come; it and all that it started end with the block,
+    or after `seconds`."""
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        start_new_session=True,
+        **ONE_STREAM,
+    )
+
+    def stop() -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+
+    clock = threading.Timer(seconds, stop)
+    clock.start()
+    try:
+        assert process.stdout is not None
+        yield (line.rstrip() for line in process.stdout)
+    finally:
+        clock.cancel()
+        stop()
+        process.communicate()

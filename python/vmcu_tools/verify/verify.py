@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a plan's results with those of the runtime its file was written for.
+
+Three comparisons make a verification. The plan's own bytes, on the chosen target, must equal the
+graph's meaning in numpy: always, every byte. And the meaning must equal the oracle, tensor by
+tensor, within the tolerance of design.md: 0 for everything in .tflite and for Conv, Gemm and
+MatMul in .onnx, 1 step for the rest of .onnx, where each node is judged by what it makes of the
+oracle's own inputs. And the file's own values, through the target from input to output, must be
+what the runtime makes of them, see verify/end_to_end.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .. import oracle
+from .. import runners as targets
+from ..graph import Graph
+from ..machine import reference
+from ..machine.rotation import machines_of
+from ..oracle import Oracle, node_differences
+from ..plan.plan import Plan
+from ..progress import bar
+from ..runners.samples import Sample, make_samples
+from . import end_to_end
+from .end_to_end import EndToEnd
+
+Values = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One tensor over all samples. `differing` counts bytes, `largest` is in int8 steps."""
+
+    tensor: str
+    node: str
+    op: str
+    bytes: int
+    differing: int
+    largest: int
+    tolerance: int
+
+    @property
+    def passed(self) -> bool:
+        return self.largest <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`checks` compares with the oracle, `target_checks` the target's bytes with the meaning,
+    `ends` the file's outputs with the runtime's."""
+
+    model: str
+    target: str
+    samples: int
+    checks: tuple[Check, ...]
+    target_checks: tuple[Check, ...]
+    ends: EndToEnd
+
+    @property
+    def passed(self) -> bool:
+        everything = (*self.checks, *self.target_checks)
+        return bool(everything) and all(check.passed for check in (*everything, self.ends))
+
+
+class Tally:
+    """Checks by tensor, summed over samples."""
+
+    def __init__(self) -> None:
+        self.checks: dict[str, Check] = {}
+
+    def add(self, check: Check) -> None:
+        sum_ = self.checks.get(check.tensor)
+        if sum_ is not None:
+            check = replace(
+                check,
+                bytes=check.bytes + sum_.bytes,
+                differing=check.differing + sum_.differing,
+                largest=max(check.largest, sum_.largest),
+            )
+        self.checks[check.tensor] = check
+
+    def compare(self, graph: Graph, got: Values, expected: Values) -> None:
+        """Every tensor that both hold, at 0 steps; of inputs those that are outputs as well."""
+        made = {node.outputs[0]: (node.name, node.kind) for node in graph.nodes}
+        handed_on = [p.tensor for p in graph.outputs if p.tensor not in made]
+        for name in (*made, *handed_on):
+            if name in got and name in expected:
+                # A pass may have left out a Reshape, and with it the file's shape.
+                wanted = expected[name].reshape(got[name].shape)
+                # The virtual MCU masks what no layer ever needed and was not computed.
+                off = np.ma.filled(np.abs(got[name].astype(np.int16) - wanted), 0)
+                differing, largest = int(np.count_nonzero(off)), int(off.max())
+                node, op = made.get(name, (name, "Input"))
+                self.add(Check(name, node, op, off.size, differing, largest, 0))
+
+
+def verify(plan: Plan, target: str, random: int, structured: int, seed: int) -> Verification:
+    """Runs the samples on the target, in numpy and through the oracle, and from end to end."""
+    judge = oracle.open(plan.graph.origin)
+    samples = make_samples(plan.graph, random, structured, seed)
+    results = run_target(plan, target, samples)
+    against_oracle, against_meaning = Tally(), Tally()
+    for sample, result in bar(list(zip(samples, results, strict=True)), "comparing"):
+        meaning = reference.run(plan.model, sample)
+        against_meaning.compare(plan.model, result, meaning)
+        judge_sample(plan.model, judge, judge.run(sample), meaning, against_oracle)
+    return Verification(
+        plan.graph.name,
+        target,
+        len(samples),
+        tuple(against_oracle.checks.values()),
+        tuple(against_meaning.checks.values()),
+        end_to_end.compare(plan, target, judge, samples, random, seed),
+    )
+
+
+def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
+    """What the target can show of each sample: every tensor on the virtual MCU, else outputs."""
+    if target == "virtual":
+        machines = machines_of(plan)
+        return [next(machines).run(sample) for sample in bar(samples, "virtual MCU")]
+    names = [port.tensor for port in plan.graph.outputs]
+    shapes = [plan.graph.tensors[name].shape for name in names]
+    return [
+        {n: out.reshape(s) for n, s, out in zip(names, shapes, outputs, strict=True)}
+        for outputs in targets.get(target).run(plan, samples)
+    ]
+
+
+def judge_sample(graph: Graph, judge: Oracle, expected: Values, meaning: Values, to: Tally) -> None:
+    if all(judge.tolerance(node) == 0 for node in graph.nodes):
+        to.compare(graph, meaning, expected)
+        return
+    for off in node_differences(graph, expected):
+        node, tolerance = off.node, judge.tolerance(off.node)
+        to.add(
+            Check(
+                node.outputs[0], node.name, node.kind, off.total, off.count, off.largest, tolerance
+            )
+        )
