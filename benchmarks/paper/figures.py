@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bottlenecks import IMAGENET, VWW, Module, Pointwise, modules, pointwise_layers
+from pages import Table
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
@@ -25,16 +26,6 @@ OWN = ("ds-cnn", "resnet8", "transformer")
 # The paper's first single layer, larger than any of MCUNet's.
 LARGEST = Pointwise(80, 16, 16)
 MOST_TIMES = 8
-
-
-@dataclass(frozen=True)
-class Table:
-    """`columns`: headings, the first one of names. `notes`: paragraphs that follow the rows."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
 
 
 # `--tile-cost 900`: whatever tiles save the most, single columns included.

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from pathlib import Path
 
-from figures import TABLES, Table
+from figures import TABLES
+from pages import insert
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
@@ -22,25 +22,6 @@ MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
 
 def command(name: str) -> str:
     return f"python benchmarks/paper/run.py {name}"
-
-
-def markdown(name: str, table: Table) -> str:
-    lines = [f"`{command(name)}`", ""]
-    lines += ["| " + " | ".join(table.columns) + " |"]
-    lines += ["| --- |" + " ---: |" * (len(table.columns) - 1)]
-    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
-    for note in table.notes:
-        lines += ["", note]
-    return "\n".join(lines)
-
-
-def insert(text: str, name: str, block: str) -> str:
-    """The text with what is between a table's markers replaced. Raises ValueError without them."""
-    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.DOTALL)
-    if not pattern.search(text):
-        raise ValueError(f"there is no '{start}' followed by '{end}'")
-    return pattern.sub(lambda match: f"{start}\n{block}\n{end}", text)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         options.error(f"no such table: {', '.join(unknown)}")
     for name in args.tables or TABLES:
         table = TABLES[name](args.models)
-        block = markdown(name, table)
+        block = table.markdown(command(name))
         print(f"{table.title}\n\n{block}\n", flush=True)
         if args.write:
             try:

@@ -28,7 +28,7 @@ def test_configurations_are_the_papers() -> None:
 
 def test_the_page_has_the_figures_of_the_own_networks() -> None:
     page = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
-    block = run.markdown("own", figures.TABLES["own"](SHARED))
+    block = figures.TABLES["own"](SHARED).markdown(run.command("own"))
     assert run.insert(page, "own", block) == page, f"{run.command('own')} --write doc/results.md"
 
 

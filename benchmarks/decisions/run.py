@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the figures that decided between designs, as doc/design-decisions.md has them.
+
+python benchmarks/decisions/run.py [TABLE...] [--write FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+for beside in ("benchmarks/paper", "tests/python"):
+    sys.path.append(str(ROOT / beside))
+
+from bottlenecks import Module, modules  # noqa: E402
+from builders.dags import Dag  # noqa: E402
+from pages import Table, insert  # noqa: E402
+from vmcu_tools.frontends import load  # noqa: E402
+from vmcu_tools.graph import Graph  # noqa: E402
+from vmcu_tools.ops import bind  # noqa: E402
+from vmcu_tools.passes import optimize  # noqa: E402
+from vmcu_tools.planner import Options, make_plan  # noqa: E402
+from vmcu_tools.planner.places import circle, swing  # noqa: E402
+from vmcu_tools.planner.places.layout import Layout  # noqa: E402
+from vmcu_tools.planner.places.order import ROUNDS, Searcher, cost_of, reordered  # noqa: E402
+from vmcu_tools.planner.places.tasks import tasks_of  # noqa: E402
+from vmcu_tools.planner.places.walk import Search  # noqa: E402
+from vmcu_tools.planner.stages import fusion  # noqa: E402
+from vmcu_tools.planner.stages.cuts import NEVER, Cutter  # noqa: E402
+
+BUILD = ROOT / "benchmarks" / "models" / "build.py"
+NETWORKS = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
+# `--tile-cost 900`: whatever tiles save the most.
+ANY_TILES = 9.0
+DAGS, SHORT, LONG = 40, 16, 48
+
+
+def networks() -> Iterator[Graph]:
+    with tempfile.TemporaryDirectory() as folder:
+        build = [sys.executable, str(BUILD), *NETWORKS, "-o", folder]
+        subprocess.run(build, check=True, capture_output=True)
+        for name in NETWORKS:
+            yield replace(optimize(load(Path(folder) / f"{name}.onnx")), name=name)
+
+
+def pool(graph: Graph, planner: str = "vmcu", tile_cost: float | None = None) -> int:
+    return make_plan(planner, graph, Options(tile_cost=tile_cost)).pool_bytes
+
+
+def in_rows(graph: Graph) -> int:
+    """The smallest pool of stages whose calls compute whole rows."""
+    cutter = Cutter(graph, False, (None,))
+    least = cutter.least_peak((None,), NEVER)
+    return fusion.smallest(fusion.Variant(cutter, least, 0), Options()).pool_bytes
+
+
+def tiles() -> Table:
+    """Layers one by one, stages in rows, stages in tiles."""
+    rows = [
+        (
+            graph.name,
+            *(f"{size:,}" for size in (pool(graph, "single"), in_rows(graph))),
+            *(f"{pool(graph, tile_cost=cost):,}" for cost in (None, ANY_TILES)),
+        )
+        for graph in networks()
+    ]
+    columns = ("bytes", "layer by layer", "stages in rows", "in tiles", "in single columns too")
+    return Table("Rows or tiles", columns, tuple(rows))
+
+
+def window_bytes(module: Module) -> int:
+    """What a recomputed window between the layers needs, by the paper's estimate (section 5.2)."""
+    tensors = module.graph().tensors
+    ends = max(tensors["input"].bytes, tensors["projected"].bytes)
+    return ends + module.k * module.k * module.mid + module.mid + module.out
+
+
+def macs(graph: Graph) -> list[int]:
+    return [bind(graph, node).macs for node in graph.nodes]
+
+
+def windows() -> Table:
+    """The paper's recomputed windows against rings, over its modules."""
+    found = modules()
+    graphs = [module.graph() for module in found]
+    once = [macs(graph) for graph in graphs]
+    again = sum(
+        first * (module.k**2 - 1)
+        for module, (first, *_) in zip(found, once, strict=True)
+        if module.strides[1] == 1
+    )
+    total = sum(map(sum, once))
+    ways = (
+        ("k x k window, recomputed (estimate)", sum(map(window_bytes, found)), 1 + again / total),
+        ("k rows (estimate)", sum(module.line_bytes() for module in found), 1.0),
+        ("rings of rows", sum(map(in_rows, graphs)), 1.0),
+        ("rings of tiles", sum(map(pool, graphs)), 1.0),
+    )
+    rows = tuple((name, f"{size:,}", f"{factor:.2f}") for name, size, factor in ways)
+    columns = ("buffer between the layers", "bytes, all modules", "MACs")
+    return Table("Recomputed windows or rings", columns, rows)
+
+
+def dags(count: int) -> list[Graph]:
+    return [Dag(seed, count).graph() for seed in range(DAGS)]
+
+
+def places() -> Table:
+    """How many graphs fit into their worst step's bytes, and by what the others exceed it."""
+    over: dict[str, list[float]] = {"walk": [], "line": [], "circle": []}
+    for graph in dags(SHORT):
+        layout = Layout.singles(reordered(graph).graph)
+        free = tasks_of(layout, both_ways=True)
+        bound = max(task.bound() for task in free)
+        walked = Search(free, bound, False).run() or Search(free, bound, True).run()
+        line, _ = swing.solved(free, bound, 1.0)
+        round_ = circle.smallest(free, bound, line.pool, 1.0)
+        if walked:
+            over["walk"].append(1.0)
+        over["line"].append(line.pool / bound)
+        over["circle"].append((round_.pool if round_ else line.pool) / bound)
+    rows = [("walk alone", f"{len(over['walk'])} of {DAGS}", "-")]
+    for name, title in (("line", "solver, linear pool"), ("circle", "solver, circular pool")):
+        at = sum(value == 1.0 for value in over[name])
+        rows.append((title, f"{at} of {DAGS}", f"{100 * (np.mean(over[name]) - 1):.2f} %"))
+    columns = ("placement", "graphs at their bound", "above it on average")
+    return Table("Walk, line or circle", columns, tuple(rows))
+
+
+def orders() -> Table:
+    """The worst step in the file's order, a beam's and the search's."""
+    sums = {"the file's order": 0, f"beam of {ROUNDS[0][0]}": 0, "the whole search": 0}
+    proven = 0
+    for graph in dags(LONG):
+        searcher = Searcher(graph, cost_of)
+        filed = searcher.in_order(range(len(graph.nodes)))
+        beam = searcher.beam(ROUNDS[0][0], filed)
+        best = reordered(graph)
+        proven += best.proven
+        for name, peak in zip(sums, (filed.peak, beam.peak, best.peak), strict=True):
+            sums[name] += peak
+    rows = tuple((name, f"{size:,}") for name, size in sums.items())
+    note = f"No order is better in {proven} of {DAGS}, proven."
+    return Table("Order", ("order", "worst steps' bytes, all graphs"), rows, (note,))
+
+
+TABLES: dict[str, Callable[[], Table]] = {
+    "tiles": tiles,
+    "windows": windows,
+    "places": places,
+    "orders": orders,
+}
+
+
+def command(name: str) -> str:
+    return f"python benchmarks/decisions/run.py {name}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
+    options.add_argument("--write", type=Path, metavar="FILE")
+    args = options.parse_args(argv)
+    unknown = [name for name in args.tables if name not in TABLES]
+    if unknown:
+        options.error(f"no such table: {', '.join(unknown)}")
+    for name in args.tables or TABLES:
+        table = TABLES[name]()
+        block = table.markdown(command(name))
+        print(f"{table.title}\n\n{block}\n", flush=True)
+        if args.write:
+            text = args.write.read_text(encoding="utf-8")
+            args.write.write_text(insert(text, name, block), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

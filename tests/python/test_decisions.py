@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of design decisions has the figures that its benchmark prints."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "doc" / "design-decisions.md"
+
+
+def benchmark() -> ModuleType:
+    """benchmarks/decisions/run.py, whose name another benchmark has as well."""
+    spec = importlib.util.spec_from_file_location(
+        "decisions", ROOT / "benchmarks" / "decisions" / "run.py"
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["orders", "places", "tiles", "windows"])
+def test_figures_are_computed_again(name: str) -> None:
+    decisions = benchmark()
+    page = PAGE.read_text(encoding="utf-8")
+    block = decisions.TABLES[name]().markdown(decisions.command(name))
+    again = f"{decisions.command(name)} --write doc/{PAGE.name}"
+    assert decisions.insert(page, name, block) == page, again
+
+
+def test_every_table_is_on_the_page_and_tested() -> None:
+    assert sorted(benchmark().TABLES) == ["orders", "places", "tiles", "windows"]
