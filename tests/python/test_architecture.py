@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The architecture page and its picture name what is there."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "vmcu_tools"
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+FILES = sorted(path.name for path in PACKAGE.glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("room", [*(f"{name}/" for name in ROOMS), *FILES])
+def test_the_table_names_every_room(room: str) -> None:
+    page = (ROOT / "doc" / "architecture.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert any(f"`{room}`" in cell for cell in cells)
+
+
+def test_the_table_names_nothing_else() -> None:
+    page = (ROOT / "doc" / "architecture.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = {name.strip(" `") for cell in cells for name in cell.split(",")}
+    assert named == {*(f"{name}/" for name in ROOMS), *FILES}
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "picture.py"))
+    assert script["TARGET"].read_text(encoding="utf-8") == script["picture"]()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_picture_shows_every_room(room: str) -> None:
+    drawn = runpy.run_path(str(ROOT / "scripts" / "picture.py"))["picture"]()
+    assert f"{room}/" in drawn
