@@ -9,19 +9,16 @@ from dataclasses import replace
 import numpy as np
 from random_builder import Builder
 from vmcu_tools.frontends.softmax import differences, tflite_table
-from vmcu_tools.graph import (
-    ArgMax,
-    Binary,
-    L2Norm,
-    LayerNorm,
-    LogSoftmaxTflite,
-    Lookup,
-    Move,
-    Resize,
-    Shape,
-    Tensor,
-    TransposeConv2D,
-)
+from vmcu_tools.graph import Shape, Tensor
+from vmcu_tools.ops.arg_max import ArgMax
+from vmcu_tools.ops.binary import Binary
+from vmcu_tools.ops.l2_norm import L2Norm
+from vmcu_tools.ops.layer_norm import LayerNorm
+from vmcu_tools.ops.log_softmax import LogSoftmaxPolynomial
+from vmcu_tools.ops.lookup import Lookup
+from vmcu_tools.ops.move import Move
+from vmcu_tools.ops.resize import Resize
+from vmcu_tools.ops.transpose_conv import TransposeConv2D
 from vmcu_tools.quant import FloatProduct
 
 KINDS = (
@@ -172,7 +169,7 @@ def l2_norm(b: Builder) -> Tensor:
 def log_softmax_tflite(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 4), b.pick(1, 2, 9, 64)))
     scale = float(np.exp(b.rng.uniform(-7, 1)))
-    op = LogSoftmaxTflite(tflite_table(scale, 1.0), differences(scale), **b.limits())
+    op = LogSoftmaxPolynomial(tflite_table(scale, 1.0), differences(scale), **b.limits())
     return b.node(op, [x], x.shape)
 
 

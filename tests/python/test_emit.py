@@ -15,9 +15,10 @@ from vmcu_tools import paths
 from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.initialisers import array_lines, float_literal
-from vmcu_tools.emit.params import STRUCT_BYTES
+from vmcu_tools.emit.structs import STRUCT_BYTES
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.graph import FullyConnected, Graph
+from vmcu_tools.graph import Graph
+from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.quant import FixedPoint
 
 ARM = ["arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Wall", "-Wextra", "-Werror"]

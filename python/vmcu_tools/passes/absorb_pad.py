@@ -11,7 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Conv2D, DepthwiseConv2D, Graph, MaxPool2D, Node, Pad, Tensor, Window
+from ..graph import Graph, Node, Tensor, Window
+from ..ops.conv2d import Conv2D
+from ..ops.depthwise import DepthwiseConv2D
+from ..ops.max_pooling import MaxPool2D
+from ..ops.pad import Pad
 from ..quant import INT8_MIN
 from .rewrite import is_output, reading, rewrite_nodes, same_quantisation, with_nodes
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Graph, Node, Pad, Requantize, Reshape
+from ..graph import Graph, Node
+from ..ops.pad import Pad
+from ..ops.requantize import Requantize
+from ..ops.reshape import Reshape
 from ..quant import INT8_MAX, INT8_MIN
 from .rewrite import bypass, reading, replace_node, rewrite_nodes, same_quantisation
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Graph, Move, Node, Reshape
+from ..graph import Graph, Node
+from ..ops.move import Move
+from ..ops.reshape import Reshape
 from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
 
 

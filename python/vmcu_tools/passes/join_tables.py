@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Graph, Lookup, Node, Requantize
+from ..graph import Graph, Node
+from ..ops.lookup import Lookup
+from ..ops.requantize import Requantize
 from ..quant import INT8_MAX, INT8_MIN
 from .rewrite import rewrite_nodes, sole_consumer, with_nodes
 

@@ -13,18 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...graph import (
-    AveragePool2D,
-    Conv2D,
-    DepthwiseConv2D,
-    LogSoftmaxOnnx,
-    MaxPool2D,
-    Op,
-    Pad,
-    Softmax,
-    Tensor,
-    Window,
-)
+from ...graph import Op, Tensor, Window
+from ...ops.average_pooling import AveragePool2D
+from ...ops.conv2d import Conv2D
+from ...ops.depthwise import DepthwiseConv2D
+from ...ops.log_softmax import LogSoftmaxSquaring
+from ...ops.max_pooling import MaxPool2D
+from ...ops.pad import Pad
+from ...ops.softmax import Softmax
 from ...quant import INT8_MAX, INT8_MIN, FloatScale
 from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, same_padding
 from ..movement import file_index
@@ -301,7 +297,7 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
         # integer: 254 for the usual 1 / 255.
         gain = float(np.floor(np.float32(1) / np.float32(out.scale)))
         table = onnx_table(x.tensor.scale)
-        return Softmax(table, "onnx", 1 / gain, act_min=act_min, act_max=act_max)
+        return Softmax(table, True, 1 / gain, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
     natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
@@ -314,12 +310,12 @@ def _bounds(x: Activation, axis: int) -> tuple[float, int]:
     return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
 
 
-def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmaxOnnx:
+def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmaxSquaring:
     unit = 65536 / out.scale
     step, gain = round(x.scale * unit), round(math.log(2) * unit)
     fits = step < 1 << 31 and gain < 1 << 40
     require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
-    return LogSoftmaxOnnx(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
+    return LogSoftmaxSquaring(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
 
 
 @rule("Pad")
