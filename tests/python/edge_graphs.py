@@ -15,8 +15,7 @@ from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.fully_connected import FullyConnected
-from vmcu_tools.ops.matmul import MatMul
-from vmcu_tools.ops.matmul_chain import MatMulChain
+from vmcu_tools.ops.matmul import MatMul, MatMulChain
 from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.quant import INT32_MAX, FixedPoint, FixedSum, FloatScale, Requant
 

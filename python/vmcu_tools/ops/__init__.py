@@ -17,17 +17,7 @@ from .biases import REMEDY
 from .layer import KERNELS, NEVER, Form, Layer, ProgramLayer
 from .values import Kernel
 
-__all__ = [
-    "KERNELS",
-    "NEVER",
-    "Form",
-    "Layer",
-    "ProgramLayer",
-    "bias_warnings",
-    "bind",
-    "kernel_of",
-    "serves",
-]
+__all__ = ["KERNELS", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "kernel_of", "serves"]
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -39,9 +38,8 @@ FLOAT_PARAMS = CStruct(
 class Add(Op):
     """Element-wise sum of two tensors of one shape."""
 
-    clamps: ClassVar[bool] = True
-    elementwise: ClassVar[bool] = True
-    always_has: ClassVar[frozenset[str]] = frozenset(REQUANTISERS.values())
+    clamps = elementwise = True
+    always_has = frozenset(REQUANTISERS.values())
 
     sum: FixedSum | FloatSum
 

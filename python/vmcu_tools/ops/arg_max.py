@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class ArgMax(Op):
     one of several, or the last one if `last`. The output's four channels are the bytes of an
     int32, least significant first."""
 
-    exact: ClassVar[bool] = True
+    exact = True
 
     smallest: bool = False
     last: bool = False

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class Attention(Op):
     to the output's scale.
     """
 
-    clamps: ClassVar[bool] = True
+    clamps = True
 
     scores: FixedPoint
     exp: np.ndarray

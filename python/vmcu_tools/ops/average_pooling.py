@@ -6,17 +6,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
 from ..graph import Graph, Node, Op, Window
 from ..kernels.isa.pool_instructions import MEAN_KEPT, MEAN_OF_256, MEAN_OF_SUM, MEAN_OF_SUM_FLOAT
+from ..kernels.programs import PROGRAMS
 from ..quant import FloatScale, Requant, divide_away, float_bits
 from .layer import Binding, Form, Layer, Reach
-from .pooling import PoolingLayer
-from .values import CStruct
-from .window import gather
+from .values import CStruct, factor
+from .window import WindowLayer, gather, window_fields
 
 PARAMS = CStruct(
     "vmcu_average_pool_params",
@@ -37,8 +36,7 @@ class AveragePool2D(Op):
     global mean.
     """
 
-    clamps: ClassVar[bool] = True
-    windowed: ClassVar[bool] = True
+    clamps = windowed = True
 
     window: Window
     requant: Requant | None = None
@@ -46,7 +44,7 @@ class AveragePool2D(Op):
     of_sum: bool = False
 
 
-class AveragePool2DLayer(PoolingLayer[AveragePool2D], op=AveragePool2D):
+class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
         if form is not Form.SUMMING:
@@ -73,17 +71,13 @@ class AveragePool2DLayer(PoolingLayer[AveragePool2D], op=AveragePool2D):
     @functools.cached_property
     def binding(self) -> Binding:
         requant = self.op.requant
-        fields = {
-            "rescale": self.mode,
-            "count_padding": int(self.op.count_padding),
-            **self.zeros,
-        }
+        counts = {"rescale": self.mode, "count_padding": int(self.op.count_padding)}
+        fields = {**window_fields(self.window), **counts, **self.zeros}
         if isinstance(requant, FloatScale):
             fields |= {"factor.multiplier": float_bits(requant.scale), "factor.shift": 0}
         elif requant is not None:
-            fields["factor.multiplier"] = int(np.ravel(requant.multiplier)[0])
-            fields["factor.shift"] = int(np.ravel(requant.shift)[0])
-        return self.bind_pool("average", fields)
+            fields |= {f"factor.{name}": value for name, value in factor(requant).fields.items()}
+        return Binding(PROGRAMS["vmcu_average_pool"], fields | self.bounds)
 
     @property
     def mode(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -49,8 +48,8 @@ class Binary(Op):
     micro/kernels/squared_difference.cc.
     """
 
-    clamps: ClassVar[bool] = True
-    always_has: ClassVar[frozenset[str]] = frozenset({"FIXED"})
+    clamps = True
+    always_has = frozenset({"FIXED"})
 
     kind: str
     a: FixedPoint | None = None

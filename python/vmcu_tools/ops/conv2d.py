@@ -6,13 +6,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ..graph import Graph, Node, Op, Window
 from ..quant import Requant
-from .layer import PAIR, Binding, Cost, Form, Layer, ProgramLayer
+from .layer import PAIR, Binding, Cost, Form, Layer
 from .mac import MacLayer, accumulate
 
 
@@ -20,9 +19,7 @@ from .mac import MacLayer, accumulate
 class Conv2D(Op):
     """weights int8 (Cout, kh, kw, Cin / groups), symmetric; bias int32 (Cout,)."""
 
-    clamps: ClassVar[bool] = True
-    windowed: ClassVar[bool] = True
-    columnwise: ClassVar[bool] = True
+    clamps = windowed = columnwise = True
 
     weights: np.ndarray
     bias: np.ndarray
@@ -36,7 +33,7 @@ class Conv2D(Op):
         return self.window == Window() and self.groups == 1
 
 
-class Conv2DLayer(MacLayer[Conv2D], ProgramLayer[Conv2D], op=Conv2D):
+class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
         direct = form is Form.DIRECT and node.op.pointwise

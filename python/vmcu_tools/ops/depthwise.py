@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from ..kernels.pack import MacWeights, constants, fill
 from ..kernels.programs import PROGRAMS
 from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
 from ..quant import FloatScale, Requant
-from .layer import Binding, Cost, ProgramLayer
+from .layer import Binding, Cost
 from .mac import MacLayer
 from .window import window_fields
 
@@ -46,9 +45,7 @@ class DepthwiseConv2D(Op):
     """weights int8 (kh, kw, Cout), symmetric; bias int32 (Cout,); Cout = Cin * multiplier and
     output channel c reads input channel c // multiplier."""
 
-    clamps: ClassVar[bool] = True
-    windowed: ClassVar[bool] = True
-    channelwise: ClassVar[bool] = True
+    clamps = windowed = channelwise = True
 
     weights: np.ndarray
     bias: np.ndarray
@@ -116,9 +113,7 @@ def factor_stream(weights: MacWeights, channel: int) -> bytes:
     return np.array(words, np.int32).tobytes()
 
 
-class DepthwiseConv2DLayer(
-    MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv2D], op=DepthwiseConv2D
-):
+class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
     block = BLOCK
 
     @property

@@ -6,13 +6,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ..graph import Op, Window
 from ..quant import Requant
-from .layer import Binding, ProgramLayer
+from .layer import Binding
 from .mac import MacLayer, accumulate
 
 
@@ -20,17 +19,14 @@ from .mac import MacLayer, accumulate
 class FullyConnected(Op):
     """Applied to each pixel's C values. weights int8 (N, C), symmetric; bias int32 (N,)."""
 
-    clamps: ClassVar[bool] = True
-    columnwise: ClassVar[bool] = True
+    clamps = columnwise = True
 
     weights: np.ndarray
     bias: np.ndarray
     requant: Requant
 
 
-class FullyConnectedLayer(
-    MacLayer[FullyConnected], ProgramLayer[FullyConnected], op=FullyConnected
-):
+class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
     @property
     def window(self) -> Window:
         return Window()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +21,7 @@ class L2Norm(Op):
     """Each pixel's channels divided by the root of the sum of their squares, scale 1/128 and zero
     point 0. TensorFlow Lite, kernels/internal/reference/integer_ops/l2normalization.h."""
 
-    clamps: ClassVar[bool] = True
+    clamps = True
 
 
 class L2NormLayer(PixelwiseLayer[L2Norm], op=L2Norm):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class LayerNorm(Op):
     epsilon is the file's in units of n * n * scale * scale.
     """
 
-    clamps: ClassVar[bool] = True
+    clamps = True
 
     gain: np.ndarray
     offset: np.ndarray

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class LogSoftmaxSquaring(Op):
     table for `exact_shares`; its sum is taken in units of 2**23. The logarithm's bits come from
     squaring."""
 
-    clamps: ClassVar[bool] = True
+    clamps = True
 
     exp: np.ndarray
     step: int
@@ -66,7 +65,7 @@ class LogSoftmaxPolynomial(Op):
     kernels/internal/reference/log_softmax.h.
     """
 
-    clamps: ClassVar[bool] = True
+    clamps = True
 
     exp: np.ndarray
     scaled: np.ndarray

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +20,7 @@ PARAMS = CStruct("vmcu_lookup_params", "const int8_t *table;")
 class Lookup(Op):
     """Any function of one value: out = table[q + 128], table int8 (256,)."""
 
-    elementwise: ClassVar[bool] = True
+    elementwise = True
 
     table: np.ndarray
 

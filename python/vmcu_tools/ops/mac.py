@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Window
 from ..kernels.isa.instructions import LANES, STEP, padded
 from ..kernels.pack import MacWeights, blocks
 from ..kernels.programs import PROGRAMS
@@ -23,9 +22,9 @@ from ..quant import (
     wrap_int32,
 )
 from .biases import Biases, beyond_float32
-from .layer import Binding, Layer, OpT, Reach
+from .layer import Binding, OpT
 from .values import CStruct
-from .window import gather, window_fields, window_rows
+from .window import WindowLayer, gather, window_fields
 
 PARAMS = CStruct(
     "vmcu_mac_params",
@@ -49,17 +48,13 @@ def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.nd
     return acc.astype(np.int64) + bias.astype(np.int64)
 
 
-class MacLayer(Layer[OpT]):
+class MacLayer(WindowLayer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
 
     @property
     def by_columns(self) -> bool:
         # The dense kernel, which takes whole rows, serves outputs of one column only.
         return self.out.shape[1] > 1
-
-    @property
-    def window(self) -> Window:
-        return self.op.window
 
     def finish(self, acc: np.ndarray) -> np.ndarray:
         """Accumulators to int8; like the C kernels they are 32 bits wide and wrap."""
@@ -71,12 +66,6 @@ class MacLayer(Layer[OpT]):
         """q - zero_point under output rows y0 .. y1-1, int64 (rows, W, kh, kw, C)."""
         zero = self.ins[0].zero_point
         return gather(data, self.window, self.out.shape[1], y0, y1, zero)[0] - zero
-
-    def input_rows(self, index: int, y: int) -> range:
-        return window_rows(self.window, self.ins[0].shape[0], y)
-
-    def reach(self, index: int) -> Reach:
-        return Reach.window(self.window)
 
     def ranges(self) -> dict[str, int]:
         """Zero points, bounds and requantiser, as every parameter struct with weights has them."""

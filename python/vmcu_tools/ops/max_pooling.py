@@ -6,16 +6,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ..graph import Op, Window
+from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MIN
 from .layer import Binding
-from .pooling import PoolingLayer
 from .values import CStruct
-from .window import gather
+from .window import WindowLayer, gather, window_fields
 
 PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_min, act_max;")
 
@@ -24,18 +23,16 @@ PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_
 class MaxPool2D(Op):
     """Maximum over the window's taps inside the image; scale and zero point are kept."""
 
-    clamps: ClassVar[bool] = True
-    windowed: ClassVar[bool] = True
-    exact: ClassVar[bool] = True
+    clamps = windowed = exact = True
 
     window: Window
 
 
-class MaxPool2DLayer(PoolingLayer[MaxPool2D], op=MaxPool2D):
+class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps, _ = gather(data[0], self.op.window, self.out.shape[1], y0, y1, INT8_MIN)
         return self.clamp(taps.max(axis=(2, 3)))
 
     @functools.cached_property
     def binding(self) -> Binding:
-        return self.bind_pool("max", {})
+        return Binding(PROGRAMS["vmcu_max_pool"], {**window_fields(self.window), **self.bounds})

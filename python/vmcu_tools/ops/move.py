@@ -10,7 +10,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +29,7 @@ class Move(Op):
     int64 (H,), (W,), (C,) of the output. Scale and zero point are kept.
     """
 
-    exact: ClassVar[bool] = True
+    exact = True
 
     rows: np.ndarray
     columns: np.ndarray

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +22,7 @@ PARAMS = CStruct("vmcu_pad_params", "int16_t top, left, before; int8_t value;")
 class Pad(Op):
     """Constant padding, amounts ((top, bottom), (left, right), (before, after)) over H, W, C."""
 
-    exact: ClassVar[bool] = True
+    exact = True
 
     amounts: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
     value: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,9 +24,8 @@ class Requantize(Op):
     """Another scale, zero point or range for the same values: Quantize int8 to int8, stand-alone
     Relu and Clip. requant.apply(q - zi) + zo; None: the scale stays, only the clamp applies."""
 
-    clamps: ClassVar[bool] = True
-    elementwise: ClassVar[bool] = True
-    always_has: ClassVar[frozenset[str]] = frozenset(REQUANTISERS.values())
+    clamps = elementwise = True
+    always_has = frozenset(REQUANTISERS.values())
 
     requant: FixedPoint | None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from .values import Kernel
 class Reshape(Op):
     """The same bytes in NHWC order under another shape."""
 
-    exact: ClassVar[bool] = True
-    relabels: ClassVar[bool] = True
+    exact = relabels = True
 
 
 class ReshapeLayer(Layer[Reshape], op=Reshape):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -36,8 +35,8 @@ class Resize(Op):
     Otherwise requant.apply(sum - zi * 2**20) + zo, the one factor in_scale / out_scale / 2**20.
     """
 
-    clamps: ClassVar[bool] = True
-    always_has: ClassVar[frozenset[str]] = frozenset(REQUANTISERS.values())
+    clamps = True
+    always_has = frozenset(REQUANTISERS.values())
 
     rows: np.ndarray
     columns: np.ndarray

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class Softmax(Op):
     kernels/internal/reference/softmax.h.
     """
 
-    clamps: ClassVar[bool] = True
+    clamps = True
 
     exp: np.ndarray
     exact_shares: bool

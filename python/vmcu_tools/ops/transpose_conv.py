@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class TransposeConv2D(Op):
     (y, x); pad (top, left) is what is cut from the full result.
     """
 
-    clamps: ClassVar[bool] = True
+    clamps = True
 
     weights: np.ndarray
     bias: np.ndarray

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows over an image: their C struct, and the taps and rows under them."""
+"""Layers that look at their input through a window: its C struct, the rows and taps under it."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..graph import Window
-from ..kernels.programs.conv import WINDOW_FIELDS
+from .layer import OpT, ProgramLayer, Reach
 from .values import CStruct
 
 WINDOW = CStruct(
@@ -19,13 +19,31 @@ WINDOW = CStruct(
 def window_values(*pairs: tuple[int, int]) -> dict[str, int]:
     """Members of struct vmcu_window, of a kernel, stride, dilation and padding above and left."""
     values = (int(value) for pair in pairs for value in pair)
-    return dict(zip(WINDOW_FIELDS, values, strict=True))
+    return dict(zip(WINDOW.members, values, strict=True))
 
 
 def window_fields(window: Window) -> dict[str, int]:
     """The same by their path in a struct that has it as its member `window`."""
     values = window_values(window.kernel, window.stride, window.dilation, window.pad[:2])
     return {f"window.{name}": value for name, value in values.items()}
+
+
+class WindowLayer(ProgramLayer[OpT]):
+    """A layer whose output pixels are made of what is under the window of its op."""
+
+    @property
+    def window(self) -> Window:
+        return self.op.window
+
+    @property
+    def by_columns(self) -> bool:
+        return True
+
+    def input_rows(self, index: int, y: int) -> range:
+        return window_rows(self.window, self.ins[0].shape[0], y)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.window(self.window)
 
 
 def window_rows(window: Window, height: int, y: int) -> range:
