@@ -17,6 +17,7 @@ from ...graph import Op, Tensor, Window
 from ...ops.average_pooling import AveragePool2D
 from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
+from ...ops.hardmax import Hardmax
 from ...ops.log_softmax import LogSoftmaxSquaring
 from ...ops.max_pooling import MaxPool2D
 from ...ops.pad import Pad
@@ -268,7 +269,7 @@ def natural_of(x: Tensor) -> tuple[float, int]:
     return x.scale, x.zero_point
 
 
-@rule("Softmax", "LogSoftmax")
+@rule("Softmax", "LogSoftmax", "Hardmax")
 def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
@@ -291,6 +292,9 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         if node.op == "LogSoftmax":
             return _log_softmax(x.tensor, out, act_min, act_max)
+        if node.op == "Hardmax":
+            one, zero = (_quantised(real, out) for real in (1.0, 0.0))
+            return Hardmax(one, zero, act_min=act_min, act_max=act_max)
         fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
         require(fits, f"its output scale is {out.scale}", KEEP_QUANTISATION)
         # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
@@ -396,6 +400,11 @@ def _pad_value(context: Context, node: FileNode, args: list[Value | None], x: Ac
         raw = 0 if value is None else int(value.ravel()[0])
         return raw - 128 if x.dtype == "uint8" else raw
     real = node.attributes.get("value", 0.0) if value is None else float(value.ravel()[0])
-    # Clipped before it becomes an integer: an infinity pads with the extreme.
-    q = np.rint(np.float32(real) / np.float32(x.tensor.scale)) + np.float32(x.tensor.zero_point)
+    return _quantised(real, x.tensor)
+
+
+def _quantised(real: float, tensor: Tensor) -> int:
+    """As QuantizeLinear does it, with a tensor's scale and zero point."""
+    q = np.rint(np.float32(real) / np.float32(tensor.scale)) + np.float32(tensor.zero_point)
+    # Clipped before it becomes an integer: an infinity is the extreme.
     return int(np.clip(q, INT8_MIN, INT8_MAX))
