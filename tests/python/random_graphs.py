@@ -172,9 +172,9 @@ def requantize(b: Builder) -> Tensor:
 def softmax(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 2, 10, 70)))
     if b.rng.random() < 0.5:
-        return b.node(Softmax(b.exponentials(31), exact_shares=False), [x], x.shape)
+        return b.node(Softmax(b.exponentials(31), False, **b.limits()), [x], x.shape)
     scale = float(b.rng.uniform(0.003, 0.01))
-    return b.node(Softmax(b.exponentials(23), True, scale), [x], x.shape)
+    return b.node(Softmax(b.exponentials(23), True, scale, **b.limits()), [x], x.shape)
 
 
 def log_softmax_onnx(b: Builder) -> Tensor:

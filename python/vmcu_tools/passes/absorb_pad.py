@@ -12,8 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph import Graph, Node, Tensor, Window
-from ..ops.conv2d import Conv2D
-from ..ops.depthwise import DepthwiseConv2D
 from ..ops.max_pooling import MaxPool2D
 from ..ops.pad import Pad
 from ..quant import INT8_MIN
@@ -51,7 +49,7 @@ def _absorb(graph: Graph, node: Node) -> Graph | None:
 
 
 def _takes(graph: Graph, pad: Node, consumer: Node, source: Tensor) -> bool:
-    if isinstance(consumer.op, (Conv2D, DepthwiseConv2D)):
+    if consumer.op.windowed and (consumer.op.columnwise or consumer.op.channelwise):
         return pad.op.value == source.zero_point
     if not isinstance(consumer.op, MaxPool2D):
         return False
