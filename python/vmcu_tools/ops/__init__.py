@@ -7,11 +7,9 @@ A file in this folder is all that it takes: importing the folder imports every f
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 from ..errors import Problem, UserError
 from ..graph import Graph, Node, Op
+from ..paths import import_modules
 from ..quant import INT8_MAX, INT8_MIN
 from .biases import REMEDY
 from .layer import KERNELS, NEVER, Form, Layer, ProgramLayer
@@ -19,8 +17,7 @@ from .values import Kernel
 
 __all__ = ["KERNELS", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "kernel_of", "serves"]
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+import_modules(__name__)
 if set(Op.__subclasses__()) != set(KERNELS):
     raise TypeError(f"ops without a layer: {set(Op.__subclasses__()) - set(KERNELS)}")
 
