@@ -8,18 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from vmcu_tools.graph import (
-    Add,
-    Conv2D,
-    DepthwiseConv2D,
-    Graph,
-    Node,
-    Op,
-    Port,
-    Shape,
-    Tensor,
-    Window,
-)
+from vmcu_tools.graph import Graph, Node, Op, Port, Shape, Tensor, Window
+from vmcu_tools.ops.add import Add
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.quant import FixedPoint, FixedSum
 
 TABLE_2 = Path(__file__).with_name("table2.csv")

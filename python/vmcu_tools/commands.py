@@ -27,7 +27,7 @@ from .emit import emit, write
 from .errors import Problem, UserError
 from .frontends import load
 from .image import size
-from .ops.biases import bias_warnings
+from .ops import bias_warnings
 from .passes import optimize
 from .placement import files
 from .plan.plan import Plan

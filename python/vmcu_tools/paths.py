@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the runtime's C sources are."""
+"""Where the runtime's C sources are, and the modules of a package."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 from pathlib import Path
 
 from .errors import Problem, UserError
@@ -28,3 +30,9 @@ def root() -> Path:
 def runtime() -> Path:
     """lib/vmcu of the checkout."""
     return root() / "lib" / "vmcu"
+
+
+def import_modules(package: str) -> None:
+    """Imports all modules of a package, so that a file in its folder is all that one takes."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        importlib.import_module(f"{package}.{module.name}")

@@ -8,21 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 from random_graphs import Builder
-from vmcu_tools.graph import (
-    Add,
-    Attention,
-    AveragePool2D,
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    Graph,
-    MatMul,
-    MatMulChain,
-    MaxPool2D,
-    Shape,
-    Tensor,
-    Window,
-)
+from vmcu_tools.graph import Graph, Shape, Tensor, Window
+from vmcu_tools.ops.add import Add
+from vmcu_tools.ops.attention import Attention
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.matmul import MatMul, MatMulChain
+from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.quant import INT32_MAX, FixedPoint, FixedSum, FloatScale, Requant
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))

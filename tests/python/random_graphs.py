@@ -9,28 +9,22 @@ from dataclasses import replace
 import numpy as np
 from random_builder import Builder
 from random_operators import OPERATORS
-from vmcu_tools.graph import (
-    Add,
-    Attention,
-    AveragePool2D,
-    Concat,
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    Graph,
-    LogSoftmaxOnnx,
-    MatMul,
-    MatMulChain,
-    MaxPool2D,
-    Node,
-    Pad,
-    Requantize,
-    Reshape,
-    Softmax,
-    Tensor,
-    Window,
-)
+from vmcu_tools.graph import Graph, Node, Tensor, Window
 from vmcu_tools.ops import Form, bind, serves
+from vmcu_tools.ops.add import Add
+from vmcu_tools.ops.attention import Attention
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.concat import Concat
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.log_softmax import LogSoftmaxSquaring
+from vmcu_tools.ops.matmul import MatMul, MatMulChain
+from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.pad import Pad
+from vmcu_tools.ops.requantize import Requantize
+from vmcu_tools.ops.reshape import Reshape
+from vmcu_tools.ops.softmax import Softmax
 from vmcu_tools.plan.plan import SCRATCH_ALIGN, Placement, Plan, Step, pool_scratch
 from vmcu_tools.planner.places.overlap import min_distance
 from vmcu_tools.quant import FixedPoint, FixedSum, FloatScale
@@ -178,15 +172,15 @@ def requantize(b: Builder) -> Tensor:
 def softmax(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 2, 10, 70)))
     if b.rng.random() < 0.5:
-        return b.node(Softmax(b.exponentials(31), "tflite"), [x], x.shape)
+        return b.node(Softmax(b.exponentials(31), False, **b.limits()), [x], x.shape)
     scale = float(b.rng.uniform(0.003, 0.01))
-    return b.node(Softmax(b.exponentials(23), "onnx", scale), [x], x.shape)
+    return b.node(Softmax(b.exponentials(23), True, scale, **b.limits()), [x], x.shape)
 
 
 def log_softmax_onnx(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 2), b.pick(1, 2, 10, 70)))
     step, gain = int(b.rng.integers(1, 1 << 18)), int(b.rng.integers(1, 1 << 24))
-    return b.node(LogSoftmaxOnnx(b.exponentials(23), step, gain, **b.limits()), [x], x.shape)
+    return b.node(LogSoftmaxSquaring(b.exponentials(23), step, gain, **b.limits()), [x], x.shape)
 
 
 def matmul(b: Builder) -> Tensor:

@@ -10,19 +10,14 @@ from collections.abc import Callable
 import numpy as np
 from random_builder import Builder
 from random_graphs import LAYERS, convolution, depthwise_of
-from vmcu_tools.graph import (
-    Add,
-    AveragePool2D,
-    Concat,
-    FullyConnected,
-    Graph,
-    MaxPool2D,
-    Pad,
-    Requantize,
-    Shape,
-    Tensor,
-    Window,
-)
+from vmcu_tools.graph import Graph, Shape, Tensor, Window
+from vmcu_tools.ops.add import Add
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.concat import Concat
+from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.pad import Pad
+from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.quant import FixedSum
 
 # How far back a layer looks for its inputs: chains with short branches, or anything.

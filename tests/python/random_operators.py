@@ -9,19 +9,17 @@ from dataclasses import replace
 import numpy as np
 from random_builder import Builder
 from vmcu_tools.frontends.softmax import differences, tflite_table
-from vmcu_tools.graph import (
-    ArgMax,
-    Binary,
-    L2Norm,
-    LayerNorm,
-    LogSoftmaxTflite,
-    Lookup,
-    Move,
-    Resize,
-    Shape,
-    Tensor,
-    TransposeConv2D,
-)
+from vmcu_tools.graph import Shape, Tensor
+from vmcu_tools.ops.arg_max import ArgMax
+from vmcu_tools.ops.binary import Binary
+from vmcu_tools.ops.hardmax import Hardmax
+from vmcu_tools.ops.l2_norm import L2Norm
+from vmcu_tools.ops.layer_norm import LayerNorm
+from vmcu_tools.ops.log_softmax import LogSoftmaxPolynomial
+from vmcu_tools.ops.lookup import Lookup
+from vmcu_tools.ops.move import Move
+from vmcu_tools.ops.resize import Resize
+from vmcu_tools.ops.transpose_conv import TransposeConv2D
 from vmcu_tools.quant import FloatProduct
 
 KINDS = (
@@ -164,6 +162,12 @@ def arg_max(b: Builder) -> Tensor:
     return b.node(op, [x], (*x.shape[:2], 4))
 
 
+def hardmax(b: Builder) -> Tensor:
+    x = b.input((b.pick(1, 3), b.pick(1, 4), b.pick(1, 2, 9, 64)))
+    one, zero = (int(v) for v in b.rng.integers(-128, 128, 2))
+    return b.node(Hardmax(one, zero, **b.limits()), [x], x.shape)
+
+
 def l2_norm(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 4), b.pick(1, 2, 9, 64)))
     return b.node(L2Norm(**b.limits()), [x], x.shape)
@@ -172,11 +176,11 @@ def l2_norm(b: Builder) -> Tensor:
 def log_softmax_tflite(b: Builder) -> Tensor:
     x = b.input((b.pick(1, 3), b.pick(1, 4), b.pick(1, 2, 9, 64)))
     scale = float(np.exp(b.rng.uniform(-7, 1)))
-    op = LogSoftmaxTflite(tflite_table(scale, 1.0), differences(scale), **b.limits())
+    op = LogSoftmaxPolynomial(tflite_table(scale, 1.0), differences(scale), **b.limits())
     return b.node(op, [x], x.shape)
 
 
-POINTWISE = (lookup, binary, binary, layer_norm, arg_max, l2_norm, log_softmax_tflite)
+POINTWISE = (lookup, binary, binary, layer_norm, arg_max, hardmax, l2_norm, log_softmax_tflite)
 
 
 def pointwise_operator(b: Builder) -> Tensor:

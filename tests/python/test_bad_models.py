@@ -218,10 +218,10 @@ def test_all_problems_are_reported_at_once(tmp_path):
 def test_all_problems_of_onnx_are_reported_at_once(tmp_path):
     m = OnnxModel()
     x = m.qdq("x", m.stated())
-    y = m.qdq(m.node("Hardmax", [x]), m.stated())
+    y = m.qdq(m.node("LRN", [x]), m.stated())
     z = m.node("LSTM", [y, y, y])
     found = problems_of(onnx_file(tmp_path / "m.onnx", m, (1, 4), [m.qdq(z, m.stated())]))
-    assert [problem.op for problem in found] == ["Hardmax", "LSTM"]
+    assert [problem.op for problem in found] == ["LRN", "LSTM"]
     assert all(problem.remedy and problem.node for problem in found)
 
 
@@ -302,7 +302,7 @@ BAD_ONNX = {
     "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),
     "float only": (_onnx_float, "float model"),
-    "unknown op": (_onnx_op("Hardmax"), "Hardmax: this operation is not supported"),
+    "unknown op": (_onnx_op("LRN"), "LRN: this operation is not supported"),
     "dynamic": (_onnx_op("Relu", (1, 3, "H", "W")), "dynamic shape"),
     "batch": (_onnx_op("GlobalMaxPool", (2, 3, 4, 4)), "batch size 2"),
     "five dimensions": (_onnx_op("GlobalMaxPool", (1, 3, 4, 4, 4)), "not (1, C, H, W)"),

@@ -17,9 +17,10 @@ from builders.networks import MODELS, network_file
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError
-from vmcu_tools.graph import Add, Graph
+from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.ops.add import Add
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import PLANNERS, make_plan
 from vmcu_tools.planner.others import tinyengine

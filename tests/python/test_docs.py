@@ -34,6 +34,18 @@ def test_every_page_is_on_the_site() -> None:
         assert page.stem in entries or page.stem == "index", page.name
 
 
+def test_the_op_is_the_one_of_the_page() -> None:
+    """Every piece of code is in a file that the page names before it."""
+    page = (ROOT / "doc" / "write-an-op.md").read_text()
+    pieces = re.split(r"^```(?:python|c)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    assert len(pieces) > 10
+    named: list[Path] = []
+    for text, code in zip(pieces[::2], pieces[1::2], strict=False):
+        paths = re.findall(r"`((?:python|lib|tests)/[\w/.-]+\.\w+)`", text)
+        named += [ROOT / path for path in paths]
+        assert any(code in path.read_text() for path in named), code
+
+
 def messages() -> list[str]:
     """The headings of the first two sections, each a message or several."""
     text = TROUBLES.read_text().split("## On the device")[0]

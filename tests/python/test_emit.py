@@ -15,9 +15,10 @@ from vmcu_tools import paths
 from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.initialisers import array_lines, float_literal
-from vmcu_tools.emit.params import STRUCT_BYTES
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.graph import FullyConnected, Graph
+from vmcu_tools.graph import Graph
+from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.values import STRUCTS
 from vmcu_tools.quant import FixedPoint
 
 ARM = ["arm-none-eabi-gcc", "-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Wall", "-Wextra", "-Werror"]
@@ -90,12 +91,26 @@ def test_sizes_are_those_of_the_object(tmp_path: Path) -> None:
 
 def test_struct_sizes(tmp_path: Path) -> None:
     source = tmp_path / "sizes.c"
-    checks = "".join(
-        f"extern char size_of_{name}[sizeof(struct {name}) == {size} ? 1 : -1];\n"
-        for name, size in STRUCT_BYTES.items()
-    )
+    facts = []
+    for name, struct in STRUCTS.items():
+        facts.append(f"sizeof(struct {name}) == {struct.size}")
+        for member, place in struct.members.items():
+            facts.append(f"offsetof(struct {name}, {member}) == {place.start}")
+            facts.append(f"sizeof(((struct {name} *)0)->{member}) == {place.size}")
+    checks = "".join(f"extern char fact{n}[{fact} ? 1 : -1];\n" for n, fact in enumerate(facts))
     source.write_text(f"#include <vmcu/kernels.h>\n{checks}")
     compile_for_arm(source)
+
+
+def test_structs_are_those_of_the_headers() -> None:
+    headers = paths.runtime() / "include" / "vmcu"
+    text = (headers / "kernels.h").read_text() + (headers / "operators.h").read_text()
+    found = set(re.findall(r"^struct (\w+) {$", text, re.MULTILINE))
+    assert found <= set(STRUCTS)
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    for name in found:
+        body = re.search(rf"^struct {name} {{\n(.*?)^}};$", text, re.MULTILINE | re.DOTALL)[1]
+        assert re.findall(r"(\w+);", body) == list(STRUCTS[name].members), name
 
 
 def test_pool_bytes_is_an_integer_constant(tmp_path: Path) -> None:

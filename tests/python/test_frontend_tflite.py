@@ -11,8 +11,9 @@ from builders.networks import MODELS, network_file, random_inputs
 from builders.tflite_models import CASES, TfliteModel, conv
 from vmcu_tools import frontends, oracle
 from vmcu_tools.compiler import compile_model
-from vmcu_tools.graph import Graph, Requantize
+from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
+from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.verify import verify
 
 

@@ -14,20 +14,16 @@ from random_graphs import convolution, depthwise_of, random_inputs
 from vmcu_tools import oracle
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.graph import (
-    Add,
-    AveragePool2D,
-    Concat,
-    FullyConnected,
-    Graph,
-    MaxPool2D,
-    Requantize,
-    Tensor,
-    Window,
-)
+from vmcu_tools.graph import Graph, Tensor, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import bind
+from vmcu_tools.ops.add import Add
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.concat import Concat
+from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner import Options, make_plan

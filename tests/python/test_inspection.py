@@ -30,15 +30,15 @@ def test_supported_model(tmp_path, capsys):
 
 def test_unsupported_model(tmp_path, capsys):
     m = OnnxModel()
-    y = m.node("Hardmax", [m.qdq("x", m.stated())])
+    y = m.node("LRN", [m.qdq("x", m.stated())])
     kind = onnx.TensorProto.FLOAT
     path = tmp_path / "m.onnx"
     onnx.save(m.proto({"x": (kind, (1, 4))}, {m.qdq(y, m.stated()): (kind, None)}), path)
     assert main(["inspect", str(path), "--json", str(tmp_path / "m.json")]) == 1
     captured = capsys.readouterr()
-    assert "Hardmax: this operation is not supported" in captured.err
+    assert "LRN: this operation is not supported" in captured.err
     rows = {n["op"]: n["problem"] for n in json.loads((tmp_path / "m.json").read_text())["nodes"]}
-    assert rows["Hardmax"] and not rows["QuantizeLinear"]
+    assert rows["LRN"] and not rows["QuantizeLinear"]
 
 
 def test_missing_file(tmp_path, capsys):

@@ -15,9 +15,11 @@ from random_graphs import LAYERS, disjoint, random_inputs
 from vmcu_tools import paths
 from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit, write
-from vmcu_tools.emit.params import requantisers
-from vmcu_tools.graph import Graph, MaxPool2D, Node, Requantize, Softmax
+from vmcu_tools.graph import Graph, Node
 from vmcu_tools.machine import reference
+from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.requantize import Requantize
+from vmcu_tools.ops.softmax import Softmax
 from vmcu_tools.quant import FixedPoint, FloatScale, Requant
 from vmcu_tools.runners.compiled import CompiledTarget
 
@@ -61,7 +63,7 @@ def only_with(only: str, board: str) -> CompiledTarget:
 def test_bytes(only: str, board: str) -> None:
     target = only_with(only, board)
     graph = graph_with(only)
-    assert set().union(*(requantisers(node.op) for node in graph.nodes)) == {only}
+    assert set().union(*(node.op.requantisers for node in graph.nodes)) == {only}
     sample = random_inputs(graph, 11)
     (outputs,) = target.run(disjoint(graph), [sample])
     wanted = reference.run(graph, sample)
@@ -89,7 +91,7 @@ def with_nodes(graph: Graph, nodes: list[Node]) -> Graph:
 @pytest.mark.parametrize("kind", ONLY)
 def test_what_does_not_ask_for_a_requantiser_runs_without(kind: str) -> None:
     graph = layers_of_all_kinds()
-    rest = [node for node in graph.nodes if kind not in requantisers(node.op)]
+    rest = [node for node in graph.nodes if kind not in node.op.requantisers]
     # Their kernels need no choice, be there one among their parameters.
     assert {type(node.op) for node in rest} >= {MaxPool2D, Requantize, Softmax}
     graph = with_nodes(graph, rest)

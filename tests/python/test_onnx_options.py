@@ -12,7 +12,7 @@ from builders.networks import random_inputs
 from builders.onnx_models import OnnxModel, single
 from test_onnx_ops import assert_close
 from vmcu_tools import oracle
-from vmcu_tools.graph import Lookup
+from vmcu_tools.ops.lookup import Lookup
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])

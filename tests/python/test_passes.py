@@ -11,27 +11,19 @@ import pytest
 from builders import onnx_exports, onnx_models, onnx_norms, onnx_ops, tflite_models, tflite_ops
 from builders.networks import MODELS, network_file, random_inputs
 from vmcu_tools import frontends, oracle, passes
-from vmcu_tools.graph import (
-    AveragePool2D,
-    Binary,
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    Graph,
-    Lookup,
-    MaxPool2D,
-    Move,
-    Node,
-    Op,
-    Pad,
-    Port,
-    Requantize,
-    Reshape,
-    Shape,
-    Tensor,
-    Window,
-)
+from vmcu_tools.graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from vmcu_tools.machine import reference
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.binary import Binary
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.lookup import Lookup
+from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.move import Move
+from vmcu_tools.ops.pad import Pad
+from vmcu_tools.ops.requantize import Requantize
+from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.quant import FixedPoint
 
 

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from random_graphs import LAYERS, random_layers
 from vmcu_tools.errors import PlanError
-from vmcu_tools.graph import Add, Conv2D, DepthwiseConv2D, Graph, Node, Port, Tensor, Window
+from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import NEVER, Layer, bind
+from vmcu_tools.ops.add import Add
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner import PLANNERS, SOLVER_SECONDS, make_plan
 from vmcu_tools.planner.places import joint, swing

@@ -17,10 +17,11 @@ from pool_log import machine_of
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers, step_of
 from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit
-from vmcu_tools.graph import Binary, Graph, Tensor
+from vmcu_tools.graph import Graph, Tensor
 from vmcu_tools.kernels.language.evaluate import run
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, Layer, ProgramLayer, bind
+from vmcu_tools.ops.binary import Binary
 from vmcu_tools.plan.schedule import in_one_piece
 from vmcu_tools.runners.compiled import MODEL_NAME, CompiledTarget
 from vmcu_tools.runners.host import HostTarget

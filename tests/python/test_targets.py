@@ -12,7 +12,7 @@ from vmcu_tools import paths
 from vmcu_tools import runners as targets
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
-from vmcu_tools.graph import Requantize
+from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.runners.base import TargetError
 from vmcu_tools.runners.compiled import CompiledTarget

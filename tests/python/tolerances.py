@@ -4,7 +4,13 @@ way, few bytes differ, and a wrong function shows though each byte is within a s
 
 from __future__ import annotations
 
-from vmcu_tools.graph import AveragePool2D, Binary, Lookup, MaxPool2D, Node, Requantize, Resize
+from vmcu_tools.graph import Node
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.binary import Binary
+from vmcu_tools.ops.lookup import Lookup
+from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.requantize import Requantize
+from vmcu_tools.ops.resize import Resize
 from vmcu_tools.oracle import Difference, Oracle
 
 # The share of bytes that may differ, by op.

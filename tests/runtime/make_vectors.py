@@ -18,10 +18,10 @@ from random_builder import Builder
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from vmcu_tools import paths
 from vmcu_tools.emit import emit
-from vmcu_tools.emit.params import kernel_of
-from vmcu_tools.graph import AveragePool2D, Graph, Window
+from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
-from vmcu_tools.ops import Form, serves
+from vmcu_tools.ops import Form, kernel_of, serves
+from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.plan.plan import Plan
 
 # What an image of a board with 64 KB of RAM and 256 KB of flash has room for.

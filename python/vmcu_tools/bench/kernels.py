@@ -12,18 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..graph import (
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    Graph,
-    Node,
-    Op,
-    Port,
-    Shape,
-    Tensor,
-    Window,
-)
+from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
+from ..ops.conv2d import Conv2D
+from ..ops.depthwise import DepthwiseConv2D
+from ..ops.fully_connected import FullyConnected
 from ..planner import DEFAULT, make_plan
 from ..progress import bar
 from ..quant import INT8_MAX, FixedPoint

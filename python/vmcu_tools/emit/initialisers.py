@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .params import STRUCT_BYTES
-from .values import Array, Struct, StructArray, Value
+from ..ops.values import Array, Struct, StructArray, Value
+from .structs import STRUCT_BYTES
 
 # C type and values per line; the widest value of each type then stays within 100 columns.
 LAYOUT = {

@@ -16,13 +16,13 @@ import numpy as np
 
 from ..errors import PlanError, Problem, UserError
 from ..graph import Port
-from ..ops import Layer
+from ..ops import Layer, kernel_of
 from ..plan.plan import Plan, Step, on_stack, pool_scratch
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants
-from .params import ROTATION_BYTES, STRUCT_BYTES, kernel_of, requantisers
 from .proof import prove
 from .schedule import Part, written
+from .structs import ROTATION_BYTES, STRUCT_BYTES
 from .text import comment, environment, string
 
 UINT16_MAX = 2**16 - 1
@@ -222,7 +222,7 @@ class _Emitter:
             "stages": stages,
             "schedule": _lines(self.schedule, 20),
             "parts": self.parts,
-            "requantisers": sorted({r for s in self.plan.steps for r in requantisers(s.node.op)}),
+            "requantisers": sorted({r for s in self.plan.steps for r in s.node.op.requantisers}),
             "streamed": _bool(self.plan.input_streamed),
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],

@@ -10,10 +10,9 @@ import numpy as np
 from ..machine import kernels, rotation, tables
 from ..machine.decoded import Claims, Decoded, Row, decode, expect, kernel_params
 from ..machine.mcu import VirtualMcu
-from ..ops import Layer, ProgramLayer
+from ..ops import Layer, ProgramLayer, kernel_of
+from ..ops.values import Array, Struct, StructArray, Value
 from ..plan.plan import Plan
-from .params import kernel_of
-from .values import Array, Struct, StructArray, Value
 
 
 def prove(files: Mapping[str, str], name: str, plan: Plan) -> Decoded:

@@ -256,3 +256,10 @@ def check_weight_scales(scales: np.ndarray) -> None:
     """
     ok = bool((np.isfinite(scales) & (scales != 0)).all())
     require(ok, "a scale of its weights is zero or not a number", KEEP_QUANTISATION)
+
+
+def quantised(real: float, tensor: Tensor) -> int:
+    """As QuantizeLinear does it, with a tensor's scale and zero point."""
+    q = np.rint(np.float32(real) / np.float32(tensor.scale)) + np.float32(tensor.zero_point)
+    # Clipped before it becomes an integer: an infinity is the extreme.
+    return int(np.clip(q, INT8_MIN, INT8_MAX))

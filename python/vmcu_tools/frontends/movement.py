@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Move, Op, Reshape
+from ..graph import Op
+from ..ops.move import Move
+from ..ops.reshape import Reshape
 from .common import UnsupportedError, require
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .. import paths
-from ..emit.params import ROTATION_BYTES, STRUCT_BYTES
+from ..emit.structs import ROTATION_BYTES, STRUCT_BYTES
 from ..errors import Problem, UserError
 from .elf import FUNCTION, OBJECT, Elf, Symbol
 from .linked import KernelCost, kernel_costs, stacks

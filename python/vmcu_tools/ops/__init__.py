@@ -1,89 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels: one class per op that holds its meaning and its order of access."""
+"""The ops, a file each: what a node holds, what it means, in which order its kernel accesses
+memory, the kernel's parameters in C and its cost.
+
+A file in this folder is all that it takes: importing the folder imports every file of it.
+"""
 
 from __future__ import annotations
 
-from ..graph import (
-    Add,
-    ArgMax,
-    Attention,
-    AveragePool2D,
-    Binary,
-    Concat,
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    Graph,
-    L2Norm,
-    LayerNorm,
-    LogSoftmaxOnnx,
-    LogSoftmaxTflite,
-    Lookup,
-    MatMul,
-    MatMulChain,
-    MaxPool2D,
-    Move,
-    Node,
-    Op,
-    Pad,
-    Requantize,
-    Reshape,
-    Resize,
-    Softmax,
-    TransposeConv2D,
-)
-from .add import AddLayer
-from .binary import BinaryLayer
-from .channels import ArgMaxLayer, L2NormLayer, LayerNormLayer
-from .depthwise import DepthwiseConv2DLayer
-from .elementwise import LogSoftmaxOnnxLayer, LogSoftmaxTfliteLayer, RequantizeLayer, SoftmaxLayer
-from .layer import NEVER, Form, Layer, ProgramLayer
-from .lookup import LookupLayer
-from .mac import Conv2DLayer, FullyConnectedLayer
-from .move import MoveLayer
-from .pool import AveragePool2DLayer, AveragePool2DSumLayer, MaxPool2DLayer
-from .product import AttentionLayer, MatMulChainLayer, MatMulLayer
-from .resize import ResizeLayer
-from .shape import ConcatLayer, PadLayer, ReshapeLayer
-from .transpose_conv import TransposeConv2DLayer
+from ..errors import Problem, UserError
+from ..graph import Graph, Node, Op
+from ..paths import import_modules
+from ..quant import INT8_MAX, INT8_MIN
+from .biases import REMEDY
+from .layer import KERNELS, NEVER, Form, Layer, ProgramLayer
+from .values import Kernel
 
-__all__ = ["KERNELS", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "serves"]
+__all__ = ["KERNELS", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "kernel_of", "serves"]
 
-KERNELS: dict[type[Op], type[Layer]] = {
-    Conv2D: Conv2DLayer,
-    DepthwiseConv2D: DepthwiseConv2DLayer,
-    FullyConnected: FullyConnectedLayer,
-    Add: AddLayer,
-    AveragePool2D: AveragePool2DLayer,
-    MaxPool2D: MaxPool2DLayer,
-    Pad: PadLayer,
-    Reshape: ReshapeLayer,
-    Concat: ConcatLayer,
-    Requantize: RequantizeLayer,
-    Softmax: SoftmaxLayer,
-    LogSoftmaxOnnx: LogSoftmaxOnnxLayer,
-    MatMul: MatMulLayer,
-    MatMulChain: MatMulChainLayer,
-    Attention: AttentionLayer,
-    Lookup: LookupLayer,
-    Binary: BinaryLayer,
-    Move: MoveLayer,
-    Resize: ResizeLayer,
-    TransposeConv2D: TransposeConv2DLayer,
-    LayerNorm: LayerNormLayer,
-    L2Norm: L2NormLayer,
-    LogSoftmaxTflite: LogSoftmaxTfliteLayer,
-    ArgMax: ArgMaxLayer,
-}
+import_modules(__name__)
+if set(Op.__subclasses__()) != set(KERNELS):
+    raise TypeError(f"ops without a layer: {set(Op.__subclasses__()) - set(KERNELS)}")
 
 
 def serves(graph: Graph, node: Node, form: Form) -> bool:
     """True if a node's layer can work in a form."""
-    if form is Form.SUMMING:
-        return AveragePool2DSumLayer.serves(graph, node)
-    if form is Form.DIRECT:
-        return isinstance(node.op, Conv2D) and Conv2DLayer(graph, node).pointwise
-    return True
+    return KERNELS[type(node.op)].working(graph, node, form) is not None
 
 
 def bind(
@@ -95,5 +36,29 @@ def bind(
 ) -> Layer:
     """The layer of a node, with the tensors it reads and writes, in a direction. columns: of a
     call, all of a row by default. form: one that serves()."""
-    kind = AveragePool2DSumLayer if form is Form.SUMMING else KERNELS[type(node.op)]
+    kind = KERNELS[type(node.op)].working(graph, node, form)
+    assert kind is not None, f"{node.kind} cannot be {form}"
     return kind(graph, node, descending, columns, form)
+
+
+def kernel_of(graph: Graph, layer: Layer) -> Kernel:
+    """The kernel that runs a layer, with its parameters. Raises UserError where a fused activation
+    is one too many for it."""
+    node = layer.node
+    if not node.op.clamps and (node.op.act_min, node.op.act_max) != (INT8_MIN, INT8_MAX):
+        reason = "a fused activation is not supported here"
+        remedy = "make the activation a layer of its own"
+        raise UserError(Problem(reason, remedy, graph.origin, node.name, node.kind))
+    return layer.kernel
+
+
+def bias_warnings(graph: Graph) -> list[Problem]:
+    """Nodes whose biases leave int32, or whose sums float32 does not hold. All targets
+    compute the same bytes all the same."""
+    return [
+        Problem(reason, REMEDY, graph.origin, node.name, node.kind)
+        for node in graph.nodes
+        for biases in [bind(graph, node).biases()]
+        if biases is not None
+        for reason in biases.reasons()
+    ]

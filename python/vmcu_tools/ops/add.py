@@ -5,17 +5,43 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Add
+from ..graph import REQUANTISERS, Op
 from ..kernels.isa.pool_instructions import ADD_SHIFT, TERM, add_term
 from ..kernels.pack import FAST_ACCUMULATOR, FAST_SHIFTS
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, FixedPoint, FixedSum, FloatSum
 from .layer import Binding, ProgramLayer, Reach
+from .values import CStruct
 
 BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
+TERM_OF_SUM = CStruct("vmcu_add_term", "int32_t multiplier, half, offset, shift;")
+PARAMS = CStruct("vmcu_add_params", "struct vmcu_add_term a, b; int32_t multiplier, bias, shift;")
+EXACT_PARAMS = CStruct(
+    "vmcu_add_exact_params",
+    "struct vmcu_factor a, b, output;"
+    "uint8_t left_shift; int8_t a_zero, b_zero, output_zero, act_min, act_max;",
+)
+FLOAT_SUM = CStruct(
+    "vmcu_float_sum",
+    "int64_t a, b, constant; int32_t a_scale, b_scale, bias, fraction; uint8_t shift, offset;",
+)
+FLOAT_PARAMS = CStruct(
+    "vmcu_add_float_params", "struct vmcu_float_sum sum; bool narrow; int8_t act_min, act_max;"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Add(Op):
+    """Element-wise sum of two tensors of one shape."""
+
+    clamps = elementwise = True
+    always_has = frozenset(REQUANTISERS.values())
+
+    sum: FixedSum | FloatSum
 
 
 def factor_of(requant: FixedPoint) -> tuple[int, int]:
@@ -23,7 +49,7 @@ def factor_of(requant: FixedPoint) -> tuple[int, int]:
     return int(np.ravel(requant.multiplier)[0]), int(np.ravel(requant.shift)[0])
 
 
-class AddLayer(ProgramLayer[Add]):
+class AddLayer(ProgramLayer[Add], op=Add):
     @property
     def by_columns(self) -> bool:
         return True
@@ -65,12 +91,8 @@ class AddLayer(ProgramLayer[Add]):
         if isinstance(self.op.sum, FloatSum):
             fields = {f"sum.{name}": value for name, value in self.op.sum.fixed().items()}
             fields["narrow"] = int((self.op.act_min, self.op.act_max) != (INT8_MIN, INT8_MAX))
-            return Binding(PROGRAMS["vmcu_add_float"], fields | self._limits)
+            return Binding(PROGRAMS["vmcu_add_float"], fields | self.bounds)
         return self._fast(self.op.sum) or self._exact(self.op.sum)
-
-    @property
-    def _limits(self) -> dict[str, int]:
-        return {"act_min": self.op.act_min, "act_max": self.op.act_max}
 
     def _fast(self, fixed: FixedSum) -> Binding | None:
         terms = [self.fast_term(fixed, index) for index in (0, 1)]
@@ -101,6 +123,6 @@ class AddLayer(ProgramLayer[Add]):
             "a_zero": self.ins[0].zero_point,
             "b_zero": self.ins[1].zero_point,
             "output_zero": self.out.zero_point,
-            **self._limits,
+            **self.bounds,
         }
         return Binding(PROGRAMS["vmcu_add_exact"], fields)

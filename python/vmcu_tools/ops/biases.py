@@ -4,15 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-
-from ..errors import Problem
-from ..graph import Graph, TransposeConv2D
-from ..quant import INT32_MAX, INT32_MIN, FloatScale
-from . import bind
-from .layer import Layer
-from .mac import MacLayer
 
 # float32 holds every integer up to here.
 MOST_FLOAT32 = 1 << 24
@@ -22,43 +16,32 @@ REMEDY = (
 )
 
 
-def bias_warnings(graph: Graph) -> list[Problem]:
-    """Nodes whose biases leave int32, or whose sums float32 does not hold. All targets
-    compute the same bytes all the same."""
-    return [
-        Problem(reason, REMEDY, graph.origin, node.name, node.kind)
-        for node in graph.nodes
-        for reason in _reasons(bind(graph, node))
-    ]
+def beyond_float32(biases: np.ndarray) -> np.ndarray:
+    """bool, as the biases: those that float32 may not hold."""
+    return np.abs(biases.astype(np.int64)) > MOST_FLOAT32
 
 
-def _reasons(layer: Layer) -> Iterator[str]:
-    if isinstance(layer, MacLayer):
-        weights = layer.whole_weights()
-        folded = weights.exact_bias
-        beyond = (folded < INT32_MIN) | (folded > INT32_MAX)
-        if beyond.any():
+@dataclass(frozen=True, eq=False)
+class Biases:
+    """Of a layer, bool (channels,) each: `beyond`, those that leave int32 once the input's zero
+    point `input_zero` is part of them; `rounded`, those whose sums float32 rounds."""
+
+    rounded: np.ndarray
+    beyond: np.ndarray | None = None
+    input_zero: int = 0
+
+    def reasons(self) -> Iterator[str]:
+        """What to warn of."""
+        if self.beyond is not None and self.beyond.any():
             yield (
-                f"{_share(beyond)} leave int32 once the input's zero point {weights.input_zero} is "
-                "part of them: they wrap, and so do sums that do not come back"
+                f"{_share(self.beyond)} leave int32 once the input's zero point {self.input_zero} "
+                "is part of them: they wrap, and so do sums that do not come back"
             )
-        large = np.maximum(np.abs(folded), np.abs(weights.bias.astype(np.int64))) > MOST_FLOAT32
-        if large.any() and isinstance(weights.requant, FloatScale):
-            # Integers stand for the factors of the others.
-            large &= weights.integers.word == 0
-            if large.any():
-                yield _rounded(large)
-    elif isinstance(layer.op, TransposeConv2D):
-        large = np.abs(layer.op.bias.astype(np.int64)) > MOST_FLOAT32
-        if large.any() and isinstance(layer.op.requant, FloatScale):
-            yield _rounded(large)
-
-
-def _rounded(large: np.ndarray) -> str:
-    return (
-        f"{_share(large)} are beyond 2^24, where float32 does not hold every sum: sums are rounded "
-        "before they are scaled"
-    )
+        if self.rounded.any():
+            yield (
+                f"{_share(self.rounded)} are beyond 2^24, where float32 does not hold every sum: "
+                "sums are rounded before they are scaled"
+            )
 
 
 def _share(which: np.ndarray) -> str:

@@ -7,15 +7,62 @@ Order of access: output bytes in ascending order, each operand read just before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Binary, Shape
-from ..quant import fixed_point_quotient
+from ..graph import Op, Shape
+from ..kernels.integer_scale import integer_product
+from ..quant import FixedPoint, FloatProduct, FloatSum, fixed_point_quotient
+from .add import FLOAT_SUM
 from .layer import Layer, Reach
+from .values import Array, CStruct, Kernel, Struct, StructArray, Value, factor
+
+PARAMS = CStruct(
+    "vmcu_binary_params",
+    "struct vmcu_factor a, b, output; const struct vmcu_float_sum *sum; const int8_t *constant;"
+    "uint16_t constant_height, constant_width, constant_channels; uint8_t kind, left_shift;"
+    "bool rescale; int8_t a_zero, b_zero, output_zero, act_min, act_max; uint8_t offset;",
+)
 
 
-class BinaryLayer(Layer[Binary]):
+@dataclass(frozen=True, eq=False)
+class Binary(Op):
+    """Element-wise on two operands, each repeated along the axes where its size is one.
+
+    The second operand is input 1 or, if given, `constant`, int8 (H, W, C) with the zero point
+    `constant_zero`. With da = qa - za and db = qb - zb, and before the output's zero point:
+
+    "sum", "difference", "reversed": out.apply(ta + tb), (ta - tb) or (tb - ta), where
+        ta = a.apply(da << left_shift), tb = b.apply(db << left_shift)
+    "squared": out.apply((ta - tb) ** 2)
+    "product": out.apply(da * db)
+    "minimum", "maximum": of a.apply(da) and b.apply(db); both None: of qa and qb, which share
+        the output's scale and zero point
+    "prelu": a.apply(da) where da >= 0, else out.apply(da * db)
+    "float_sum": sum.apply(qa, qb), which contains the output's zero point
+    "float_product": product.apply(da * db, zo), the same
+    "quotient": da / db times out, the largest value of da's sign where db is zero
+
+    TensorFlow Lite, kernels/internal/reference: add.h, sub.h, mul.h, prelu.h, div.h and
+    micro/kernels/squared_difference.cc.
+    """
+
+    clamps = True
+    always_has = frozenset({"FIXED"})
+
+    kind: str
+    a: FixedPoint | None = None
+    b: FixedPoint | None = None
+    out: FixedPoint | None = None
+    left_shift: int = 0
+    constant: np.ndarray | None = None
+    constant_zero: int = 0
+    sum: FloatSum | None = None
+    product: FloatProduct | None = None
+
+
+class BinaryLayer(Layer[Binary], op=Binary):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         a = self._cut(data[0], y0, y1)
         b = self._cut(data[1] if self.op.constant is None else self.op.constant, y0, y1)
@@ -90,3 +137,34 @@ class BinaryLayer(Layer[Binary]):
     @property
     def weight_bytes(self) -> int:
         return 0 if self.op.constant is None else self.op.constant.size
+
+    @property
+    def kernel(self) -> Kernel:
+        op = self.op
+        factors = (("a", op.a), ("b", op.b), ("output", op.out))
+        fields: dict[str, Value] = {name: factor(r) for name, r in factors if r is not None}
+        if op.sum is not None:
+            fields["sum"] = StructArray("sum", (FLOAT_SUM(**op.sum.fixed()),))
+        if op.product is not None:
+            multiplier, word = integer_product(op.product, self.out.zero_point)
+            fields["output"] = Struct("", {"multiplier": multiplier, "shift": word})
+            fields["offset"] = op.product.offset
+        if op.constant is not None:
+            fields["constant"] = Array("constant", op.constant.astype(np.int8))
+            sizes = zip(("height", "width", "channels"), op.constant.shape, strict=True)
+            fields |= {f"constant_{axis}": size for axis, size in sizes}
+        rescale = op.a is not None and op.b is not None
+        zeros = self.ins[0].zero_point, self.second_zero
+        if op.kind in ("minimum", "maximum") and not rescale:
+            zeros = self.out.zero_point, self.out.zero_point
+        params = PARAMS(
+            **fields,
+            kind=f"VMCU_BINARY_{op.kind.upper()}",
+            left_shift=op.left_shift,
+            rescale=rescale,
+            a_zero=zeros[0],
+            b_zero=zeros[1],
+            output_zero=self.out.zero_point,
+            **self.bounds,
+        )
+        return Kernel("vmcu_binary", params)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import DepthwiseConv2D
+from ..graph import Op, Window
 from ..kernels.isa.depthwise_instructions import (
     BLOCK,
     EXACT,
@@ -27,15 +28,30 @@ from ..kernels.isa.depthwise_instructions import (
 from ..kernels.pack import MacWeights, constants, fill
 from ..kernels.programs import PROGRAMS
 from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
-from ..quant import FloatScale
-from .layer import Binding, ProgramLayer
-from .mac import MacLayer, window_fields
+from ..quant import FloatScale, Requant
+from .layer import Binding, Cost
+from .mac import MacLayer
+from .window import window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
 # In units of a pixel, as measured.
 BLOCK_COST, STRIP_COST = 4, 6
+
+
+@dataclass(frozen=True, eq=False)
+class DepthwiseConv2D(Op):
+    """weights int8 (kh, kw, Cout), symmetric; bias int32 (Cout,); Cout = Cin * multiplier and
+    output channel c reads input channel c // multiplier."""
+
+    clamps = windowed = channelwise = True
+
+    weights: np.ndarray
+    bias: np.ndarray
+    window: Window
+    requant: Requant
+    multiplier: int = 1
 
 
 def row_cost(wide: int, width: int) -> int:
@@ -97,7 +113,13 @@ def factor_stream(weights: MacWeights, channel: int) -> bytes:
     return np.array(words, np.int32).tobytes()
 
 
-class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv2D]):
+class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
+    block = BLOCK
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(per_call=900 + 36 * self.out.shape[2], per_idle=3.0)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         wide = np.repeat(self.taps(data[0], y0, y1), self.op.multiplier, axis=-1)
         acc = (wide * self.op.weights.astype(np.int64)).sum(axis=(2, 3)) + self.op.bias

@@ -15,8 +15,8 @@ import enum
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -24,9 +24,15 @@ from ..graph import Graph, Node, Op, Tensor, Window
 from ..kernels.language.access import Ticks, ticks
 from ..kernels.language.evaluate import with_lets
 from ..kernels.language.ir import COLUMN, Program
+from .biases import Biases
+from .values import STRUCTS, Array, Kernel, Struct, Value
 
 OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
+# Columns that most kernels work on together.
+PAIR = 2
+# The layers of all ops: who subclasses Layer with `op` is in it.
+KERNELS: dict[type[Op], type[Layer]] = {}
 
 
 @dataclass(frozen=True)
@@ -70,14 +76,50 @@ class Form(enum.Enum):
     DIRECT = enum.auto()
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What tiles cost in instructions on a Cortex-M4, an estimate from `vmcu bench`.
+
+    per_call: of a call of the kernel beyond one for each row; per_idle: of a multiply-accumulate
+    that a block of columns computes for nothing; per_mac: of any, beyond what it takes in rows.
+    """
+
+    per_call: float = 240
+    per_idle: float = 0.95
+    per_mac: float = 0.0
+
+
 class Layer(ABC, Generic[OpT]):
-    """One node of a graph, bound to its tensors: meaning, cost and order of access.
+    """One node of a graph, bound to its tensors: meaning, cost, order of access, kernel in C.
 
     A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
     last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
+    `cost` is what of it planners weigh against bytes, `block` how many columns its kernel works on
+    together.
+
+    A subclass with `op`, as in `class AddLayer(ProgramLayer[Add], op=Add)`, serves that op's nodes.
     """
 
     can_descend = False
+    block = PAIR
+    cost = Cost()
+
+    def __init_subclass__(cls, op: type[Op] | None = None, **rest: Any):
+        """Raises TypeError where an op's layer is not the only one, or misses what the tools would
+        do without in silence."""
+        super().__init_subclass__(**rest)
+        if op is None:
+            return
+        needed = {"kernel"} | {"biases" for field in fields(op) if field.name == "bias"}
+        missing = [name for name in needed if getattr(cls, name) is getattr(Layer, name)]
+        if op in KERNELS or missing:
+            raise TypeError(f"{cls.__name__}: {op.__name__} has a layer, or it has no {missing}")
+        KERNELS[op] = cls
+
+    @classmethod
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+        """The class for a node of its op in a form; None if there is none."""
+        return cls if form is Form.USUAL else None
 
     def __init__(
         self,
@@ -131,6 +173,25 @@ class Layer(ABC, Generic[OpT]):
     def clamp(self, values: np.ndarray) -> np.ndarray:
         """Bounded by the fused activation, as int8."""
         return np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
+
+    @property
+    def bounds(self) -> dict[str, Value]:
+        """The fused activation, as parameter structs have it."""
+        return {"act_min": self.op.act_min, "act_max": self.op.act_max}
+
+    @property
+    def zeros(self) -> dict[str, Value]:
+        """The zero points of the first input and of the output, likewise."""
+        return {"input_zero": self.ins[0].zero_point, "output_zero": self.out.zero_point}
+
+    @property
+    def kernel(self) -> Kernel:
+        """The C function that computes the layer, and its parameters."""
+        raise NotImplementedError(f"{type(self).__name__} can be replayed, not emitted")
+
+    def biases(self) -> Biases | None:
+        """What its biases lose on the way to bytes; None if it has none."""
+        return None
 
     @property
     def by_columns(self) -> bool:
@@ -229,6 +290,19 @@ class ProgramLayer(Layer[OpT]):
         return self.binding.program.symbol
 
     @property
+    def kernel(self) -> Kernel:
+        binding, params = self.binding, {}
+        if binding.stream:
+            params["stream"] = Array("stream", np.frombuffer(binding.stream, np.uint32))
+        for path, value in binding.fields.items():
+            outer, _, inner = path.rpartition(".")
+            if outer:
+                params.setdefault(outer, Struct("", {})).fields[inner] = value
+            else:
+                params[path] = value
+        return Kernel(self.symbol, STRUCTS[binding.program.params](**params))
+
+    @property
     def ticks(self) -> Ticks:
         """Of a whole row."""
         return self._ticks(0, self.out.shape[1])
@@ -277,36 +351,3 @@ def _ticks(
     shapes: tuple[tuple[int | str, tuple[int, int, int]], ...],
 ) -> Ticks:
     return ticks(program, dict(names), dict(shapes))
-
-
-def window_rows(window: Window, height: int, y: int) -> range:
-    """Input rows under output row y that lie inside the image."""
-    step = window.dilation[0]
-    first = window.first(0, y)
-    if first < 0:
-        first += -(first // step) * step
-    stop = min(window.first(0, y) + window.extent(0), height)
-    return range(first, stop, step)
-
-
-def gather(
-    data: np.ndarray, window: Window, out_width: int, y0: int, y1: int, fill: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The taps under output rows y0 .. y1-1.
-
-    Returns int64 (rows, W, kh, kw, C) with `fill` outside the image, and a bool mask
-    (rows, W, kh, kw) that is true inside.
-    """
-    taps_y = np.arange(window.kernel[0]) * window.dilation[0]
-    taps_x = np.arange(window.kernel[1]) * window.dilation[1]
-    ys = (np.arange(y0, y1) * window.stride[0] - window.pad[0])[:, None] + taps_y
-    xs = (np.arange(out_width) * window.stride[1] - window.pad[1])[:, None] + taps_x
-    in_y = (ys >= 0) & (ys < data.shape[0])
-    in_x = (xs >= 0) & (xs < data.shape[1])
-    inside = in_y[:, None, :, None] & in_x[None, :, None, :]
-    values = data[
-        np.clip(ys, 0, data.shape[0] - 1)[:, None, :, None],
-        np.clip(xs, 0, data.shape[1] - 1)[None, :, None, :],
-    ].astype(np.int64)
-    values[~inside] = fill
-    return values, inside

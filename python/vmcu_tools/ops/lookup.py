@@ -4,18 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Lookup
+from ..graph import Op
 from ..quant import INT8_MIN
-from .elementwise import ElementwiseLayer
+from .pixelwise import PixelwiseLayer
+from .values import Array, CStruct, Kernel
+
+PARAMS = CStruct("vmcu_lookup_params", "const int8_t *table;")
 
 
-class LookupLayer(ElementwiseLayer[Lookup]):
+@dataclass(frozen=True, eq=False)
+class Lookup(Op):
+    """Any function of one value: out = table[q + 128], table int8 (256,)."""
+
+    elementwise = True
+
+    table: np.ndarray
+
+
+class LookupLayer(PixelwiseLayer[Lookup], op=Lookup):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         return self.op.table[data[0][y0:y1].astype(np.int64) - INT8_MIN]
 
     @property
     def weight_bytes(self) -> int:
         return self.op.table.size
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("vmcu_lookup", PARAMS(table=Array("table", self.op.table.astype(np.int8))))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that multiply and accumulate: convolution, fully connected; see also depthwise.py.
+"""What convolutions and fully connected layers share: weights, a bias, a requantiser, a window.
 
 Order of access: pixel by pixel, output channel by output channel; all taps of a channel are read
 before its byte is written.
@@ -7,18 +7,30 @@ before its byte is written.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
-
 import numpy as np
 
-from ..graph import Conv2D, FullyConnected, Window
 from ..kernels.isa.instructions import LANES, STEP, padded
 from ..kernels.pack import MacWeights, blocks
 from ..kernels.programs import PROGRAMS
-from ..kernels.programs.conv import WINDOW_FIELDS
-from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
-from .layer import Binding, Form, Layer, OpT, ProgramLayer, Reach, gather, window_rows
+from ..quant import (
+    INT32_MAX,
+    INT32_MIN,
+    FixedPoint,
+    FloatScale,
+    Requant,
+    requantize,
+    wrap_int32,
+)
+from .biases import Biases, beyond_float32
+from .layer import Binding, OpT
+from .values import CStruct
+from .window import WindowLayer, gather, window_fields
+
+PARAMS = CStruct(
+    "vmcu_mac_params",
+    "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
+    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float;",
+)
 
 
 def requant_bytes(requant: Requant) -> int:
@@ -36,23 +48,13 @@ def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.nd
     return acc.astype(np.int64) + bias.astype(np.int64)
 
 
-def window_fields(window: Window) -> dict[str, int]:
-    """struct vmcu_window."""
-    values = (*window.kernel, *window.stride, *window.dilation, *window.pad[:2])
-    return {f"window.{name}": value for name, value in zip(WINDOW_FIELDS, values, strict=True)}
-
-
-class MacLayer(Layer[OpT]):
+class MacLayer(WindowLayer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
 
     @property
     def by_columns(self) -> bool:
         # The dense kernel, which takes whole rows, serves outputs of one column only.
         return self.out.shape[1] > 1
-
-    @property
-    def window(self) -> Window:
-        return self.op.window
 
     def finish(self, acc: np.ndarray) -> np.ndarray:
         """Accumulators to int8; like the C kernels they are 32 bits wide and wrap."""
@@ -65,21 +67,10 @@ class MacLayer(Layer[OpT]):
         zero = self.ins[0].zero_point
         return gather(data, self.window, self.out.shape[1], y0, y1, zero)[0] - zero
 
-    def input_rows(self, index: int, y: int) -> range:
-        return window_rows(self.window, self.ins[0].shape[0], y)
-
-    def reach(self, index: int) -> Reach:
-        return Reach.window(self.window)
-
     def ranges(self) -> dict[str, int]:
         """Zero points, bounds and requantiser, as every parameter struct with weights has them."""
-        return {
-            "input_zero": self.ins[0].zero_point,
-            "output_zero": self.out.zero_point,
-            "act_min": self.op.act_min,
-            "act_max": self.op.act_max,
-            "is_float": int(isinstance(self.op.requant, FloatScale)),
-        }
+        is_float = int(isinstance(self.op.requant, FloatScale))
+        return {**self.zeros, **self.bounds, "is_float": is_float}
 
     def bind_mac(
         self, kernel: str, run: int, block: int, pixels: int = 0, flat: bool = False
@@ -122,6 +113,18 @@ class MacLayer(Layer[OpT]):
         channels = len(self.op.bias)
         return self.mac_weights(self.op.weights.reshape(channels, 1, -1), slice(0, channels))
 
+    def biases(self) -> Biases:
+        weights = self.whole_weights()
+        folded = weights.exact_bias
+        rounded = beyond_float32(folded) | beyond_float32(weights.bias)
+        if not isinstance(weights.requant, FloatScale):
+            rounded &= False
+        elif rounded.any():
+            # Integers stand for the factors of the others.
+            rounded &= weights.integers.word == 0
+        beyond = (folded < INT32_MIN) | (folded > INT32_MAX)
+        return Biases(rounded, beyond, weights.input_zero)
+
     @property
     def macs(self) -> int:
         return self.out.shape[0] * self.out.shape[1] * int(self.op.weights.size)
@@ -129,53 +132,3 @@ class MacLayer(Layer[OpT]):
     @property
     def weight_bytes(self) -> int:
         return self.op.weights.size + self.op.bias.size * 4 + requant_bytes(self.op.requant)
-
-
-class Conv2DLayer(MacLayer[Conv2D], ProgramLayer[Conv2D]):
-    @property
-    def pointwise(self) -> bool:
-        return self.op.window == Window() and self.op.groups == 1
-
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        taps = self.taps(data[0], y0, y1)
-        cout, kh, kw, depth = self.op.weights.shape
-        per_group = cout // self.op.groups
-        parts = []
-        for g in range(self.op.groups):
-            group = taps[..., g * depth : (g + 1) * depth]
-            filters = self.op.weights[g * per_group : (g + 1) * per_group].reshape(per_group, -1).T
-            bias = self.op.bias[g * per_group : (g + 1) * per_group]
-            parts.append(accumulate(group.reshape(*taps.shape[:2], kh * kw * depth), filters, bias))
-        return self.finish(np.concatenate(parts, axis=-1))
-
-    @functools.cached_property
-    def binding(self) -> Binding:
-        op, window = self.op, self.op.window
-        kw, depth = op.weights.shape[2:]
-        # Without dilation and groups a row of the window is contiguous in the input.
-        merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
-        run = kw * depth if merged else depth
-        if merged and self.out.shape[1] == 1 and not any(window.pad):
-            return self.bind_mac("dense", run, 4, flat=True)
-        if self.pointwise:
-            if self.form is Form.DIRECT:
-                return self.bind_mac("dense", run, 4)
-            return self.bind_mac("pointwise", run, 2, pixels=2)
-        return self.bind_mac("conv", run, 2, pixels=2)
-
-
-class FullyConnectedLayer(MacLayer[FullyConnected], ProgramLayer[FullyConnected]):
-    @property
-    def window(self) -> Window:
-        return Window()
-
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        taps = self.taps(data[0], y0, y1)[:, :, 0, 0]
-        return self.finish(accumulate(taps, self.op.weights.T, self.op.bias))
-
-    @functools.cached_property
-    def binding(self) -> Binding:
-        depth = self.op.weights.shape[1]
-        if self.out.shape[1] == 1:
-            return self.bind_mac("dense", depth, 4, flat=True)
-        return self.bind_mac("pointwise", depth, 2, pixels=2)

@@ -9,14 +9,46 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Move
+from ..graph import Op
 from .layer import NEVER, Layer
+from .values import Array, CStruct, Kernel
+
+PARAMS = CStruct("vmcu_move_params", "const int32_t *rows, *columns, *channels; uint16_t run;")
 
 
-class MoveLayer(Layer[Move]):
+@dataclass(frozen=True, eq=False)
+class Move(Op):
+    """Another arrangement of the same bytes: transposition, slicing, repetition, nearest
+    neighbour and the like.
+
+    out[y, x, c] is the input's byte number rows[y] + columns[x] + channels[c] in row-major order;
+    int64 (H,), (W,), (C,) of the output. Scale and zero point are kept.
+    """
+
+    exact = True
+
+    rows: np.ndarray
+    columns: np.ndarray
+    channels: np.ndarray
+
+    @staticmethod
+    def of(index: np.ndarray) -> Move | None:
+        """From the input byte of each output byte, int64 (H, W, C), if it can be said so."""
+        first = index[0, 0, 0]
+        op = Move(index[:, 0, 0], index[0, :, 0] - first, index[0, 0, :] - first)
+        return op if np.array_equal(op.index, index) else None
+
+    @property
+    def index(self) -> np.ndarray:
+        """The input byte of each output byte, int64 (H, W, C)."""
+        return self.rows[:, None, None] + self.columns[None, :, None] + self.channels
+
+
+class MoveLayer(Layer[Move], op=Move):
     @functools.cached_property
     def source(self) -> np.ndarray:
         """The input byte under each output byte, int64 (H, W, C)."""
@@ -46,3 +78,13 @@ class MoveLayer(Layer[Move]):
     @property
     def weight_bytes(self) -> int:
         return 4 * (len(self.op.rows) + len(self.op.columns) + len(self.op.channels) // self.run)
+
+    @property
+    def kernel(self) -> Kernel:
+        params = PARAMS(
+            rows=Array("rows", self.op.rows.astype(np.int32)),
+            columns=Array("columns", self.op.columns.astype(np.int32)),
+            channels=Array("channels", self.op.channels[:: self.run].astype(np.int32)),
+            run=self.run,
+        )
+        return Kernel("vmcu_move", params)

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that multiply activations with each other: matrix products, chains, self-attention."""
+"""What layers share that multiply activations with each other."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..graph import Attention, MatMul, MatMulChain
 from ..kernels.integer_scale import integer_scale
-from ..kernels.programs import PROGRAMS
-from ..kernels.softmax import softmax_tflite
 from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, requantize, wrap_int32
-from .layer import Binding, OpT, ProgramLayer
+from .layer import OpT, ProgramLayer
+from .values import CStruct
 
-WEIGHTS_ZERO = INT8_MIN
+PRODUCT = CStruct(
+    "vmcu_product",
+    "int32_t multiplier, shift; uint8_t is_float;"
+    "int8_t x_zero, y_zero, output_zero, act_min, act_max;",
+)
 
 
 def scale_fields(requant: Requant, zero: int, depth: int) -> dict[str, int]:
@@ -75,63 +76,3 @@ class ProductLayer(ProgramLayer[OpT]):
     @property
     def last_columns(self) -> int:
         return self.ins[2].shape[2] if len(self.ins) > 2 else 0
-
-
-class MatMulLayer(ProductLayer[MatMul]):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        a, b = self.centred(data, y0, y1)
-        return self.finish(a @ (b.swapaxes(1, 2) if self.op.transposed else b), self.op.requant)
-
-    @functools.cached_property
-    def binding(self) -> Binding:
-        zeros = self.ins[0].zero_point, self.ins[1].zero_point
-        name = "vmcu_matmul_transposed" if self.op.transposed else "vmcu_matmul"
-        return Binding(PROGRAMS[name], self.product("product", self.op.requant, zeros))
-
-    @property
-    def between(self) -> int:
-        return self.out.shape[2]
-
-
-class MatMulChainLayer(ProductLayer[MatMulChain]):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        a, b, c = self.centred(data, y0, y1)
-        op = self.op
-        kept = requantize(wrap_int32(a @ b), op.first, op.zero, INT8_MIN, INT8_MAX)
-        return self.finish((kept.astype(np.int64) - op.zero) @ c, op.second)
-
-    @functools.cached_property
-    def binding(self) -> Binding:
-        a, b, c = (tensor.zero_point for tensor in self.ins)
-        op = self.op
-        fields = self.product("first", op.first, (a, b), op.zero)
-        fields |= self.product("second", op.second, (op.zero, c))
-        return Binding(PROGRAMS["vmcu_matmul_chain"], fields, scratch_bytes=self.between)
-
-
-class AttentionLayer(ProductLayer[Attention]):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        queries, keys, values = self.centred(data, y0, y1)
-        op = self.op
-        acc = wrap_int32(queries @ keys.swapaxes(1, 2))
-        # Softmax knows differences only: scores have the zero point 0.
-        scores = requantize(acc, op.scores, 0, INT8_MIN, INT8_MAX)
-        weights = softmax_tflite(scores.astype(np.int64), op.exp) - WEIGHTS_ZERO
-        return self.finish(weights @ values, op.requant)
-
-    @functools.cached_property
-    def binding(self) -> Binding:
-        q, k, v = (tensor.zero_point for tensor in self.ins)
-        op = self.op
-        fields = self.product("scores", op.scores, (q, k), 0)
-        fields |= self.product("output", op.requant, (WEIGHTS_ZERO, v))
-        stream = op.exp.astype(np.uint32).tobytes()
-        return Binding(PROGRAMS["vmcu_attention"], fields, stream, self.between)
-
-    @property
-    def between(self) -> int:
-        return self.ins[1].shape[1]
-
-    @property
-    def weight_bytes(self) -> int:
-        return self.op.exp.size * 4

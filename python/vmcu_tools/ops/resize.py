@@ -7,17 +7,43 @@ Order of access: output bytes in ascending order, four taps read just before eac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Resize
-from ..quant import divide_away
+from ..graph import REQUANTISERS, Op
+from ..quant import FixedPoint, divide_away
 from .layer import NEVER, Layer
+from .values import Array, CStruct, Kernel, factor
 
 UNIT = 1 << 10
+PARAMS = CStruct(
+    "vmcu_resize_params",
+    "const int16_t *rows, *columns; struct vmcu_factor factor; bool rescale;"
+    "int8_t input_zero, output_zero, act_min, act_max;",
+)
 
 
-class ResizeLayer(Layer[Resize]):
+@dataclass(frozen=True, eq=False)
+class Resize(Op):
+    """Linear interpolation along H and W.
+
+    rows int32 (H, 3) and columns int32 (W, 3) hold for each output index two input indices and
+    the second one's weight in 1/1024, w; the first one weighs 1024 - w. `requant` None: scale and
+    zero point are kept, the sum of the four taps is divided by 2**20, ties away from zero.
+    TensorFlow Lite, kernels/internal/reference/resize_bilinear.h, ResizeBilinearInteger.
+    Otherwise requant.apply(sum - zi * 2**20) + zo, the one factor in_scale / out_scale / 2**20.
+    """
+
+    clamps = True
+    always_has = frozenset(REQUANTISERS.values())
+
+    rows: np.ndarray
+    columns: np.ndarray
+    requant: FixedPoint | None = None
+
+
+class ResizeLayer(Layer[Resize], op=Resize):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         top, bottom, weight_y = self.op.rows[y0:y1].T.astype(np.int64)
         left, right, weight_x = self.op.columns.T.astype(np.int64)
@@ -51,6 +77,19 @@ class ResizeLayer(Layer[Resize]):
     @property
     def weight_bytes(self) -> int:
         return 4 * (self.op.rows.size + self.op.columns.size)
+
+    @property
+    def kernel(self) -> Kernel:
+        fields = {} if self.op.requant is None else {"factor": factor(self.op.requant)}
+        params = PARAMS(
+            rows=Array("rows", self.op.rows.astype(np.int16)),
+            columns=Array("columns", self.op.columns.astype(np.int16)),
+            rescale=self.op.requant is not None,
+            **self.zeros,
+            **self.bounds,
+            **fields,
+        )
+        return Kernel("vmcu_resize", params)
 
 
 def _last_users(taps: np.ndarray, size: int) -> np.ndarray:

@@ -8,15 +8,45 @@ written. An output pixel gathers the input pixels that would have added to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import TransposeConv2D
-from ..quant import FixedPoint, requantize, wrap_int32
+from ..graph import Op
+from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
+from .biases import Biases, beyond_float32
 from .layer import NEVER, Layer
+from .values import Array, CStruct, Kernel, Struct
+from .window import window_values
+
+PARAMS = CStruct(
+    "vmcu_transpose_conv_params",
+    "const int8_t *weights; const int32_t *bias, *multiplier, *shift; const float *scale;"
+    "struct vmcu_window window; uint16_t groups, depth;"
+    "int8_t input_zero, output_zero, act_min, act_max;",
+)
 
 
-class TransposeConv2DLayer(Layer[TransposeConv2D]):
+@dataclass(frozen=True, eq=False)
+class TransposeConv2D(Op):
+    """Every input pixel adds its kernel to the output at (y * stride - pad).
+
+    weights int8 (Cout, kh, kw, Cin / groups), symmetric; bias int32 (Cout,); stride and dilation
+    (y, x); pad (top, left) is what is cut from the full result.
+    """
+
+    clamps = True
+
+    weights: np.ndarray
+    bias: np.ndarray
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+    requant: Requant
+    groups: int = 1
+    dilation: tuple[int, int] = (1, 1)
+
+
+class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         op = self.op
         image = data[0].astype(np.int64) - self.ins[0].zero_point
@@ -70,7 +100,30 @@ class TransposeConv2DLayer(Layer[TransposeConv2D]):
         height, width, _ = self.ins[0].shape
         return height * width * self.op.weights.size
 
+    def biases(self) -> Biases:
+        rounded = beyond_float32(self.op.bias) & isinstance(self.op.requant, FloatScale)
+        return Biases(rounded)
+
     @property
     def weight_bytes(self) -> int:
         words = 3 if isinstance(self.op.requant, FixedPoint) else 2
         return self.op.weights.size + 4 * words * self.op.bias.size
+
+    @property
+    def kernel(self) -> Kernel:
+        op = self.op
+        if isinstance(op.requant, FloatScale):
+            factors = {"scale": op.requant.scale.astype(np.float32)}
+        else:
+            names = ("multiplier", "shift")
+            factors = {name: getattr(op.requant, name).astype(np.int32) for name in names}
+        arrays = {"weights": op.weights, "bias": op.bias.astype(np.int32), **factors}
+        params = PARAMS(
+            **{name: Array(name, values) for name, values in arrays.items()},
+            window=Struct("", window_values(op.weights.shape[1:3], op.stride, op.dilation, op.pad)),
+            groups=op.groups,
+            depth=op.weights.shape[3],
+            **self.zeros,
+            **self.bounds,
+        )
+        return Kernel("vmcu_transpose_conv", params)

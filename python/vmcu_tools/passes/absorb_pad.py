@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Conv2D, DepthwiseConv2D, Graph, MaxPool2D, Node, Pad, Tensor, Window
+from ..graph import Graph, Node, Tensor, Window
+from ..ops.max_pooling import MaxPool2D
+from ..ops.pad import Pad
 from ..quant import INT8_MIN
 from .rewrite import is_output, reading, rewrite_nodes, same_quantisation, with_nodes
 
@@ -47,7 +49,7 @@ def _absorb(graph: Graph, node: Node) -> Graph | None:
 
 
 def _takes(graph: Graph, pad: Node, consumer: Node, source: Tensor) -> bool:
-    if isinstance(consumer.op, (Conv2D, DepthwiseConv2D)):
+    if consumer.op.windowed and (consumer.op.columnwise or consumer.op.channelwise):
         return pad.op.value == source.zero_point
     if not isinstance(consumer.op, MaxPool2D):
         return False

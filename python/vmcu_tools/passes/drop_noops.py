@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Graph, Node, Pad, Requantize, Reshape
+from ..graph import Graph, Node
+from ..ops.pad import Pad
+from ..ops.requantize import Requantize
+from ..ops.reshape import Reshape
 from ..quant import INT8_MAX, INT8_MIN
 from .rewrite import bypass, reading, replace_node, rewrite_nodes, same_quantisation
 
@@ -37,7 +40,7 @@ def _hands_on(graph: Graph, node: Node) -> bool:
     source, target = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     if source.shape != target.shape or not same_quantisation(source, target):
         return False
-    if isinstance(node.op, (Pad, Reshape)):
+    if node.op.relabels or isinstance(node.op, Pad):
         return True
     return isinstance(node.op, Requantize) and _is_identity(node.op, source.zero_point)
 

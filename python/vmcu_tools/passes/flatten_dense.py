@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from ..graph import Conv2D, FullyConnected, Graph, Node, Reshape, Window
+from ..graph import Graph, Node, Window
+from ..ops.conv2d import Conv2D
+from ..ops.fully_connected import FullyConnected
+from ..ops.reshape import Reshape
 from .rewrite import replace_node, rewrite_nodes, same_quantisation
 
 

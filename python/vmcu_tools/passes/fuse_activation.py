@@ -5,28 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph import (
-    Add,
-    AveragePool2D,
-    Binary,
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    Graph,
-    LayerNorm,
-    LogSoftmaxOnnx,
-    MatMul,
-    MaxPool2D,
-    Node,
-    Requantize,
-    Resize,
-    TransposeConv2D,
-)
+from ..graph import Graph, Node
+from ..ops.requantize import Requantize
 from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
-
-# Layers that pass their results through a clamp anyway.
-_CLAMPING = (Add, AveragePool2D, Binary, Conv2D, DepthwiseConv2D, FullyConnected, LayerNorm)
-_CLAMPING += (LogSoftmaxOnnx, MatMul, MaxPool2D, Requantize, Resize, TransposeConv2D)
 
 
 def fuse_activation(graph: Graph) -> Graph:
@@ -38,7 +19,7 @@ def _fuse(graph: Graph, node: Node) -> Graph | None:
         return None
     source, target = node.inputs[0], node.outputs[0]
     producer = graph.producer(source)
-    if producer is None or not isinstance(producer.op, _CLAMPING):
+    if producer is None or not producer.op.clamps:
         return None
     if sole_consumer(graph, source) is not node:
         return None

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Graph, Move, Node, Reshape
+from ..graph import Graph, Node
+from ..ops.move import Move
+from ..ops.reshape import Reshape
 from .rewrite import rewrite_nodes, same_quantisation, sole_consumer, with_nodes
 
 
@@ -17,9 +19,9 @@ def join_moves(graph: Graph) -> Graph:
 
 def _join(graph: Graph, node: Node) -> Graph | None:
     first = graph.producer(node.inputs[0]) if node.inputs else None
-    if first is None or not isinstance(node.op, (Move, Reshape)):
+    if first is None or not any(isinstance(n.op, Move) for n in (node, first)):
         return None
-    if not isinstance(first.op, (Move, Reshape)) or not _moves(node, first):
+    if not all(isinstance(n.op, Move) or n.op.relabels for n in (node, first)):
         return None
     source, middle = graph.tensors[first.inputs[0]], graph.tensors[node.inputs[0]]
     # A Move that others need stays, and nothing is won by reading around it.
@@ -33,10 +35,6 @@ def _join(graph: Graph, node: Node) -> Graph | None:
         return None
     joined = replace(node, op=op, inputs=first.inputs)
     return with_nodes(graph, [joined if other is node else other for other in graph.nodes])
-
-
-def _moves(node: Node, first: Node) -> bool:
-    return isinstance(node.op, Move) or isinstance(first.op, Move)
 
 
 def _index(graph: Graph, node: Node) -> np.ndarray:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..graph import Graph, Node, Reshape
+from ..graph import Graph, Node
+from ..ops.reshape import Reshape
 from .rewrite import bypass, is_input, is_output, rewrite_nodes, same_quantisation, sole_consumer
 
 

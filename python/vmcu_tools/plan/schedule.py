@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..graph import DepthwiseConv2D, Graph, Node, Tensor
-from ..ops import Form, Layer
-from ..ops.layer import Reach
+from ..graph import Graph, Node, Tensor
+from ..ops import Layer
+from ..ops.layer import PAIR, Reach
 from .plan import Plan
 
 # Who makes an input, where it is no layer of the stage.
@@ -26,8 +26,6 @@ STREAMED = -2
 # About how many bytes of output a call computes; None: rows.
 Tile = int | None
 ONE_COLUMN = 1
-# Columns that kernels work on together: depthwise ones, and others.
-STRIP, PAIR = 4, 2
 # In place of an input's number.
 OUTPUT = -1
 # Less than any number of pixels, whatever is added to it.
@@ -179,14 +177,7 @@ def tile_width(layer: Layer, tile: Tile) -> int:
     width = layer.width
     if tile is None or not layer.by_columns:
         return width
-    return _even_part(width, layer.out.shape[2], tile, block_of(layer))
-
-
-def block_of(layer: Layer) -> int:
-    """Columns that a layer's kernel works on together."""
-    if layer.form is Form.DIRECT:
-        return 1
-    return STRIP if isinstance(layer.op, DepthwiseConv2D) else PAIR
+    return _even_part(width, layer.out.shape[2], tile, layer.block)
 
 
 def _even_part(width: int, channels: int, tile: int, block: int) -> int:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..emit.params import STRUCT_BYTES
+from ..emit.structs import STRUCT_BYTES
 from ..errors import Problem, UserError
 from ..image.elf import Elf
 from .base import TargetError

@@ -293,6 +293,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "attention": (SEQUENCE, attention(3, 4)),
     "matmul of heads": (HEADS, lambda m, x, scale: heads_product(m, x, scale)),
     "softmax over rows": (IMAGE, lambda m, x, scale: (m.node("Softmax", [x], axis=2), 1 / 255)),
+    "hardmax over rows": (IMAGE, lambda m, x, scale: (m.node("Hardmax", [x], axis=2), 1 / 255)),
     "softmax over heads": (HEADS, lambda m, x, scale: (m.node("Softmax", [x], axis=-1), 1 / 255)),
 }
 

@@ -198,6 +198,18 @@ struct vmcu_l2_norm_params {
  */
 void vmcu_l2_norm(const struct vmcu_call *call);
 
+struct vmcu_hardmax_params {
+	int8_t one;  /**< what the largest channel becomes, the first of equal ones */
+	int8_t zero; /**< what the others become */
+};
+
+/**
+ * @brief Marks the largest channel of each pixel.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_hardmax(const struct vmcu_call *call);
+
 struct vmcu_arg_max_params {
 	bool smallest; /**< looks for the smallest channel instead */
 	bool last;     /**< takes the last of equal ones */

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...graph import Concat, Op, Pad, Shape, Tensor
+from ...graph import Op, Shape, Tensor
+from ...ops.concat import Concat
+from ...ops.pad import Pad
 from .. import tables
 from ..common import require
 from ..movement import file_index

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...graph import Lookup, Op, Port, Requantize, Reshape, Shape, Tensor
+from ...graph import Op, Port, Shape, Tensor
+from ...ops.lookup import Lookup
+from ...ops.requantize import Requantize
+from ...ops.reshape import Reshape
 from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
 from ..common import KEEP_QUANTISATION, GraphBuilder, check_scale, require

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...graph import FullyConnected, MatMul, Op, Tensor
+from ...graph import Op, Tensor
+from ...ops.fully_connected import FullyConnected
+from ...ops.matmul import MatMul
 from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
 from ..common import require
 from ..movement import file_index

@@ -13,7 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...graph import Add, Binary, DepthwiseConv2D, Op, Requantize, Tensor, Window
+from ...graph import Op, Tensor, Window
+from ...ops.add import Add
+from ...ops.binary import Binary
+from ...ops.depthwise import DepthwiseConv2D
+from ...ops.requantize import Requantize
 from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatScale, FloatSum
 from .. import tables
 from ..common import KEEP_QUANTISATION, UnsupportedError, fixed_point, fixed_sum, require

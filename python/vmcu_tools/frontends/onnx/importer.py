@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ...graph import Graph, Port
+from ...paths import import_modules
 from ..common import (
     KEEP_QUANTISATION,
     MAX_TENSOR_BYTES,
@@ -25,42 +26,7 @@ from ..common import (
     require,
 )
 from ..movement import file_index
-from . import (
-    concat as onnx_concat,
-)
-from . import (
-    deferred as onnx_deferred,
-)
-from . import (
-    elementwise as onnx_elementwise,
-)
-from . import (
-    fold as onnx_fold,
-)
-from . import (
-    layers as onnx_layers,
-)
-from . import (
-    logic as onnx_logic,
-)
-from . import (
-    moves as onnx_moves,
-)
-from . import (
-    norms as onnx_norms,
-)
-from . import (
-    ops as onnx_ops,
-)
-from . import (
-    qoperator as onnx_qoperator,
-)
-from . import (
-    quantize as onnx_quantize,
-)
-from . import (
-    views as onnx_views,
-)
+from . import deferred, fold
 from .context import QUANTISE_ALL, REQUANTISE, RULES, Context, quantisation
 from .file import FileModel, FileNode, FileValue, read
 from .values import (
@@ -79,9 +45,8 @@ from .values import (
     tensor_shape,
 )
 
-# Importing them fills RULES.
-_RULE_MODULES = (onnx_concat, onnx_ops, onnx_elementwise, onnx_moves, onnx_layers)
-_RULE_MODULES += (onnx_logic, onnx_norms, onnx_qoperator, onnx_quantize, onnx_views)
+# What fills RULES.
+import_modules(__package__)
 
 _FLOAT_MODEL = (
     "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
@@ -159,7 +124,7 @@ def _is_quantised(node: FileNode) -> bool:
 
 
 def _is_unknown(node: FileNode) -> bool:
-    return node.op not in RULES and not onnx_fold.folds(node)
+    return node.op not in RULES and not fold.folds(node)
 
 
 def _sort_inputs(context: Context) -> None:
@@ -180,7 +145,7 @@ def _node(context: Context, node: FileNode) -> None:
         args = [_argument(context, name) for name in node.inputs]
         if any(isinstance(arg, Failed) for arg in args):
             raise PassedOverError
-        results = [onnx_fold.fold(context, node, args)]
+        results = [fold.fold(context, node, args)]
         if results[0] is None:
             results = _apply(context, node, args)
     except UnsupportedError as error:
@@ -214,9 +179,9 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
     )
     if node.op in _MOVES and args and isinstance(args[0], Curve):
         return _moved_curve(context, node, args)
-    deferred = onnx_deferred.apply(context, node, args)
-    if deferred is not None:
-        return deferred
+    later = deferred.apply(context, node, args)
+    if later is not None:
+        return later
     results = found(context, node, args)
     results = results if isinstance(results, list) else [results]
     return [_kept(context, result) if direct else result for result in results]
@@ -332,8 +297,8 @@ def _output(context: Context, value: FileValue) -> None:
             port = Port(found.tensor.name, value.name, found.shape, "int64")
             context.builder.outputs.append(port)
             return
-        found = onnx_deferred.with_own_scale(context, found)
-        float_result = onnx_deferred.is_float(found)
+        found = deferred.with_own_scale(context, found)
+        float_result = deferred.is_float(found)
         require(not float_result, "the output is a float that is not quantised", QUANTISE_ALL)
         x = context.activation(found)
         layout = "nhwc"

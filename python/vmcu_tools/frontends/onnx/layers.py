@@ -8,19 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...graph import (
-    ArgMax,
-    AveragePool2D,
-    Conv2D,
-    Lookup,
-    MaxPool2D,
-    Op,
-    Resize,
-    Shape,
-    Tensor,
-    TransposeConv2D,
-    Window,
-)
+from ...graph import Op, Shape, Tensor, Window
+from ...ops.arg_max import ArgMax
+from ...ops.average_pooling import AveragePool2D
+from ...ops.conv2d import Conv2D
+from ...ops.lookup import Lookup
+from ...ops.max_pooling import MaxPool2D
+from ...ops.resize import Resize
+from ...ops.transpose_conv import TransposeConv2D
 from ...quant import INT8_MAX, INT8_MIN, FloatScale
 from ..common import fixed_point, require
 from ..movement import file_index

@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from ...graph import Binary, Op, Requantize, Tensor
+from ...graph import Op, Tensor
+from ...ops.binary import Binary
+from ...ops.requantize import Requantize
 from ..common import fixed_point, require
 from .context import Context, rule
 from .elementwise import FLOAT, UNARY, curve, one_curve, plus_constant

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...graph import LayerNorm, Op, Tensor
+from ...graph import Op, Tensor
+from ...ops.layer_norm import LayerNorm
 from ..common import KEEP_QUANTISATION, require
 from ..movement import file_index
 from .context import Context, rule

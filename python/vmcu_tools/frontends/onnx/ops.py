@@ -2,7 +2,7 @@
 """Import rules for the operators that stand between DequantizeLinear and QuantizeLinear.
 
 To add an operator, add a function here; its QOperator form, if there is one, is a row of the
-table in onnx_qoperator.py.
+table in qoperator.py.
 """
 
 from __future__ import annotations
@@ -13,40 +13,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...graph import (
-    AveragePool2D,
-    Conv2D,
-    DepthwiseConv2D,
-    LogSoftmaxOnnx,
-    MaxPool2D,
-    Op,
-    Pad,
-    Softmax,
-    Tensor,
-    Window,
-)
-from ...quant import INT8_MAX, INT8_MIN, FloatScale
-from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, fixed_point, require, same_padding
+from ...graph import Op, Tensor, Window
+from ...ops.average_pooling import AveragePool2D
+from ...ops.conv2d import Conv2D
+from ...ops.depthwise import DepthwiseConv2D
+from ...ops.max_pooling import MaxPool2D
+from ...ops.pad import Pad
+from ...quant import FloatScale
+from ..common import MAX_TENSOR_BYTES, fixed_point, quantised, require, same_padding
 from ..movement import file_index
-from ..softmax import onnx_table
 from .context import Context, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed, quantise_bias
 from .file import FileNode
-from .moves import axis_of
 from .values import (
     Activation,
     Pending,
     Value,
     arrangement,
     channels_last,
-    laid_out,
-    matrices,
     tensor_axis,
 )
 
 # sum * 256 has to stay within 32 bits.
 MAX_POOL_TAPS = 1 << 15
-_MIN_SOFTMAX_SCALE = 2.0**-16
 
 
 def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
@@ -272,56 +261,6 @@ def natural_of(x: Tensor) -> tuple[float, int]:
     return x.scale, x.zero_point
 
 
-@rule("Softmax", "LogSoftmax")
-def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
-    x = context.activation(args[0])
-    opset = int(node.attributes.get("opset", context.model.opset))
-    rank = len(x.shape)
-    axis = axis_of(int(node.attributes.get("axis", 1 if opset < 13 else -1)), rank)
-    if opset < 13 and math.prod(x.shape[axis:]) != x.shape[axis]:
-        # Before opset 13 all axes from `axis` on count as one.
-        laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
-    elif x.tensor.shape[2] == math.prod(x.shape) or (
-        x.order is None and tensor_axis(axis, x.shape) == 2
-    ):
-        laid = laid_out(x)
-    else:
-        turned = np.moveaxis(file_index(x.shape), axis, -1)
-        laid = turned.reshape(matrices(turned.shape))
-    source = context.arranged(x, laid)
-    order, memory = arrangement(x.shape, laid)
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        if node.op == "LogSoftmax":
-            return _log_softmax(x.tensor, out, act_min, act_max)
-        fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
-        require(fits, f"its output scale is {out.scale}", KEEP_QUANTISATION)
-        # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
-        # integer: 254 for the usual 1 / 255.
-        gain = float(np.floor(np.float32(1) / np.float32(out.scale)))
-        table = onnx_table(x.tensor.scale)
-        return Softmax(table, "onnx", 1 / gain, act_min=act_min, act_max=act_max)
-
-    name = node.outputs[0]
-    natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
-    fields = {"memory": memory, "natural": natural}
-    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, **fields)
-
-
-def _bounds(x: Activation, axis: int) -> tuple[float, int]:
-    """Scale and zero point for all logarithms of softmax over an axis."""
-    return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
-
-
-def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmaxOnnx:
-    unit = 65536 / out.scale
-    step, gain = round(x.scale * unit), round(math.log(2) * unit)
-    fits = step < 1 << 31 and gain < 1 << 40
-    require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
-    return LogSoftmaxOnnx(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)
-
-
 @rule("Pad")
 def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
     require(args[0] is not None, "its input is absent")
@@ -400,6 +339,4 @@ def _pad_value(context: Context, node: FileNode, args: list[Value | None], x: Ac
         raw = 0 if value is None else int(value.ravel()[0])
         return raw - 128 if x.dtype == "uint8" else raw
     real = node.attributes.get("value", 0.0) if value is None else float(value.ravel()[0])
-    # Clipped before it becomes an integer: an infinity pads with the extreme.
-    q = np.rint(np.float32(real) / np.float32(x.tensor.scale)) + np.float32(x.tensor.zero_point)
-    return int(np.clip(q, INT8_MIN, INT8_MAX))
+    return quantised(real, x.tensor)

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import tflite
 
-from ...graph import Add, Binary, Lookup, Tensor
+from ...graph import Tensor
+from ...ops.add import Add
+from ...ops.binary import Binary
+from ...ops.lookup import Lookup
 from ...quant import fixed_point_quotient
 from .. import tables
 from ..common import KEEP_QUANTISATION, check_scale, fixed_point, fixed_sum, require

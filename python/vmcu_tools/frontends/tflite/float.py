@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 import tflite
 
-from ...graph import Binary, Lookup, Op, Requantize, Tensor
+from ...graph import Op, Tensor
+from ...ops.binary import Binary
+from ...ops.lookup import Lookup
+from ...ops.requantize import Requantize
 from ...quant import INT8_MIN, FixedPoint
 from ..common import KEEP_QUANTISATION, UnsupportedError, fixed_point, require
 from ..movement import file_index

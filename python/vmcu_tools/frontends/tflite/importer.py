@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...graph import Graph, Port, Tensor
+from ...paths import import_modules
 from ...quant import INT8_MAX, INT8_MIN
 from ..common import (
     KEEP_QUANTISATION,
@@ -20,29 +21,15 @@ from ..common import (
     require,
     unexpected,
 )
-from . import (
-    batches as tflite_batches,
-)
-from . import (
-    elementwise as tflite_elementwise,
-)
-from . import (
-    float as tflite_float,
-)
-from . import (
-    layers as tflite_layers,
-)
-from . import (
-    moves as tflite_moves,
-)
 from .file import FileModel, FileOp, FileTensor, read
 from .float import float_operator, is_float
 from .fold import fold
 from .ops import RULES, Importer
 from .shapes import image_shape
 
-# Importing them fills RULES.
-_RULE_MODULES = (tflite_batches, tflite_elementwise, tflite_float, tflite_layers, tflite_moves)
+# What fills RULES.
+import_modules(__package__)
+
 _SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 
 FIXED_BATCH = "Convert with a fixed batch, so that the converter computes with constants."

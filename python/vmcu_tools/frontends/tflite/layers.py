@@ -8,22 +8,18 @@ import math
 import numpy as np
 import tflite
 
-from ...graph import (
-    ArgMax,
-    AveragePool2D,
-    Conv2D,
-    FullyConnected,
-    L2Norm,
-    LogSoftmaxTflite,
-    Lookup,
-    MatMul,
-    MaxPool2D,
-    Op,
-    Resize,
-    Tensor,
-    TransposeConv2D,
-    Window,
-)
+from ...graph import Op, Tensor, Window
+from ...ops.arg_max import ArgMax
+from ...ops.average_pooling import AveragePool2D
+from ...ops.conv2d import Conv2D
+from ...ops.fully_connected import FullyConnected
+from ...ops.l2_norm import L2Norm
+from ...ops.log_softmax import LogSoftmaxPolynomial
+from ...ops.lookup import Lookup
+from ...ops.matmul import MatMul
+from ...ops.max_pooling import MaxPool2D
+from ...ops.resize import Resize
+from ...ops.transpose_conv import TransposeConv2D
 from ...quant import INT8_MAX, INT8_MIN, FixedPoint
 from ..common import KEEP_QUANTISATION, double_scale, fixed_point, require, rescale
 from ..movement import file_index
@@ -294,5 +290,5 @@ def _log_softmax(importer: Importer, op: FileOp) -> None:
     require(x.scale * (1 << 26) > 1, f"its input scale is {x.scale}", KEEP_QUANTISATION)
     few = x.shape[2] <= _MOST_EXPONENTIALS
     require(few, f"it adds {x.shape[2]} exponentials, {_MOST_EXPONENTIALS} at most")
-    kind = LogSoftmaxTflite(tflite_table(x.scale, 1.0), differences(x.scale))
+    kind = LogSoftmaxPolynomial(tflite_table(x.scale, 1.0), differences(x.scale))
     importer.emit(op, kind, [x], x.shape)

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import tflite
 
-from ...graph import Binary, Concat, Pad, Shape, Tensor
+from ...graph import Shape, Tensor
+from ...ops.binary import Binary
+from ...ops.concat import Concat
+from ...ops.pad import Pad
 from ...quant import INT8_MIN
 from ..common import KEEP_QUANTISATION, require
 from ..movement import file_index, move

@@ -11,21 +11,16 @@ from typing import Any, Protocol
 import numpy as np
 import tflite
 
-from ...graph import (
-    AveragePool2D,
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    MaxPool2D,
-    Op,
-    Pad,
-    Requantize,
-    Reshape,
-    Shape,
-    Softmax,
-    Tensor,
-    Window,
-)
+from ...graph import Op, Shape, Tensor, Window
+from ...ops.average_pooling import AveragePool2D
+from ...ops.conv2d import Conv2D
+from ...ops.depthwise import DepthwiseConv2D
+from ...ops.fully_connected import FullyConnected
+from ...ops.max_pooling import MaxPool2D
+from ...ops.pad import Pad
+from ...ops.requantize import Requantize
+from ...ops.reshape import Reshape
+from ...ops.softmax import Softmax
 from ...quant import FixedPoint
 from ..common import (
     KEEP_QUANTISATION,
@@ -398,7 +393,7 @@ def _softmax(importer: Importer, op: FileOp) -> None:
     )
     step = options.Beta() * x.scale
     require(step * (1 << 26) > 1, f"beta times input scale is {step}")
-    importer.emit(op, Softmax(tflite_table(x.scale, options.Beta()), "tflite"), [x], x.shape)
+    importer.emit(op, Softmax(tflite_table(x.scale, options.Beta()), False), [x], x.shape)
 
 
 @rule("RELU", "RELU_N1_TO_1")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...graph import Conv2D, DepthwiseConv2D, FullyConnected, Graph, Node, Reshape
+from ...graph import Graph, Node
 from ...ops import bind
 from ...plan.plan import Plan
 from ..places.overlap import clearance
@@ -31,25 +31,26 @@ def aligned(size: int) -> int:
 
 def heir(node: Node) -> str | None:
     """Depthwise convolutions work in place; reshapes are left out altogether."""
-    channelwise = isinstance(node.op, DepthwiseConv2D) and node.op.multiplier == 1
-    return node.inputs[0] if channelwise or isinstance(node.op, Reshape) else None
+    channelwise = node.op.channelwise and node.op.multiplier == 1
+    return node.inputs[0] if channelwise or node.op.relabels else None
 
 
 def column_bytes(graph: Graph, node: Node) -> int:
     """The int16 buffer for two columns of a convolution or a padded channel of a depthwise one."""
     op, tensor = node.op, graph.tensors[node.inputs[0]]
-    if isinstance(op, DepthwiseConv2D):
+    if op.channelwise:
         pad = op.window.kernel[0] // 2
         return 2 * (tensor.shape[0] + 2 * pad) * (tensor.shape[1] + 2 * pad)
-    if isinstance(op, Conv2D | FullyConnected):
+    if op.columnwise:
         return 4 * op.weights[0].size
     return 0
 
 
 def weight_bytes(node: Node) -> int:
     """The buffer for a convolution's weights as int16."""
-    if isinstance(node.op, Conv2D) and node.op.window.kernel[0] > 1:
-        return 2 * node.op.weights.size
+    op = node.op
+    if op.columnwise and op.windowed and op.window.kernel[0] > 1:
+        return 2 * op.weights.size
     return 0
 
 
@@ -92,7 +93,7 @@ def original(graph: Graph) -> Plan:
     def kernel_of(node: Node) -> type[ForeignLayer]:
         if heir(node) is None or bases[node.outputs[0]] != bases[node.inputs[0]]:
             return ForeignLayer
-        return ElementwiseLayer if isinstance(node.op, Reshape) else ChannelwiseLayer
+        return ElementwiseLayer if node.op.relabels else ChannelwiseLayer
 
     arena, scratch = arena_bytes(buffers, starts), scratch_bytes(graph)
     return foreign_plan("tinyengine", graph, bases, arena + scratch, kernel_of, (arena, scratch))

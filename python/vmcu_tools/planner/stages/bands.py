@@ -16,24 +16,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...graph import (
-    Add,
-    AveragePool2D,
-    Concat,
-    Conv2D,
-    DepthwiseConv2D,
-    Graph,
-    Lookup,
-    MaxPool2D,
-    Node,
-    Requantize,
-    Tensor,
-    Window,
-)
+from ...graph import Graph, Node, Tensor, Window
 from ...ops import bind
+from ...ops.concat import Concat
+from ...ops.max_pooling import MaxPool2D
 
-WINDOWED = (Conv2D, DepthwiseConv2D, MaxPool2D, AveragePool2D)
-PIXELWISE = (Add, Requantize, Lookup)
 # The most bands that are tried, and where the first of two may end, parts of the width.
 MOST = 4
 ENDS = (0.3, 0.35, 0.4, 0.45)
@@ -67,7 +54,7 @@ def piece_of(graph: Graph, first: int, stop: int) -> Piece | None:
     later = {name for node in graph.nodes[stop:] for name in node.inputs}
     if len(sources) != 1 or len(nodes) < 2:
         return None
-    if not all(isinstance(node.op, WINDOWED + PIXELWISE) for node in nodes):
+    if not all(node.op.windowed or node.op.elementwise for node in nodes):
         return None
     if (inside - set(nodes[-1].outputs)) & (kept | later):
         return None
@@ -158,7 +145,7 @@ class _Band:
 
     def _reads(self, node: Node, name: str, columns: range) -> range:
         width = self.graph.tensors[name].shape[1]
-        if isinstance(node.op, PIXELWISE):
+        if node.op.elementwise:
             return columns
         window = node.op.window
         first = window.first(1, columns[0])
@@ -187,7 +174,7 @@ class _Band:
         for name in node.inputs:
             held, wanted = self.columns[name], self._reads(node, name, columns)
             here = self._name(name)
-            if isinstance(op, PIXELWISE):
+            if op.elementwise:
                 if held != wanted:
                     like, part = self.graph.tensors[name], f"{here} for {node.name}"
                     self.nodes.append(self._copy(here, like, held, wanted, part))

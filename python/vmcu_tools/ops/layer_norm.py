@@ -1,24 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that need a whole pixel: normalisations and the search for an extreme.
-
-Order of access: a pixel is read as a whole. Normalisations then read each channel once more just
-before they write that channel; the search writes its four bytes.
-"""
+"""Normalisation of each pixel's channels, with a gain and an offset."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import ArgMax, L2Norm, LayerNorm
-from ..quant import fixed_point_multiply, inverse_square_root
-from .elementwise import ElementwiseLayer
-from .layer import Layer, Reach
+from ..graph import Op
+from .pixelwise import PixelwiseLayer
+from .values import Array, CStruct, Kernel
 
 # z has 16 fractional bits. The root is taken of a number of 47 or 48 bits, so it has 24.
 Z_BITS = 16
 ROOT_BITS = 48
+PARAMS = CStruct(
+    "vmcu_layer_norm_params",
+    "const int32_t *gain, *offset; int64_t epsilon; int32_t factors, run; uint8_t bits;"
+    "bool centred; int8_t input_zero, output_zero, act_min, act_max;",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(Op):
+    """Each pixel's channels at mean zero and variance one, times a gain, plus an offset.
+
+    With n channels, d = q - zi, s the sum of d and t that of d * d,
+    z = (n d - s) / sqrt(n t - s s + epsilon). Not `centred`: s is zero, which leaves the mean of
+    the squares at one. out = (z * gain + offset) in units of the output, plus its zero point; gain
+    and offset are int32 with `bits` fractional bits, one for every `run` neighbours: over the
+    channels of a pixel, then over those of the next, and again from the first after the last.
+    epsilon is the file's in units of n * n * scale * scale.
+    """
+
+    clamps = True
+
+    gain: np.ndarray
+    offset: np.ndarray
+    bits: int
+    epsilon: int
+    centred: bool = True
+    run: int = 1
 
 
 def inverse_root(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +55,7 @@ def inverse_root(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (np.int64(1) << 47) // root, k
 
 
-class LayerNormLayer(ElementwiseLayer[LayerNorm]):
+class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         q = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point
         count = q.shape[2]
@@ -56,39 +79,18 @@ class LayerNormLayer(ElementwiseLayer[LayerNorm]):
     def weight_bytes(self) -> int:
         return 8 * self.op.gain.size
 
-
-class L2NormLayer(ElementwiseLayer[L2Norm]):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        values = data[0][y0:y1].astype(np.int64) - self.ins[0].zero_point
-        squares = (values * values).sum(axis=2, keepdims=True)
-        inverses = [inverse_square_root(int(v)) for v in squares.ravel()]
-        multiplier, shift = (
-            np.array(part).reshape(squares.shape) for part in zip(*inverses, strict=True)
-        )
-        # Times 2**7, as the output counts in 1/128.
-        return self.clamp(fixed_point_multiply(values, multiplier, shift + 7))
-
-
-class ArgMaxLayer(Layer[ArgMax]):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        values = data[0][y0:y1].astype(np.int64)
-        if self.op.smallest:
-            values = -values
-        if self.op.last:
-            found = values.shape[2] - 1 - values[:, :, ::-1].argmax(axis=2)
-        else:
-            found = values.argmax(axis=2)
-        return np.ascontiguousarray(found.astype("<i4")).view(np.int8).reshape(*found.shape, 4)
-
     @property
-    def by_columns(self) -> bool:
-        return True
-
-    def input_rows(self, index: int, y: int) -> range:
-        return range(y, y + 1)
-
-    def reach(self, index: int) -> Reach:
-        return Reach.shifted()
-
-    def last_reads(self, index: int) -> np.ndarray:
-        return np.broadcast_to(self.writes()[:, :, :1], self.ins[0].shape)
+    def kernel(self) -> Kernel:
+        op = self.op
+        params = PARAMS(
+            gain=Array("gain", op.gain.astype(np.int32)),
+            offset=Array("offset", op.offset.astype(np.int32)),
+            epsilon=f"INT64_C({op.epsilon})",
+            factors=op.gain.size,
+            run=op.run,
+            bits=op.bits,
+            centred=op.centred,
+            **self.zeros,
+            **self.bounds,
+        )
+        return Kernel("vmcu_layer_norm", params)

@@ -1,40 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling over windows."""
+"""Mean over windows."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import AveragePool2D, Graph, MaxPool2D, Node, Window
+from ..graph import Graph, Node, Op, Window
 from ..kernels.isa.pool_instructions import MEAN_KEPT, MEAN_OF_256, MEAN_OF_SUM, MEAN_OF_SUM_FLOAT
 from ..kernels.programs import PROGRAMS
-from ..quant import INT8_MIN, FloatScale, divide_away, float_bits
-from .layer import Binding, OpT, ProgramLayer, Reach, gather, window_rows
-from .mac import window_fields
+from ..quant import FloatScale, Requant, divide_away, float_bits
+from .layer import Binding, Form, Layer, Reach
+from .values import CStruct, factor
+from .window import WindowLayer, gather, window_fields
+
+PARAMS = CStruct(
+    "vmcu_average_pool_params",
+    "struct vmcu_window window; struct vmcu_factor factor; uint8_t rescale; bool count_padding;"
+    "int8_t input_zero, output_zero, act_min, act_max;",
+)
 
 
-class PoolLayer(ProgramLayer[OpT]):
-    @property
-    def by_columns(self) -> bool:
-        return True
+@dataclass(frozen=True, eq=False)
+class AveragePool2D(Op):
+    """Mean over the window's taps inside the image (or all taps if `count_padding`).
 
-    def input_rows(self, index: int, y: int) -> range:
-        return window_rows(self.op.window, self.ins[0].shape[0], y)
+    `requant` None: TensorFlow Lite semantics, input and output share scale and zero point, the
+    sum of the q is divided by the count with rounding half away from zero. Otherwise
+    requant.apply(round((sum of (q - zi)) * 256 / count)) + zo, the division again half away from
+    zero, with the one factor in_scale / out_scale / 256; or, `of_sum`, requant.apply(sum of
+    (q - zi)) + zo, where the factor holds the count: TensorFlow Lite's MEAN and ONNX Runtime's
+    global mean.
+    """
 
-    def reach(self, index: int) -> Reach:
-        return Reach.window(self.op.window)
+    clamps = windowed = True
 
-    def bind_pool(self, name: str, fields: dict[str, int]) -> Binding:
-        bounds = {"act_min": self.op.act_min, "act_max": self.op.act_max}
-        everything = {**window_fields(self.op.window), **fields, **bounds}
-        return Binding(PROGRAMS[f"vmcu_{name}_pool"], everything)
+    window: Window
+    requant: Requant | None = None
+    count_padding: bool = False
+    of_sum: bool = False
 
 
-class AveragePool2DLayer(PoolLayer[AveragePool2D]):
+class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
+    @classmethod
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+        if form is not Form.SUMMING:
+            return super().working(graph, node, form)
+        height, width, _ = graph.tensors[node.inputs[0]].shape
+        whole = replace(node.op.window, stride=(1, 1)) == Window((height, width))
+        return AveragePool2DSumLayer if whole else None
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         zero = self.ins[0].zero_point
         taps, inside = gather(data[0], self.op.window, self.out.shape[1], y0, y1, zero)
@@ -53,18 +71,13 @@ class AveragePool2DLayer(PoolLayer[AveragePool2D]):
     @functools.cached_property
     def binding(self) -> Binding:
         requant = self.op.requant
-        fields = {
-            "rescale": self.mode,
-            "count_padding": int(self.op.count_padding),
-            "input_zero": self.ins[0].zero_point,
-            "output_zero": self.out.zero_point,
-        }
+        counts = {"rescale": self.mode, "count_padding": int(self.op.count_padding)}
+        fields = {**window_fields(self.window), **counts, **self.zeros}
         if isinstance(requant, FloatScale):
             fields |= {"factor.multiplier": float_bits(requant.scale), "factor.shift": 0}
         elif requant is not None:
-            fields["factor.multiplier"] = int(np.ravel(requant.multiplier)[0])
-            fields["factor.shift"] = int(np.ravel(requant.shift)[0])
-        return self.bind_pool("average", fields)
+            fields |= {f"factor.{name}": value for name, value in factor(requant).fields.items()}
+        return Binding(PROGRAMS["vmcu_average_pool"], fields | self.bounds)
 
     @property
     def mode(self) -> int:
@@ -84,14 +97,6 @@ class AveragePool2DSumLayer(AveragePool2DLayer):
     can_descend = False
     symbol = "vmcu_average_pool_sum"
 
-    @staticmethod
-    def serves(graph: Graph, node: Node) -> bool:
-        """True if a node is such a mean."""
-        height, width, _ = graph.tensors[node.inputs[0]].shape
-        whole = Window((height, width))
-        op = node.op
-        return isinstance(op, AveragePool2D) and replace(op.window, stride=(1, 1)) == whole
-
     @property
     def height(self) -> int:
         return self.ins[0].shape[0]
@@ -109,13 +114,3 @@ class AveragePool2DSumLayer(AveragePool2DLayer):
 
     def reach(self, index: int) -> Reach:
         return Reach.shifted()
-
-
-class MaxPool2DLayer(PoolLayer[MaxPool2D]):
-    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        taps, _ = gather(data[0], self.op.window, self.out.shape[1], y0, y1, INT8_MIN)
-        return self.clamp(taps.max(axis=(2, 3)))
-
-    @functools.cached_property
-    def binding(self) -> Binding:
-        return self.bind_pool("max", {})

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structs of lib/vmcu/include/vmcu/model.h that tables are made of, and what structs take."""
+
+from __future__ import annotations
+
+from ..ops.values import STRUCTS, CStruct
+
+TENSOR = CStruct("vmcu_tensor", "uint32_t base, ring, phase; uint16_t height, width, channels;")
+LAYER = CStruct(
+    "vmcu_layer",
+    "vmcu_kernel_t kernel; const void *params; const uint16_t *inputs;"
+    "uint8_t input_count, descending; uint16_t output; uint32_t scratch;"
+    "uint16_t rows, width, columns; uint8_t splits;",
+)
+PART = CStruct("vmcu_part", "uint32_t start; uint16_t length, times;")
+STAGE = CStruct(
+    "vmcu_stage",
+    "const uint8_t *schedule; const struct vmcu_part *parts; uint32_t progress;"
+    "uint16_t part_count, first, count, taken;",
+)
+IO = CStruct(
+    "vmcu_io", "const char *name; float scale; int8_t zero_point; uint8_t flags; uint16_t tensor;"
+)
+MODEL = CStruct(
+    "vmcu_model",
+    "const char *name; uint32_t pool_bytes; const struct vmcu_tensor *tensors;"
+    "const struct vmcu_layer *layers; const struct vmcu_stage *stages;"
+    "const struct vmcu_io *inputs, *outputs; uint16_t tensor_count, layer_count, stage_count;"
+    "uint8_t input_count, output_count; bool streamed;",
+)
+# By which struct vmcu_model is larger in a build for pools that rotate.
+ROTATION_BYTES = 8
+# sizeof of every struct that tables are made of, on a 32-bit core.
+STRUCT_BYTES = {name: struct.size for name, struct in STRUCTS.items()}

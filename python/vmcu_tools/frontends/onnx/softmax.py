@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Import rules for what compares the elements along an axis, which become a pixel's channels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...graph import Op, Tensor
+from ...ops.hardmax import Hardmax
+from ...ops.log_softmax import LogSoftmaxSquaring
+from ...ops.softmax import Softmax
+from ...quant import INT8_MAX, INT8_MIN
+from ..common import KEEP_QUANTISATION, quantised, require
+from ..movement import file_index
+from ..softmax import onnx_table
+from .context import Context, rule
+from .file import FileNode
+from .moves import axis_of
+from .values import Activation, Pending, Value, arrangement, laid_out, matrices, tensor_axis
+
+_MIN_SOFTMAX_SCALE = 2.0**-16
+
+
+@rule("Softmax", "LogSoftmax", "Hardmax")
+def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+    require(args[0] is not None, "its input is absent")
+    x = context.activation(args[0])
+    opset = int(node.attributes.get("opset", context.model.opset))
+    rank = len(x.shape)
+    axis = axis_of(int(node.attributes.get("axis", 1 if opset < 13 else -1)), rank)
+    if opset < 13 and math.prod(x.shape[axis:]) != x.shape[axis]:
+        # Before opset 13 all axes from `axis` on count as one.
+        laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
+    elif x.tensor.shape[2] == math.prod(x.shape) or (
+        x.order is None and tensor_axis(axis, x.shape) == 2
+    ):
+        laid = laid_out(x)
+    else:
+        turned = np.moveaxis(file_index(x.shape), axis, -1)
+        laid = turned.reshape(matrices(turned.shape))
+    source = context.arranged(x, laid)
+    order, memory = arrangement(x.shape, laid)
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        if node.op == "LogSoftmax":
+            return _log_softmax(x.tensor, out, act_min, act_max)
+        if node.op == "Hardmax":
+            one, zero = (quantised(real, out) for real in (1.0, 0.0))
+            return Hardmax(one, zero, act_min=act_min, act_max=act_max)
+        fits = _MIN_SOFTMAX_SCALE <= out.scale <= 1
+        require(fits, f"its output scale is {out.scale}", KEEP_QUANTISATION)
+        # ONNX Runtime, contrib_ops/cpu/quantization/qlinear_softmax.cc, cuts 1 / scale to an
+        # integer: 254 for the usual 1 / 255.
+        gain = float(np.floor(np.float32(1) / np.float32(out.scale)))
+        table = onnx_table(x.tensor.scale)
+        return Softmax(table, True, 1 / gain, act_min=act_min, act_max=act_max)
+
+    name = node.outputs[0]
+    natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
+    fields = {"memory": memory, "natural": natural}
+    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, **fields)
+
+
+def _bounds(x: Activation, axis: int) -> tuple[float, int]:
+    """Scale and zero point for all logarithms of softmax over an axis."""
+    return (255 * x.tensor.scale + math.log(x.shape[axis])) / 255, INT8_MAX
+
+
+def _log_softmax(x: Tensor, out: Tensor, act_min: int, act_max: int) -> LogSoftmaxSquaring:
+    unit = 65536 / out.scale
+    step, gain = round(x.scale * unit), round(math.log(2) * unit)
+    fits = step < 1 << 31 and gain < 1 << 40
+    require(fits, f"its scales are {x.scale} and {out.scale}", KEEP_QUANTISATION)
+    return LogSoftmaxSquaring(onnx_table(x.scale), step, gain, act_min=act_min, act_max=act_max)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The place of the largest or smallest channel of each pixel.
+
+Order of access: a pixel is read as a whole, then its four bytes are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from .layer import Layer, Reach
+from .values import CStruct, Kernel
+
+PARAMS = CStruct("vmcu_arg_max_params", "bool smallest, last;")
+
+
+@dataclass(frozen=True, eq=False)
+class ArgMax(Op):
+    """The channel with the largest value of each pixel, or the smallest if `smallest`; the first
+    one of several, or the last one if `last`. The output's four channels are the bytes of an
+    int32, least significant first."""
+
+    exact = True
+
+    smallest: bool = False
+    last: bool = False
+
+
+class ArgMaxLayer(Layer[ArgMax], op=ArgMax):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        values = data[0][y0:y1].astype(np.int64)
+        if self.op.smallest:
+            values = -values
+        if self.op.last:
+            found = values.shape[2] - 1 - values[:, :, ::-1].argmax(axis=2)
+        else:
+            found = values.argmax(axis=2)
+        return np.ascontiguousarray(found.astype("<i4")).view(np.int8).reshape(*found.shape, 4)
+
+    @property
+    def by_columns(self) -> bool:
+        return True
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted()
+
+    def last_reads(self, index: int) -> np.ndarray:
+        return np.broadcast_to(self.writes()[:, :, :1], self.ins[0].shape)
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("vmcu_arg_max", PARAMS(smallest=self.op.smallest, last=self.op.last))

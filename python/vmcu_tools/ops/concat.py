@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors one after the other.
+
+Order of access: output bytes in ascending order, each read just before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from ..quant import INT8_MIN
+from .layer import Layer, Reach
+from .values import Array, CStruct, Kernel, StructArray
+
+AXES = ("VMCU_AXIS_HEIGHT", "VMCU_AXIS_WIDTH", "VMCU_AXIS_CHANNELS")
+INPUT = CStruct("vmcu_concat_input", "const int8_t *table;")
+PARAMS = CStruct("vmcu_concat_params", "const struct vmcu_concat_input *inputs; uint8_t axis;")
+
+
+@dataclass(frozen=True, eq=False)
+class Concat(Op):
+    """Inputs one after the other along `axis` (0 H, 1 W, 2 C). tables has one, int8 (256,) as
+    Lookup has it, for each input whose scale or zero point differs from the output's, None where
+    bytes are copied."""
+
+    axis: int
+    tables: tuple[np.ndarray | None, ...]
+
+
+class ConcatLayer(Layer[Concat], op=Concat):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        parts = []
+        for values, table in zip(data, self.op.tables, strict=True):
+            places = values.astype(np.int64) - INT8_MIN
+            parts.append(values if table is None else table[places])
+        return np.concatenate(parts, axis=self.op.axis)[y0:y1]
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(table.size for table in self.op.tables if table is not None)
+
+    def _start(self, index: int) -> int:
+        return sum(tensor.shape[self.op.axis] for tensor in self.ins[:index])
+
+    def input_rows(self, index: int, y: int) -> range:
+        row = y - self._start(index) if self.op.axis == 0 else y
+        return range(row, row + 1) if 0 <= row < self.ins[index].shape[0] else range(0)
+
+    def reach(self, index: int) -> Reach:
+        start = [0, 0, 0]
+        start[self.op.axis] = self._start(index)
+        return Reach.shifted(*start[:2])
+
+    def last_reads(self, index: int) -> np.ndarray:
+        start = self._start(index)
+        where = [slice(None)] * 3
+        where[self.op.axis] = slice(start, start + self.ins[index].shape[self.op.axis])
+        return self.writes()[tuple(where)]
+
+    @property
+    def kernel(self) -> Kernel:
+        tables = [
+            "NULL" if table is None else Array(f"table{number}", table.astype(np.int8))
+            for number, table in enumerate(self.op.tables)
+        ]
+        inputs = StructArray("parts", tuple(INPUT(table=table) for table in tables))
+        return Kernel("vmcu_concat", PARAMS(inputs=inputs, axis=AXES[self.op.axis]))

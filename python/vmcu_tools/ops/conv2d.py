@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolution of any window, in groups."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Graph, Node, Op, Window
+from ..quant import Requant
+from .layer import PAIR, Binding, Cost, Form, Layer
+from .mac import MacLayer, accumulate
+
+
+@dataclass(frozen=True, eq=False)
+class Conv2D(Op):
+    """weights int8 (Cout, kh, kw, Cin / groups), symmetric; bias int32 (Cout,)."""
+
+    clamps = windowed = columnwise = True
+
+    weights: np.ndarray
+    bias: np.ndarray
+    window: Window
+    requant: Requant
+    groups: int = 1
+
+    @property
+    def pointwise(self) -> bool:
+        """True if each output pixel is made of one input pixel, all of it."""
+        return self.window == Window() and self.groups == 1
+
+
+class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
+    @classmethod
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+        direct = form is Form.DIRECT and node.op.pointwise
+        return cls if direct else super().working(graph, node, form)
+
+    @property
+    def block(self) -> int:
+        return 1 if self.form is Form.DIRECT else PAIR
+
+    @property
+    def cost(self) -> Cost:
+        if self.op.window.kernel != (1, 1):
+            return Cost(per_call=700)
+        return Cost(per_mac=0.4 if self.form is Form.DIRECT else 0.0)
+
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        taps = self.taps(data[0], y0, y1)
+        cout, kh, kw, depth = self.op.weights.shape
+        per_group = cout // self.op.groups
+        parts = []
+        for g in range(self.op.groups):
+            group = taps[..., g * depth : (g + 1) * depth]
+            filters = self.op.weights[g * per_group : (g + 1) * per_group].reshape(per_group, -1).T
+            bias = self.op.bias[g * per_group : (g + 1) * per_group]
+            parts.append(accumulate(group.reshape(*taps.shape[:2], kh * kw * depth), filters, bias))
+        return self.finish(np.concatenate(parts, axis=-1))
+
+    @functools.cached_property
+    def binding(self) -> Binding:
+        op, window = self.op, self.op.window
+        kw, depth = op.weights.shape[2:]
+        # Without dilation and groups a row of the window is contiguous in the input.
+        merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
+        run = kw * depth if merged else depth
+        if merged and self.out.shape[1] == 1 and not any(window.pad):
+            return self.bind_mac("dense", run, 4, flat=True)
+        if op.pointwise:
+            if self.form is Form.DIRECT:
+                return self.bind_mac("dense", run, 4)
+            return self.bind_mac("pointwise", run, 2, pixels=2)
+        return self.bind_mac("conv", run, 2, pixels=2)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layers, of each pixel."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op, Window
+from ..quant import Requant
+from .layer import Binding
+from .mac import MacLayer, accumulate
+
+
+@dataclass(frozen=True, eq=False)
+class FullyConnected(Op):
+    """Applied to each pixel's C values. weights int8 (N, C), symmetric; bias int32 (N,)."""
+
+    clamps = columnwise = True
+
+    weights: np.ndarray
+    bias: np.ndarray
+    requant: Requant
+
+
+class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
+    @property
+    def window(self) -> Window:
+        return Window()
+
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        taps = self.taps(data[0], y0, y1)[:, :, 0, 0]
+        return self.finish(accumulate(taps, self.op.weights.T, self.op.bias))
+
+    @functools.cached_property
+    def binding(self) -> Binding:
+        depth = self.op.weights.shape[1]
+        if self.out.shape[1] == 1:
+            return self.bind_mac("dense", depth, 4, flat=True)
+        return self.bind_mac("pointwise", depth, 2, pixels=2)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The logarithm of softmax over the channels of each pixel, by either way to a logarithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from ..kernels.softmax import log_softmax_onnx, log_softmax_tflite
+from .pixelwise import PixelwiseLayer
+from .values import Array, CStruct, Kernel
+
+SQUARING_PARAMS = CStruct(
+    "vmcu_log_softmax_onnx_params",
+    "const uint32_t *exp; int64_t gain; int32_t step; int8_t output_zero, act_min, act_max;",
+)
+POLYNOMIAL_PARAMS = CStruct(
+    "vmcu_log_softmax_tflite_params",
+    "const uint32_t *exp; const int32_t *scaled; int8_t act_min, act_max;",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LogSoftmaxSquaring(Op):
+    """Logarithm of softmax over the channels of each pixel: d * step - log2(sum of exp[-d]) * gain,
+    with d = q - max and both factors in units of 1/65536 of an output's step. `exp` is Softmax's
+    table for `exact_shares`; its sum is taken in units of 2**23. The logarithm's bits come from
+    squaring."""
+
+    clamps = True
+
+    exp: np.ndarray
+    step: int
+    gain: int
+
+
+class LogSoftmaxSquaringLayer(PixelwiseLayer[LogSoftmaxSquaring], op=LogSoftmaxSquaring):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        values = data[0][y0:y1].astype(np.int64)
+        logs = log_softmax_onnx(values, self.op.exp, self.op.step, self.op.gain)
+        return self.clamp(logs + self.out.zero_point)
+
+    @property
+    def kernel(self) -> Kernel:
+        params = SQUARING_PARAMS(
+            exp=Array("exp", self.op.exp.astype(np.uint32)),
+            step=self.op.step,
+            gain=f"INT64_C({self.op.gain})",
+            output_zero=self.out.zero_point,
+            **self.bounds,
+        )
+        return Kernel("vmcu_log_softmax_onnx", params)
+
+
+@dataclass(frozen=True, eq=False)
+class LogSoftmaxPolynomial(Op):
+    """Logarithm of softmax over the channels of each pixel, scale 1/16 and zero point 127.
+
+    Both tables are indexed by max - q: `exp`, uint32, in Q0.31 and zero beyond diff_min; `scaled`,
+    int32, the negative difference in real units with 26 fractional bits, -20 where it is below
+    that. The logarithm is gemmlowp's polynomial: TensorFlow Lite,
+    kernels/internal/reference/log_softmax.h.
+    """
+
+    clamps = True
+
+    exp: np.ndarray
+    scaled: np.ndarray
+
+
+class LogSoftmaxPolynomialLayer(PixelwiseLayer[LogSoftmaxPolynomial], op=LogSoftmaxPolynomial):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        values = data[0][y0:y1].astype(np.int64)
+        return self.clamp(log_softmax_tflite(values, self.op.exp, self.op.scaled))
+
+    @property
+    def weight_bytes(self) -> int:
+        return 8 * self.op.exp.size
+
+    @property
+    def kernel(self) -> Kernel:
+        params = POLYNOMIAL_PARAMS(
+            exp=Array("exp", self.op.exp.astype(np.uint32)),
+            scaled=Array("scaled", self.op.scaled.astype(np.int32)),
+            **self.bounds,
+        )
+        return Kernel("vmcu_log_softmax_tflite", params)

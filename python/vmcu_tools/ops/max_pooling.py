@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maximum over windows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op, Window
+from ..kernels.programs import PROGRAMS
+from ..quant import INT8_MIN
+from .layer import Binding
+from .values import CStruct
+from .window import WindowLayer, gather, window_fields
+
+PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_min, act_max;")
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool2D(Op):
+    """Maximum over the window's taps inside the image; scale and zero point are kept."""
+
+    clamps = windowed = exact = True
+
+    window: Window
+
+
+class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        taps, _ = gather(data[0], self.op.window, self.out.shape[1], y0, y1, INT8_MIN)
+        return self.clamp(taps.max(axis=(2, 3)))
+
+    @functools.cached_property
+    def binding(self) -> Binding:
+        return Binding(PROGRAMS["vmcu_max_pool"], {**window_fields(self.window), **self.bounds})

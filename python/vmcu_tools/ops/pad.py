@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant padding.
+
+Order of access: output bytes in ascending order, each read just before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from .layer import Layer, Reach
+from .values import CStruct, Kernel
+
+PARAMS = CStruct("vmcu_pad_params", "int16_t top, left, before; int8_t value;")
+
+
+@dataclass(frozen=True, eq=False)
+class Pad(Op):
+    """Constant padding, amounts ((top, bottom), (left, right), (before, after)) over H, W, C."""
+
+    exact = True
+
+    amounts: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+    value: int
+
+
+class PadLayer(Layer[Pad], op=Pad):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        full = np.full(self.out.shape, self.op.value, np.int8)
+        full[self._inner()] = data[0]
+        return full[y0:y1]
+
+    def _inner(self) -> tuple[slice, ...]:
+        starts = (before for before, _ in self.op.amounts)
+        return tuple(
+            slice(start, start + size)
+            for start, size in zip(starts, self.ins[0].shape, strict=True)
+        )
+
+    def input_rows(self, index: int, y: int) -> range:
+        row = y - self.op.amounts[0][0]
+        return range(row, row + 1) if 0 <= row < self.ins[0].shape[0] else range(0)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted(self.op.amounts[0][0], self.op.amounts[1][0])
+
+    def last_reads(self, index: int) -> np.ndarray:
+        return self.writes()[self._inner()]
+
+    @property
+    def kernel(self) -> Kernel:
+        (top, _), (left, _), (before, _) = self.op.amounts
+        params = PARAMS(top=top, left=left, before=before, value=self.op.value)
+        return Kernel("vmcu_pad", params)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What layers share whose output bytes depend on the input's of the same place, or of its pixel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .layer import Layer, OpT, Reach
+
+
+class PixelwiseLayer(Layer[OpT]):
+    """Output byte i depends on input byte i of every input alone, or on its pixel."""
+
+    @property
+    def by_columns(self) -> bool:
+        return True
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.shifted()
+
+    def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
+        tensor = self.ins[index]
+        return np.arange(tensor.row_bytes, dtype=np.int64).reshape(tensor.shape[1:])
+
+    def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
+        return np.arange(self.out.row_bytes, dtype=np.int64).reshape(self.out.shape[1:])
+
+    def last_reads(self, index: int) -> np.ndarray:
+        return np.arange(self.ins[index].bytes, dtype=np.int64).reshape(self.ins[index].shape)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same bytes in rows of another length.
+
+Order of access: output bytes in ascending order, each read just before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from .layer import Layer
+from .values import Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape(Op):
+    """The same bytes in NHWC order under another shape."""
+
+    exact = relabels = True
+
+
+class ReshapeLayer(Layer[Reshape], op=Reshape):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        return data[0].reshape(self.out.shape)[y0:y1]
+
+    def input_rows(self, index: int, y: int) -> range:
+        first = y * self.out.row_bytes // self.ins[0].row_bytes
+        last = ((y + 1) * self.out.row_bytes - 1) // self.ins[0].row_bytes
+        return range(first, last + 1)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        return np.arange(self.ins[0].bytes, dtype=np.int64).reshape(self.ins[0].shape)
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("vmcu_reshape", None)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C structs as they are declared and what their initialisers are made of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..quant import FixedPoint
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """Constants that C refers to by name; `role` becomes part of that name."""
+
+    role: str
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Struct:
+    """An initialiser. `type` may be empty for a member whose type the outer struct fixes."""
+
+    type: str
+    fields: dict[str, Value]
+
+
+@dataclass(frozen=True, eq=False)
+class StructArray:
+    """An array of structs that C refers to by name."""
+
+    role: str
+    items: tuple[Struct, ...]
+
+
+Value = int | bool | str | Array | Struct | StructArray
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """The entry point of a layer, and its parameters if it takes any."""
+
+    symbol: str
+    params: Struct | None
+
+
+# Bytes of the scalars of a 32-bit core, which are aligned to their size.
+POINTER = 4
+SCALARS = {"bool": 1, "float": 4, "vmcu_kernel_t": POINTER} | {
+    f"{sign}int{8 * size}_t": size for sign in ("", "u") for size in (1, 2, 4, 8)
+}
+STRUCTS: dict[str, CStruct] = {}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a C struct: where it begins, what it takes and its alignment, in bytes."""
+
+    start: int
+    size: int
+    align: int
+
+
+class CStruct:
+    """A struct of lib/vmcu/include: its name and its members, as C declares them.
+
+    `members` has where each lies on a 32-bit core, `size` what the whole takes. Structs within it
+    come before it. Called with values by member, it gives an initialiser.
+    """
+
+    def __init__(self, name: str, declarations: str):
+        """Raises KeyError for a type that is none, or not yet one."""
+        self.name, self.align = name, 1
+        self.members: dict[str, Member] = {}
+        end = 0
+        for declaration in declarations.rstrip("; ").split(";"):
+            kind, names = re.fullmatch(
+                r"\s*((?:const )?(?:struct )?\w+) (.*)", declaration
+            ).groups()
+            for member in names.split(","):
+                size, align = self._layout(kind, "*" in member)
+                self.align = max(self.align, align)
+                start = -(-end // align) * align
+                self.members[member.strip(" *")] = Member(start, size, align)
+                end = start + size
+        self.size = -(-end // self.align) * self.align
+        STRUCTS[name] = self
+
+    @staticmethod
+    def _layout(kind: str, pointer: bool) -> tuple[int, int]:
+        if pointer:
+            return POINTER, POINTER
+        if kind.startswith("struct "):
+            inner = STRUCTS[kind.removeprefix("struct ")]
+            return inner.size, inner.align
+        return SCALARS[kind], SCALARS[kind]
+
+    def __call__(self, **fields: Value) -> Struct:
+        """Members that are not given are zero. Raises KeyError for one that is not there."""
+        for name in fields:
+            self.members[name]
+        return Struct(self.name, fields)
+
+
+FACTOR = CStruct("vmcu_factor", "int32_t multiplier, shift;")
+
+
+def factor(requant: FixedPoint) -> Struct:
+    """One factor for a whole tensor."""
+    return Struct(
+        "",
+        {
+            "multiplier": int(np.ravel(requant.multiplier)[0]),
+            "shift": int(np.ravel(requant.shift)[0]),
+        },
+    )

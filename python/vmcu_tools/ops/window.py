@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that look at their input through a window: its C struct, the rows and taps under it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..graph import Window
+from .layer import OpT, ProgramLayer, Reach
+from .values import CStruct
+
+WINDOW = CStruct(
+    "vmcu_window",
+    "uint16_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;"
+    "int16_t pad_top, pad_left;",
+)
+
+
+def window_values(*pairs: tuple[int, int]) -> dict[str, int]:
+    """Members of struct vmcu_window, of a kernel, stride, dilation and padding above and left."""
+    values = (int(value) for pair in pairs for value in pair)
+    return dict(zip(WINDOW.members, values, strict=True))
+
+
+def window_fields(window: Window) -> dict[str, int]:
+    """The same by their path in a struct that has it as its member `window`."""
+    values = window_values(window.kernel, window.stride, window.dilation, window.pad[:2])
+    return {f"window.{name}": value for name, value in values.items()}
+
+
+class WindowLayer(ProgramLayer[OpT]):
+    """A layer whose output pixels are made of what is under the window of its op."""
+
+    @property
+    def window(self) -> Window:
+        return self.op.window
+
+    @property
+    def by_columns(self) -> bool:
+        return True
+
+    def input_rows(self, index: int, y: int) -> range:
+        return window_rows(self.window, self.ins[0].shape[0], y)
+
+    def reach(self, index: int) -> Reach:
+        return Reach.window(self.window)
+
+
+def window_rows(window: Window, height: int, y: int) -> range:
+    """Input rows under output row y that lie inside the image."""
+    step = window.dilation[0]
+    first = window.first(0, y)
+    if first < 0:
+        first += -(first // step) * step
+    stop = min(window.first(0, y) + window.extent(0), height)
+    return range(first, stop, step)
+
+
+def gather(
+    data: np.ndarray, window: Window, out_width: int, y0: int, y1: int, fill: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The taps under output rows y0 .. y1-1.
+
+    Returns int64 (rows, W, kh, kw, C) with `fill` outside the image, and a bool mask
+    (rows, W, kh, kw) that is true inside.
+    """
+    taps_y = np.arange(window.kernel[0]) * window.dilation[0]
+    taps_x = np.arange(window.kernel[1]) * window.dilation[1]
+    ys = (np.arange(y0, y1) * window.stride[0] - window.pad[0])[:, None] + taps_y
+    xs = (np.arange(out_width) * window.stride[1] - window.pad[1])[:, None] + taps_x
+    in_y = (ys >= 0) & (ys < data.shape[0])
+    in_x = (xs >= 0) & (xs < data.shape[1])
+    inside = in_y[:, None, :, None] & in_x[None, :, None, :]
+    values = data[
+        np.clip(ys, 0, data.shape[0] - 1)[:, None, :, None],
+        np.clip(xs, 0, data.shape[1] - 1)[None, :, None, :],
+    ].astype(np.int64)
+    values[~inside] = fill
+    return values, inside

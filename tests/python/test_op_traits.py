@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ops say of themselves: it is true, nobody says it for them, and what is forgotten shows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import vmcu_tools
+from random_graphs import LAYERS, random_inputs, random_layers
+from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph, Node, Op
+from vmcu_tools.ops import KERNELS, bind, kernel_of
+from vmcu_tools.ops.layer import Layer
+
+PACKAGE = Path(vmcu_tools.__file__).parent
+# Rooms whose code is about single ops: it makes them out of a file's, or rewrites them.
+MAY_ASK = ("frontends", "passes")
+# Of every kind some; kinds of several ops have each op among so many.
+COUNT = 40
+
+
+@pytest.fixture(scope="module", params=LAYERS)
+def drawn(request: pytest.FixtureRequest) -> tuple[Graph, list[np.ndarray]]:
+    graph = random_layers(request.param, COUNT, seed=3)
+    return graph, random_inputs(graph, 3)
+
+
+def with_op(graph: Graph, node: Node, op: Op) -> Layer:
+    return bind(graph, replace(node, op=op))
+
+
+def inputs_of(graph: Graph, values: list[np.ndarray], node: Node) -> list[np.ndarray]:
+    by_name = {port.tensor: data for port, data in zip(graph.inputs, values, strict=True)}
+    return [by_name[name] for name in node.inputs]
+
+
+def test_every_op_is_drawn() -> None:
+    graphs = [random_layers(kind, COUNT, seed=3) for kind in LAYERS]
+    assert {type(node.op) for graph in graphs for node in graph.nodes} == set(KERNELS)
+
+
+def test_ops_that_clamp_do(drawn: tuple[Graph, list[np.ndarray]]) -> None:
+    """Ops without the trait do not look at the bounds, and no kernel is emitted that would have
+    to."""
+    graph, values = drawn
+    for node in graph.nodes:
+        data = inputs_of(graph, values, node)
+        whole = with_op(graph, node, replace(node.op, act_min=-128, act_max=127))
+        narrow = with_op(graph, node, replace(node.op, act_min=-7, act_max=21))
+        free, bounded = (layer.rows(data, 0, layer.out.shape[0]) for layer in (whole, narrow))
+        if node.op.clamps:
+            np.testing.assert_array_equal(bounded, free.clip(-7, 21))
+        else:
+            np.testing.assert_array_equal(bounded, free)
+            with pytest.raises(UserError, match="fused activation"):
+                kernel_of(graph, narrow)
+
+
+def test_elementwise_ops_do_not_know_the_place(drawn: tuple[Graph, list[np.ndarray]]) -> None:
+    """Bytes in another order give the same bytes in that order."""
+    graph, values = drawn
+    rng = np.random.default_rng(3)
+    for node in (node for node in graph.nodes if node.op.elementwise):
+        layer, data = bind(graph, node), inputs_of(graph, values, node)
+        order = rng.permutation(layer.out.bytes)
+        height, shape = layer.out.shape[0], layer.out.shape
+        moved = layer.rows([x.ravel()[order].reshape(shape) for x in data], 0, height)
+        expected = layer.rows(data, 0, height).ravel()[order].reshape(shape)
+        np.testing.assert_array_equal(moved, expected)
+
+
+def test_relabelling_ops_hand_on_bytes(drawn: tuple[Graph, list[np.ndarray]]) -> None:
+    graph, values = drawn
+    for node in (node for node in graph.nodes if node.op.relabels):
+        layer, (data,) = bind(graph, node), inputs_of(graph, values, node)
+        np.testing.assert_array_equal(layer.rows([data], 0, layer.height).ravel(), data.ravel())
+
+
+@dataclass(frozen=True, eq=False)
+class Biased(Op):
+    bias: np.ndarray
+
+
+@pytest.mark.parametrize(("op", "missing"), [(Op, "kernel"), (Biased, "biases")])
+def test_a_layer_that_lacks_something_is_none(op: type[Op], missing: str) -> None:
+    present = {"kernel": property(lambda self: None), "biases": lambda self: None}
+    with pytest.raises(TypeError, match=missing):
+        type(Layer)("Made", (Layer,), present | {missing: getattr(Layer, missing)}, op=op)
+
+
+def test_an_op_has_one_layer() -> None:
+    op = next(iter(KERNELS))
+    present = {"kernel": property(lambda self: None), "biases": lambda self: None}
+    with pytest.raises(TypeError, match=op.__name__):
+        type(Layer)("Made", (Layer,), present, op=op)
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The classes of ops that a module imports, by the name that it has for them."""
+    names = {op.__name__ for op in KERNELS}
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and "ops" in (node.module or "").split(".")
+        for alias in node.names
+        if alias.name in names
+    }
+
+
+def allowed(tree: ast.AST, may_ask: bool) -> Iterator[ast.AST]:
+    """Where the class of an op may stand: called, in front of a dot, in an annotation; in some
+    rooms alone as what isinstance() asks for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield node.func
+            asks = isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+            if asks and may_ask:
+                yield node.args[1]
+        elif isinstance(node, ast.Attribute):
+            yield node.value
+        elif isinstance(node, ast.FunctionDef) and node.returns:
+            yield from ast.walk(node.returns)
+        elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
+            yield from ast.walk(node.annotation)
+
+
+def named(source: str, may_ask: bool = False) -> list[str]:
+    """Classes of ops that stand where they must not: in lists, tuples, sets, dicts, unions,
+    comparisons, under other names."""
+    tree = ast.parse(source)
+    ops, good = imported(tree), {id(node) for node in allowed(tree, may_ask)}
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in ops)
+    return [f"{name.lineno}: {name.id}" for name in names if id(name) not in good]
+
+
+MODULES = [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.parts[0] != "ops"], ids=str)
+def test_ops_are_listed_nowhere(module: Path) -> None:
+    assert named((PACKAGE / module).read_text(), module.parts[0] in MAY_ASK) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "isinstance(op, (Add, Pad))",
+        "isinstance(op, Add | Pad)",
+        "isinstance(op, Add)",
+        "some = [Add]",
+        "some = {Add: 3}",
+        "type(op) is Add",
+        "kind = Add",
+    ],
+)
+def test_lists_are_found(line: str) -> None:
+    imports = "from vmcu_tools.ops.add import Add\nfrom vmcu_tools.ops.pad import Pad\n"
+    assert named(imports + line)
+    assert named("from elsewhere import Add, Pad\n" + line) == []
