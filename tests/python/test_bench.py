@@ -22,7 +22,8 @@ from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
-from vmcu_tools.planner import DEFAULT, make_plan
+from vmcu_tools.planner.options import DEFAULT
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners import counting
 from vmcu_tools.runners.base import TargetError
 from vmcu_tools.runners.counting import CountingTarget, Counts, Markers

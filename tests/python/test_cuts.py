@@ -12,9 +12,10 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.plan.schedule import ONE_COLUMN, STREAMED, Stage, computed
 from vmcu_tools.plan.trace import TooLargeError, Tracer
-from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places.in_place import in_place
 from vmcu_tools.planner.places.layout import Cut
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.cuts import NEVER, TILES, Cutter
 
 SEEDS = range(24)

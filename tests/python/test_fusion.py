@@ -30,10 +30,11 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import bind
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
-from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places import swing
 from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.tasks import stage_floor
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
 from vmcu_tools.planner.stages.cuts import TILES, Cutter
 from vmcu_tools.quant import FixedSum

@@ -14,9 +14,10 @@ from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import NEVER, Layer, bind
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner import PLANNERS, SOLVER_SECONDS, make_plan
+from vmcu_tools.planner.options import SOLVER_SECONDS
 from vmcu_tools.planner.places import joint, swing
 from vmcu_tools.planner.places.overlap import Clearance, clearance
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.quant import FixedPoint, FixedSum
 
 TICKS = 1 << 40

@@ -24,7 +24,8 @@ from ..graph import (
     Tensor,
     Window,
 )
-from ..planner import DEFAULT, make_plan
+from ..planner.options import DEFAULT
+from ..planner.registry import make_plan
 from ..progress import bar
 from ..quant import INT8_MAX, FixedPoint
 from .model import BenchReport, bench, board

@@ -6,8 +6,8 @@ from __future__ import annotations
 from rich.columns import Columns
 from rich.console import Console
 
-from ..inspection import Coverage, Inspection, PortRow
 from ..quantize.calibration import QuantizationReport
+from .inspection import Coverage, Inspection, PortRow
 from .text import table
 
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..compare import Comparison
 from ..planner.stages.cuts import Choice
 from ..verify.end_to_end import FAR, EndToEnd
 from ..verify.verify import Check, Verification
+from .comparison import Comparison
 from .model import ModelReport
 
 BAR = 20

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import frontends
-from .errors import Problem, UserError
-from .graph import Graph, Port
-from .ops import bind
+from .. import frontends
+from ..errors import Problem, UserError
+from ..graph import Graph, Port
+from ..ops import bind
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ def _unsupported(path: Path, error: UserError) -> Inspection:
 
 
 def coverage() -> tuple[Coverage, ...]:
-    from .frontends.onnx import fold as onnx_fold
-    from .frontends.onnx import importer as onnx
-    from .frontends.tflite import float as tflite_float
-    from .frontends.tflite import fold as tflite_fold
-    from .frontends.tflite import importer as tflite
+    from ..frontends.onnx import fold as onnx_fold
+    from ..frontends.onnx import importer as onnx
+    from ..frontends.tflite import float as tflite_float
+    from ..frontends.tflite import fold as tflite_fold
+    from ..frontends.tflite import importer as tflite
 
     rules = set(tflite.RULES)
     tabulated = tuple(sorted(tflite_float.TABULATED - rules))
