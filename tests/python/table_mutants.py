@@ -18,7 +18,7 @@ from vmcu_tools.runners.base import TargetError
 from vmcu_tools.runners.compiled import MODEL_NAME, CompiledTarget
 
 Files = Mapping[str, str]
-_NUMBER = re.compile(r"(?<![\w.\"])-?\d+(?=U?[,\]})\s])")
+_NUMBER = re.compile(r"(?<![\w.\"])-?(?:0x[0-9a-f]+|\d+)(?=U?[,\]})\s])")
 _MEMBER = re.compile(r"\n\t+\.\w+ = [^{}\n]+,(?=\n)|(?<=\{)\.\w+ = [^{},]+, ")
 _NAME = re.compile(r"(?<== )&?[A-Za-z_]\w+(?=[,\[])|(?<=\| )\w+(?=,)")
 _ENTRY = re.compile(r"\n\t\{(?:\n\t\t[^\n]*)+\n\t\},|\n\t\{[^\n]*\},")
@@ -65,7 +65,7 @@ def _evenly(rng: np.random.Generator, text: str, found: list[re.Match[str]]) -> 
 
 def _another_number(rng: np.random.Generator, text: str) -> str:
     match = _evenly(rng, text, _places(_NUMBER, text))
-    value = int(match[0])
+    value = int(match[0], 0)
     others = (value + 1, value - 1, value + 4, value - 4, value * 2, value // 2, 0, value ^ 128)
     others += (value + int(rng.integers(1, 50)), value - int(rng.integers(1, 50)))
     changed = [other for other in others if other != value]

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
     name = args.name or name_of(args.model)
     plan = compiled(args, args.ram)
-    emitted = emit(plan, name)
+    emitted = emit(plan, name, command_line(args, name))
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
     text.print_report(report, console())
     write_json(asdict(report), args.json)
@@ -57,6 +59,23 @@ def run(args: argparse.Namespace) -> int:
         for path in write(emitted.files, args.output):
             print(f"wrote {path}")
     return EXIT_DONE
+
+
+def command_line(args: argparse.Namespace, name: str) -> str:
+    """What makes the same tables again, in the folder that the model is in: paths are from there,
+    so that they do not depend on where that is."""
+    words = ["vmcu", "build", args.model.name, "--name", name]
+    defaults = {"ram": None, **vars(model_options().parse_args([args.model.name]))}
+    for option, default in defaults.items():
+        value = getattr(args, option)
+        if option == "model" or value == default:
+            continue
+        words.append("--" + option.replace("_", "-"))
+        if isinstance(value, Path):
+            words.append(Path(os.path.relpath(value, args.model.parent)).as_posix())
+        elif value is not True:
+            words.append(str(value))
+    return shlex.join(words)
 
 
 def show_front(args: argparse.Namespace) -> int:

@@ -72,9 +72,16 @@ def seconds(text: str) -> float:
     return real(text, "number of seconds", POSITIVE, 1e6)
 
 
-def percentage(text: str) -> float:
+class Share(float):
+    """A part of something, which is written in percent."""
+
+    def __str__(self) -> str:
+        return f"{100 * self:.15g}"
+
+
+def percentage(text: str) -> Share:
     """'8' or '8%' to 0.08."""
-    return real(text, "percentage", most=1e6, unit="%") / 100
+    return Share(real(text, "percentage", most=1e6, unit="%") / 100)
 
 
 def int8_model(parser: argparse.ArgumentParser, otherwise: str = "") -> None:

@@ -79,7 +79,7 @@ def generated(layer: ProgramLayer) -> Kernel:
     binding = layer.binding
     fields: dict[str, Value] = {}
     if binding.stream:
-        fields["stream"] = Array("stream", np.frombuffer(binding.stream, np.uint32))
+        fields["stream"] = Array("stream", np.frombuffer(binding.stream, np.uint32), binding.lines)
     for path, value in binding.fields.items():
         outer, _, inner = path.rpartition(".")
         if outer:

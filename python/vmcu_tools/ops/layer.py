@@ -181,7 +181,8 @@ class Binding:
     """A generated kernel with everything it needs for one layer.
 
     fields: the integers of its parameter struct by their C path (`window.stride_h`); stream: its
-    flash stream; scratch_bytes: what its tile takes.
+    flash stream; scratch_bytes: what its tile takes; lines: words of each line of the stream for
+    who reads it, the last for all that follow.
     """
 
     program: Program
@@ -189,6 +190,7 @@ class Binding:
     stream: bytes = b""
     scratch_bytes: int = 0
     flat: bool = False
+    lines: tuple[int, ...] = ()
 
     def view(self, tensor: Tensor) -> tuple[int, int, int]:
         """The shape in which the program sees an input."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..graph import Conv2D, FullyConnected, Window
 from ..kernels.isa.instructions import LANES, STEP, padded
-from ..kernels.pack import MacWeights, blocks
+from ..kernels.pack import MacWeights, blocks, lines
 from ..kernels.programs import PROGRAMS
 from ..kernels.programs.conv import WINDOW_FIELDS
 from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
@@ -102,7 +102,9 @@ class MacLayer(Layer[OpT]):
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * 2
         program = PROGRAMS[f"vmcu_{kernel}"]
-        return Binding(program, fields, stream, tile, flat)
+        # A bias, taps and factors for each channel.
+        words = block * (1 + steps * step // LANES + (2 if fields["is_float"] else 3))
+        return Binding(program, fields, stream, tile, flat, lines(stream, words))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
         """The weights of some output channels; taps (channels, runs, run)."""
