@@ -26,7 +26,7 @@ from vmcu_tools.errors import PlanError
 from vmcu_tools.kernels import pack
 from vmcu_tools.kernels.language import access
 from vmcu_tools.kernels.language.access import Ticks
-from vmcu_tools.machine import decoded, mcu, rotation
+from vmcu_tools.machine import decoded, mcu, parts, rotation
 from vmcu_tools.ops import layer as base
 from vmcu_tools.ops import mac as mac_kernels
 from vmcu_tools.plan.plan import Plan
@@ -34,7 +34,7 @@ from vmcu_tools.runners.compiled import MODEL_NAME
 
 MUTANTS = int(os.environ.get("VMCU_CASES", "150"))
 # Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below.
-MODULES = (decoded, mcu, proof, rotation)
+MODULES = (decoded, mcu, parts, proof, rotation)
 
 
 @dataclass(frozen=True)

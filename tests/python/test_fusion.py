@@ -33,7 +33,7 @@ from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places import swing
 from vmcu_tools.planner.places.layout import Cut, Layout
-from vmcu_tools.planner.places.tasks import stage_floor
+from vmcu_tools.planner.places.pieces import stage_floor
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
 from vmcu_tools.planner.stages.cuts import TILES, Cutter

@@ -137,7 +137,7 @@ def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
     """Order search and constraint model, one after the other, against MODeL's one program."""
     graph = Network(seed, 6).graph()
     known = swing.plan(graph, SOLVER_SECONDS)
-    program = joint.Program(joint.problem_of(graph), 0, known.pool_bytes + 50)
+    program = joint.IntegerProgram(joint.problem_of(graph), 0, known.pool_bytes + 50)
     assert program.solve(60)
     assert round(program.pool.value()) == known.pool_bytes == swing.least(known)
 

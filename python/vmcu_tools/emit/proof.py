@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ..machine import kernels, rotation, tables
-from ..machine.decoded import Claims, Decoded, Row, decode, expect, kernel_params
+from ..machine.decoded import Claims, Decoded, Row, decode, kernel_params
 from ..machine.mcu import VirtualMcu
+from ..machine.tables import expect
 from ..ops import Layer, ProgramLayer
 from ..plan.plan import Plan
 from .params import kernel_of

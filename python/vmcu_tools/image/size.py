@@ -124,7 +124,7 @@ def totals(symbols: Iterable[SizedSymbol]) -> dict[str, dict[str, int]]:
 
 
 @dataclass(frozen=True)
-class Model:
+class LinkedModel:
     """A model's tables inside an image; `params` are the addresses of its parameter structs,
     `kernels` those of the functions it runs."""
 
@@ -134,7 +134,7 @@ class Model:
     kernels: frozenset[int]
 
 
-def find_models(elf: Elf) -> Iterator[Model]:
+def find_models(elf: Elf) -> Iterator[LinkedModel]:
     for symbol in elf.symbols:
         name = symbol.name.removesuffix("_model")
         if symbol.kind != OBJECT or name == symbol.name or elf.find(f"{name}_tensors") is None:
@@ -152,10 +152,10 @@ def find_models(elf: Elf) -> Iterator[Model]:
         # The first members of struct vmcu_layer, and the second of struct vmcu_model.
         step = STRUCT_BYTES["vmcu_layer"] // WORD
         kernels = frozenset(word & ~1 for word in words[::step])
-        yield Model(name, elf.words(symbol)[1], frozenset(words[1::step]), kernels)
+        yield LinkedModel(name, elf.words(symbol)[1], frozenset(words[1::step]), kernels)
 
 
-def model_symbols(elf: Elf, model: Model) -> Iterator[SizedSymbol]:
+def model_symbols(elf: Elf, model: LinkedModel) -> Iterator[SizedSymbol]:
     """Arrays are weights; everything else that the model's C file defines is tables."""
     array = re.compile(rf"{re.escape(model.name)}_\d+_\w+")
     tables = "model|tensors|layers|layer_inputs|schedule|parts|stages|inputs|outputs"
@@ -170,7 +170,7 @@ def model_symbols(elf: Elf, model: Model) -> Iterator[SizedSymbol]:
             yield sized(symbol, TABLES, model.name)
 
 
-def find_pool(elf: Elf, model: Model, claimed: set[int]) -> Symbol | None:
+def find_pool(elf: Elf, model: LinkedModel, claimed: set[int]) -> Symbol | None:
     """The array of bytes in RAM whose size is nearest to what the model needs, from above."""
     largest = model.pool_bytes + POOL_SLACK
     arrays = elf.byte_arrays("vmcu_context")
@@ -219,7 +219,7 @@ def runtime_constants(elf: Elf) -> Iterator[SizedSymbol]:
 
 
 def code_costs(
-    elf: Elf, models: Iterable[Model], runtime: dict[Symbol, str]
+    elf: Elf, models: Iterable[LinkedModel], runtime: dict[Symbol, str]
 ) -> tuple[tuple[KernelCost, ...], dict[str, int]]:
     """What kernels cost, the most expensive first, and the models' stacks."""
     if not elf.is_arm:

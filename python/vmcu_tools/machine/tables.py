@@ -40,6 +40,12 @@ _TOKEN = re.compile(
 )
 
 
+def expect(condition: bool, reason: str) -> None:
+    """Raises PlanError unless `condition` holds."""
+    if not condition:
+        raise PlanError(f"the emitted tables are wrong: {reason}")
+
+
 @dataclass(frozen=True)
 class Address:
     """Element `index` of an object."""

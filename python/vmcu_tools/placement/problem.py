@@ -28,7 +28,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Instance:
     """`ignored`: what the file says about a buffer and has no bearing on a placement."""
 
     buffers: tuple[Buffer, ...]
@@ -37,7 +37,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Placement:
+class Allocation:
     """Offsets by buffer id.
 
     `bound`: no placement is lower, as far as proven. `optimal`: `height` equals it. `interrupted`:
@@ -64,7 +64,7 @@ class PlacementError(Exception):
     """Offsets that the check rejects: a defect of the search, never of the user's problem."""
 
 
-def check(problem: Problem, offsets: Mapping[str, int]) -> int:
+def check(problem: Instance, offsets: Mapping[str, int]) -> int:
     """The height of a placement; raises PlacementError if it is none."""
     if offsets.keys() != {buffer.id for buffer in problem.buffers}:
         raise PlacementError("the buffers with an offset are not those of the problem")

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
-from .portfolio import Outcome, Task, solve
-from .search import Geometry
+from .portfolio import Attempt, Outcome, solve
+from .state import Geometry
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,14 +48,14 @@ class Worker:
         pickle.dump(message, self.process.stdin)
         self.process.stdin.flush()
 
-    def solve(self, task: Task) -> Outcome:
+    def solve(self, attempt: Attempt) -> Outcome:
         assert self.process.stdout
-        self.send(task)
+        self.send(attempt)
         return pickle.load(self.process.stdout)
 
 
 class Workers:
-    """`solve` maps tasks to outcomes, in order. The processes start when first needed."""
+    """`solve` maps attempts to outcomes, in order. The processes start when first needed."""
 
     def __init__(self, geometries: Sequence[Geometry], deadline: float, count: int | None):
         self.geometries = geometries
@@ -81,24 +81,27 @@ class Workers:
         for worker in self.all:
             worker.process.communicate()
 
-    def here(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def here(self, attempts: Sequence[Attempt]) -> list[Outcome]:
         """The same in this process: for what is over before another one would be up."""
-        return [solve(self.geometries[task.part], task, self.deadline) for task in tasks]
+        return [
+            solve(self.geometries[attempt.component], attempt, self.deadline)
+            for attempt in attempts
+        ]
 
-    def solve(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def solve(self, attempts: Sequence[Attempt]) -> list[Outcome]:
         if self.count < 2:
-            return self.here(tasks)
+            return self.here(attempts)
         if self.threads is None:
             self.threads = ThreadPoolExecutor(self.count)
             for _ in range(self.count):
                 self.all.append(Worker(self.geometries, self.deadline))
                 self.idle.put(self.all[-1])
-        return list(self.threads.map(self.ask, tasks))
+        return list(self.threads.map(self.ask, attempts))
 
-    def ask(self, task: Task) -> Outcome:
+    def ask(self, attempt: Attempt) -> Outcome:
         worker = self.idle.get()
         try:
-            return worker.solve(task)
+            return worker.solve(attempt)
         finally:
             self.idle.put(worker)
 
@@ -109,8 +112,8 @@ def serve() -> None:
     try:
         geometries, deadline = pickle.load(requests)
         while True:
-            task = pickle.load(requests)
-            pickle.dump(solve(geometries[task.part], task, deadline), answers)
+            attempt = pickle.load(requests)
+            pickle.dump(solve(geometries[attempt.component], attempt, deadline), answers)
             answers.flush()
     except (EOFError, pickle.UnpicklingError, BrokenPipeError):
         return

@@ -41,7 +41,7 @@ class Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class StoreTrace:
     """One inference. pool: int64 (pool_bytes), stores to each byte, and one for each byte of an
     input that the application delivers. stack: int64, stores to each word from the lowest that the
     inference used to the caller's frame. context: its members. variables: every other object that
@@ -60,7 +60,7 @@ class Trace:
         return Task(name, WORD * len(writes), self.instructions / TICK_CYCLES, writes)
 
 
-def record(plan: Plan, target: str, seed: int = 0) -> Trace:
+def record(plan: Plan, target: str, seed: int = 0) -> StoreTrace:
     """Runs one inference on a random input. TargetError where its outputs are wrong."""
     machine = board(target).suited(plan)
     ram = RAM_BYTES if machine.ram is None else machine.ram
@@ -88,7 +88,7 @@ def record(plan: Plan, target: str, seed: int = 0) -> Trace:
     used = np.flatnonzero(words)
     stack = words[used[0] : used[-1] + 1]
     known = (arena, context)
-    return Trace(
+    return StoreTrace(
         target,
         pool,
         stack,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from ...graph import Graph, Node
 from ...ops import bind
-from ...placement import Buffer, Problem, place
+from ...placement import Buffer, Instance, place
 from ...plan.plan import Plan
 from ..places.lifetimes import lifetimes
 from ..places.order import Ordered, reordered, whole_cost
@@ -37,7 +37,7 @@ def heir(graph: Graph, node: Node) -> str | None:
 def bases_in(graph: Graph, heir: Heir, seconds: float) -> tuple[dict[str, int], int]:
     """Base addresses and the pool's bytes."""
     buffers = buffers_of(graph, heir)
-    problem = Problem(
+    problem = Instance(
         tuple(Buffer(str(n), b.life.first, b.life.last + 1, b.size) for n, b in enumerate(buffers))
     )
     placement = place(problem, seconds=seconds, workers=1)

@@ -19,7 +19,7 @@ from ...ops import bind
 from ...plan.plan import Plan
 from ..places.overlap import clearance
 from .foreign import ChannelwiseLayer, ElementwiseLayer, ForeignLayer, foreign_plan
-from .sharing import Buffer, bases_of, buffers_of
+from .sharing import SharedBuffer, bases_of, buffers_of
 from .whole import whole_plan
 
 ALIGN = 4
@@ -53,7 +53,7 @@ def weight_bytes(node: Node) -> int:
     return 0
 
 
-def first_fit(buffers: Sequence[Buffer]) -> list[int]:
+def first_fit(buffers: Sequence[SharedBuffer]) -> list[int]:
     """Offsets of buffers."""
     starts = [0] * len(buffers)
     placed: list[int] = []
@@ -73,7 +73,7 @@ def first_fit(buffers: Sequence[Buffer]) -> list[int]:
     return starts
 
 
-def arena_bytes(buffers: Sequence[Buffer], starts: Sequence[int]) -> int:
+def arena_bytes(buffers: Sequence[SharedBuffer], starts: Sequence[int]) -> int:
     return max(start + aligned(b.size) for b, start in zip(buffers, starts, strict=True))
 
 

@@ -25,8 +25,8 @@ from .layout import Layout
 from .offsets import solver
 from .order import CostOf, cost_of, reordered, whole_cost
 from .overlap import Clearance, clearance
-from .tasks import tasks_of
-from .walk import Search, plan_of
+from .pieces import pieces_of
+from .walk import Walk, plan_of
 
 Variable = pulp.LpVariable | int
 # The program of a larger graph takes longer to write down than a planner may take.
@@ -57,7 +57,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Dataflow:
     """Nodes are numbered; edges by name."""
 
     nodes: int
@@ -65,7 +65,7 @@ class Problem:
     overlaps: tuple[Overlap, ...]
 
 
-def problem_of(graph: Graph) -> Problem:
+def problem_of(graph: Graph) -> Dataflow:
     """A graph's tensors, scratch tiles and safe overlaps."""
     producer = {name: n for n, node in enumerate(graph.nodes) for name in node.outputs}
     kept = {port.tensor for port in graph.outputs}
@@ -87,7 +87,7 @@ def problem_of(graph: Graph) -> Problem:
         if scratch:
             label = scratch_name(node.outputs[0])
             edges[label] = Edge(label, scratch, number, (), False, SCRATCH_ALIGN)
-    return Problem(len(graph.nodes), edges, tuple(overlaps))
+    return Dataflow(len(graph.nodes), edges, tuple(overlaps))
 
 
 def scratch_name(output: str) -> str:
@@ -97,7 +97,7 @@ def scratch_name(output: str) -> str:
 class Spans:
     """When nodes can run and tensors can, or must, exist."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Dataflow):
         self.problem = problem
         before: list[set[int]] = [set() for _ in range(problem.nodes)]
         for edge in problem.edges.values():
@@ -152,10 +152,10 @@ class Spans:
         return all(sink in self.ancestors[other.source] for sink in one.sinks)
 
 
-class Program:
+class IntegerProgram:
     """The integer program of a problem; no pool is smaller than `least`, and `most` suffices."""
 
-    def __init__(self, problem: Problem, least: int, most: int):
+    def __init__(self, problem: Dataflow, least: int, most: int):
         self.problem, self.spans, self.least, self.most = problem, Spans(problem), least, most
         self.ilp = pulp.LpProblem("joint", pulp.LpMinimize)
         self.pool = self.integer("pool", least, most)
@@ -297,7 +297,7 @@ def plan(graph: Graph, seconds: float) -> Plan:
     if known.pool_bytes == swing.least(known) or len(graph.nodes) > MOST_NODES:
         return known
     problem = problem_of(graph)
-    program = Program(problem, 0, known.pool_bytes)
+    program = IntegerProgram(problem, 0, known.pool_bytes)
     if not program.solve(seconds) or round(pulp.value(program.pool)) >= known.pool_bytes:
         return known
     return plan_from(graph, program)
@@ -308,16 +308,16 @@ def placed(graph: Graph, cost: CostOf, seconds: float) -> Plan:
     return order.noted(swing.place("model", Layout.singles(order.graph), seconds))
 
 
-def plan_from(graph: Graph, program: Program) -> Plan:
+def plan_from(graph: Graph, program: IntegerProgram) -> Plan:
     """The plan of a solved program."""
     ordered = replace(graph, nodes=tuple(graph.nodes[n] for n in program.order()))
-    search = Search(tasks_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
-    for task in search.tasks:
-        name = task.name
+    search = Walk(pieces_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
+    for piece in search.pieces:
+        name = piece.name
         search.bases[name] = round(pulp.value(program.base[name]))
         source = program.problem.edges[name].source
         search.descending[name] = source >= 0 and round(pulp.value(program.turned[source])) == 1
-        if task.scratch:
+        if piece.scratch:
             search.scratch[name] = round(pulp.value(program.base[scratch_name(name)]))
-    bound = max(task.bound() for task in search.tasks)
+    bound = max(piece.bound() for piece in search.pieces)
     return plan_of("model", ordered, search, bound)
