@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import LAYERS, Builder, disjoint, plan_at, random_layers
-from vmcu_tools import paths
-from vmcu_tools import runners as targets
+from vmcu_tools import paths, runners
 from vmcu_tools.cli import main, parser
 from vmcu_tools.commands.build import command_line
 from vmcu_tools.emit import emit, write
@@ -229,7 +228,7 @@ def test_names_from_a_file_cannot_leave_their_place() -> None:
     node = replace(graph.nodes[0], name=name)
     port = replace(graph.outputs[0], name=name)
     graph = replace(graph, nodes=(node,), outputs=(port,))
-    assert targets.get("host").run(disjoint(graph), []) == []
+    assert runners.get("host").run(disjoint(graph), []) == []
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a-b", "é"])

@@ -13,7 +13,7 @@ from ..plan.plan import Plan
 
 
 @dataclass(frozen=True)
-class VirtualTarget:
+class VirtualRunner:
     name: str = "virtual"
     summary: str = "the planner's own machine, in numpy"
 
