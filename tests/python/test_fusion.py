@@ -280,12 +280,12 @@ def test_bands_mean_the_same(seed: int) -> None:
     wanted = reference.run(graph, sample)
     tried = 0
     for first, stop in itertools.combinations(range(len(graph.nodes) + 1), 2):
-        piece = bands.piece_of(graph, first, stop)
-        if piece is None:
+        stretch = bands.stretch_of(graph, first, stop)
+        if stretch is None:
             continue
-        width = piece.out.shape[1]
+        width = stretch.out.shape[1]
         ends = sorted(rng.choice(np.arange(1, width), rng.integers(1, 3), replace=False).tolist())
-        split = bands.banded(piece, ends)
+        split = bands.banded(stretch, ends)
         got = reference.run(split, sample)
         for name in wanted.keys() & got.keys():
             np.testing.assert_array_equal(got[name], wanted[name])

@@ -33,6 +33,7 @@ def float_literal(value: float) -> str:
 
 
 def literals(values: np.ndarray) -> list[str]:
+    """Each value as a C constant of its type; float32 to the bit."""
     flat = values.ravel().tolist()
     if values.dtype == np.float32:
         return [float_literal(v) for v in flat]
@@ -65,12 +66,12 @@ def array_lines(array: Array) -> list[str]:
     return found
 
 
-def written(struct: Struct) -> list[tuple[str, Value]]:
+def nonzero(struct: Struct) -> list[tuple[str, Value]]:
     """The members of a struct that an initialiser has to name."""
     return [
         (name, value)
         for name, value in struct.fields.items()
-        if (written(value) if isinstance(value, Struct) else value not in (0, "NULL"))
+        if (nonzero(value) if isinstance(value, Struct) else value not in (0, "NULL"))
     ]
 
 
@@ -135,7 +136,7 @@ class Constants:
     def _fields(self, label: str, struct: Struct) -> tuple[str, ...]:
         """A line for each member, without those that C makes zero; C99 has no empty braces."""
         lines: list[str] = []
-        for name, value in written(struct) or [*struct.fields.items()][:1]:
+        for name, value in nonzero(struct) or [*struct.fields.items()][:1]:
             if isinstance(value, Struct):
                 inner = (f"\t{line}" for line in self._fields(label, value))
                 lines += [f".{name} = {{", *inner, "},"]

@@ -71,6 +71,8 @@ class StageRow:
 
 @dataclass(frozen=True)
 class TensorRow:
+    """One entry of the tensor table: base, ring and phase in bytes of the pool."""
+
     comment: str
     base: int
     ring: int

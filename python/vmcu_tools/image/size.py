@@ -105,6 +105,7 @@ def size(path: Path) -> SizeReport:
 
 
 def sized(symbol: Symbol, part: str, model: str = "") -> SizedSymbol:
+    """What a symbol takes: flash where it is loaded, RAM where it can be written, in bytes."""
     return SizedSymbol(
         symbol.name,
         part,
@@ -116,6 +117,7 @@ def sized(symbol: Symbol, part: str, model: str = "") -> SizedSymbol:
 
 
 def totals(symbols: Iterable[SizedSymbol]) -> dict[str, dict[str, int]]:
+    """Bytes of flash and RAM by part."""
     parts = {part: {"flash": 0, "ram": 0} for part in PARTS}
     for symbol in symbols:
         parts[symbol.part]["flash"] += symbol.flash
@@ -135,6 +137,8 @@ class LinkedModel:
 
 
 def find_models(elf: Elf) -> Iterator[LinkedModel]:
+    """The models that an image holds, by the names of their tables. UserError where it is for
+    another version of vmcu."""
     for symbol in elf.symbols:
         name = symbol.name.removesuffix("_model")
         if symbol.kind != OBJECT or name == symbol.name or elf.find(f"{name}_tensors") is None:
@@ -242,6 +246,7 @@ def runtime_files(sources: set[str]) -> dict[str, str]:
 
 
 def part_of_source(source: str) -> str | None:
+    """The part that a source file of the runtime belongs to; None for others."""
     _, found, inside = source.rpartition("lib/vmcu/")
     if not found:
         return None

@@ -59,6 +59,7 @@ class Claims:
 
     @staticmethod
     def of(plan: Plan) -> Claims:
+        """What the emitter of a plan claims."""
         steps = plan.steps
         return Claims(
             tuple(plan.placements),

@@ -88,4 +88,5 @@ def improve(
 
 
 def bound_of(components: list[Component]) -> int:
+    """Bytes below which no allocation of some component can end."""
     return max((component.bound for component in components), default=0)

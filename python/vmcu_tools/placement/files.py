@@ -37,6 +37,8 @@ def read(path: Path) -> Instance:
 
 
 def parse(text: str, path: Path) -> Instance:
+    """The instance that a CSV text holds; `path` is named where something is wrong. UserError as
+    read()."""
     rows = numbered(text.splitlines(), path)
     number, header = next(rows, (0, []))
     if not header:
@@ -128,6 +130,7 @@ def buffer_of(row: list[str], columns: dict[str, int], inclusive: bool) -> Buffe
 
 
 def integer(text: str, column: str) -> int:
+    """A decimal number of a cell; ValueError(reason, remedy) where it is none."""
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise ValueError(f"{column} '{text}' is not an integer", "write it in decimal digits")
     if len(text) > MOST_DIGITS:
@@ -148,4 +151,5 @@ def write(problem: Instance, placement: Allocation, path: Path) -> None:
 
 
 def refuse(path: Path, reason: str, remedy: str) -> UserError:
+    """What is wrong with a file as a whole."""
     return UserError(Problem(reason, remedy, str(path)))

@@ -117,6 +117,7 @@ def first_fit(
 
 
 def height_of(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
+    """The end, in bytes, of the highest buffer."""
     return max(o + b.size for o, b in zip(offsets, buffers, strict=True))
 
 

@@ -87,6 +87,7 @@ class Outcome:
 
 
 def solve(geometry: Geometry, attempt: Attempt, deadline: float) -> Outcome:
+    """Makes an attempt; undecided at its nodes' end or at `deadline`, of time.monotonic()."""
     if time.monotonic() > deadline:
         return Outcome(False)
     search = Search(geometry, attempt.height, attempt.order, attempt.strategy)
@@ -127,6 +128,7 @@ class Component:
         return [full / most for full in fullest]
 
     def rounded(self, height: int) -> int:
+        """The next height, in bytes, that sums of these sizes can reach."""
         return -(-height // self.grain) * self.grain
 
     def batch(self, floor: int) -> list[Attempt]:
@@ -158,6 +160,8 @@ class Component:
         return Attempt(self.number, height, order, strategy, nodes)
 
     def by_weight(self, powers: tuple[float, float, float], noise: float) -> tuple[int, ...]:
+        """The buffers, the heaviest first; powers: see CROWDING and SHAPES; noise: the standard
+        deviation of a weight's logarithm."""
         crowding, lifetime, size = powers
         weight = [
             crowding * math.log(crowded)
@@ -169,7 +173,8 @@ class Component:
         return tuple(sorted(range(len(weight)), key=lambda b: -weight[b]))
 
     def nearby(self) -> tuple[int, ...]:
-        """The order of the best placement, or of the same upside down, shuffled for a while."""
+        """The buffers in the order of the lowest allocation known, from its bottom or its top,
+        shuffled over a stretch of time."""
         dice, geometry, count = self.dice, self.geometry, len(self.buffers)
         span = dice.choice((0.1, 0.2, 0.4, 1.0)) * geometry.sections
         noise = dice.choice((0.01, 0.03, 0.1, 0.3)) * self.bound
@@ -187,6 +192,7 @@ class Component:
         return tuple(sorted(range(count), key=lambda b: level[b]))
 
     def learn(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Takes over what an attempt has found: a lower allocation, or a higher bound."""
         if outcome.offsets:
             height = height_of(self.buffers, outcome.offsets)
             if height < self.height:

@@ -24,6 +24,7 @@ class Buffer:
     alignment: int = 1
 
     def overlaps(self, other: Buffer) -> bool:
+        """True if there is a moment at which both are alive."""
         return self.lower < other.upper and other.lower < self.upper
 
 
@@ -52,6 +53,7 @@ class Allocation:
 
     @property
     def optimal(self) -> bool:
+        """True if no allocation can be lower."""
         return self.height == self.bound
 
     @property

@@ -153,6 +153,8 @@ class Search(State):
     def search(
         self, start: int, end: int, segments: list[Segment], valleys: dict[int, Valley]
     ) -> Pending:
+        """Searches a component; True if all of its buffers have a place, else everything is undone.
+        Raises LimitError where it may go no further."""
         self.nodes += 1
         self.look_at_clock()
         if self.nodes > self.limit:

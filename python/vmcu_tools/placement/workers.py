@@ -31,6 +31,8 @@ def cores() -> int:
 
 
 class Worker:
+    """A process that makes attempts until its pipe is closed."""
+
     def __init__(self, geometries: Sequence[Geometry], deadline: float):
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
@@ -44,11 +46,13 @@ class Worker:
         self.send((list(geometries), deadline))
 
     def send(self, message: object) -> None:
+        """Pickles a message into the pipe."""
         assert self.process.stdin
         pickle.dump(message, self.process.stdin)
         self.process.stdin.flush()
 
     def solve(self, attempt: Attempt) -> Outcome:
+        """The outcome of an attempt, which is waited for."""
         assert self.process.stdout
         self.send(attempt)
         return pickle.load(self.process.stdout)
@@ -82,13 +86,15 @@ class Workers:
             worker.process.communicate()
 
     def here(self, attempts: Sequence[Attempt]) -> list[Outcome]:
-        """The same in this process: for what is over before another one would be up."""
+        """The outcomes of attempts made in this process: for what is over before another is up."""
         return [
             solve(self.geometries[attempt.component], attempt, self.deadline)
             for attempt in attempts
         ]
 
     def solve(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+        """The outcomes of attempts, in their order, made side by side where there are processes for
+        it."""
         if self.count < 2:
             return self.here(attempts)
         if self.threads is None:
@@ -99,6 +105,7 @@ class Workers:
         return list(self.threads.map(self.ask, attempts))
 
     def ask(self, attempt: Attempt) -> Outcome:
+        """An attempt in the next process that has nothing to do."""
         worker = self.idle.get()
         try:
             return worker.solve(attempt)

@@ -12,17 +12,15 @@ from ..bench.energy import Energy
 from ..bench.kernels import KernelBench
 from ..bench.model import BenchReport
 from ..image.size import PARTS, SizeReport
+from .terminal import say
 from .text import table
 
 COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")
 
 
 def number(value: float | None, digits: int = 2) -> str:
+    """A figure with so many digits, "-" where there is none."""
     return "-" if value is None else f"{value:,.{digits}f}"
-
-
-def say(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def print_bench(report: BenchReport, console: Console) -> None:
@@ -71,6 +69,7 @@ def print_bench(report: BenchReport, console: Console) -> None:
 
 
 def print_energy(energy: Energy, console: Console) -> None:
+    """The estimate, in microjoule, with what it assumes."""
     say(console, f"energy, estimated: {energy.microjoule:,.2f} uJ, assuming")
     for assumption in energy.assumptions:
         say(console, f"  {assumption.picojoule:g} pJ per {assumption.event}: {assumption.source}")

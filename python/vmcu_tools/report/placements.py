@@ -15,6 +15,7 @@ MOST_OFFSETS = 40
 
 
 def print_placement(problem: Instance, placement: Allocation, console: Console) -> None:
+    """Height and bound in bytes, how far apart they are, and offsets where they fit a screen."""
     for column in problem.ignored:
         console.print(f"note: column '{column}' is not used", highlight=False)
     verdict = "optimal" if placement.optimal else f"at most {placement.gap:.2%} above the optimum"
@@ -34,6 +35,7 @@ def print_placement(problem: Instance, placement: Allocation, console: Console) 
 
 
 def figures(problem: Instance, placement: Allocation, capacity: int | None) -> dict[str, Any]:
+    """JSON of `vmcu place`; sizes in bytes."""
     return {
         "problem": problem.origin,
         "buffers": len(problem.buffers),
@@ -49,6 +51,7 @@ def figures(problem: Instance, placement: Allocation, capacity: int | None) -> d
 
 
 def too_high(problem: Instance, placement: Allocation, capacity: int) -> UserError:
+    """Why an allocation is of no use, and what to do."""
     found = f"the lowest placement found needs {placement.height}"
     if placement.optimal:
         found = f"the lowest placement needs {placement.height}"

@@ -16,7 +16,7 @@ from ..wear.objects import MOVES, STAYS, Object, worst
 from ..wear.pool import SECONDS_PER_YEAR, PoolWear, Wear
 from ..wear.tasks import CYCLES, DEPTHS, WORD
 from ..wear.traces import StoreTrace
-from .costs import say
+from .terminal import say
 from .text import table
 
 GRID_PARAMETERS = ("threshold_ticks", "migration_depth", "stride_depth", "stride_size")
@@ -63,6 +63,7 @@ def _point(entry: paper.Figures) -> dict[str, object]:
 
 
 def lifetime(figures: paper.Figures, endurance: int, rate: float) -> dict[str, float]:
+    """Jobs and years until a word has been written `endurance` times, at `rate` jobs per second."""
     jobs = endurance / figures.writes_per_job
     return {"lifetime_jobs": jobs, "lifetime_years": jobs / rate / SECONDS_PER_YEAR}
 

@@ -51,6 +51,7 @@ class Toolchain:
     package: str
 
     def tool(self, name: str) -> str:
+        """The path of one of its programs, such as "gcc"; UserError says which package has it."""
         return find_program(f"{self.prefix}{name}", self.package)
 
 
@@ -81,12 +82,16 @@ class CompiledRunner(ABC):
         """C files that make the image's surroundings: files, console, startup."""
 
     def link_flags(self) -> list[str]:
+        """What the link needs besides the flags."""
         return []
 
     def include_flags(self) -> list[str]:
+        """Where headers are."""
         return [f"-I{paths.runtime() / 'include'}", f"-I{IMAGE}"]
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        """Runner.run() on an image of its own. UserError if that does not fit, RunnerError if it
+        fails."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))

@@ -76,6 +76,7 @@ class Markers:
     trace_bytes: int = 0
 
     def arguments(self) -> list[str]:
+        """Them as the plugin takes them."""
         return [
             *(f"entry={address:#x}" for address in self.entries),
             *(f"kernel={address:#x}" for address in self.kernels),
@@ -119,6 +120,7 @@ class CountingRunner(QemuRunner):
 
     @staticmethod
     def of(board: QemuRunner, markers: Markers) -> CountingRunner:
+        """A board that counts."""
         return CountingRunner(**vars(board), markers=markers)
 
     def command(self, image: Path) -> list[str]:

@@ -11,6 +11,8 @@ NATIVE = Toolchain("", "gcc")
 
 
 class HostRunner(CompiledRunner):
+    """This computer: the image is a program."""
+
     def command(self, image: Path) -> list[str]:
         return [str(image)]
 

@@ -14,6 +14,8 @@ from ..plan.plan import Plan
 
 @dataclass(frozen=True)
 class VirtualRunner:
+    """The virtual MCU, whose pool knows whose byte is whose."""
+
     name: str = "virtual"
     summary: str = "the planner's own machine, in numpy"
 

@@ -135,6 +135,7 @@ class ZephyrRunner:
 
 
 def last_lines(log: str) -> str:
+    """The end of a build's log, without lines that are only long."""
     lines = [line for line in log.splitlines() if line.strip() and len(line) < LOG_COLUMNS]
     return "\n".join(lines[-LOG_LINES:])
 

@@ -28,10 +28,12 @@ class SharedBuffer:
 
     @property
     def life(self) -> Lifetime:
+        """From its first tensor's first step to its last one's last."""
         return Lifetime(self.members[0].life.first, self.members[-1].life.last)
 
     @property
     def size(self) -> int:
+        """In bytes."""
         return max(member.offset + member.bytes for member in self.members)
 
     def span(self, life: Lifetime) -> tuple[int, int]:

@@ -26,6 +26,7 @@ ALIGN = 4
 
 
 def aligned(size: int) -> int:
+    """Bytes, rounded up to whole words."""
     return -(-size // ALIGN) * ALIGN
 
 
@@ -74,6 +75,7 @@ def first_fit(buffers: Sequence[SharedBuffer]) -> list[int]:
 
 
 def arena_bytes(buffers: Sequence[SharedBuffer], starts: Sequence[int]) -> int:
+    """Bytes up to the end of the highest buffer."""
     return max(start + aligned(b.size) for b, start in zip(buffers, starts, strict=True))
 
 
@@ -84,7 +86,7 @@ def scratch_bytes(graph: Graph) -> int:
 
 
 def original(graph: Graph) -> Plan:
-    """What TinyEngine counts, with its own kernels."""
+    """The plan in bytes as TinyEngine counts them: tensors, and the buffers of its kernels."""
     buffers = buffers_of(graph, heir)
     starts = first_fit(buffers)
     bases = bases_of(buffers, starts)
@@ -99,8 +101,8 @@ def original(graph: Graph) -> Plan:
 
 
 def plan(graph: Graph) -> Plan:
-    """The same rules for this library's kernels: a depthwise output trails below its input by as
-    much as they need, and their scratch takes the place of TinyEngine's."""
+    """TinyEngine's rules for this library's kernels: a depthwise output trails below its input by
+    as much as they need, and their scratch takes the place of TinyEngine's."""
 
     def distance(node: Node) -> int:
         return max(0, clearance(bind(graph, node), 0).below)

@@ -51,6 +51,7 @@ class Circle:
         return base
 
     def add(self, piece: Piece) -> None:
+        """Constrains a piece in the directions in which its step may run, and its scratch."""
         turned = self.turned[piece.name]
         ways = {way.descending: way for way in piece.ways}
         for descending, literal in ((False, turned.negated()), (True, turned)):
@@ -75,6 +76,8 @@ class Circle:
         clearance: Clearance,
         when: list[cp_model.LiteralT],
     ) -> None:
+        """Keeps something new as far from a live piece as `clearance` says, both ways round, where
+        all of `when` hold."""
         round_ = self.model.new_int_var(-1, 1, "")
         distance = self.bases[live] - new + round_ * self.size
         below, above = clearance.below, self.size + clearance.above

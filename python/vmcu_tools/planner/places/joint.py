@@ -91,6 +91,7 @@ def problem_of(graph: Graph) -> Dataflow:
 
 
 def scratch_name(output: str) -> str:
+    """The edge that stands for the scratch of the node with this output."""
     return f"scratch of {output}"
 
 
@@ -169,9 +170,11 @@ class IntegerProgram:
         self._place()
 
     def binary(self, name: str) -> pulp.LpVariable:
+        """A new variable of 0 or 1."""
         return self.ilp.add_variable(name, cat=pulp.LpBinary)
 
     def integer(self, name: str, low: int, high: int) -> pulp.LpVariable:
+        """A new variable from `low` to `high`."""
         return self.ilp.add_variable(name, low, high, pulp.LpInteger)
 
     def _created(self, edge: Edge) -> list[Variable]:
@@ -196,6 +199,7 @@ class IntegerProgram:
         ]
 
     def live(self, name: str, step: int):
+        """1 where an edge exists at a step, else 0: MODeL's C + P."""
         return self.created[name][step] + self.kept[name][step]
 
     def _schedule(self) -> None:
@@ -304,6 +308,8 @@ def plan(graph: Graph, seconds: float) -> Plan:
 
 
 def placed(graph: Graph, cost: CostOf, seconds: float) -> Plan:
+    """The plan of an order that `cost` chooses, its places found by the walk and its solvers in
+    `seconds`."""
     order = reordered(graph, cost)
     return order.noted(swing.place("model", Layout.singles(order.graph), seconds))
 

@@ -40,11 +40,13 @@ class Best(cp_model.CpSolverSolutionCallback):
         self.watch, self.bound, self.pool = watch, 0, 0
 
     def on_bound(self, bound: float) -> None:
+        """The solver has proven a bound, in bytes."""
         self.bound = round(bound)
         if self.pool:
             self.watch(self.bound, self.pool)
 
     def on_solution_callback(self) -> None:
+        """The solver has found a smaller pool."""
         self.pool = round(self.objective_value)
         self.watch(round(self.best_objective_bound), self.pool)
 
@@ -67,6 +69,7 @@ class ConstraintModel:
         self.model.minimize(self.pool)
 
     def block(self, name: str, size: int, align: int = 1) -> cp_model.IntVar:
+        """The base of something of `size` bytes, at a multiple of `align`, in the pool."""
         base = self.model.new_int_var(0, self.most - size, name)
         self.model.add(base + size <= self.pool)
         if align > 1:
@@ -75,6 +78,7 @@ class ConstraintModel:
         return base
 
     def add(self, piece: Piece) -> None:
+        """Constrains a piece in the directions in which its step may run, and its scratch."""
         name = piece.name
         turned = self.turned[name] = self.model.new_bool_var(f"{name} descends")
         directions = {way.descending: way for way in piece.ways}
@@ -102,6 +106,7 @@ class ConstraintModel:
         self.model.add(live - out <= clearance.above).only_enforce_if(under.negated(), *conditions)
 
     def add_scratch(self, piece: Piece) -> None:
+        """A place for the scratch of a piece's step, apart from all that is alive meanwhile."""
         name = piece.name
         offset = self.block(f"scratch of {name}", piece.scratch, SCRATCH_ALIGN)
         self.scratch[name] = offset

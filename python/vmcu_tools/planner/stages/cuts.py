@@ -160,19 +160,19 @@ class Cutter(Needs):
     def in_bands(self, cut: Cut, least: int, most: int) -> Graph | None:
         """The graph with a stage in the bands that need the fewest bytes, fewer than `least`; None
         if there are none with at most so many multiply-accumulates."""
-        piece = bands.piece_of(self.graph, cut.first, cut.stop)
-        if piece is None or (self.source is not None and piece.source == self.source.name):
+        stretch = bands.stretch_of(self.graph, cut.first, cut.stop)
+        if stretch is None or (self.source is not None and stretch.source == self.source.name):
             return None
         besides = self.besides(cut)
         best: tuple[int, tuple[int, ...]] | None = None
-        for ends in bands.splits(piece.out.shape[1]):
-            if bands.macs(bands.banded(piece, ends)) > most:
+        for ends in bands.splits(stretch.out.shape[1]):
+            if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.alone(piece, ends), False, self.tiles)
+            cutter = Cutter(bands.alone(stretch, ends), False, self.tiles)
             peak = besides + cutter.least_peak(self.tiles, least - besides)
             if peak < least and (best is None or peak < best[0]):
                 best = peak, ends
-        return None if best is None else bands.banded(piece, best[1])
+        return None if best is None else bands.banded(stretch, best[1])
 
     def loosened(self, cuts: tuple[Cut, ...], limit: int) -> tuple[Cut, ...]:
         """The cuts with other stages of the same layers for those whose tensors, each in one piece,

@@ -71,6 +71,7 @@ def plan(graph: Graph, options: Options) -> Plan:
 
 
 def bytes_and_macs(plan: Plan) -> tuple[int, int]:
+    """By which plans are compared: RAM first, then what is computed twice."""
     return plan.pool_bytes, plan.macs_extra
 
 
