@@ -97,6 +97,19 @@ def test_no_circle_between_modules() -> None:
         pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
 
 
+def test_a_class_means_one_thing_from_the_plan_on() -> None:
+    rooms = ROOMS[ROOMS.index("plan") :]
+    names = [
+        node.name
+        for module, file in MODULES.items()
+        if room(module) in rooms
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(names) > 100
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
 @pytest.mark.parametrize("words", ([], ["build"], ["wear"], ["place"]))
 def test_help_waits_for_nothing(words: list[str]) -> None:
     asked = (

@@ -3,8 +3,8 @@
 
     place(problem) -> Allocation
 
-problem.py says what a problem is, files.py reads and writes it, search.py looks for placements
-within a height, portfolio.py decides which of them to look for.
+problem.py says what an instance is, files.py reads and writes it, search.py looks for placements
+within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from .bounds import grain, live_bound
 from .greedy import best_first_fit, by_time, height_of
+from .partial import Geometry
 from .problem import Buffer
 from .search import LimitError, Search, Strategy
-from .state import Geometry
 
 BATCH = 8
 SEED = 1

@@ -26,7 +26,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .state import INFINITE, Geometry, State
+from .partial import INFINITE, Geometry, PartialAllocation
 
 NO_CHOICE, COVER, OPEN = 0, 1, 2
 
@@ -90,8 +90,8 @@ class LimitError(Exception):
     """The search may visit no further node."""
 
 
-class Search(State):
-    """One search, from the top of its tree; State says what it has placed so far."""
+class Search(PartialAllocation):
+    """One search, from the top of its tree; PartialAllocation says what it has placed so far."""
 
     def __init__(self, geometry: Geometry, height: int, order: Sequence[int], strategy: Strategy):
         super().__init__(geometry, height, order)

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
+from .partial import Geometry
 from .portfolio import Attempt, Outcome, solve
-from .state import Geometry
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -59,7 +59,7 @@ class Geometry:
         ]
 
 
-class State:
+class PartialAllocation:
     """Where buffers are, what that leaves free, and how to take it back. `height`: what they may
     take; `order`: the buffers, those to be tried first in front."""
 
