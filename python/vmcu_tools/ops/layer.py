@@ -190,7 +190,7 @@ class Binding:
     stream: bytes = b""
     scratch_bytes: int = 0
     flat: bool = False
-    lines: tuple[int, ...] = ()
+    lines: tuple[int, ...] = (4,)
 
     def view(self, tensor: Tensor) -> tuple[int, int, int]:
         """The shape in which the program sees an input."""
