@@ -54,7 +54,9 @@ def array_lines(array: Array) -> list[str]:
     per_line = LAYOUT[array.values.dtype.name][1]
     if not array.lines:
         return rows_of(literals(array.values), per_line)
-    words = [f"0x{word:08x}" for word in array.values.ravel().tolist()]
+    # Many at once: large models have some hundred thousand words.
+    digits = array.values.astype(">u4").tobytes().hex(" ", 4)
+    words = [f"0x{word}" for word in digits.split()]
     found: list[str] = []
     at = 0
     for count in itertools.chain(array.lines, itertools.repeat(array.lines[-1])):
