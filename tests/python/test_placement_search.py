@@ -26,7 +26,8 @@ from vmcu_tools.placement.bounds import live_bound
 from vmcu_tools.placement.greedy import best_first_fit, by_time
 from vmcu_tools.placement.partial import Geometry
 from vmcu_tools.placement.portfolio import NEARBY, STRATEGIES, components_of, luby
-from vmcu_tools.placement.search import LimitError, Search, Strategy
+from vmcu_tools.placement.search import LimitError, Search
+from vmcu_tools.placement.strategy import Strategy
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"

@@ -23,7 +23,8 @@ from .bounds import grain, live_bound
 from .greedy import best_first_fit, by_time, height_of
 from .partial import Geometry
 from .problem import Buffer
-from .search import LimitError, Search, Strategy
+from .search import LimitError, Search
+from .strategy import Strategy
 
 BATCH = 8
 SEED = 1
