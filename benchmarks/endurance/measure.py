@@ -24,8 +24,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_tools.bench.model import board, compiler  # noqa: E402
 from vmcu_tools.cli import main as vmcu  # noqa: E402
-from vmcu_tools.cli_wear import ENDURANCE, INFERENCES  # noqa: E402
-from vmcu_tools.commands_wear import STACK_ALIGN  # noqa: E402
+from vmcu_tools.commands.wear import ENDURANCE, INFERENCES, STACK_ALIGN  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.report.wear import object_figures  # noqa: E402
 from vmcu_tools.wear import objects, paper, pool, traces  # noqa: E402

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_tools.image.elf import Elf, Symbol  # noqa: E402
 from vmcu_tools.runners.compiled import find_program  # noqa: E402
-from vmcu_tools.runners.counting import RAM_START, CountingTarget, Markers, trace_of  # noqa: E402
+from vmcu_tools.runners.counting import RAM_START, CountingRunner, Markers, trace_of  # noqa: E402
 from vmcu_tools.runners.qemu import BOARDS  # noqa: E402
 from vmcu_tools.runners.workspace import board_module  # noqa: E402
 from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
@@ -141,7 +141,7 @@ def count(board: str, jobs: int, moving: bool, seconds: float) -> Run:
         assert entry is not None
         machine = next(one for one in BOARDS if one.name == MACHINES[board])
         markers = Markers((entry.address & ~1,), trace_bytes=RAM_BYTES)
-        target = CountingTarget.of(machine, markers)
+        target = CountingRunner.of(machine, markers)
         printed, counts = target.count(folder, lambda one: start(one, image, folder, seconds))
         found = re.search(rf"{jobs} jobs, wrong: (-?\d+)", printed)
         if found is None:
@@ -149,7 +149,7 @@ def count(board: str, jobs: int, moving: bool, seconds: float) -> Run:
         return Run(int(found[1]), counts[0].instructions, trace_of(folder, RAM_BYTES), elf)
 
 
-def start(target: CountingTarget, image: Path, folder: Path, seconds: float) -> str:
+def start(target: CountingRunner, image: Path, folder: Path, seconds: float) -> str:
     """The image's console. Time is a count of instructions, so that every run is the same."""
     command = target.command(image)
     command[command.index("-serial") + 1] = "stdio"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from vmcu_tools import runners as targets
+from vmcu_tools import runners
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.graph import Graph
 from vmcu_tools.runners.borders import to_file
@@ -45,7 +45,7 @@ def agreement(path: Path, target: str, count: int) -> tuple[int, int]:
     inputs = [[quantised(graph, sample["input"])] for sample in given]
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     agreed = 0
-    for sample, outputs in zip(given, targets.get(target).run(plan, inputs), strict=True):
+    for sample, outputs in zip(given, runners.get(target).run(plan, inputs), strict=True):
         ours = to_file(np.asarray(outputs[0]), graph, graph.outputs[0])
         theirs = session.run(None, sample)[0]
         agreed += bool(set(largest(ours)) & set(largest(theirs)))

@@ -16,8 +16,9 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
-from vmcu_tools.planner import PLANNERS, Options, make_plan
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.others.tinyengine import scratch_bytes
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 
 BUILD = Path(__file__).resolve().parents[1] / "models" / "build.py"
 # Those whose integer programs are solved within seconds: no figure depends on the clock.

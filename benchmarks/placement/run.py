@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from vmcu_tools.placement import SECONDS, Placement, Problem, files, place
+from vmcu_tools.placement import SECONDS, Allocation, Instance, files, place
 from vmcu_tools.placement.workers import cores
 from vmcu_tools.planner.others import tflm
 from vmcu_tools.planner.places.lifetimes import Lifetime
@@ -25,14 +25,14 @@ from vmcu_tools.planner.places.lifetimes import Lifetime
 COLUMNS = ("problem", "buffers", "bound", "height", "ratio", "optimal", "seconds", "tflm", "ratio")
 
 
-def tflm_height(problem: Problem) -> int:
+def tflm_height(problem: Instance) -> int:
     sizes = [-(-buffer.size // tflm.ALIGN) * tflm.ALIGN for buffer in problem.buffers]
     lives = [Lifetime(buffer.lower, buffer.upper - 1) for buffer in problem.buffers]
     offsets = tflm.greedy(sizes, lives)
     return max((o + s for o, s in zip(offsets, sizes, strict=True)), default=0)
 
 
-def row(path: Path, problem: Problem, placement: Placement, greedy: int) -> tuple[str, ...]:
+def row(path: Path, problem: Instance, placement: Allocation, greedy: int) -> tuple[str, ...]:
     bound = placement.bound or 1
     return (
         path.stem,

@@ -26,7 +26,7 @@ from vmcu_tools.bench.model import bench, board, check_outputs
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.counting import CountingTarget, markers_of
+from vmcu_tools.runners.counting import CountingRunner, markers_of
 from vmcu_tools.runners.samples import make_samples
 from vmcu_tools.runners.workspace import board_module
 
@@ -87,7 +87,7 @@ def instructions_under_zephyr(model: Path, plan: Plan, target: str) -> int:
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
         image = build(model, target, folder)
-        counting = CountingTarget.of(machine, markers_of(image, MODEL_NAME))
+        counting = CountingRunner.of(machine, markers_of(image, MODEL_NAME))
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
     check_outputs(plan, sample, results[0], f"{target} with Zephyr")
     return reduce(add, counts).instructions

@@ -11,7 +11,8 @@ from .errors import Problem, UserError
 from .frontends import load
 from .passes import optimize
 from .plan.plan import Plan
-from .planner import DEFAULT, PLANNERS, SOLVER_SECONDS, Options, make_plan
+from .planner.options import DEFAULT, SOLVER_SECONDS, Options
+from .planner.registry import PLANNERS, make_plan
 from .planner.rotate import rotate
 
 

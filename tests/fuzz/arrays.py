@@ -9,10 +9,11 @@ from pathlib import Path
 
 import mutate
 import numpy as np
-from vmcu_tools import commands, placement
+from vmcu_tools import placement
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Port, Tensor
 from vmcu_tools.placement import files
+from vmcu_tools.runners.borders import read_input
 
 SHAPE = (3, 5, 4)
 PORTS = tuple(
@@ -75,7 +76,7 @@ def read_npy(data: bytes) -> bool:
         for port in PORTS:
             graph = Graph("n", "", {"x": Tensor("x", SHAPE, 0.1, 3)}, (), (port,), (port,))
             try:
-                values = commands.read_input(path, graph, port)
+                values = read_input(path, graph, port)
             except UserError as error:
                 assert str(error).strip()
                 continue

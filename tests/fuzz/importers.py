@@ -10,8 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
-from vmcu_tools import frontends, inspection, passes  # noqa: E402
+from vmcu_tools import frontends, passes  # noqa: E402
 from vmcu_tools.errors import UserError  # noqa: E402
+from vmcu_tools.report import inspection  # noqa: E402
 
 KINDS = ("onnx", "tflite")
 

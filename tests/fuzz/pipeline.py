@@ -31,7 +31,8 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner import PLANNERS, Options, make_plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.runners.samples import Sample, make_samples
 from vmcu_tools.verify import verify

@@ -18,7 +18,7 @@ from vmcu_tools.kernels.language.ir import Program
 from vmcu_tools.ops import Layer, ProgramLayer
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.host import NATIVE, HostTarget
+from vmcu_tools.runners.host import NATIVE, HostRunner
 
 LOG_SOURCE = Path(__file__).parents[1] / "c" / "access" / "access_log.c"
 LOG_FILE = "accesses.bin"
@@ -148,7 +148,7 @@ def timeline(layer: ProgramLayer, touched: Touched) -> Timeline:
     return Timeline.of(tick, touched.write, touched.tensor, byte)
 
 
-class LoggingHost(HostTarget):
+class LoggingHost(HostRunner):
     """This computer, with the runtime's accesses to the pool logged."""
 
     def sources(self) -> list[Path]:

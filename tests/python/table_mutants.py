@@ -14,11 +14,11 @@ from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.runners import get
-from vmcu_tools.runners.base import TargetError
-from vmcu_tools.runners.compiled import MODEL_NAME, CompiledTarget
+from vmcu_tools.runners.base import RunnerError
+from vmcu_tools.runners.compiled import MODEL_NAME, CompiledRunner
 
 Files = Mapping[str, str]
-_NUMBER = re.compile(r"(?<![\w.\"])-?\d+(?=U?[,\]})\s])")
+_NUMBER = re.compile(r"(?<![\w.\"])-?(?:0x[0-9a-f]+|\d+)(?=U?[,\]})\s])")
 _MEMBER = re.compile(r"\n\t+\.\w+ = [^{}\n]+,(?=\n)|(?<=\{)\.\w+ = [^{},]+, ")
 _NAME = re.compile(r"(?<== )&?[A-Za-z_]\w+(?=[,\[])|(?<=\| )\w+(?=,)")
 _ENTRY = re.compile(r"\n\t\{(?:\n\t\t[^\n]*)+\n\t\},|\n\t\{[^\n]*\},")
@@ -65,7 +65,7 @@ def _evenly(rng: np.random.Generator, text: str, found: list[re.Match[str]]) -> 
 
 def _another_number(rng: np.random.Generator, text: str) -> str:
     match = _evenly(rng, text, _places(_NUMBER, text))
-    value = int(match[0])
+    value = int(match[0], 0)
     others = (value + 1, value - 1, value + 4, value - 4, value * 2, value // 2, 0, value ^ 128)
     others += (value + int(rng.integers(1, 50)), value - int(rng.integers(1, 50)))
     changed = [other for other in others if other != value]
@@ -128,17 +128,17 @@ def right_in_c(files: Files, plan: Plan, graph: Graph, samples: int = 3) -> bool
     """True if C compiled from the files, under sanitizers, gives the graph's bytes, or a compiler
     refuses them."""
     target = get("host:sanitize")
-    assert isinstance(target, CompiledTarget)
+    assert isinstance(target, CompiledRunner)
     target = target.suited(plan)
     inputs = [random_inputs(graph, seed) for seed in range(samples)]
     with tempfile.TemporaryDirectory() as folder:
         try:
             image = target.build(files, MODEL_NAME, Path(folder))
-        except TargetError:
+        except RunnerError:
             return True
         try:
             results = target.execute(image, plan, inputs)
-        except TargetError:
+        except RunnerError:
             return False
     for sample, outputs in zip(inputs, results, strict=True):
         meaning = reference.run(graph, sample)

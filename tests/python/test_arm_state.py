@@ -16,7 +16,7 @@ from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from vmcu_tools import paths
 from vmcu_tools.machine import reference
 from vmcu_tools.runners.compiled import COMMON_FLAGS, IMAGE
-from vmcu_tools.runners.qemu import ARM, QemuTarget
+from vmcu_tools.runners.qemu import ARM, QemuRunner
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
@@ -30,7 +30,7 @@ PORT = paths.runtime() / "port" / "freestanding"
 
 
 @dataclass(frozen=True)
-class CortexA(QemuTarget):
+class CortexA(QemuRunner):
     """An emulated Cortex-A9 with images in its RAM, which begins at 0x60000000."""
 
     def sources(self) -> list[Path]:

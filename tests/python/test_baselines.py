@@ -22,8 +22,8 @@ from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.add import Add
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner import PLANNERS, make_plan
 from vmcu_tools.planner.others import tinyengine
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 from bottlenecks import Module, modules

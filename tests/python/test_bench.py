@@ -22,10 +22,11 @@ from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
-from vmcu_tools.planner import DEFAULT, make_plan
+from vmcu_tools.planner.options import DEFAULT
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners import counting
-from vmcu_tools.runners.base import TargetError
-from vmcu_tools.runners.counting import CountingTarget, Counts, Markers
+from vmcu_tools.runners.base import RunnerError
+from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
 from vmcu_tools.runners.samples import make_samples
 
 MISSING = [
@@ -88,7 +89,7 @@ def count_assembly(name: str, folder: Path, rounds: int) -> Counts:
     target.gcc([*arguments, "-o", str(image)], folder)
     entry = counting.Elf(image).find("counted")
     assert entry is not None
-    counter = CountingTarget.of(target, Markers((entry.address,)))
+    counter = CountingRunner.of(target, Markers((entry.address,)))
     return counter.count(folder, lambda t: t._start(image))[1][0]
 
 
@@ -151,7 +152,7 @@ def test_wrong_outputs_are_no_benchmark() -> None:
     check_outputs(plan, sample, [right], "here")
     wrong = right.copy()
     wrong[0, 0, 0] ^= 1
-    with pytest.raises(TargetError, match="1 bytes of output 'out' are wrong"):
+    with pytest.raises(RunnerError, match="1 bytes of output 'out' are wrong"):
         check_outputs(plan, sample, [wrong], "here")
 
 
@@ -179,22 +180,22 @@ def test_only_emulated_boards_count() -> None:
 
 
 def test_qemu_without_plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(target: CountingTarget) -> None:
-        raise TargetError("qemu-system-arm: plugin interface not enabled in this build")
+    def refuse(target: CountingRunner) -> None:
+        raise RunnerError("qemu-system-arm: plugin interface not enabled in this build")
 
-    target = CountingTarget.of(board("qemu:m4"), Markers(()))
+    target = CountingRunner.of(board("qemu:m4"), Markers(()))
     with pytest.raises(UserError, match="--enable-plugins"):
         target.count(tmp_path, refuse)
 
 
 def test_a_newer_qemu_gets_the_version_it_wants(tmp_path: Path) -> None:
-    def run(target: CountingTarget) -> int:
+    def run(target: CountingRunner) -> int:
         if target.api < 4:
-            raise TargetError("API version 1, but this QEMU supports only a minimum version of 4")
+            raise RunnerError("API version 1, but this QEMU supports only a minimum version of 4")
         (tmp_path / counting.COUNTS_FILE).write_text("1 2 3 4 5\n")
         return target.api
 
-    target = CountingTarget.of(board("qemu:m4"), Markers(()))
+    target = CountingRunner.of(board("qemu:m4"), Markers(()))
     assert target.count(tmp_path, run) == (4, [Counts(1, 2, 3, 4, 5)])
 
 

@@ -26,7 +26,7 @@ from vmcu_tools.errors import PlanError
 from vmcu_tools.kernels import pack
 from vmcu_tools.kernels.language import access
 from vmcu_tools.kernels.language.access import Ticks
-from vmcu_tools.machine import decoded, mcu, rotation
+from vmcu_tools.machine import decoded, mcu, parts, rotation
 from vmcu_tools.ops import layer as base
 from vmcu_tools.ops import mac as mac_kernels
 from vmcu_tools.plan.plan import Plan
@@ -34,7 +34,7 @@ from vmcu_tools.runners.compiled import MODEL_NAME
 
 MUTANTS = int(os.environ.get("VMCU_CASES", "150"))
 # Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below.
-MODULES = (decoded, mcu, proof, rotation)
+MODULES = (decoded, mcu, parts, proof, rotation)
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ DIRECTED = (
     (r"(_layers\[\].*?\.width = \d+,\n)(\t\})", r"\1\t\t.splits = 128,\n\2"),
     (r"(\.scratch = )\d+", r"\1model_tensors"),
     (r"\.(progress|scratch) = \d+", r".\1 = 99996"),
-    (r"(\.input_count = )\d+(?=,\n\t\t\.desc)", r"\1 255"),
+    (r"(\.input_count = )\d+(?=,\n\t\t\.(?:descending|output))", r"\1 255"),
     (r"(\.part_count = )\d+", r"\1 999"),
     (r'(\.name = )"model"', r'\1"another"'),
     (r"(\.output = )\d+", r"\1 0"),
@@ -172,9 +172,9 @@ DIRECTED = (
     (r"(\.length = )\d+(, \.times = 1\},\n\};)", r"\1 60000\2"),
     (r"(\.times = )\d+(\},\n\};)", r"\1 9999\2"),
     (r"(_schedule\[\] = \{\n\t)\d+", r"\1 255"),
-    (r"(\.streamed = \w+,\n)(?=\};)", r"\1\t.step = 4,\n"),
-    (r"(\.descending = )\d", r"\1 1"),
-    (r"(\.descending = )\d", r"\1 2"),
+    (r"(\.(?:output_count|streamed) = \w+,\n)(?=\};)", r"\1\t.step = 4,\n"),
+    (r"(\.input_count = \d+,\n)(?=\t\t\.output)", r"\1\t\t.descending = 1,\n"),
+    (r"(\.input_count = \d+,\n)(?=\t\t\.output)", r"\1\t\t.descending = 2,\n"),
     (r"(\.flags = VMCU_IO_CHANNELS_FIRST) \| \w+", r"\1"),
 )
 

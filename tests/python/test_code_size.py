@@ -8,18 +8,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from vmcu_tools import paths
-from vmcu_tools import runners as targets
-from vmcu_tools.runners.qemu import ARM, QemuTarget
+from vmcu_tools import paths, runners
+from vmcu_tools.runners.qemu import ARM, QemuRunner
 
 KB = 1024
 EXECUTOR = ("vmcu_init", "vmcu_input", "vmcu_invoke", "vmcu_output")
 SMALL = ("vmcu_pointwise", "vmcu_depthwise_3_1", "vmcu_depthwise_3_2", "vmcu_add")
 
 
-def board() -> QemuTarget:
-    target = targets.get("qemu:m4")
-    assert isinstance(target, QemuTarget)
+def board() -> QemuRunner:
+    target = runners.get("qemu:m4")
+    assert isinstance(target, QemuRunner)
     return target
 
 

@@ -12,10 +12,11 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.plan.schedule import ONE_COLUMN, STREAMED, Stage, computed
 from vmcu_tools.plan.trace import TooLargeError, Tracer
-from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places.in_place import in_place
 from vmcu_tools.planner.places.layout import Cut
-from vmcu_tools.planner.stages.cuts import NEVER, TILES, Cutter
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
 
 SEEDS = range(24)
 
@@ -81,9 +82,9 @@ def test_more_tiles_never_need_more(seed: int) -> None:
         peaks = []
         for tiles in ((None,), some, TILES, (*TILES, 8, ONE_COLUMN)):
             cutter = Cutter(graph, streamed, tiles)
-            least = cutter.least_peak(tiles, NEVER)
+            least = cutter.least_peak(tiles, UNLIMITED)
             peaks.append(least)
-            if least != NEVER:
+            if least != UNLIMITED:
                 assert cutter.peak(cutter.cheapest(least)) <= least
         assert peaks == sorted(peaks, reverse=True)
 
@@ -92,9 +93,9 @@ def test_more_tiles_never_need_more(seed: int) -> None:
 def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) -> None:
     graph = network(seed)
     used = Cutter(graph, False)
-    used.least_peak(TILES, used.least_peak(TILES[:1], NEVER))
+    used.least_peak(TILES, used.least_peak(TILES[:1], UNLIMITED))
     for cut, option in used.traced.items():
-        alone = Cutter(graph, False).known(cut, NEVER)
+        alone = Cutter(graph, False).known(cut, UNLIMITED)
         assert alone == option
 
 

@@ -14,11 +14,12 @@ from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner import PLANNERS, Options, make_plan
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.others import hmcos, tflm
 from vmcu_tools.planner.places import joint
 from vmcu_tools.planner.places.lifetimes import lifetimes
 from vmcu_tools.planner.places.order import reordered, whole_cost
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 
 COUNT = 100
 SECONDS = 0.2

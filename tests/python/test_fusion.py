@@ -26,10 +26,11 @@ from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
-from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places import swing
 from vmcu_tools.planner.places.layout import Cut, Layout
-from vmcu_tools.planner.places.tasks import stage_floor
+from vmcu_tools.planner.places.pieces import stage_floor
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
 from vmcu_tools.planner.stages.cuts import TILES, Cutter
 from vmcu_tools.quant import FixedSum
@@ -275,12 +276,12 @@ def test_bands_mean_the_same(seed: int) -> None:
     wanted = reference.run(graph, sample)
     tried = 0
     for first, stop in itertools.combinations(range(len(graph.nodes) + 1), 2):
-        piece = bands.piece_of(graph, first, stop)
-        if piece is None:
+        stretch = bands.stretch_of(graph, first, stop)
+        if stretch is None:
             continue
-        width = piece.out.shape[1]
+        width = stretch.out.shape[1]
         ends = sorted(rng.choice(np.arange(1, width), rng.integers(1, 3), replace=False).tolist())
-        split = bands.banded(piece, ends)
+        split = bands.banded(stretch, ends)
         got = reference.run(split, sample)
         for name in wanted.keys() & got.keys():
             np.testing.assert_array_equal(got[name], wanted[name])

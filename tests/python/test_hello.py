@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vmcu_tools import paths
-from vmcu_tools import runners as targets
+from vmcu_tools import paths, runners
 from vmcu_tools.cli import main
-from vmcu_tools.runners.qemu import ARM, QemuTarget
+from vmcu_tools.runners.qemu import ARM, QemuRunner
 
 HELLO = paths.root() / "samples" / "hello"
 MODEL = HELLO / "hello.onnx"
@@ -51,7 +50,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_prints_what_the_sample_expects(generated: Path) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("not installed: gcc")
-    host = targets.get("host")
+    host = runners.get("host")
     program = generated / "hello"
     sources = [HELLO / "src" / "main.c", generated / "hello.c", host.archive()]
     flags = ["-Wconversion", f"-I{generated}"]
@@ -77,7 +76,7 @@ int main(void)
 """
 
 
-def linked(board: QemuTarget, level: str, generated: Path, folder: Path) -> Path:
+def linked(board: QemuRunner, level: str, generated: Path, folder: Path) -> Path:
     """An image of the layer without printf(), the runtime compiled at an optimisation level."""
     (folder / "app.c").write_text(APPLICATION)
     runtime = paths.runtime()
@@ -102,8 +101,8 @@ def linked(board: QemuTarget, level: str, generated: Path, folder: Path) -> Path
 def test_the_library_takes_3_kb(generated: Path, name: str, level: str, tmp_path: Path) -> None:
     if shutil.which(ARM.prefix + "gcc") is None:
         pytest.skip("not installed: arm-none-eabi-gcc")
-    board = targets.get(name)
-    assert isinstance(board, QemuTarget)
+    board = runners.get(name)
+    assert isinstance(board, QemuRunner)
     elf = linked(board, level, generated, tmp_path)
     figures = tmp_path / "size.json"
     assert main(["size", str(elf), "--json", str(figures)]) == 0

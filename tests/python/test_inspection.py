@@ -9,10 +9,10 @@ from pathlib import Path
 import onnx
 from builders.onnx_models import CASES, OnnxModel, single
 from builders.tflite_models import TfliteModel, conv
-from vmcu_tools import inspection
 from vmcu_tools.cli import main
 from vmcu_tools.frontends.onnx import importer as onnx_frontend
 from vmcu_tools.frontends.tflite import importer as tflite_frontend
+from vmcu_tools.report import inspection
 
 OPS = Path(__file__).resolve().parents[2] / "doc" / "ops.md"
 

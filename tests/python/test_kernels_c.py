@@ -19,7 +19,7 @@ from random_graphs import (
     with_copies,
     wrapped,
 )
-from vmcu_tools import runners as targets
+from vmcu_tools import runners
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
@@ -33,7 +33,7 @@ BOARD_CASES = max(100, CASES // 20)
 
 def expect_reference(plan: Plan, target: str, samples: Sequence[Sequence[np.ndarray]]) -> None:
     graph = plan.graph
-    results = targets.get(target).run(plan, samples)
+    results = runners.get(target).run(plan, samples)
     for sample, outputs in zip(samples, results, strict=True):
         wanted = reference.run(graph, sample)
         for port, got in zip(graph.outputs, outputs, strict=True):

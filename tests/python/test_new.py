@@ -15,8 +15,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
-from vmcu_tools import paths
-from vmcu_tools import runners as targets
+from vmcu_tools import paths, runners
 from vmcu_tools.cli import main
 from vmcu_tools.emit.application import create
 from vmcu_tools.errors import UserError
@@ -53,7 +52,7 @@ def printed(text: str) -> dict[str, list[int]]:
 
 def run_here(application: Path, name: str, model: Path, folder: Path) -> str:
     """The application's C, with the model compiled as CMakeLists.txt asks for, on this computer."""
-    host = targets.get("host:sanitize")
+    host = runners.get("host:sanitize")
     assert main(["build", str(model), "-o", str(folder), "--name", name]) == 0
     sources = [application / "src" / "main.c", folder / f"{name}.c", host.archive()]
     flags = ["-Wconversion", f"-I{folder}", "-o", str(folder / "program")]

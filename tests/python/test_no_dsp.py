@@ -11,11 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
-from vmcu_tools import oracle, paths
-from vmcu_tools import runners as targets
+from vmcu_tools import oracle, paths, runners
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.machine import reference
-from vmcu_tools.runners.qemu import ARM, QemuTarget
+from vmcu_tools.runners.qemu import ARM, QemuRunner
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
@@ -28,14 +27,14 @@ TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
 DSP = re.compile(r"\t(smlad|sxtb16)(\.w)?\t")
 
 
-def boards() -> tuple[QemuTarget, QemuTarget]:
+def boards() -> tuple[QemuRunner, QemuRunner]:
     """With and without."""
-    board = targets.get("qemu:m4")
-    assert isinstance(board, QemuTarget)
+    board = runners.get("qemu:m4")
+    assert isinstance(board, QemuRunner)
     return board, replace(board, name="qemu:m4 no DSP", flags=(*board.flags, "-DVMCU_NO_DSP"))
 
 
-def dsp_instructions(board: QemuTarget) -> int:
+def dsp_instructions(board: QemuRunner) -> int:
     command = [ARM.tool("objdump"), "-d", "--no-show-raw-insn", str(board.archive())]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return len(DSP.findall(done.stdout))

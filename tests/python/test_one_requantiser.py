@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from random_builder import Builder
 from random_graphs import LAYERS, disjoint, random_inputs
-from vmcu_tools import paths
-from vmcu_tools import runners as targets
+from vmcu_tools import paths, runners
 from vmcu_tools.emit import emit, write
 from vmcu_tools.graph import Graph, Node
 from vmcu_tools.machine import reference
@@ -21,7 +20,7 @@ from vmcu_tools.ops.max_pooling import MaxPool2D
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.ops.softmax import Softmax
 from vmcu_tools.quant import FixedPoint, FloatScale, Requant
-from vmcu_tools.runners.compiled import CompiledTarget
+from vmcu_tools.runners.compiled import CompiledRunner
 
 ONLY: dict[str, type] = {"FIXED": FixedPoint, "FLOAT": FloatScale}
 OTHER = {"FIXED": "FLOAT", "FLOAT": "FIXED"}
@@ -48,10 +47,10 @@ def graph_with(only: str) -> Graph:
     return builder.graph([LAYERS[kind](builder).name for kind in KINDS for _ in range(6)])
 
 
-def only_with(only: str, board: str) -> CompiledTarget:
+def only_with(only: str, board: str) -> CompiledRunner:
     """A board whose images are built with one of the requantisers."""
-    target = targets.get(board)
-    assert isinstance(target, CompiledTarget)
+    target = runners.get(board)
+    assert isinstance(target, CompiledRunner)
     flag = f"-DVMCU_NO_REQUANT_{OTHER[only]}"
     return replace(target, name=f"{board} {only}", flags=(*target.flags, flag))
 

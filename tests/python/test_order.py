@@ -13,9 +13,9 @@ from builders.dags import Dag
 from random_networks import AnyNetwork
 from vmcu_tools.graph import Graph
 from vmcu_tools.ops import bind
-from vmcu_tools.planner import make_plan
 from vmcu_tools.planner.places import order
 from vmcu_tools.planner.places.order import Cost, CostOf, cost_of, reordered, whole_cost
+from vmcu_tools.planner.registry import make_plan
 
 MOST_ORDERS = 2000
 

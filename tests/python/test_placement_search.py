@@ -21,11 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
-from vmcu_tools.placement import Buffer, PlacementError, Problem, check, files, place
+from vmcu_tools.placement import Buffer, Instance, PlacementError, check, files, place
 from vmcu_tools.placement.bounds import live_bound
 from vmcu_tools.placement.greedy import best_first_fit, by_time
-from vmcu_tools.placement.portfolio import NEARBY, STRATEGIES, luby, parts_of
-from vmcu_tools.placement.search import Geometry, LimitError, Search, Strategy
+from vmcu_tools.placement.partial import Geometry
+from vmcu_tools.placement.portfolio import NEARBY, STRATEGIES, components_of, luby
+from vmcu_tools.placement.search import LimitError, Search
+from vmcu_tools.placement.strategy import Strategy
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -33,7 +35,7 @@ NODES = 10**6
 
 
 @st.composite
-def problems(draw: st.DrawFn, most: int = 6) -> Problem:
+def problems(draw: st.DrawFn, most: int = 6) -> Instance:
     alignments = draw(st.sampled_from([(1,), (4,), (1, 2, 4)]))
     buffers = []
     for number in range(draw(st.integers(1, most))):
@@ -41,7 +43,7 @@ def problems(draw: st.DrawFn, most: int = 6) -> Problem:
         upper = draw(st.integers(lower + 1, 6))
         size, alignment = draw(st.integers(1, 7)), draw(st.sampled_from(alignments))
         buffers.append(Buffer(f"b{number}", lower, upper, size, alignment))
-    return Problem(tuple(buffers))
+    return Instance(tuple(buffers))
 
 
 def least_height(buffers: tuple[Buffer, ...]) -> int:
@@ -58,7 +60,7 @@ def least_height(buffers: tuple[Buffer, ...]) -> int:
 
 @settings(max_examples=150, deadline=None)
 @given(problems())
-def test_small_problems_are_solved_and_proven(problem: Problem) -> None:
+def test_small_problems_are_solved_and_proven(problem: Instance) -> None:
     placement = place(problem, seconds=20, workers=1)
     assert placement.height == check(problem, placement.offsets) == least_height(problem.buffers)
     assert placement.optimal
@@ -67,16 +69,16 @@ def test_small_problems_are_solved_and_proven(problem: Problem) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.integers(0, 99))
-def test_every_strategy_is_exhaustive(problem: Problem, seed: int) -> None:
+def test_every_strategy_is_exhaustive(problem: Instance, seed: int) -> None:
     """None gives up where there is a placement, none finds one where there is not."""
-    for part in parts_of(problem.buffers):
+    for part in components_of(problem.buffers):
         geometry, lowest = Geometry(part), least_height(tuple(part))
         order = random.Random(seed).sample(range(len(part)), len(part))
         for strategy in (*STRATEGIES, *NEARBY):
             offsets = Search(geometry, lowest, order, strategy).run(NODES)
             assert offsets, strategy
             named = {b.id: o for b, o in zip(part, offsets, strict=True)}
-            assert check(Problem(tuple(part)), named) == lowest
+            assert check(Instance(tuple(part)), named) == lowest
             assert Search(geometry, lowest - 1, order, strategy).run(NODES) is None, strategy
 
 
@@ -106,12 +108,12 @@ def test_a_search_may_be_deeper_than_the_stack(strategy: Strategy) -> None:
         sys.setrecursionlimit(before)
     assert offsets and search.nodes >= count
     named = {b.id: o for b, o in zip(buffers, offsets, strict=True)}
-    assert check(Problem(tuple(buffers)), named) <= height
+    assert check(Instance(tuple(buffers)), named) <= height
 
 
 @settings(max_examples=50, deadline=None)
 @given(problems(most=12))
-def test_first_fit_is_a_placement(problem: Problem) -> None:
+def test_first_fit_is_a_placement(problem: Instance) -> None:
     offsets = best_first_fit(problem.buffers)
     named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
     assert check(problem, named) >= live_bound(problem.buffers)
@@ -129,7 +131,7 @@ def test_check_catches_wrong_offsets() -> None:
         with pytest.raises(PlacementError):
             check(problem, wrong)
     with pytest.raises(PlacementError):
-        check(Problem((Buffer("a", 0, 1, 4, 8),)), {"a": 4})
+        check(Instance((Buffer("a", 0, 1, 4, 8),)), {"a": 4})
 
 
 def test_limits_grow_as_luby_says() -> None:
@@ -146,10 +148,10 @@ def generator() -> ModuleType:
     return module
 
 
-def generated(family: str, count: int, seed: int) -> Problem:
+def generated(family: str, count: int, seed: int) -> Instance:
     module = generator()
     triples = module.generate(module.FAMILIES[family], count, seed)
-    return Problem(tuple(Buffer(str(n), *triple) for n, triple in enumerate(triples)))
+    return Instance(tuple(Buffer(str(n), *triple) for n, triple in enumerate(triples)))
 
 
 @pytest.mark.parametrize("family", ["guillotine", "long", "short", "loose"])
@@ -172,8 +174,8 @@ def test_parts_are_placed_on_their_own() -> None:
     second = [
         Buffer(f"later {b.id}", b.lower + 5000, b.upper + 5000, b.size) for b in first.buffers
     ]
-    both = Problem((*first.buffers, *second))
-    assert len(parts_of(both.buffers)) == 2 * len(parts_of(first.buffers))
+    both = Instance((*first.buffers, *second))
+    assert len(components_of(both.buffers)) == 2 * len(components_of(first.buffers))
     assert place(both, seconds=30).optimal
 
 
@@ -244,8 +246,8 @@ def test_words_of_other_allocators() -> None:
 
 
 def test_no_buffers_take_no_bytes() -> None:
-    assert place(Problem(())).height == 0
-    nothing = place(Problem((Buffer("a", 0, 1, 0), Buffer("b", 0, 1, 3))))
+    assert place(Instance(())).height == 0
+    nothing = place(Instance((Buffer("a", 0, 1, 0), Buffer("b", 0, 1, 3))))
     assert (nothing.height, nothing.optimal) == (3, True)
 
 
@@ -280,12 +282,12 @@ def test_command_says_what_does_not_fit(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["place", str(path), "--seconds", "-1"]) == 2
 
 
-def many(count: int, lifetime: float) -> Problem:
+def many(count: int, lifetime: float) -> Instance:
     dice = random.Random(1)
     starts = [dice.randrange(count) for _ in range(count)]
     ends = [start + 1 + int(dice.expovariate(1 / lifetime)) for start in starts]
     lives = enumerate(zip(starts, ends, strict=True))
-    return Problem(tuple(Buffer(f"b{n}", *life, dice.randrange(1, 5000)) for n, life in lives))
+    return Instance(tuple(Buffer(f"b{n}", *life, dice.randrange(1, 5000)) for n, life in lives))
 
 
 @pytest.mark.parametrize(
@@ -305,7 +307,7 @@ def test_the_clock_is_kept_however_many_buffers(
 
 @settings(max_examples=100, deadline=None)
 @given(problems(most=12))
-def test_the_quick_placement_is_one(problem: Problem) -> None:
+def test_the_quick_placement_is_one(problem: Instance) -> None:
     offsets = by_time(problem.buffers)
     named = {b.id: o for b, o in zip(problem.buffers, offsets, strict=True)}
     assert check(problem, named) >= live_bound(problem.buffers)
@@ -313,7 +315,7 @@ def test_the_quick_placement_is_one(problem: Problem) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(problems(most=12), st.data())
-def test_check_finds_every_shared_byte(problem: Problem, data: st.DataObject) -> None:
+def test_check_finds_every_shared_byte(problem: Instance, data: st.DataObject) -> None:
     offsets = {b.id: b.alignment * data.draw(st.integers(0, 6)) for b in problem.buffers}
     pairs = itertools.combinations(problem.buffers, 2)
     clash = any(
@@ -331,7 +333,7 @@ def test_check_finds_every_shared_byte(problem: Problem, data: st.DataObject) ->
 
 def test_sizes_beyond_all_machine_words() -> None:
     big = 10**30
-    problem = Problem((Buffer("a", 0, 2, big), Buffer("b", 1, 3, big, 7), Buffer("c", 2, 4, 5)))
+    problem = Instance((Buffer("a", 0, 2, big), Buffer("b", 1, 3, big, 7), Buffer("c", 2, 4, 5)))
     placement = place(problem, seconds=1, workers=1)
     assert placement.height == check(problem, placement.offsets) < 2 * big + 7
 

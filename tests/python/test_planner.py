@@ -17,9 +17,10 @@ from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner import PLANNERS, SOLVER_SECONDS, make_plan
+from vmcu_tools.planner.options import SOLVER_SECONDS
 from vmcu_tools.planner.places import joint, swing
 from vmcu_tools.planner.places.overlap import Clearance, clearance
+from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.quant import FixedPoint, FixedSum
 
 TICKS = 1 << 40
@@ -139,7 +140,7 @@ def test_the_joint_integer_program_finds_nothing_better(seed: int) -> None:
     """Order search and constraint model, one after the other, against MODeL's one program."""
     graph = Network(seed, 6).graph()
     known = swing.plan(graph, SOLVER_SECONDS)
-    program = joint.Program(joint.problem_of(graph), 0, known.pool_bytes + 50)
+    program = joint.IntegerProgram(joint.problem_of(graph), 0, known.pool_bytes + 50)
     assert program.solve(60)
     assert round(program.pool.value()) == known.pool_bytes == swing.least(known)
 

@@ -15,7 +15,8 @@ from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.planner import Options, make_plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.runners.compiled import MODEL_NAME
 

@@ -15,7 +15,7 @@ import pytest
 from drawn import CASES
 from pool_log import machine_of
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers, step_of
-from vmcu_tools import runners as targets
+from vmcu_tools import runners
 from vmcu_tools.emit import emit
 from vmcu_tools.graph import Graph, Tensor
 from vmcu_tools.kernels.language.evaluate import run
@@ -23,9 +23,9 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, Layer, ProgramLayer, bind
 from vmcu_tools.ops.binary import Binary
 from vmcu_tools.plan.schedule import in_one_piece
-from vmcu_tools.runners.compiled import MODEL_NAME, CompiledTarget
-from vmcu_tools.runners.host import HostTarget
-from vmcu_tools.runners.qemu import QemuTarget
+from vmcu_tools.runners.compiled import MODEL_NAME, CompiledRunner
+from vmcu_tools.runners.host import HostRunner
+from vmcu_tools.runners.qemu import QemuRunner
 
 SOURCES = Path(__file__).parents[1] / "c" / "ranges"
 POOL_BYTES = 8192
@@ -156,7 +156,7 @@ def calls_of(graph: Graph, seed: int, form: Form, short: int) -> Iterator[Call]:
                 yield call_of(rng, number, layer, y, x, count, short)
 
 
-class InRanges(CompiledTarget):
+class InRanges(CompiledRunner):
     """Another target, which makes calls of its own."""
 
     def sources(self) -> list[Path]:
@@ -169,22 +169,22 @@ class InRanges(CompiledTarget):
         return [*super().link_flags(), "-Wl,--wrap=vmcu_invoke"]
 
 
-class HostInRanges(InRanges, HostTarget):
+class HostInRanges(InRanges, HostRunner):
     pass
 
 
-class BoardInRanges(InRanges, QemuTarget):
+class BoardInRanges(InRanges, QemuRunner):
     pass
 
 
-def in_ranges(name: str) -> CompiledTarget:
-    target = targets.get(name)
-    kind = BoardInRanges if isinstance(target, QemuTarget) else HostInRanges
+def in_ranges(name: str) -> CompiledRunner:
+    target = runners.get(name)
+    kind = BoardInRanges if isinstance(target, QemuRunner) else HostInRanges
     return kind(**{f.name: getattr(target, f.name) for f in fields(target)})
 
 
 def expect_ranges(
-    graph: Graph, seed: int, target: CompiledTarget, form: Form = Form.USUAL, short: int = 0
+    graph: Graph, seed: int, target: CompiledRunner, form: Form = Form.USUAL, short: int = 0
 ) -> None:
     plan, sample = disjoint(graph, form), random_inputs(graph, seed)
     table = "\n".join(call.text for call in calls_of(graph, seed, form, short))

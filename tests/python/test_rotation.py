@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from builders.networks import network_file
 from random_graphs import LAYERS, overlapped, random_inputs, random_layers, with_copies, wrapped
-from vmcu_tools import runners as targets
+from vmcu_tools import runners
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
@@ -46,7 +46,7 @@ def expect_in_c(plan: Plan, target: str, inferences: int) -> None:
     """As many inferences in one process give the bytes of the meaning, each at the next origin."""
     sample = random_inputs(plan.graph, 3)
     wanted = reference.run(plan.graph, sample)
-    results = targets.get(target).run(plan, [sample] * inferences)
+    results = runners.get(target).run(plan, [sample] * inferences)
     for number, outputs in enumerate(results):
         for port, got in zip(plan.graph.outputs, outputs, strict=True):
             np.testing.assert_array_equal(got, wanted[port.tensor], err_msg=f"{number}")
@@ -170,7 +170,7 @@ def test_plans_that_stay_run_in_a_runtime_that_rotates():
     """A firmware may have models of both kinds."""
     graph: Graph = random_layers("depthwise", 6, 2)
     plan = overlapped(graph)
-    target = targets.get(HOST)
+    target = runners.get(HOST)
     rotating = replace(target, flags=(*target.flags, "-DVMCU_POOL_ROTATE"))
     sample = random_inputs(graph, 5)
     wanted = reference.run(graph, sample)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from random_graphs import disjoint, random_layers
-from vmcu_tools import runners as targets
+from vmcu_tools import runners
 from vmcu_tools.cli import main
 from vmcu_tools.emit import Emitted, emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.image.size import size
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners.compiled import CompiledTarget
+from vmcu_tools.runners.compiled import CompiledRunner
 
 pytestmark = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None, reason="not installed: arm-none-eabi-gcc"
@@ -45,9 +45,9 @@ int main(void)
 """
 
 
-def board() -> CompiledTarget:
-    target = targets.get("qemu:m3")
-    assert isinstance(target, CompiledTarget)
+def board() -> CompiledRunner:
+    target = runners.get("qemu:m3")
+    assert isinstance(target, CompiledRunner)
     return target
 
 
@@ -182,8 +182,8 @@ int main(void)
 @pytest.mark.parametrize("name", ["qemu:m3", "qemu:m4"])
 @pytest.mark.parametrize("kind", ["conv2d", "depthwise_square", "softmax", "matmul"])
 def test_stack_is_what_a_run_takes(name: str, kind: str, tmp_path: Path) -> None:
-    target = targets.get(name)
-    assert isinstance(target, CompiledTarget)
+    target = runners.get(name)
+    assert isinstance(target, CompiledRunner)
     write(emit(disjoint(random_layers(kind, 6, seed=5)), "net").files, tmp_path)
     (tmp_path / "main.c").write_text(PAINTER)
     sources = [source for source in target.sources() if source.name != "io_semihosting.c"]

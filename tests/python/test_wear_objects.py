@@ -20,9 +20,9 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.image.elf import Elf
-from vmcu_tools.runners.base import TargetError
+from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.counting import RAM_START, CountingTarget, markers_of, trace_of
+from vmcu_tools.runners.counting import RAM_START, CountingRunner, markers_of, trace_of
 from vmcu_tools.runners.samples import make_samples
 from vmcu_tools.runners.workspace import zephyr_base
 from vmcu_tools.wear import objects, paper, traces
@@ -106,7 +106,7 @@ def members_after(inferences: int) -> tuple[tuple[Stored, ...], int, int]:
         folder = Path(text)
         image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
         markers = replace(markers_of(image, MODEL_NAME), trace_bytes=traces.RAM_BYTES)
-        counting = CountingTarget.of(machine, markers)
+        counting = CountingRunner.of(machine, markers)
         counting.count(folder, lambda target: target.execute(image, plan, samples))
         elf, stores = Elf(image), trace_of(folder, traces.RAM_BYTES)
         context = elf.find(traces.CONTEXT_SYMBOL)
@@ -136,7 +136,7 @@ def test_a_store_to_what_has_no_name_is_an_error() -> None:
     stores = np.zeros(64, np.int64)
     assert traces.variables(stores, Nameless(), ()) == ()  # type: ignore[arg-type]
     stores[12] = 1
-    with pytest.raises(TargetError, match=f"{RAM_START + 12:#x}, which has no name"):
+    with pytest.raises(RunnerError, match=f"{RAM_START + 12:#x}, which has no name"):
         traces.variables(stores, Nameless(), ())  # type: ignore[arg-type]
 
 

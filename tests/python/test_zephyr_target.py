@@ -18,7 +18,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.runners import get
 from vmcu_tools.runners.workspace import zephyr_base
-from vmcu_tools.runners.zephyr import ZephyrTarget, running
+from vmcu_tools.runners.zephyr import ZephyrRunner, running
 
 MODEL = paths.root() / "tests" / "runtime" / "tiny.onnx"
 
@@ -100,7 +100,7 @@ def test_a_tree_is_found_from_within_its_workspace(
 )
 def test_a_build_that_fails(log: str, said: str) -> None:
     with pytest.raises(UserError, match="remedy") as error:
-        ZephyrTarget("b")._explain(log)
+        ZephyrRunner("b")._explain(log)
     assert said in str(error.value)
 
 
@@ -111,7 +111,7 @@ def test_not_the_name_of_a_board(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_targets_by_name() -> None:
-    assert get("zephyr:native_sim") == ZephyrTarget("native_sim")
+    assert get("zephyr:native_sim") == ZephyrRunner("native_sim")
 
 
 def test_nothing_goes_on_running() -> None:

@@ -16,7 +16,8 @@ from ..graph import Graph, Node, Op, Port, Shape, Tensor, Window
 from ..ops.conv2d import Conv2D
 from ..ops.depthwise import DepthwiseConv2D
 from ..ops.fully_connected import FullyConnected
-from ..planner import DEFAULT, make_plan
+from ..planner.options import DEFAULT
+from ..planner.registry import make_plan
 from ..progress import bar
 from ..quant import INT8_MAX, FixedPoint
 from .model import BenchReport, bench, board

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import runners as targets
+from .. import runners
 from ..emit import emit
 from ..errors import Problem, UserError
 from ..machine import reference
 from ..ops import bind
 from ..plan.plan import Plan
-from ..runners.base import TargetError
+from ..runners.base import RunnerError
 from ..runners.compiled import COMMON_FLAGS, MODEL_NAME
-from ..runners.counting import CountingTarget, Counts, markers_of
-from ..runners.qemu import QemuTarget
+from ..runners.counting import CountingRunner, Counts, markers_of
+from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
 
@@ -65,11 +65,11 @@ class BenchReport:
     energy: Energy
 
 
-def board(name: str) -> QemuTarget:
+def board(name: str) -> QemuRunner:
     """The target of that name if it can count; UserError lists those that can."""
-    target = targets.get(name)
-    if not isinstance(target, QemuTarget):
-        able = ", ".join(n for n, t in targets.TARGETS.items() if isinstance(t, QemuTarget))
+    target = runners.get(name)
+    if not isinstance(target, QemuRunner):
+        able = ", ".join(n for n, t in runners.RUNNERS.items() if isinstance(t, QemuRunner))
         raise UserError(Problem(f"'{name}' cannot count instructions", f"choose one of: {able}"))
     return target
 
@@ -77,14 +77,14 @@ def board(name: str) -> QemuTarget:
 def bench(plan: Plan, name: str, target: str, seed: int = 0) -> BenchReport:
     """Counts one inference on one random input.
 
-    Raises TargetError if the outputs are not the model's: the cost of wrong bytes is no figure.
+    Raises RunnerError if the outputs are not the model's: the cost of wrong bytes is no figure.
     """
     machine = board(target).suited(plan)
     sample = make_samples(plan.graph, 1, 0, seed)[0]
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
         image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
-        counting = CountingTarget.of(machine, markers_of(image, MODEL_NAME))
+        counting = CountingRunner.of(machine, markers_of(image, MODEL_NAME))
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
     check_outputs(plan, sample, results[0], target)
     return report(plan, name, machine, counts)
@@ -95,18 +95,18 @@ def check_outputs(plan: Plan, sample: Sample, got: Sequence[np.ndarray], target:
     for port, output in zip(plan.graph.outputs, got, strict=True):
         wrong = np.count_nonzero(output != meaning[port.tensor])
         if wrong:
-            raise TargetError(f"{target}: {wrong} bytes of output '{port.name}' are wrong")
+            raise RunnerError(f"{target}: {wrong} bytes of output '{port.name}' are wrong")
 
 
-def report(plan: Plan, name: str, machine: QemuTarget, counts: Sequence[Counts]) -> BenchReport:
+def report(plan: Plan, name: str, machine: QemuRunner, counts: Sequence[Counts]) -> BenchReport:
     """Counts are the executor's, then each layer's."""
     executor, *rest = counts
     if (executor.calls != 1 and not plan.input_streamed) or len(rest) != len(plan.steps):
-        raise TargetError(f"{machine.name}: not one inference of {len(plan.steps)} layers")
+        raise RunnerError(f"{machine.name}: not one inference of {len(plan.steps)} layers")
     layers = []
     for step, count in zip(plan.steps, rest, strict=True):
         if not count.calls:
-            raise TargetError(f"{machine.name}: layer '{step.node.name}' was not seen running")
+            raise RunnerError(f"{machine.name}: layer '{step.node.name}' was not seen running")
         macs = bind(plan.graph, step.node).macs
         layers.append(layer(step.node.name, step.node.kind, macs, count))
     total = reduce(add, rest, executor)
@@ -147,7 +147,7 @@ def per_mac(instructions: int, macs: int) -> float | None:
     return round(instructions / macs, 4) if macs else None
 
 
-def compiler(machine: QemuTarget) -> str:
+def compiler(machine: QemuRunner) -> str:
     """What the counted code was compiled with, as far as it matters for its speed."""
     gcc = machine.toolchain.tool("gcc")
     version = subprocess.run([gcc, "-dumpfullversion"], capture_output=True, text=True, check=True)

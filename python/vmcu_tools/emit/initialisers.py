@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +12,8 @@ import numpy as np
 from ..ops.values import Array, Struct, StructArray, Value
 from .structs import STRUCT_BYTES
 
-# C type and values per line; the widest value of each type then stays within 100 columns.
+# C type and values per line; the widest value of each type, and a word in hexadecimal one step
+# further in, then stays within 100 columns.
 LAYOUT = {
     "int8": ("int8_t", 15),
     "int16": ("int16_t", 11),
@@ -30,6 +33,7 @@ def float_literal(value: float) -> str:
 
 
 def literals(values: np.ndarray) -> list[str]:
+    """Each value as a C constant of its type; float32 to the bit."""
     flat = values.ravel().tolist()
     if values.dtype == np.float32:
         return [float_literal(v) for v in flat]
@@ -39,26 +43,57 @@ def literals(values: np.ndarray) -> list[str]:
     return ["INT32_MIN" if v == -(2**31) else str(v) for v in flat]
 
 
-def array_lines(values: np.ndarray) -> list[str]:
-    """The lines between an array's braces, without indentation."""
-    per_line = LAYOUT[values.dtype.name][1]
-    texts = literals(values)
-    return [", ".join(texts[i : i + per_line]) + "," for i in range(0, len(texts), per_line)]
+def rows_of(texts: Sequence[str], count: int) -> list[str]:
+    """Lines of `count` constants, as initialisers have them."""
+    return [", ".join(texts[i : i + count]) + "," for i in range(0, len(texts), count)]
+
+
+def array_lines(array: Array) -> list[str]:
+    """The lines between an array's braces, without the indentation that all have. What a stream
+    has on a line goes on further in where it is too long."""
+    per_line = LAYOUT[array.values.dtype.name][1]
+    if not array.lines:
+        return rows_of(literals(array.values), per_line)
+    # Many at once: large models have some hundred thousand words.
+    digits = array.values.astype(">u4").tobytes().hex(" ", 4)
+    words = [f"0x{word}" for word in digits.split()]
+    found: list[str] = []
+    at = 0
+    for count in itertools.chain(array.lines, itertools.repeat(array.lines[-1])):
+        if at >= len(words):
+            return found
+        first, *others = rows_of(words[at : at + count], per_line)
+        found += [first, *(f"\t{line}" for line in others)]
+        at += count
+    return found
+
+
+def nonzero(struct: Struct) -> list[tuple[str, Value]]:
+    """The members of a struct that an initialiser has to name."""
+    return [
+        (name, value)
+        for name, value in struct.fields.items()
+        if (nonzero(value) if isinstance(value, Struct) else value not in (0, "NULL"))
+    ]
 
 
 @dataclass(frozen=True)
 class Definition:
-    """One const object at file scope: `head` up to the equals sign, then the lines in braces."""
+    """One const object at file scope: `head` up to the equals sign, then the lines in braces.
+    `about`: lines of a comment above it."""
 
     head: str
     lines: tuple[str, ...]
+    about: tuple[str, ...] = ()
 
 
 @dataclass
 class Constants:
-    """All const objects of a model, in the order in which they are first needed."""
+    """All const objects of a model, in the order in which they are first needed. `about`: what
+    is to be said above the next of them."""
 
     prefix: str
+    about: tuple[str, ...] = ()
     definitions: list[Definition] = field(default_factory=list)
     weights_bytes: int = 0
     tables_bytes: int = 0
@@ -73,16 +108,20 @@ class Constants:
             # Kernels may fetch weights by words.
             aligned = " __attribute__((aligned(4)))" if array.values.dtype == np.int8 else ""
             head = f"static const {c_type} {name}[{array.values.size}]{aligned}"
-            self.definitions.append(Definition(head, tuple(array_lines(array.values))))
+            self._define(head, array_lines(array))
             self.weights_bytes += array.values.nbytes
             self._names[key] = name
         return self._names[key]
+
+    def _define(self, head: str, lines: Sequence[str]) -> None:
+        self.definitions.append(Definition(head, tuple(lines), self.about))
+        self.about = ()
 
     def struct(self, label: str, struct: Struct) -> str:
         """Defines a struct and returns its name."""
         lines = self._fields(label, struct)
         name = f"{self.prefix}_{label}"
-        self.definitions.append(Definition(f"static const struct {struct.type} {name}", lines))
+        self._define(f"static const struct {struct.type} {name}", lines)
         self.tables_bytes += STRUCT_BYTES[struct.type]
         return name
 
@@ -92,13 +131,14 @@ class Constants:
         lines: list[str] = []
         for item in array.items:
             lines += ["{", *(f"\t{line}" for line in self._fields(label, item)), "},"]
-        self.definitions.append(Definition(f"static const struct {c_type} {name}[]", tuple(lines)))
+        self._define(f"static const struct {c_type} {name}[]", lines)
         self.tables_bytes += STRUCT_BYTES[c_type] * len(array.items)
         return name
 
     def _fields(self, label: str, struct: Struct) -> tuple[str, ...]:
+        """A line for each member, without those that C makes zero; C99 has no empty braces."""
         lines: list[str] = []
-        for name, value in struct.fields.items():
+        for name, value in nonzero(struct) or [*struct.fields.items()][:1]:
             if isinstance(value, Struct):
                 inner = (f"\t{line}" for line in self._fields(label, value))
                 lines += [f".{name} = {{", *inner, "},"]

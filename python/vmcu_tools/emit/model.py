@@ -8,9 +8,7 @@ two templates, which hold all of the C text that is not a constant's digits.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from ..graph import Port
 from ..ops import Layer, kernel_of
 from ..plan.plan import Plan, Step, on_stack, pool_scratch
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
-from .initialisers import Constants
+from .initialisers import Constants, rows_of
 from .proof import prove
 from .schedule import Part, written
 from .structs import ROTATION_BYTES, STRUCT_BYTES
@@ -48,7 +46,7 @@ class LayerRow:
     params: str
     first_input: int
     input_count: int
-    descending: int
+    descending: bool
     output: int
     scratch: str
     rows: int
@@ -73,6 +71,8 @@ class StageRow:
 
 @dataclass(frozen=True)
 class TensorRow:
+    """One entry of the tensor table: base, ring and phase in bytes of the pool."""
+
     comment: str
     base: int
     ring: int
@@ -103,19 +103,23 @@ def _flags(port: Port) -> str:
     return " | ".join(name for name, on in flags.items() if on)
 
 
-def emit(plan: Plan, name: str) -> Emitted:
+def emit(plan: Plan, name: str, command: str = "") -> Emitted:
     """`<name>.c` and `<name>.h` of a plan, read back and proven, and what they will occupy in
-    flash. Raises PlanError where they would lose a byte or compute another."""
-    emitted = write_tables(plan, name)
+    flash. command: what makes these files again, said at their top.
+
+    Raises PlanError where they would lose a byte or compute another, UserError for what tables
+    cannot hold.
+    """
+    emitted = write_tables(plan, name, command)
     prove(emitted.files, name, plan)
     return emitted
 
 
-def write_tables(plan: Plan, name: str) -> Emitted:
-    """The files before their proof."""
+def write_tables(plan: Plan, name: str, command: str = "") -> Emitted:
+    """The files of emit() before their proof."""
     _check_name(name)
     _check(plan)
-    return _Emitter(plan, name).run()
+    return _Emitter(plan, name).run(command)
 
 
 def _check_name(name: str) -> None:
@@ -168,15 +172,6 @@ def _check_whole(plan: Plan, port: Port) -> None:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
 
 
-def _lines(values: Sequence[int], count: int) -> list[str]:
-    """Lines of `count` integers, as initialisers have them."""
-    return [", ".join(map(str, values[i : i + count])) + "," for i in range(0, len(values), count)]
-
-
-def _bool(value: bool) -> str:
-    return "true" if value else "false"
-
-
 def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
@@ -201,7 +196,7 @@ class _Emitter:
         self.schedule = bytearray()
         self.parts: list[Part] = []
 
-    def run(self) -> Emitted:
+    def run(self, command: str) -> Emitted:
         layers, stages = [], []
         for number, steps in enumerate(self.plan.stages):
             stages.append(self._stage(number, len(layers), steps))
@@ -210,20 +205,19 @@ class _Emitter:
         values = {
             "name": self.name,
             "upper": self.name.upper(),
-            "origin": comment(Path(self.graph.origin).name),
-            "planner": self.plan.planner,
+            "maker": f"`{comment(command)}`" if command else "vmcu",
             "pool_bytes": self.plan.ram_bytes,
             "circle": self.plan.pool_bytes,
             "rotation": self.plan.rotation,
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
-            "layer_inputs": _lines(self.inputs, 12),
+            "layer_inputs": rows_of([*map(str, self.inputs)], 12),
             "layers": layers,
             "stages": stages,
-            "schedule": _lines(self.schedule, 20),
+            "schedule": rows_of([*map(str, self.schedule)], 20),
             "parts": self.parts,
             "requantisers": sorted({r for s in self.plan.steps for r in s.node.op.requantisers}),
-            "streamed": _bool(self.plan.input_streamed),
+            "streamed": self.plan.input_streamed,
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
         }
@@ -237,21 +231,27 @@ class _Emitter:
     def _layer(self, number: int, step: Step) -> LayerRow:
         node, layer = step.node, step.bind(self.graph)
         kernel = kernel_of(self.graph, layer)
-        params = "NULL"
+        shapes = " + ".join(_shape(self.graph.tensors[name].shape) for name in node.inputs)
+        out = self.graph.tensors[node.outputs[0]]
+        who, shape = (
+            f"{number:02d} {node.kind} {comment(node.name)}",
+            f"{shapes} -> {_shape(out.shape)}",
+        )
+        quantised = f"output scale {np.float32(out.scale)!s}, zero point {out.zero_point}"
+        self.constants.about = who, f"{shape}, {quantised}"
+        params = ""
         if kernel.params is not None:
             short = kernel.params.type.removeprefix("vmcu_").removesuffix("_params")
             params = "&" + self.constants.struct(f"{number:02d}_{short}", kernel.params)
-        shapes = " + ".join(_shape(self.graph.tensors[name].shape) for name in node.inputs)
         first_input = len(self.inputs)
         self.inputs += [self.index[name] for name in node.inputs]
         return LayerRow(
-            comment=f"{number:02d} {node.kind} {comment(node.name)}: {shapes} -> "
-            f"{_shape(self.graph.tensors[node.outputs[0]].shape)}",
+            comment=f"{who}: {shape}",
             kernel=kernel.symbol,
             params=params,
             first_input=first_input,
             input_count=len(node.inputs),
-            descending=int(step.descending),
+            descending=step.descending,
             output=self.index[node.outputs[0]],
             scratch=_scratch(layer, step),
             rows=layer.height,

@@ -88,6 +88,7 @@ class Calls:
 
 
 def halfwords(code: bytes) -> list[int]:
+    """Thumb code, little endian, by 16 bits."""
     return [int.from_bytes(code[i : i + 2], "little") for i in range(0, len(code) - 1, 2)]
 
 
@@ -139,4 +140,5 @@ def has_call_through_pointer(code: bytes) -> bool:
 
 
 def signed(value: int, bits: int) -> int:
+    """A two's complement number of so many bits."""
     return value - (1 << bits) if value >> (bits - 1) else value

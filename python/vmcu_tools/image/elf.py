@@ -104,6 +104,7 @@ class Elf:
                 )
 
     def find(self, name: str) -> Symbol | None:
+        """The first symbol of that name; None if there is none."""
         return next((symbol for symbol in self.symbols if symbol.name == name), None)
 
     def _section_at(self, address: int) -> Section | None:
@@ -114,6 +115,7 @@ class Elf:
 
     @property
     def is_arm(self) -> bool:
+        """True for 32-bit Arm."""
         return bool(self._elf["e_machine"] == ARM)
 
     def data(self, symbol: Symbol) -> bytes:

@@ -105,6 +105,7 @@ def size(path: Path) -> SizeReport:
 
 
 def sized(symbol: Symbol, part: str, model: str = "") -> SizedSymbol:
+    """What a symbol takes: flash where it is loaded, RAM where it can be written, in bytes."""
     return SizedSymbol(
         symbol.name,
         part,
@@ -116,6 +117,7 @@ def sized(symbol: Symbol, part: str, model: str = "") -> SizedSymbol:
 
 
 def totals(symbols: Iterable[SizedSymbol]) -> dict[str, dict[str, int]]:
+    """Bytes of flash and RAM by part."""
     parts = {part: {"flash": 0, "ram": 0} for part in PARTS}
     for symbol in symbols:
         parts[symbol.part]["flash"] += symbol.flash
@@ -124,7 +126,7 @@ def totals(symbols: Iterable[SizedSymbol]) -> dict[str, dict[str, int]]:
 
 
 @dataclass(frozen=True)
-class Model:
+class LinkedModel:
     """A model's tables inside an image; `params` are the addresses of its parameter structs,
     `kernels` those of the functions it runs."""
 
@@ -134,7 +136,9 @@ class Model:
     kernels: frozenset[int]
 
 
-def find_models(elf: Elf) -> Iterator[Model]:
+def find_models(elf: Elf) -> Iterator[LinkedModel]:
+    """The models that an image holds, by the names of their tables. UserError where it is for
+    another version of vmcu."""
     for symbol in elf.symbols:
         name = symbol.name.removesuffix("_model")
         if symbol.kind != OBJECT or name == symbol.name or elf.find(f"{name}_tensors") is None:
@@ -152,10 +156,10 @@ def find_models(elf: Elf) -> Iterator[Model]:
         # The first members of struct vmcu_layer, and the second of struct vmcu_model.
         step = STRUCT_BYTES["vmcu_layer"] // WORD
         kernels = frozenset(word & ~1 for word in words[::step])
-        yield Model(name, elf.words(symbol)[1], frozenset(words[1::step]), kernels)
+        yield LinkedModel(name, elf.words(symbol)[1], frozenset(words[1::step]), kernels)
 
 
-def model_symbols(elf: Elf, model: Model) -> Iterator[SizedSymbol]:
+def model_symbols(elf: Elf, model: LinkedModel) -> Iterator[SizedSymbol]:
     """Arrays are weights; everything else that the model's C file defines is tables."""
     array = re.compile(rf"{re.escape(model.name)}_\d+_\w+")
     tables = "model|tensors|layers|layer_inputs|schedule|parts|stages|inputs|outputs"
@@ -170,7 +174,7 @@ def model_symbols(elf: Elf, model: Model) -> Iterator[SizedSymbol]:
             yield sized(symbol, TABLES, model.name)
 
 
-def find_pool(elf: Elf, model: Model, claimed: set[int]) -> Symbol | None:
+def find_pool(elf: Elf, model: LinkedModel, claimed: set[int]) -> Symbol | None:
     """The array of bytes in RAM whose size is nearest to what the model needs, from above."""
     largest = model.pool_bytes + POOL_SLACK
     arrays = elf.byte_arrays("vmcu_context")
@@ -219,7 +223,7 @@ def runtime_constants(elf: Elf) -> Iterator[SizedSymbol]:
 
 
 def code_costs(
-    elf: Elf, models: Iterable[Model], runtime: dict[Symbol, str]
+    elf: Elf, models: Iterable[LinkedModel], runtime: dict[Symbol, str]
 ) -> tuple[tuple[KernelCost, ...], dict[str, int]]:
     """What kernels cost, the most expensive first, and the models' stacks."""
     if not elf.is_arm:
@@ -242,6 +246,7 @@ def runtime_files(sources: set[str]) -> dict[str, str]:
 
 
 def part_of_source(source: str) -> str | None:
+    """The part that a source file of the runtime belongs to; None for others."""
     _, found, inside = source.rpartition("lib/vmcu/")
     if not found:
         return None

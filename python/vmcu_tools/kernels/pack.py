@@ -130,6 +130,17 @@ def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> 
     return [multiplier, shift, np.zeros(size, np.int32)]
 
 
+def lines(stream: bytes, block: int) -> tuple[int, ...]:
+    """Words of each head and of each block of `block` words, as they follow one another."""
+    words, found, at = np.frombuffer(stream, np.uint32), [], 0
+    while at < len(words):
+        head = Head.of(int(words[at]))
+        count = head.fast + head.exact
+        found += [1, *[block] * count]
+        at += 1 + block * count
+    return tuple(found)
+
+
 def with_heads(bodies: list[tuple[bool, bytes]], left: int) -> bytes:
     """Runs of (fast ... fast, exact ... exact), each behind its head; `left`: channels of the
     last block."""

@@ -19,9 +19,10 @@ from ..errors import PlanError
 from ..graph import Graph, Node, Port
 from ..ops import Form, Layer, bind
 from ..plan.plan import MOST_CALLS, Placement, Plan, Rotation, Step, pool_scratch
-from ..plan.schedule import OUTPUT, STREAMED, Call, operand
+from ..plan.schedule import Call
 from .events import WHOLE, Called
-from .tables import Address, Objects, Value
+from .parts import Taken, parts_of
+from .tables import Address, Objects, Value, expect
 
 # VMCU_TAKE and VMCU_SCRATCH_ON_STACK; what the fields of the structs hold at most.
 TAKE = 255
@@ -47,12 +48,6 @@ LIMITS = {
 }
 
 
-def expect(condition: bool, reason: str) -> None:
-    """Raises PlanError unless `condition` holds."""
-    if not condition:
-        raise PlanError(f"the emitted tables are wrong: {reason}")
-
-
 @dataclass(frozen=True)
 class Claims:
     """What the emitter says that tables stand for: tensors and layers by their number, how each
@@ -64,6 +59,7 @@ class Claims:
 
     @staticmethod
     def of(plan: Plan) -> Claims:
+        """What the emitter of a plan claims."""
         steps = plan.steps
         return Claims(
             tuple(plan.placements),
@@ -304,7 +300,7 @@ class _Decoder:
                 yield steps[0], layer, Call(WHOLE, layer.turn(turn), 0, layer.width)
             return
         expect(not any(step.descending for step in steps), "a stage of several layers descends")
-        made, taken = [0] * len(steps), _Taken(plan) if streams else None
+        made, taken = [0] * len(steps), Taken(plan) if streams else None
         for entry in self._entries(stage):
             if entry == TAKE:
                 expect(taken is not None, "a stage takes rows that nobody delivers")
@@ -321,7 +317,7 @@ class _Decoder:
             expect(within, f"layer {entry} of a stage is called too often")
             call = Call(entry, y, place * layer.columns, layer.columns)
             call = call._replace(columns=min(call.columns, layer.width - call.x))
-            for part in _parts(plan, layer, row.get("splits", 0), call):
+            for part in parts_of(plan, layer, row.get("splits", 0), call):
                 yield steps[entry], layer, part
 
     def _entries(self, stage: dict) -> Iterator[int]:
@@ -346,47 +342,6 @@ def _check_members(entry: dict, kind: str) -> None:
         value = entry.get(member, 0)
         fits = isinstance(value, int) and 0 <= value <= most
         expect(fits, f"{kind}.{member} is {value}")
-
-
-class _Taken:
-    """How far the streamed input has been taken from the caller's rows."""
-
-    def __init__(self, plan: Plan):
-        self.plan, self.y, self.x = plan, 0, 0
-        self.tensor = plan.graph.tensors[plan.graph.inputs[0].tensor]
-
-    def next(self, most: int) -> Iterator[Call]:
-        """What is taken next, in the parts that the input's ring splits it into."""
-        height, width, _ = self.tensor.shape
-        expect(self.y < height, "more rows are taken than there are")
-        left = min(most, width - self.x)
-        while left > 0:
-            part = _unsplit(self.plan, self.tensor.name, self.y, self.x, left)
-            yield Call(STREAMED, self.y, self.x, part)
-            self.x, left = self.x + part, left - part
-        if self.x == width:
-            self.y, self.x = self.y + 1, 0
-
-
-def _parts(plan: Plan, layer: Layer, splits: int, call: Call) -> Iterator[Call]:
-    """A call in the parts that the executor divides it into."""
-    indices = [OUTPUT + bit for bit in range(8) if splits >> bit & 1]
-    expect(all(index < len(layer.ins) for index in indices), "an input splits that is not there")
-    names = [operand(layer, index).name for index in indices]
-    end = call.x + call.columns
-    while call.x < end:
-        columns = end - call.x
-        for name in names:
-            columns = _unsplit(plan, name, call.y, call.x, columns)
-        yield call._replace(columns=columns)
-        call = call._replace(x=call.x + columns)
-
-
-def _unsplit(plan: Plan, name: str, y: int, x: int, columns: int) -> int:
-    """vmcu_unsplit(): of a row's pixels from x on, those in front of the place that splits it."""
-    placement, (_, width, channels) = plan.placements[name], plan.graph.tensors[name].shape
-    left = placement.ring - ((y * width + x) * channels + placement.phase) % placement.ring
-    return columns if left >= columns * channels else left // channels
 
 
 def kernel_params(objects: Objects, row: Row) -> dict[str, Value]:

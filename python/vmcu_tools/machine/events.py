@@ -39,6 +39,7 @@ class Event:
 
     @property
     def start(self) -> int:
+        """Its first tick."""
         return self.number * TICKS
 
 

@@ -40,6 +40,12 @@ _TOKEN = re.compile(
 )
 
 
+def expect(condition: bool, reason: str) -> None:
+    """Raises PlanError unless `condition` holds."""
+    if not condition:
+        raise PlanError(f"the emitted tables are wrong: {reason}")
+
+
 @dataclass(frozen=True)
 class Address:
     """Element `index` of an object."""
@@ -88,7 +94,7 @@ def _numbers(body: str, kind: str, array: str) -> np.ndarray:
     if kind == "float":
         wide = np.array([_real(word) for word in words], np.float64)
     else:
-        wide = np.array(words, np.int64)
+        wide = np.array([int(word, 0) for word in words], np.int64)
         limits = np.iinfo(dtype)
         if wide.size and (wide.min() < limits.min or wide.max() > limits.max):
             raise PlanError(f"an array of {kind} holds a number that does not fit")

@@ -164,7 +164,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         wide = strip_width(taps, stride, self.columns)
         program = PROGRAMS[f"vmcu_depthwise_{taps}_{stride}"]
         fields = self._fields(1, 1, wide)
-        return Binding(program, fields, b"".join(parts), tile_bytes(taps, stride, wide))
+        tile, line = tile_bytes(taps, stride, wide), len(self._missing(taps, stride)) // 4
+        return Binding(program, fields, b"".join(parts), tile, lines=(line,))
 
     def _missing(self, taps: int, stride: int) -> bytes:
         """A channel that does not exist."""
@@ -181,6 +182,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
                 taps = self._weights.weights[pick, 0]
                 pieces = [fill(bias[pick], GROUP), fill(taps, GROUP).T]
                 pieces += constants(self._weights, pick, GROUP, False)
-                parts += [np.ascontiguousarray(piece).tobytes() for piece in pieces]
+                parts.append(b"".join(np.ascontiguousarray(p).tobytes() for p in pieces))
+        line = len(parts[0]) // 4
         fields = self._fields(channels // group, int(not multiplied), 0)
-        return Binding(PROGRAMS["vmcu_depthwise_any"], fields, b"".join(parts))
+        return Binding(PROGRAMS["vmcu_depthwise_any"], fields, b"".join(parts), lines=(line,))

@@ -242,7 +242,8 @@ class Binding:
     """A generated kernel with everything it needs for one layer.
 
     fields: the integers of its parameter struct by their C path (`window.stride_h`); stream: its
-    flash stream; scratch_bytes: what its tile takes.
+    flash stream; scratch_bytes: what its tile takes; lines: words of each line of the stream for
+    who reads it, the last for all that follow.
     """
 
     program: Program
@@ -250,6 +251,7 @@ class Binding:
     stream: bytes = b""
     scratch_bytes: int = 0
     flat: bool = False
+    lines: tuple[int, ...] = (4,)
 
     def view(self, tensor: Tensor) -> tuple[int, int, int]:
         """The shape in which the program sees an input."""
@@ -293,7 +295,9 @@ class ProgramLayer(Layer[OpT]):
     def kernel(self) -> Kernel:
         binding, params = self.binding, {}
         if binding.stream:
-            params["stream"] = Array("stream", np.frombuffer(binding.stream, np.uint32))
+            params["stream"] = Array(
+                "stream", np.frombuffer(binding.stream, np.uint32), binding.lines
+            )
         for path, value in binding.fields.items():
             outer, _, inner = path.rpartition(".")
             if outer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.isa.instructions import LANES, STEP, padded
-from ..kernels.pack import MacWeights, blocks
+from ..kernels.pack import MacWeights, blocks, lines
 from ..kernels.programs import PROGRAMS
 from ..quant import (
     INT32_MAX,
@@ -93,7 +93,9 @@ class MacLayer(WindowLayer[OpT]):
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * 2
         program = PROGRAMS[f"vmcu_{kernel}"]
-        return Binding(program, fields, stream, tile, flat)
+        # A bias, taps and factors for each channel.
+        words = block * (1 + steps * step // LANES + (2 if fields["is_float"] else 3))
+        return Binding(program, fields, stream, tile, flat, lines(stream, words))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
         """The weights of some output channels; taps (channels, runs, run)."""

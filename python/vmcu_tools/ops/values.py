@@ -13,10 +13,12 @@ from ..quant import FixedPoint
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """Constants that C refers to by name; `role` becomes part of that name."""
+    """Constants that C refers to by name; `role` becomes part of that name. `lines`: for words of
+    a stream, how many make a line each, the last for all that follow."""
 
     role: str
     values: np.ndarray
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,4 +42,5 @@ def grain(buffers: Sequence[Buffer]) -> int:
 
 
 def aligned(buffers: Sequence[Buffer]) -> list[int]:
+    """The alignments, in bytes, of the buffers that ask for one."""
     return [buffer.alignment for buffer in buffers if buffer.alignment > 1]

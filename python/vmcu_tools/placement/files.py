@@ -15,9 +15,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..errors import Problem as Complaint
-from ..errors import UserError
-from .problem import Buffer, Placement, Problem
+from ..errors import Problem, UserError
+from .problem import Allocation, Buffer, Instance
 
 REQUIRED = ("id", "lower", "upper", "size")
 SYNONYMS = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
@@ -28,7 +27,7 @@ MOST_COMPLAINTS = 10
 MOST_DIGITS = 100
 
 
-def read(path: Path) -> Problem:
+def read(path: Path) -> Instance:
     """Reads a problem. Raises UserError with every line that is not a buffer."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -37,7 +36,9 @@ def read(path: Path) -> Problem:
     return parse(text, path)
 
 
-def parse(text: str, path: Path) -> Problem:
+def parse(text: str, path: Path) -> Instance:
+    """The instance that a CSV text holds; `path` is named where something is wrong. UserError as
+    read()."""
     rows = numbered(text.splitlines(), path)
     number, header = next(rows, (0, []))
     if not header:
@@ -45,7 +46,7 @@ def parse(text: str, path: Path) -> Problem:
     columns = columns_of(header, path, number)
     inclusive = LAST_MOMENT in (word.lower() for word in header)
     buffers: list[Buffer] = []
-    complaints: list[Complaint] = []
+    complaints: list[Problem] = []
     seen: dict[str, int] = {}
     for number, row in rows:
         try:
@@ -57,14 +58,14 @@ def parse(text: str, path: Path) -> Problem:
                 )
         except ValueError as error:
             reason, remedy = error.args
-            complaints.append(Complaint(f"line {number}: {reason}", remedy, str(path)))
+            complaints.append(Problem(f"line {number}: {reason}", remedy, str(path)))
             continue
         seen[buffer.id] = number
         buffers.append(buffer)
     if complaints:
         raise UserError(*complaints[:MOST_COMPLAINTS])
     used = {*REQUIRED, "alignment", "gaps"}
-    return Problem(tuple(buffers), str(path), tuple(c for c in columns if c not in used))
+    return Instance(tuple(buffers), str(path), tuple(c for c in columns if c not in used))
 
 
 def numbered(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -129,6 +130,7 @@ def buffer_of(row: list[str], columns: dict[str, int], inclusive: bool) -> Buffe
 
 
 def integer(text: str, column: str) -> int:
+    """A decimal number of a cell; ValueError(reason, remedy) where it is none."""
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise ValueError(f"{column} '{text}' is not an integer", "write it in decimal digits")
     if len(text) > MOST_DIGITS:
@@ -136,7 +138,7 @@ def integer(text: str, column: str) -> int:
     return int(text)
 
 
-def write(problem: Problem, placement: Placement, path: Path) -> None:
+def write(problem: Instance, placement: Allocation, path: Path) -> None:
     """The problem with one more column, `offset`; buffers in the order they came."""
     aligned = any(buffer.alignment != 1 for buffer in problem.buffers)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -149,4 +151,5 @@ def write(problem: Problem, placement: Placement, path: Path) -> None:
 
 
 def refuse(path: Path, reason: str, remedy: str) -> UserError:
-    return UserError(Complaint(reason, remedy, str(path)))
+    """What is wrong with a file as a whole."""
+    return UserError(Problem(reason, remedy, str(path)))

@@ -20,7 +20,7 @@ ORDERS: tuple[Callable[[Buffer], int], ...] = (
     lambda b: -b.size * b.size * (b.upper - b.lower),
     lambda b: b.lower,
 )
-NEVER = float("inf")
+NO_DEADLINE = float("inf")
 MOST_INT64 = 1 << 62
 
 
@@ -87,7 +87,7 @@ def by_time(buffers: Sequence[Buffer]) -> list[int]:
 
 
 def first_fit(
-    buffers: Sequence[Buffer], order: Sequence[int], deadline: float = NEVER
+    buffers: Sequence[Buffer], order: Sequence[int], deadline: float = NO_DEADLINE
 ) -> list[int] | None:
     """Offsets, by index, when buffers are placed in this order; None if time runs out."""
     count = len(buffers)
@@ -117,10 +117,11 @@ def first_fit(
 
 
 def height_of(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
+    """The end, in bytes, of the highest buffer."""
     return max(o + b.size for o, b in zip(offsets, buffers, strict=True))
 
 
-def best_first_fit(buffers: Sequence[Buffer], deadline: float = NEVER) -> list[int] | None:
+def best_first_fit(buffers: Sequence[Buffer], deadline: float = NO_DEADLINE) -> list[int] | None:
     """The lowest first fit over a few orders: by size, by area, by lifetime. None if there was
     time for none."""
     indices = range(len(buffers))

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 
 from .bounds import grain, live_bound
 from .greedy import best_first_fit, by_time, height_of
+from .partial import Geometry
 from .problem import Buffer
-from .search import Geometry, LimitError, Search, Strategy
+from .search import LimitError, Search
+from .strategy import Strategy
 
 BATCH = 8
 SEED = 1
@@ -66,10 +68,11 @@ OPENING = (
 
 
 @dataclass(frozen=True)
-class Task:
-    """One search: `part` says among which buffers."""
+class Attempt:
+    """One search: `component` says among which buffers, `height` what they may take, `order` which
+    are tried first, `nodes` how many of the search tree are visited."""
 
-    part: int
+    component: int
     height: int
     order: tuple[int, ...]
     strategy: Strategy
@@ -84,17 +87,18 @@ class Outcome:
     offsets: tuple[int, ...] = ()
 
 
-def solve(geometry: Geometry, task: Task, deadline: float) -> Outcome:
+def solve(geometry: Geometry, attempt: Attempt, deadline: float) -> Outcome:
+    """Makes an attempt; undecided at its nodes' end or at `deadline`, of time.monotonic()."""
     if time.monotonic() > deadline:
         return Outcome(False)
-    search = Search(geometry, task.height, task.order, task.strategy)
+    search = Search(geometry, attempt.height, attempt.order, attempt.strategy)
     try:
-        return Outcome(True, tuple(search.run(task.nodes, deadline) or ()))
+        return Outcome(True, tuple(search.run(attempt.nodes, deadline) or ()))
     except LimitError:
         return Outcome(False)
 
 
-class Part:
+class Component:
     """Buffers that some chain of lifetimes connects, what is known of their placement, and what
     to try next."""
 
@@ -125,21 +129,22 @@ class Part:
         return [full / most for full in fullest]
 
     def rounded(self, height: int) -> int:
+        """The next height, in bytes, that sums of these sizes can reach."""
         return -(-height // self.grain) * self.grain
 
-    def batch(self, floor: int) -> list[Task]:
+    def batch(self, floor: int) -> list[Attempt]:
         """The next searches, none for a height below `floor`."""
         self.rounds += 1
         nodes = max(LEAST_NODES, NODES_PER_BUFFER * len(self.buffers))
         goal = max(self.bound, self.rounded(floor))
         if self.rounds == 1:
             return [
-                Task(self.number, goal, self.by_weight(powers, 0), strategy, nodes)
+                Attempt(self.number, goal, self.by_weight(powers, 0), strategy, nodes)
                 for strategy, powers in OPENING
             ]
         return [self.draw(goal, nodes) for _ in range(BATCH)]
 
-    def draw(self, goal: int, nodes: int) -> Task:
+    def draw(self, goal: int, nodes: int) -> Attempt:
         """A search near the best placement, or one that starts afresh."""
         dice, far = self.dice, self.height > FAR * self.bound
         if dice.random() < 0.5:
@@ -153,9 +158,11 @@ class Part:
             nodes *= luby(self.rounds)
         steps = (self.height - self.grain - goal) // self.grain
         height = goal + max(0, int(steps * aim)) * self.grain
-        return Task(self.number, height, order, strategy, nodes)
+        return Attempt(self.number, height, order, strategy, nodes)
 
     def by_weight(self, powers: tuple[float, float, float], noise: float) -> tuple[int, ...]:
+        """The buffers, the heaviest first; powers: see CROWDING and SHAPES; noise: the standard
+        deviation of a weight's logarithm."""
         crowding, lifetime, size = powers
         weight = [
             crowding * math.log(crowded)
@@ -167,7 +174,8 @@ class Part:
         return tuple(sorted(range(len(weight)), key=lambda b: -weight[b]))
 
     def nearby(self) -> tuple[int, ...]:
-        """The order of the best placement, or of the same upside down, shuffled for a while."""
+        """The buffers in the order of the lowest allocation known, from its bottom or its top,
+        shuffled over a stretch of time."""
         dice, geometry, count = self.dice, self.geometry, len(self.buffers)
         span = dice.choice((0.1, 0.2, 0.4, 1.0)) * geometry.sections
         noise = dice.choice((0.01, 0.03, 0.1, 0.3)) * self.bound
@@ -184,26 +192,27 @@ class Part:
                 level[b] += round(dice.gauss(0, noise))
         return tuple(sorted(range(count), key=lambda b: level[b]))
 
-    def learn(self, task: Task, outcome: Outcome) -> None:
+    def learn(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Takes over what an attempt has found: a lower allocation, or a higher bound."""
         if outcome.offsets:
             height = height_of(self.buffers, outcome.offsets)
             if height < self.height:
                 self.height, self.offsets = height, outcome.offsets
         elif outcome.decided:
-            self.bound = max(self.bound, task.height + self.grain)
+            self.bound = max(self.bound, attempt.height + self.grain)
 
 
-def parts_of(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
+def components_of(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
     """Groups no moment connects; they are placed independently of one another."""
-    parts: list[list[Buffer]] = []
+    components: list[list[Buffer]] = []
     end = 0
     for buffer in sorted(buffers, key=lambda b: b.lower):
-        if not parts or buffer.lower >= end:
-            parts.append([])
+        if not components or buffer.lower >= end:
+            components.append([])
             end = buffer.upper
-        parts[-1].append(buffer)
+        components[-1].append(buffer)
         end = max(end, buffer.upper)
-    return parts
+    return components
 
 
 def luby(number: int) -> int:

@@ -24,11 +24,12 @@ class Buffer:
     alignment: int = 1
 
     def overlaps(self, other: Buffer) -> bool:
+        """True if there is a moment at which both are alive."""
         return self.lower < other.upper and other.lower < self.upper
 
 
 @dataclass(frozen=True)
-class Problem:
+class Instance:
     """`ignored`: what the file says about a buffer and has no bearing on a placement."""
 
     buffers: tuple[Buffer, ...]
@@ -37,7 +38,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Placement:
+class Allocation:
     """Offsets by buffer id.
 
     `bound`: no placement is lower, as far as proven. `optimal`: `height` equals it. `interrupted`:
@@ -52,6 +53,7 @@ class Placement:
 
     @property
     def optimal(self) -> bool:
+        """True if no allocation can be lower."""
         return self.height == self.bound
 
     @property
@@ -64,7 +66,7 @@ class PlacementError(Exception):
     """Offsets that the check rejects: a defect of the search, never of the user's problem."""
 
 
-def check(problem: Problem, offsets: Mapping[str, int]) -> int:
+def check(problem: Instance, offsets: Mapping[str, int]) -> int:
     """The height of a placement; raises PlacementError if it is none."""
     if offsets.keys() != {buffer.id for buffer in problem.buffers}:
         raise PlacementError("the buffers with an offset are not those of the problem")

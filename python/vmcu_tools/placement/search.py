@@ -22,17 +22,10 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
-from typing import NamedTuple
+from collections.abc import Generator, Sequence
 
-import numpy as np
-
-from .problem import Buffer
-
-INFINITE = 1 << 62
-NO_CHOICE, COVER, OPEN = 0, 1, 2
+from .partial import INFINITE, Geometry, PartialAllocation
+from .strategy import COVER, NO_CHOICE, OPEN, VALLEYS, Strategy, Valley
 
 Segment = tuple[int, int, int]  # sections [start, end) and the level of the skyline over them
 # A search as a coroutine: it yields the searches it depends on and is sent what each has found.
@@ -40,131 +33,19 @@ Segment = tuple[int, int, int]  # sections [start, end) and the level of the sky
 Pending = Generator["Pending", bool, bool] | bool
 
 
-@dataclass(frozen=True)
-class Strategy:
-    """How a search decides what to do next.
-
-    `valley`: which valley. `fit`: how the buffers for a valley are tried; "rank": by rank;
-    "waste": from left to right, by what that wastes; "share": the same, relative to the slack.
-    `cover`: where a section must be covered, only the buffers that cover it are tried.
-    """
-
-    valley: str
-    fit: str
-    cover: bool = True
-
-
-class Valley(NamedTuple):
-    """A valley, and the buffers that may lie on its floor.
-
-    kind NO_CHOICE: none may, it is to be raised by `wall`. COVER: exactly one of them does. OPEN:
-    any number of them, or none.
-    """
-
-    choices: int
-    floor: int
-    start: int
-    end: int
-    wall: int
-    kind: int
-    buffers: list[int]
-
-
-# Which valley to decide next, the smallest key first.
-VALLEYS: dict[str, Callable[[Valley, list[int]], tuple[int, ...]]] = {
-    "covered": lambda v, slack: (v.kind == OPEN, v.choices * (v.kind != OPEN), v.floor, v.start),
-    "lowest": lambda v, slack: (v.choices > 1, v.floor, v.start),
-    "fewest": lambda v, slack: (v.choices, v.floor, v.start),
-    "tightest": lambda v, slack: (
-        v.choices if v.choices < 3 else 3,
-        min(slack[v.start : v.end]) if v.choices > 2 else 0,
-        v.floor,
-        v.start,
-    ),
-    "narrowest": lambda v, slack: (
-        v.choices if v.choices < 3 else 3,
-        v.end - v.start if v.choices > 2 else 0,
-        v.floor,
-        v.start,
-    ),
-}
-
-
 class LimitError(Exception):
     """The search may visit no further node."""
 
 
-class Geometry:
-    """Buffers by number, and the sections they are alive in."""
-
-    def __init__(self, buffers: Sequence[Buffer]):
-        times = sorted({t for b in buffers for t in (b.lower, b.upper)})
-        section = {moment: number for number, moment in enumerate(times)}
-        self.count = len(buffers)
-        self.sections = len(times) - 1
-        self.first = [section[b.lower] for b in buffers]
-        self.end = [section[b.upper] for b in buffers]
-        self.size = [b.size for b in buffers]
-        self.alignment = [b.alignment for b in buffers]
-        self.live = self._sums(self.first, self.size)[: self.sections]
-        # How many buffers are alive on both sides of a section's start.
-        self.crossings = self._sums([f + 1 for f in self.first], [1] * self.count)
-
-    def _sums(self, starts: Sequence[int], amounts: Sequence[int]) -> list[int]:
-        """For each section, and the end, what is there from `starts` until a buffer's end."""
-        change = [0] * (self.sections + 2)
-        for start, end, amount in zip(starts, self.end, amounts, strict=True):
-            change[start] += amount
-            change[end] -= amount
-        return list(accumulate(change[:-1]))
-
-    def fullest(self) -> list[int]:
-        """The most bytes alive at a moment of each buffer's lifetime."""
-        kind = np.int64 if max(self.live, default=0) < INFINITE else object
-        # Row k: the most over 2**k sections from each one on.
-        rows = [np.array(self.live, kind)]
-        while 2 << (len(rows) - 1) <= self.sections:
-            row, half = rows[-1], 1 << (len(rows) - 1)
-            rows.append(np.maximum(row[:-half], row[half:]))
-        spans = [
-            (end - first).bit_length() - 1 for first, end in zip(self.first, self.end, strict=True)
-        ]
-        return [
-            int(max(rows[k][first], rows[k][end - (1 << k)]))
-            for k, first, end in zip(spans, self.first, self.end, strict=True)
-        ]
-
-
-class Search:
-    """One search. `order`: the buffers, those to be tried first in front."""
+class Search(PartialAllocation):
+    """One search, from the top of its tree; PartialAllocation says what it has placed so far."""
 
     def __init__(self, geometry: Geometry, height: int, order: Sequence[int], strategy: Strategy):
-        self.g = geometry
+        super().__init__(geometry, height, order)
         self.strategy = strategy
         self.key = VALLEYS[strategy.valley]
-        self.rank = [0] * geometry.count
-        self.starting: list[list[int]] = [[] for _ in range(geometry.sections)]
-        # Equal buffers are placed in one order only: the next one after its twin.
-        self.twin = [-1] * geometry.count
-        last: dict[tuple[int, int, int, int], int] = {}
-        for rank, b in enumerate(order):
-            self.rank[b] = rank
-            self.starting[geometry.first[b]].append(b)
-            shape = (geometry.first[b], geometry.end[b], geometry.size[b], geometry.alignment[b])
-            self.twin[b] = last.get(shape, -1)
-            last[shape] = b
-        self.aligned = any(a > 1 for a in geometry.alignment)
-        self.slack = [height - live for live in geometry.live]
-        self.crossings = geometry.crossings[:]
-        self.placed = [False] * geometry.count
-        self.offset = [0] * geometry.count
-        # The floor at which a buffer's turn is over: it has been tried there.
-        self.barred = [-1] * geometry.count
-        self.unplaced = (1 << geometry.count) - 1
         self.within: dict[tuple[int, int], int] = {}
-        self.undo: list[tuple[int, int, int]] = []
         self.dead: set[int] = set()  # hashes of states that lead nowhere
-        self.bars = 0  # a hash of what is barred where
         self.nodes = 0
 
     def run(self, limit: int, deadline: float = INFINITE) -> list[int] | None:
@@ -219,6 +100,8 @@ class Search:
     def search(
         self, start: int, end: int, segments: list[Segment], valleys: dict[int, Valley]
     ) -> Pending:
+        """Searches a component; True if all of its buffers have a place, else everything is undone.
+        Raises LimitError where it may go no further."""
         self.nodes += 1
         self.look_at_clock()
         if self.nodes > self.limit:
@@ -231,7 +114,7 @@ class Search:
             return False
         slack, key = self.slack, self.key
         valley = min(valleys.values(), key=lambda v: key(v, slack))
-        node = Node(self, start, end, segments, valleys, valley)
+        node = Branch(self, start, end, segments, valleys, valley)
         mark = len(self.undo)
         if valley.kind == NO_CHOICE:
             found = yield self.level(node)
@@ -244,7 +127,7 @@ class Search:
             self.dead.add(state)
         return found
 
-    def by_rank(self, node: Node) -> Generator[Pending, bool, bool]:
+    def by_rank(self, node: Branch) -> Generator[Pending, bool, bool]:
         """Tries one buffer after the other; one that has had its turn is barred from the floor."""
         v, segments = node.valley, node.segments
         for b in v.buffers:
@@ -263,7 +146,7 @@ class Search:
                 return (yield self.search(node.start, node.end, segments, valleys))
         return False
 
-    def from_left(self, node: Node) -> Generator[Pending, bool, bool]:
+    def from_left(self, node: Branch) -> Generator[Pending, bool, bool]:
         """Tries each buffer as the leftmost on the floor: what is left of it is raised."""
         v = node.valley
         for b, raised in self.leftmost(node):
@@ -277,7 +160,7 @@ class Search:
             return False  # whatever would be below the raised floor could just as well be on it
         return min(self.slack[v.start : v.end]) >= v.wall and (yield self.level(node))
 
-    def leftmost(self, node: Node) -> list[tuple[int, int]]:
+    def leftmost(self, node: Branch) -> list[tuple[int, int]]:
         """The buffers that can be leftmost, and by how much each raises what is left of it."""
         v, first, end = node.valley, self.g.first, self.g.end
         left_wall = node.left_wall - v.floor
@@ -301,11 +184,7 @@ class Search:
             ranked.append((cost, -matches, self.rank[b], b, raised))
         return [(b, raised) for *_, b, raised in sorted(ranked)]
 
-    def top(self, b: int, floor: int) -> int:
-        """Where a buffer on this floor ends."""
-        return floor + -floor % self.g.alignment[b] + self.g.size[b]
-
-    def place(self, node: Node, b: int, raised: int) -> Pending:
+    def place(self, node: Branch, b: int, raised: int) -> Pending:
         """Puts a buffer on the floor, raises the floor left of it, and goes on from there."""
         v = node.valley
         first, end, top = self.g.first[b], self.g.end[b], self.top(b, v.floor)
@@ -317,27 +196,16 @@ class Search:
             pieces.insert(0, (v.start, first, v.floor + raised))
         if end < v.end:
             pieces.append((end, v.end, v.floor))
-        if self.barred[b] >= 0:
-            self.bars ^= hash((b, self.barred[b]))
-        self.undo.append((-1, b, 0))
-        self.placed[b] = True
-        self.offset[b] = top - self.g.size[b]
-        self.unplaced ^= 1 << b
-        cut = False
-        crossings = self.crossings
-        for s in range(first + 1, end):
-            crossings[s] -= 1
-            if not crossings[s]:
-                cut = True
+        cut = self.put(b, top)
         return self.descend(node, pieces, cut)
 
-    def level(self, node: Node) -> Pending:
+    def level(self, node: Branch) -> Pending:
         """Raises the whole valley to its lower neighbour, which joins it."""
         v = node.valley
         self.waste(v.start, v.end, v.wall)
         return self.descend(node, [(v.start, v.end, v.floor + v.wall)], False)
 
-    def descend(self, node: Node, pieces: list[Segment], cut: bool) -> Pending:
+    def descend(self, node: Branch, pieces: list[Segment], cut: bool) -> Pending:
         """Searches on with the valley's segment replaced by pieces."""
         before, after = node.segments[: node.at], node.segments[node.at + 1 :]
         joined = before[-1:]
@@ -447,41 +315,8 @@ class Search:
         chosen.sort(key=self.rank.__getitem__)
         return chosen
 
-    def waste(self, start: int, end: int, amount: int) -> None:
-        slack = self.slack
-        for s in range(start, end):
-            slack[s] -= amount
-        self.undo.append((start, end, amount))
 
-    def bar(self, b: int, floor: int) -> None:
-        self.undo.append((-2, b, self.barred[b]))
-        if self.barred[b] >= 0:
-            self.bars ^= hash((b, self.barred[b]))
-        self.barred[b] = floor
-        self.bars ^= hash((b, floor))
-
-    def rewind(self, mark: int) -> None:
-        """Undoes everything after a mark."""
-        while len(self.undo) > mark:
-            what, b, value = self.undo.pop()
-            if what >= 0:
-                for s in range(what, b):
-                    self.slack[s] += value
-            elif what == -1:
-                self.placed[b] = False
-                self.unplaced ^= 1 << b
-                for s in range(self.g.first[b] + 1, self.g.end[b]):
-                    self.crossings[s] += 1
-                if self.barred[b] >= 0:
-                    self.bars ^= hash((b, self.barred[b]))
-            else:
-                self.bars ^= hash((b, self.barred[b]))
-                self.barred[b] = value
-                if value >= 0:
-                    self.bars ^= hash((b, value))
-
-
-class Node:
+class Branch:
     """Where a search is: a component and the valley to decide."""
 
     __slots__ = ("at", "end", "left_wall", "right_wall", "segments", "start", "valley", "valleys")

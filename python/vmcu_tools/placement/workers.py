@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
-from .portfolio import Outcome, Task, solve
-from .search import Geometry
+from .partial import Geometry
+from .portfolio import Attempt, Outcome, solve
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,6 +31,8 @@ def cores() -> int:
 
 
 class Worker:
+    """A process that makes attempts until its pipe is closed."""
+
     def __init__(self, geometries: Sequence[Geometry], deadline: float):
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
@@ -44,18 +46,20 @@ class Worker:
         self.send((list(geometries), deadline))
 
     def send(self, message: object) -> None:
+        """Pickles a message into the pipe."""
         assert self.process.stdin
         pickle.dump(message, self.process.stdin)
         self.process.stdin.flush()
 
-    def solve(self, task: Task) -> Outcome:
+    def solve(self, attempt: Attempt) -> Outcome:
+        """The outcome of an attempt, which is waited for."""
         assert self.process.stdout
-        self.send(task)
+        self.send(attempt)
         return pickle.load(self.process.stdout)
 
 
 class Workers:
-    """`solve` maps tasks to outcomes, in order. The processes start when first needed."""
+    """`solve` maps attempts to outcomes, in order. The processes start when first needed."""
 
     def __init__(self, geometries: Sequence[Geometry], deadline: float, count: int | None):
         self.geometries = geometries
@@ -81,24 +85,30 @@ class Workers:
         for worker in self.all:
             worker.process.communicate()
 
-    def here(self, tasks: Sequence[Task]) -> list[Outcome]:
-        """The same in this process: for what is over before another one would be up."""
-        return [solve(self.geometries[task.part], task, self.deadline) for task in tasks]
+    def here(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+        """The outcomes of attempts made in this process: for what is over before another is up."""
+        return [
+            solve(self.geometries[attempt.component], attempt, self.deadline)
+            for attempt in attempts
+        ]
 
-    def solve(self, tasks: Sequence[Task]) -> list[Outcome]:
+    def solve(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+        """The outcomes of attempts, in their order, made side by side where there are processes for
+        it."""
         if self.count < 2:
-            return self.here(tasks)
+            return self.here(attempts)
         if self.threads is None:
             self.threads = ThreadPoolExecutor(self.count)
             for _ in range(self.count):
                 self.all.append(Worker(self.geometries, self.deadline))
                 self.idle.put(self.all[-1])
-        return list(self.threads.map(self.ask, tasks))
+        return list(self.threads.map(self.ask, attempts))
 
-    def ask(self, task: Task) -> Outcome:
+    def ask(self, attempt: Attempt) -> Outcome:
+        """An attempt in the next process that has nothing to do."""
         worker = self.idle.get()
         try:
-            return worker.solve(task)
+            return worker.solve(attempt)
         finally:
             self.idle.put(worker)
 
@@ -109,8 +119,8 @@ def serve() -> None:
     try:
         geometries, deadline = pickle.load(requests)
         while True:
-            task = pickle.load(requests)
-            pickle.dump(solve(geometries[task.part], task, deadline), answers)
+            attempt = pickle.load(requests)
+            pickle.dump(solve(geometries[attempt.component], attempt, deadline), answers)
             answers.flush()
     except (EOFError, pickle.UnpicklingError, BrokenPipeError):
         return

@@ -124,4 +124,5 @@ class Plan:
 
     @property
     def steps(self) -> tuple[Step, ...]:
+        """Of all stages, in the order in which they run."""
         return tuple(step for stage in self.stages for step in stage)

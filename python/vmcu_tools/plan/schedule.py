@@ -55,7 +55,7 @@ class Feed:
         return rows, [max(end, 0) for end in ends]
 
     def wanted(self, y: int, x: int) -> int:
-        """The same for column x of output row y."""
+        """Pixels of the input, in raster order, that must exist for column x of output row y."""
         row = min(y * self.stride[0] + self.after[0], self.height - 1)
         end = max(min(x * self.stride[1] + self.after[1], self.width - 1) + 1, 0)
         return max(row * self.width + end, 0) if row >= 0 else 0
@@ -95,6 +95,7 @@ class Stage:
     taken: int = 0
 
     def calls(self) -> Iterator[Call]:
+        """The calls of an inference, in order."""
         return _Run(self).calls()
 
 

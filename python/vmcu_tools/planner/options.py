@@ -5,6 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DEFAULT = "vmcu"
+# The planners of registry.py, for who chooses one.
+SUMMARIES = {
+    "vmcu": "stages, order, directions and overlap for the smallest pool",
+    "model": "order and overlap without stages, as one integer program after MODeL",
+    "single": "overlap in the file's order",
+    "tflm": "TensorFlow Lite Micro's greedy arena",
+    "tinyengine": "TinyEngine's first fit, depthwise in place",
+    "hmcos": "HMCOS's order, whole tensors",
+}
 # What solvers may take, in seconds on a desktop computer.
 SOLVER_SECONDS = 10.0
 

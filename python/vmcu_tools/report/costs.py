@@ -10,60 +10,36 @@ from rich.markup import escape
 
 from ..bench.energy import Energy
 from ..bench.kernels import KernelBench
-from ..bench.model import BenchReport
+from ..bench.model import BenchReport, LayerBench
 from ..image.size import PARTS, SizeReport
+from ..runners.counting import Counts
+from .terminal import say
 from .text import table
 
 COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")
 
 
 def number(value: float | None, digits: int = 2) -> str:
+    """A figure with so many digits, "-" where there is none."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def say(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True, highlight=False, markup=False)
+def cells(counted: LayerBench | Counts | BenchReport, per_mac: str) -> tuple[str, ...]:
+    """The figures of COUNTS."""
+    loads = f"{counted.loads_ram:,}", f"{counted.loads_flash:,}"
+    return f"{counted.instructions:,}", per_mac, *loads, f"{counted.stores:,}"
 
 
 def print_bench(report: BenchReport, console: Console) -> None:
     """One line per layer, the executor's own, the sum, then the energy estimate."""
     grid = table("", "layer", "op", "MACs", *COUNTS, left=3)
     for index, entry in enumerate(report.layers):
-        grid.add_row(
-            str(index),
-            escape(entry.name),
-            entry.op,
-            f"{entry.macs:,}",
-            f"{entry.instructions:,}",
-            number(entry.instructions_per_mac),
-            f"{entry.loads_ram:,}",
-            f"{entry.loads_flash:,}",
-            f"{entry.stores:,}",
-        )
-    between = report.executor
-    grid.add_row(
-        "",
-        "(between layers)",
-        "executor",
-        "-",
-        f"{between.instructions:,}",
-        "-",
-        f"{between.loads_ram:,}",
-        f"{between.loads_flash:,}",
-        f"{between.stores:,}",
-        end_section=True,
-    )
-    grid.add_row(
-        "",
-        "total",
-        "",
-        f"{report.macs:,}",
-        f"{report.instructions:,}",
-        number(report.instructions_per_mac),
-        f"{report.loads_ram:,}",
-        f"{report.loads_flash:,}",
-        f"{report.stores:,}",
-    )
+        figures = cells(entry, number(entry.instructions_per_mac))
+        grid.add_row(str(index), escape(entry.name), entry.op, f"{entry.macs:,}", *figures)
+    grid.add_row("", "(between layers)", "executor", "-", *cells(report.executor, "-"))
+    grid.add_section()
+    figures = cells(report, number(report.instructions_per_mac))
+    grid.add_row("", "total", "", f"{report.macs:,}", *figures)
     console.print(grid)
     say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
     say(console, f"compiled by {report.compiler}")
@@ -71,6 +47,7 @@ def print_bench(report: BenchReport, console: Console) -> None:
 
 
 def print_energy(energy: Energy, console: Console) -> None:
+    """The estimate, in microjoule, with what it assumes."""
     say(console, f"energy, estimated: {energy.microjoule:,.2f} uJ, assuming")
     for assumption in energy.assumptions:
         say(console, f"  {assumption.picojoule:g} pJ per {assumption.event}: {assumption.source}")
@@ -81,18 +58,11 @@ def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
     """One line per kernel, beside what CMSIS-NN takes and what is aimed at."""
     grid = table("layer", "MACs", *COUNTS[:2], "CMSIS-NN", "goal", *COUNTS[2:], left=1)
     for result in results:
-        report = result.report
-        grid.add_row(
-            result.name,
-            f"{report.macs:,}",
-            f"{report.instructions:,}",
-            number(report.instructions_per_mac, 3),
-            number(result.cmsis_nn),
-            number(result.goal),
-            f"{report.loads_ram:,}",
-            f"{report.loads_flash:,}",
-            f"{report.stores:,}",
-        )
+        per_mac = number(result.report.instructions_per_mac, 3)
+        instructions, per_mac, *accesses = cells(result.report, per_mac)
+        others = number(result.cmsis_nn), number(result.goal)
+        macs = f"{result.report.macs:,}"
+        grid.add_row(result.name, macs, instructions, per_mac, *others, *accesses)
     console.print(grid)
     first = results[0].report
     say(console, f"{first.target}; CMSIS-NN per MAC: compiled at -O3, counted on the same emulator")

@@ -26,6 +26,7 @@ class Box:
 
 
 def boxes(plan: Plan) -> list[Box]:
+    """The map's boxes, in SVG units: each tensor over its steps and its bytes of the pool."""
     columns = len(plan.steps) + 2
     result = []
     for number, placement in enumerate(plan.placements.values()):

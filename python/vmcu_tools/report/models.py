@@ -6,8 +6,9 @@ from __future__ import annotations
 from rich.columns import Columns
 from rich.console import Console
 
-from ..inspection import Coverage, Inspection, PortRow
 from ..quantize.calibration import QuantizationReport
+from .inspection import Coverage, Inspection, PortRow
+from .terminal import say
 from .text import table
 
 
@@ -15,15 +16,11 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(str(size) for size in shape)
 
 
-def _say(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True, highlight=False, markup=False)
-
-
 def print_inspection(found: Inspection, console: Console) -> None:
     """Ports, a line per node, then totals."""
     for kind, ports in (("input", found.inputs), ("output", found.outputs)):
         for port in ports:
-            _say(console, f"{kind} {_port(port)}")
+            say(console, f"{kind} {_port(port)}")
     if found.supported:
         grid = table("node", "op", "H x W x C", "scale", "zero", "MACs", "weights")
         for node in found.nodes:
@@ -32,13 +29,13 @@ def print_inspection(found: Inspection, console: Console) -> None:
             grid.add_row(node.name, node.op, _shape(node.shape), *figures, *costs)
         console.print(grid)
         totals = f"{len(found.nodes)} nodes, {found.macs:,} MACs, {found.weight_bytes:,} bytes"
-        _say(console, f"{found.model}: supported; {totals} of weights and factors")
+        say(console, f"{found.model}: supported; {totals} of weights and factors")
         return
     grid = table("node", "op", "problem", left=3)
     for node in found.nodes:
         grid.add_row(node.name, node.op, node.problem)
     console.print(grid)
-    _say(console, f"{found.model}: not supported, {len(found.problems)} problems")
+    say(console, f"{found.model}: not supported, {len(found.problems)} problems")
 
 
 def _port(port: PortRow) -> str:
@@ -48,16 +45,17 @@ def _port(port: PortRow) -> str:
 
 
 def print_coverage(found: tuple[Coverage, ...], console: Console) -> None:
+    """The operators of each format, in columns."""
     for entry in found:
-        _say(console, f"{entry.format}: {len(entry.supported)} operators")
+        say(console, f"{entry.format}: {len(entry.supported)} operators")
         console.print(Columns(entry.supported, column_first=True, padding=(0, 2)))
         if entry.folded:
             names = ", ".join(entry.folded)
-            _say(console, f"computed while reading, where all inputs are constant: {names}")
+            say(console, f"computed while reading, where all inputs are constant: {names}")
         if entry.tabulated:
             names = ", ".join(entry.tabulated)
-            _say(console, f"of single elements of one tensor, in float or as conditions: {names}")
-        _say(console, "")
+            say(console, f"of single elements of one tensor, in float or as conditions: {names}")
+        say(console, "")
 
 
 def print_quantization(report: QuantizationReport, layers: int, console: Console) -> None:
@@ -68,7 +66,7 @@ def print_quantization(report: QuantizationReport, layers: int, console: Console
         grid.add_row(*row, f"{layer.signal_to_noise:.1f}")
     console.print(grid)
     worst = report.layers[0].signal_to_noise if report.layers else 0.0
-    _say(
+    say(
         console,
         f"wrote {report.target}: {report.samples} samples, the same largest output in "
         f"{report.top1:.1%} of them, {len(report.layers)} tensors compared, the worst at "

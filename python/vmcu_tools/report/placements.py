@@ -7,15 +7,15 @@ from typing import Any
 
 from rich.console import Console
 
-from ..errors import Problem as Complaint
-from ..errors import UserError
-from ..placement import Placement, Problem
+from ..errors import Problem, UserError
+from ..placement import Allocation, Instance
 
 # More buffers than lines on a screen: the offsets are for --json and --output.
 MOST_OFFSETS = 40
 
 
-def print_placement(problem: Problem, placement: Placement, console: Console) -> None:
+def print_placement(problem: Instance, placement: Allocation, console: Console) -> None:
+    """Height and bound in bytes, how far apart they are, and offsets where they fit a screen."""
     for column in problem.ignored:
         console.print(f"note: column '{column}' is not used", highlight=False)
     verdict = "optimal" if placement.optimal else f"at most {placement.gap:.2%} above the optimum"
@@ -34,7 +34,8 @@ def print_placement(problem: Problem, placement: Placement, console: Console) ->
             console.print(f"  {name} at {offset}", highlight=False, markup=False)
 
 
-def figures(problem: Problem, placement: Placement, capacity: int | None) -> dict[str, Any]:
+def figures(problem: Instance, placement: Allocation, capacity: int | None) -> dict[str, Any]:
+    """JSON of `vmcu place`; sizes in bytes."""
     return {
         "problem": problem.origin,
         "buffers": len(problem.buffers),
@@ -49,7 +50,8 @@ def figures(problem: Problem, placement: Placement, capacity: int | None) -> dic
     }
 
 
-def too_high(problem: Problem, placement: Placement, capacity: int) -> UserError:
+def too_high(problem: Instance, placement: Allocation, capacity: int) -> UserError:
+    """Why an allocation is of no use, and what to do."""
     found = f"the lowest placement found needs {placement.height}"
     if placement.optimal:
         found = f"the lowest placement needs {placement.height}"
@@ -60,6 +62,4 @@ def too_high(problem: Problem, placement: Placement, capacity: int) -> UserError
     remedy = f"allow {placement.height}"
     if not placement.optimal:
         remedy += ", or search longer with --seconds"
-    return UserError(
-        Complaint(f"does not fit in {capacity} bytes: {found}", remedy, problem.origin)
-    )
+    return UserError(Problem(f"does not fit in {capacity} bytes: {found}", remedy, problem.origin))

@@ -18,6 +18,11 @@ def console() -> Console:
     return terminal if terminal.is_terminal else Console(width=WIDTH)
 
 
+def say(console: Console, text: str, markup: bool = False) -> None:
+    """A line of text, however long; what is in brackets is for rich only where `markup` says so."""
+    console.print(text, soft_wrap=True, highlight=False, markup=markup)
+
+
 def write_json(figures: object, path: Path | None) -> None:
     """Nothing where no file was asked for."""
     if path is not None:

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..compare import Comparison
 from ..planner.stages.cuts import Choice
 from ..verify.end_to_end import FAR, EndToEnd
 from ..verify.verify import Check, Verification
+from .comparison import Comparison
 from .model import ModelReport
+from .terminal import say
 
 BAR = 20
 
@@ -35,23 +36,21 @@ def print_report(report: ModelReport, console: Console) -> None:
     for step in report.steps:
         grid.add_row(step.name, step.op, f"{step.pool_bytes:,}", f"{step.macs:,}")
     console.print(grid)
-    console.print(
+    say(
+        console,
         f"{report.model}: pool {report.pool_bytes:,} bytes of RAM "
         f"(planner {report.planner}, {report.solve_seconds:.2f} s, replayed without a fault), "
         f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
         f"{report.macs:,} MACs",
-        soft_wrap=True,
-        highlight=False,
     )
     if report.rotation_step:
-        console.print(
+        say(
+            console,
             f"the pool rotates by {report.rotation_step:,} bytes; its overhang is "
             f"{report.rotation_overhang:,} of its bytes",
-            soft_wrap=True,
-            highlight=False,
         )
     for note in report.notes:
-        console.print(note, soft_wrap=True, highlight=False)
+        say(console, note)
 
 
 def print_front(choices: Sequence[Choice], console: Console) -> None:
@@ -68,11 +67,10 @@ def print_front(choices: Sequence[Choice], console: Console) -> None:
             "#" * max(1, round(BAR * choice.pool_bytes / most)),
         )
     console.print(grid)
-    console.print(
+    say(
+        console,
         "Instructions by estimate, more than layers one by one; `vmcu build --ram SIZE` takes the "
         "first line that fits.",
-        soft_wrap=True,
-        highlight=False,
     )
 
 
@@ -85,7 +83,7 @@ def print_comparison(outcome: Comparison, console: Console) -> None:
     console.print(grid)
     for row in outcome.planners:
         for note in row.notes:
-            console.print(f"{row.planner}: {note}", soft_wrap=True, highlight=False)
+            say(console, f"{row.planner}: {note}")
 
 
 def print_verification(outcome: Verification, console: Console) -> None:
@@ -109,13 +107,13 @@ def print_verification(outcome: Verification, console: Console) -> None:
     parts = [differing(strict, "tensors")]
     if loose:
         parts.append(differing(loose, "tensors, 1 step allowed"))
-    console.print(
+    say(
+        console,
         f"{outcome.model} on {outcome.target}, {outcome.samples} inputs: "
         f"oracle: {'; '.join(parts)}; "
         f"this target against the meaning: {differing(outcome.target_checks, 'tensors')}: "
         + ("[green]PASSED" if outcome.passed else "[red]FAILED"),
-        soft_wrap=True,
-        highlight=False,
+        markup=True,
     )
 
 
@@ -123,7 +121,7 @@ def print_ends(ends: EndToEnd, console: Console) -> None:
     """A line an output, or why there is none."""
     if ends.unfit:
         line = f"end to end: left out, the runtime does not run this file as it is: {ends.unfit}"
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        say(console, line)
     for border in ends.borders:
         parts = [f"{border.differing:,} of {border.values:,} values differ"]
         if border.differing:
@@ -134,13 +132,14 @@ def print_ends(ends: EndToEnd, console: Console) -> None:
         if not border.passed:
             allowed = "none may" if ends.exact else f"{FAR:.0%} may be"
             parts.append(f"[red]{border.spread:.0%} of what another input makes, {allowed}")
-        console.print(
+        say(
+            console,
             f"end to end: output '{escape(border.output)}': {', '.join(parts)}",
-            soft_wrap=True,
-            highlight=False,
+            markup=True,
         )
 
 
 def differing(checks: Sequence[Check], what: str) -> str:
+    """How many bytes differ in all checks of a kind."""
     total = sum(check.differing for check in checks)
     return f"{total:,} of {sum(c.bytes for c in checks):,} bytes differ ({len(checks)} {what})"

@@ -15,8 +15,8 @@ from ..wear.heap import Run
 from ..wear.objects import MOVES, STAYS, Object, worst
 from ..wear.pool import SECONDS_PER_YEAR, PoolWear, Wear
 from ..wear.tasks import CYCLES, DEPTHS, WORD
-from ..wear.traces import Trace
-from .costs import say
+from ..wear.traces import StoreTrace
+from .terminal import say
 from .text import table
 
 GRID_PARAMETERS = ("threshold_ticks", "migration_depth", "stride_depth", "stride_size")
@@ -63,6 +63,7 @@ def _point(entry: paper.Figures) -> dict[str, object]:
 
 
 def lifetime(figures: paper.Figures, endurance: int, rate: float) -> dict[str, float]:
+    """Jobs and years until a word has been written `endurance` times, at `rate` jobs per second."""
     jobs = endurance / figures.writes_per_job
     return {"lifetime_jobs": jobs, "lifetime_years": jobs / rate / SECONDS_PER_YEAR}
 
@@ -145,7 +146,7 @@ def _add_row(grid: Table, label: str, run: Run, endurance: int, rate: float) -> 
     )
 
 
-def stack_figures(trace: Trace, ways: Mapping[str, Run]) -> dict[str, object]:
+def stack_figures(trace: StoreTrace, ways: Mapping[str, Run]) -> dict[str, object]:
     """JSON of `print_stack`."""
     found: dict[str, object] = {
         "stack_bytes": WORD * trace.stack.size,
@@ -157,7 +158,7 @@ def stack_figures(trace: Trace, ways: Mapping[str, Run]) -> dict[str, object]:
     return found
 
 
-def print_stack(trace: Trace, ways: Mapping[str, Run], console: Console) -> None:
+def print_stack(trace: StoreTrace, ways: Mapping[str, Run], console: Console) -> None:
     """The stack of the inferences, each way of moving it in the paper's heap."""
     columns = ("writes an inference", "max over ideal", "relative std", "success")
     grid = table("stack", *columns, left=1)

@@ -4,24 +4,24 @@
 from __future__ import annotations
 
 from ..errors import Problem, UserError
-from .base import Target
+from .base import Runner
 from .host import HOSTS
 from .qemu import BOARDS
-from .virtual import VirtualTarget
-from .zephyr import PREFIX, ZephyrTarget
+from .virtual import VirtualRunner
+from .zephyr import PREFIX, ZephyrRunner
 
-__all__ = ["TARGETS", "VIRTUAL", "Target", "get"]
+__all__ = ["RUNNERS", "VIRTUAL", "Runner", "get"]
 
-VIRTUAL = VirtualTarget.name
-TARGETS: dict[str, Target] = {t.name: t for t in (VirtualTarget(), *HOSTS, *BOARDS)}
+VIRTUAL = VirtualRunner.name
+RUNNERS: dict[str, Runner] = {t.name: t for t in (VirtualRunner(), *HOSTS, *BOARDS)}
 
 
-def get(name: str) -> Target:
+def get(name: str) -> Runner:
     """The target of that name, "zephyr:" and a board for boards of a Zephyr workspace; UserError
     lists the names there are."""
     if name.startswith(PREFIX):
-        return ZephyrTarget(name.removeprefix(PREFIX))
-    if name not in TARGETS:
-        known = ", ".join(TARGETS)
+        return ZephyrRunner(name.removeprefix(PREFIX))
+    if name not in RUNNERS:
+        known = ", ".join(RUNNERS)
         raise UserError(Problem(f"there is no target '{name}'", f"choose one of: {known}"))
-    return TARGETS[name]
+    return RUNNERS[name]

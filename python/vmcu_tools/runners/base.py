@@ -11,11 +11,11 @@ import numpy as np
 from ..plan.plan import Plan
 
 
-class TargetError(Exception):
+class RunnerError(Exception):
     """An image did not build or run as it should: a defect here, never of the user's model."""
 
 
-class Target(Protocol):
+class Runner(Protocol):
     """Something that runs plans."""
 
     @property
@@ -43,14 +43,14 @@ def sample_bytes(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> bytes:
 
 
 def split_outputs(data: bytes, plan: Plan, samples: int, target: str) -> list[list[np.ndarray]]:
-    """What Target.run() returns, from the outputs of all samples, each in port order.
+    """What Runner.run() returns, from the outputs of all samples, each in port order.
 
-    Raises TargetError if `target` has delivered more or less than that.
+    Raises RunnerError if `target` has delivered more or less than that.
     """
     tensors = [plan.graph.tensors[port.tensor] for port in plan.graph.outputs]
     expected = samples * sum(tensor.bytes for tensor in tensors)
     if len(data) != expected:
-        raise TargetError(f"{target}: {len(data)} bytes of output, not {expected}")
+        raise RunnerError(f"{target}: {len(data)} bytes of output, not {expected}")
     values = np.frombuffer(data, np.int8)
     results: list[list[np.ndarray]] = []
     at = 0

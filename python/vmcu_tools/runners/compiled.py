@@ -27,7 +27,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import image_values
-from .base import TargetError, sample_bytes, split_outputs
+from .base import RunnerError, sample_bytes, split_outputs
 
 IMAGE = Path(__file__).parent / "image"
 INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
@@ -40,7 +40,7 @@ COMMON_FLAGS = (
 )
 
 
-TargetT = TypeVar("TargetT", bound="CompiledTarget")
+RunnerT = TypeVar("RunnerT", bound="CompiledRunner")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Toolchain:
     package: str
 
     def tool(self, name: str) -> str:
+        """The path of one of its programs, such as "gcc"; UserError says which package has it."""
         return find_program(f"{self.prefix}{name}", self.package)
 
 
@@ -63,7 +64,7 @@ def find_program(program: str, package: str) -> str:
 
 
 @dataclass(frozen=True)
-class CompiledTarget(ABC):
+class CompiledRunner(ABC):
     """`flags` go to every compilation and to the link; `seconds` bounds a run."""
 
     name: str
@@ -81,12 +82,16 @@ class CompiledTarget(ABC):
         """C files that make the image's surroundings: files, console, startup."""
 
     def link_flags(self) -> list[str]:
+        """What the link needs besides the flags."""
         return []
 
     def include_flags(self) -> list[str]:
+        """Where headers are."""
         return [f"-I{paths.runtime() / 'include'}", f"-I{IMAGE}"]
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        """Runner.run() on an image of its own. UserError if that does not fit, RunnerError if it
+        fails."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
@@ -107,11 +112,11 @@ class CompiledTarget(ABC):
             data = (image.parent / OUTPUT_FILE).read_bytes()
             return image_values.unpacked(data, plan, len(samples), self.name)
 
-    def roomy(self: TargetT) -> TargetT:
+    def roomy(self: RunnerT) -> RunnerT:
         """The target with all the memory that its emulator has."""
         return self
 
-    def suited(self: TargetT, plan: Plan) -> TargetT:
+    def suited(self: RunnerT, plan: Plan) -> RunnerT:
         """The target with the runtime that a plan needs."""
         if plan.rotation is None:
             return self
@@ -151,7 +156,7 @@ class CompiledTarget(ABC):
             raise UserError(
                 Problem(f"the model does not fit into {self.name}", "try another target with --on")
             )
-        raise TargetError(f"{self.name}: the compiler failed\n{done.stderr}")
+        raise RunnerError(f"{self.name}: the compiler failed\n{done.stderr}")
 
     def execute(
         self, image: Path, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
@@ -175,16 +180,16 @@ class CompiledTarget(ABC):
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise TargetError(f"{self.name}: still running after {self.seconds} s") from error
+            raise RunnerError(f"{self.name}: still running after {self.seconds} s") from error
         if done.returncode != 0:
-            raise TargetError(
+            raise RunnerError(
                 f"{self.name}: the image ended with code {done.returncode}\n"
                 f"{done.stdout}{done.stderr}"
             )
 
 
 @functools.cache
-def _archive(target: CompiledTarget) -> Path:
+def _archive(target: CompiledRunner) -> Path:
     """Shared by all processes that compile the same sources with the same flags."""
     runtime = paths.runtime()
     sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")])

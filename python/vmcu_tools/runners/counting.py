@@ -19,9 +19,9 @@ import numpy as np
 from ..emit.structs import STRUCT_BYTES
 from ..errors import Problem, UserError
 from ..image.elf import Elf
-from .base import TargetError
+from .base import RunnerError
 from .host import NATIVE
-from .qemu import QemuTarget
+from .qemu import QemuRunner
 
 SOURCE = Path(__file__).parent / "plugin" / "count.c"
 COUNTS_FILE = "counts.txt"
@@ -76,6 +76,7 @@ class Markers:
     trace_bytes: int = 0
 
     def arguments(self) -> list[str]:
+        """Them as the plugin takes them."""
         return [
             *(f"entry={address:#x}" for address in self.entries),
             *(f"kernel={address:#x}" for address in self.kernels),
@@ -95,7 +96,7 @@ def markers_of(image: Path, model: str) -> Markers:
     entries = tuple(symbol.address for symbol in found if symbol is not None)
     table = elf.find(f"{model}_layers")
     if not entries:
-        raise TargetError(f"{image.name} has neither of {', '.join(ENTRIES)}")
+        raise RunnerError(f"{image.name} has neither of {', '.join(ENTRIES)}")
     # Behind everything that has a name in RAM.
     stack = max((s.address + s.size for s in elf.symbols if s.address >= RAM_START), default=None)
     if table is None:
@@ -105,28 +106,29 @@ def markers_of(image: Path, model: str) -> Markers:
     # The kernel pointer is the first member of struct vmcu_layer.
     kernels = {word & ~1 for word in elf.words(table)[:: stride // 4]}
     if table.size % stride or not kernels <= functions:
-        raise TargetError(f"{table.name} is no table of struct vmcu_layer")
+        raise RunnerError(f"{table.name} is no table of struct vmcu_layer")
     count = table.size // stride
     return Markers(entries, tuple(sorted(kernels)), table.address, stride, count, stack)
 
 
 @dataclass(frozen=True)
-class CountingTarget(QemuTarget):
+class CountingRunner(QemuRunner):
     """A board with the plugin loaded. Images are those of the board itself."""
 
     markers: Markers = field(default_factory=lambda: Markers(()))
     api: int = OLDEST_API
 
     @staticmethod
-    def of(board: QemuTarget, markers: Markers) -> CountingTarget:
-        return CountingTarget(**vars(board), markers=markers)
+    def of(board: QemuRunner, markers: Markers) -> CountingRunner:
+        """A board that counts."""
+        return CountingRunner(**vars(board), markers=markers)
 
     def command(self, image: Path) -> list[str]:
         arguments = [str(_plugin(self.api)), f"out={COUNTS_FILE}", *self.markers.arguments()]
         return [*super().command(image), "-plugin", ",".join(arguments)]
 
     def count(
-        self, folder: Path, run: Callable[[CountingTarget], Result]
+        self, folder: Path, run: Callable[[CountingRunner], Result]
     ) -> tuple[Result, list[Counts]]:
         """What `run` returns, and the executor's counts followed by every layer's.
 
@@ -134,7 +136,7 @@ class CountingTarget(QemuTarget):
         """
         try:
             result = run(self)
-        except TargetError as error:
+        except RunnerError as error:
             if NO_PLUGINS.search(str(error)):
                 raise UserError(
                     Problem(
@@ -169,5 +171,5 @@ def _plugin(api: int) -> Path:
     command = [NATIVE.tool("gcc"), *flags, f"-DAPI_VERSION={api}", str(SOURCE), "-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise TargetError(f"the counting plugin does not compile\n{done.stderr}")
+        raise RunnerError(f"the counting plugin does not compile\n{done.stderr}")
     return library

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .compiled import IMAGE, CompiledTarget, Toolchain
+from .compiled import IMAGE, CompiledRunner, Toolchain
 
 NATIVE = Toolchain("", "gcc")
 
 
-class HostTarget(CompiledTarget):
+class HostRunner(CompiledRunner):
+    """This computer: the image is a program."""
+
     def command(self, image: Path) -> list[str]:
         return [str(image)]
 
@@ -19,8 +21,8 @@ class HostTarget(CompiledTarget):
 
 
 HOSTS = (
-    HostTarget("host", "this computer", NATIVE),
-    HostTarget(
+    HostRunner("host", "this computer", NATIVE),
+    HostRunner(
         "host:sanitize",
         "this computer, under the address and undefined behaviour sanitizers",
         NATIVE,

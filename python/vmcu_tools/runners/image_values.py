@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graph import Port
 from ..plan.plan import Plan
-from .base import TargetError
+from .base import RunnerError
 from .borders import UINT8_OFFSET, to_memory
 
 # enum value_form
@@ -56,7 +56,7 @@ def unpacked(data: bytes, plan: Plan, samples: int, target: str) -> list[list[np
     ports = list(zip(plan.graph.outputs, forms, strict=True))
     sizes = [plan.graph.tensors[port.tensor].bytes * ITEM_BYTES[form] for port, form in ports]
     if len(data) != samples * sum(sizes):
-        raise TargetError(f"{target}: {len(data)} bytes of output, not {samples * sum(sizes)}")
+        raise RunnerError(f"{target}: {len(data)} bytes of output, not {samples * sum(sizes)}")
     ends = np.cumsum([size for _ in range(samples) for size in sizes])
     parts = iter(np.split(np.frombuffer(data, np.uint8), ends[:-1]))
     return [[_values(next(parts), port) for port, _ in ports] for _ in range(samples)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import paths
-from .compiled import IMAGE, CompiledTarget, Toolchain, find_program
+from .compiled import IMAGE, CompiledRunner, Toolchain, find_program
 
 ARM = Toolchain("arm-none-eabi-", "gcc-arm-none-eabi")
 
@@ -17,7 +17,7 @@ def _port() -> Path:
 
 
 @dataclass(frozen=True)
-class QemuTarget(CompiledTarget):
+class QemuRunner(CompiledRunner):
     """`machine` is QEMU's name of the board; its memory is what linker.ld assumes. `ram`: bytes of
     RAM that images get, stack included; None for all that the board has."""
 
@@ -31,7 +31,7 @@ class QemuTarget(CompiledTarget):
             *("-semihosting-config", "enable=on,target=native", "-kernel", str(image)),
         ]
 
-    def roomy(self) -> QemuTarget:
+    def roomy(self) -> QemuRunner:
         return replace(self, ram=None)
 
     def sources(self) -> list[Path]:
@@ -49,9 +49,9 @@ class QemuTarget(CompiledTarget):
         ]
 
 
-def _board(name: str, machine: str, summary: str, *cpu: str, ram: int | None = None) -> QemuTarget:
+def _board(name: str, machine: str, summary: str, *cpu: str, ram: int | None = None) -> QemuRunner:
     flags = ("-mthumb", "-ffreestanding", *cpu)
-    return QemuTarget(name, summary, ARM, flags, machine=machine, ram=ram)
+    return QemuRunner(name, summary, ARM, flags, machine=machine, ram=ram)
 
 
 M4_FPU = ("-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")

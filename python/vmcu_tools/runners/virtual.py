@@ -13,7 +13,9 @@ from ..plan.plan import Plan
 
 
 @dataclass(frozen=True)
-class VirtualTarget:
+class VirtualRunner:
+    """The virtual MCU, whose pool knows whose byte is whose."""
+
     name: str = "virtual"
     summary: str = "the planner's own machine, in numpy"
 

@@ -23,7 +23,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import workspace
-from .base import TargetError, sample_bytes, split_outputs
+from .base import RunnerError, sample_bytes, split_outputs
 from .compiled import find_program
 
 APPLICATION = Path(__file__).parent / "zephyr_app"
@@ -42,7 +42,7 @@ ONE_STREAM: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class ZephyrTarget:
+class ZephyrRunner:
     """`seconds` bounds the run, not the build."""
 
     board: str
@@ -120,7 +120,7 @@ class ZephyrTarget:
                     data += bytes.fromhex(line.removeprefix("vmcu: "))
                 elif line.startswith("vmcu ended: "):
                     if line.split()[-1] != "0":
-                        raise TargetError(f"{self.name}: inference ended with {line.split()[-1]}")
+                        raise RunnerError(f"{self.name}: inference ended with {line.split()[-1]}")
                     return bytes(data)
         log = "\n".join(lines)
         if re.search(r"unknown target 'run|No rule to make target 'run|not supported", log):
@@ -131,10 +131,11 @@ class ZephyrTarget:
                     "application to flash",
                 )
             )
-        raise TargetError(f"{self.name}: the image said no more after\n{last_lines(log)}")
+        raise RunnerError(f"{self.name}: the image said no more after\n{last_lines(log)}")
 
 
 def last_lines(log: str) -> str:
+    """The end of a build's log, without lines that are only long."""
     lines = [line for line in log.splitlines() if line.strip() and len(line) < LOG_COLUMNS]
     return "\n".join(lines[-LOG_LINES:])
 

@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import runners as targets
+from .. import runners
 from ..graph import Graph, Port, Tensor
 from ..oracle import Oracle, whole
 from ..plan.plan import Plan
 from ..progress import bar
 from ..runners.borders import to_file, to_memory
-from ..runners.compiled import CompiledTarget
+from ..runners.compiled import CompiledRunner
 from ..runners.samples import Sample
 
 # Of the mean square that two different inputs make in an output: what one input may make between
@@ -109,8 +109,8 @@ def compare(
 def outputs(plan: Plan, target: str, samples: Sequence[Values]) -> list[Values]:
     """What a plan makes of samples in the file's form, in the file's form: through the converters
     in C where the target is compiled for it, else through those of runners/borders.py."""
-    runner, graph = targets.get(target), plan.graph
-    if isinstance(runner, CompiledTarget):
+    runner, graph = runners.get(target), plan.graph
+    if isinstance(runner, CompiledRunner):
         return runner.run_values(plan, samples)
     inside = [
         [to_memory(values, graph, port) for values, port in zip(sample, graph.inputs, strict=True)]

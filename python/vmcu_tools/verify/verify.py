@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .. import oracle
-from .. import runners as targets
+from .. import oracle, runners
 from ..graph import Graph
 from ..machine import reference
 from ..machine.rotation import machines_of
@@ -127,7 +126,7 @@ def run_target(plan: Plan, target: str, samples: list[Sample]) -> list[Values]:
     shapes = [plan.graph.tensors[name].shape for name in names]
     return [
         {n: out.reshape(s) for n, s, out in zip(names, shapes, outputs, strict=True)}
-        for outputs in targets.get(target).run(plan, samples)
+        for outputs in runners.get(target).run(plan, samples)
     ]
 
 

@@ -17,7 +17,7 @@ from ..plan.plan import SCRATCH_ALIGN, Plan
 from . import pool
 from .heap import Run
 from .tasks import WORD
-from .traces import Stored, Trace
+from .traces import Stored, StoreTrace
 
 # Written by benchmarks/endurance/run.py: what jobs on stacks that move cost besides inferences.
 SUPERVISED = Path(__file__).parent / "supervised.json"
@@ -62,7 +62,7 @@ class Cells:
         return Object(name, count, writes, lasts, years, moves, within)
 
 
-def objects(plan: Plan, trace: Trace, stack: Mapping[str, Run], cells: Cells) -> list[Object]:
+def objects(plan: Plan, trace: StoreTrace, stack: Mapping[str, Run], cells: Cells) -> list[Object]:
     """All that one inference of the plan writes to. stack: runs under "walk", the moving stack.
     What a supervisor and the kernel add was measured on the core's Zephyr board."""
     walk = stack["walk"]

@@ -14,16 +14,16 @@ from ..bench.model import board, check_outputs
 from ..emit import emit
 from ..image.elf import OBJECT, Elf, Symbol
 from ..plan.plan import Plan
-from ..runners.base import TargetError
+from ..runners.base import RunnerError
 from ..runners.compiled import MODEL_NAME
-from ..runners.counting import RAM_START, CountingTarget, markers_of, trace_of
+from ..runners.counting import RAM_START, CountingRunner, markers_of, trace_of
 from ..runners.samples import make_samples
 from .pool import folded
 from .tasks import TICK_CYCLES, WORD, Task
 
 # All that the board has: the stack begins at the end.
 RAM_BYTES = 4 << 20
-# targets/image/main.c: the pool's array, and the guards around it; the context.
+# runners/image/main.c: the pool's array, and the guards around it; the context.
 POOL_SYMBOL, GUARD_BYTES = "arena", 64
 CONTEXT_SYMBOL, CONTEXT_STRUCT = "context", "vmcu_context"
 # Of a worker's place, what no job writes: room for an MPU guard at any of its alignments, the
@@ -41,7 +41,7 @@ class Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class StoreTrace:
     """One inference. pool: int64 (pool_bytes), stores to each byte, and one for each byte of an
     input that the application delivers. stack: int64, stores to each word from the lowest that the
     inference used to the caller's frame. context: its members. variables: every other object that
@@ -60,8 +60,8 @@ class Trace:
         return Task(name, WORD * len(writes), self.instructions / TICK_CYCLES, writes)
 
 
-def record(plan: Plan, target: str, seed: int = 0) -> Trace:
-    """Runs one inference on a random input. TargetError where its outputs are wrong."""
+def record(plan: Plan, target: str, seed: int = 0) -> StoreTrace:
+    """Runs one inference on a random input. RunnerError where its outputs are wrong."""
     machine = board(target).suited(plan)
     ram = RAM_BYTES if machine.ram is None else machine.ram
     sample = make_samples(plan.graph, 1, 0, seed)[0]
@@ -69,14 +69,14 @@ def record(plan: Plan, target: str, seed: int = 0) -> Trace:
         folder = Path(text)
         image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
         markers = replace(markers_of(image, MODEL_NAME), trace_bytes=ram)
-        counting = CountingTarget.of(machine, markers)
+        counting = CountingRunner.of(machine, markers)
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
         stores = trace_of(folder, ram)
         elf = Elf(image)
     check_outputs(plan, sample, results[0], target)
     arena, context = elf.find(POOL_SYMBOL), elf.find(CONTEXT_SYMBOL)
     if arena is None or context is None or markers.stack is None:
-        raise TargetError(f"{image.name} lacks {POOL_SYMBOL} or {CONTEXT_SYMBOL}")
+        raise RunnerError(f"{image.name} lacks {POOL_SYMBOL} or {CONTEXT_SYMBOL}")
     start = arena.address + GUARD_BYTES - RAM_START
     pool = folded(stores[start : start + plan.ram_bytes], plan)
     if not plan.input_streamed:
@@ -88,7 +88,7 @@ def record(plan: Plan, target: str, seed: int = 0) -> Trace:
     used = np.flatnonzero(words)
     stack = words[used[0] : used[-1] + 1]
     known = (arena, context)
-    return Trace(
+    return StoreTrace(
         target,
         pool,
         stack,
@@ -107,14 +107,14 @@ def members(stores: np.ndarray, elf: Elf, context: Symbol) -> tuple[Stored, ...]
     """Stores to the members of a context. stores: int64, by byte of RAM."""
     fields = elf.fields_of(CONTEXT_STRUCT)
     if not fields:
-        raise TargetError(f"{elf.path.name} does not say what is in a context")
+        raise RunnerError(f"{elf.path.name} does not say what is in a context")
     return tuple(
         _stored(stores, name, context.address + offset, count) for name, offset, count in fields
     )
 
 
 def variables(stores: np.ndarray, elf: Elf, known: Sequence[Symbol]) -> tuple[Stored, ...]:
-    """What else was stored to, by symbol. TargetError where a store belongs to none, so that
+    """What else was stored to, by symbol. RunnerError where a store belongs to none, so that
     nothing is left out. stores: int64, by byte of RAM, without a stack behind it."""
     found, left = [], stores > 0
     for symbol in elf.symbols:
@@ -127,5 +127,5 @@ def variables(stores: np.ndarray, elf: Elf, known: Sequence[Symbol]) -> tuple[St
             found.append(mine)
     if left.any():
         where = RAM_START + int(np.flatnonzero(left)[0])
-        raise TargetError(f"{elf.path.name} stores to {where:#x}, which has no name")
+        raise RunnerError(f"{elf.path.name} stores to {where:#x}, which has no name")
     return tuple(found)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from ...graph import Graph, Node
 from ...ops import bind
-from ...placement import Buffer, Problem, place
+from ...placement import Buffer, Instance, place
 from ...plan.plan import Plan
 from ..places.lifetimes import lifetimes
 from ..places.order import Ordered, reordered, whole_cost
@@ -37,7 +37,7 @@ def heir(graph: Graph, node: Node) -> str | None:
 def bases_in(graph: Graph, heir: Heir, seconds: float) -> tuple[dict[str, int], int]:
     """Base addresses and the pool's bytes."""
     buffers = buffers_of(graph, heir)
-    problem = Problem(
+    problem = Instance(
         tuple(Buffer(str(n), b.life.first, b.life.last + 1, b.size) for n, b in enumerate(buffers))
     )
     placement = place(problem, seconds=seconds, workers=1)
@@ -46,7 +46,7 @@ def bases_in(graph: Graph, heir: Heir, seconds: float) -> tuple[dict[str, int], 
 
 
 def original(graph: Graph, seconds: float) -> Plan:
-    """Tensors only, as the papers count."""
+    """The plan in bytes as HMCOS's paper counts them: tensors, without scratch."""
     return _original(reordered(graph, whole_cost), seconds)
 
 
@@ -62,7 +62,8 @@ def _original(order: Ordered, seconds: float) -> Plan:
 
 
 def plan(graph: Graph, seconds: float) -> Plan:
-    """The same with this library's kernels and their scratch."""
+    """HMCOS's order and rules for this library's kernels, which need scratch besides; an output
+    takes its input's place only where their order of access allows it."""
     order = reordered(graph, whole_cost)
     graph = order.graph
 

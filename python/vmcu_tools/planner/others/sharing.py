@@ -21,17 +21,19 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Buffer:
+class SharedBuffer:
     """Tensors of which each takes over the place of the one before; the lowest is at 0."""
 
     members: tuple[Member, ...]
 
     @property
     def life(self) -> Lifetime:
+        """From its first tensor's first step to its last one's last."""
         return Lifetime(self.members[0].life.first, self.members[-1].life.last)
 
     @property
     def size(self) -> int:
+        """In bytes."""
         return max(member.offset + member.bytes for member in self.members)
 
     def span(self, life: Lifetime) -> tuple[int, int]:
@@ -44,7 +46,7 @@ def buffers_of(
     graph: Graph,
     heir: Callable[[Node], str | None],
     distance: Callable[[Node], int] = lambda node: 0,
-) -> list[Buffer]:
+) -> list[SharedBuffer]:
     """The graph's tensors in buffers, in the order in which those come to life.
 
     heir: the input whose place a node's output takes over, if it dies there; None if it is to have
@@ -68,11 +70,11 @@ def buffers_of(
         members = (
             Member(n, offset - lowest, graph.tensors[n].bytes, lives[n]) for n, offset in chain
         )
-        found.append(Buffer(tuple(members)))
+        found.append(SharedBuffer(tuple(members)))
     return sorted(found, key=lambda buffer: buffer.life.first)
 
 
-def bases_of(buffers: Sequence[Buffer], starts: Sequence[int]) -> dict[str, int]:
+def bases_of(buffers: Sequence[SharedBuffer], starts: Sequence[int]) -> dict[str, int]:
     """Where the tensors lie once the buffers have been placed."""
     return {
         member.name: start + member.offset

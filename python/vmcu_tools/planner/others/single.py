@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from ...graph import Graph
 from ...plan.plan import Plan
-from ..places.tasks import tasks_of
-from ..places.walk import Search, plan_of, sizes_from
+from ..places.pieces import pieces_of
+from ..places.walk import Walk, plan_of, sizes_from
 
 
 def plan(graph: Graph) -> Plan:
     """The smallest circular pool found; its bases are proven by the caller's replay."""
-    tasks = tasks_of(graph, both_ways=False)
-    bound = max(task.bound() for task in tasks)
+    pieces = pieces_of(graph, both_ways=False)
+    bound = max(piece.bound() for piece in pieces)
     for size in sizes_from(bound):
-        search = Search(tasks, size, wraps=True)
+        search = Walk(pieces, size, wraps=True)
         if search.run():
             return plan_of("single", graph, search, bound)
     raise AssertionError("sizes_from() does not end")

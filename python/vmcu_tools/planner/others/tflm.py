@@ -54,7 +54,8 @@ def original(graph: Graph) -> Plan:
 
 
 def plan(graph: Graph) -> Plan:
-    """The same with the scratch of this library's kernels."""
+    """The arena's head by TensorFlow Lite Micro's rules, and the scratch of this library's kernels
+    behind it."""
     bases, arena = bases_of(graph)
     note = f"TensorFlow Lite Micro's arena head is {arena:,} bytes; what is more is scratch."
     return whole_plan("tflm", graph, bases, arena, (note,))

@@ -19,13 +19,14 @@ from ...ops import bind
 from ...plan.plan import Plan
 from ..places.overlap import clearance
 from .foreign import ChannelwiseLayer, ElementwiseLayer, ForeignLayer, foreign_plan
-from .sharing import Buffer, bases_of, buffers_of
+from .sharing import SharedBuffer, bases_of, buffers_of
 from .whole import whole_plan
 
 ALIGN = 4
 
 
 def aligned(size: int) -> int:
+    """Bytes, rounded up to whole words."""
     return -(-size // ALIGN) * ALIGN
 
 
@@ -54,7 +55,7 @@ def weight_bytes(node: Node) -> int:
     return 0
 
 
-def first_fit(buffers: Sequence[Buffer]) -> list[int]:
+def first_fit(buffers: Sequence[SharedBuffer]) -> list[int]:
     """Offsets of buffers."""
     starts = [0] * len(buffers)
     placed: list[int] = []
@@ -74,7 +75,8 @@ def first_fit(buffers: Sequence[Buffer]) -> list[int]:
     return starts
 
 
-def arena_bytes(buffers: Sequence[Buffer], starts: Sequence[int]) -> int:
+def arena_bytes(buffers: Sequence[SharedBuffer], starts: Sequence[int]) -> int:
+    """Bytes up to the end of the highest buffer."""
     return max(start + aligned(b.size) for b, start in zip(buffers, starts, strict=True))
 
 
@@ -85,7 +87,7 @@ def scratch_bytes(graph: Graph) -> int:
 
 
 def original(graph: Graph) -> Plan:
-    """What TinyEngine counts, with its own kernels."""
+    """The plan in bytes as TinyEngine counts them: tensors, and the buffers of its kernels."""
     buffers = buffers_of(graph, heir)
     starts = first_fit(buffers)
     bases = bases_of(buffers, starts)
@@ -100,8 +102,8 @@ def original(graph: Graph) -> Plan:
 
 
 def plan(graph: Graph) -> Plan:
-    """The same rules for this library's kernels: a depthwise output trails below its input by as
-    much as they need, and their scratch takes the place of TinyEngine's."""
+    """TinyEngine's rules for this library's kernels: a depthwise output trails below its input by
+    as much as they need, and their scratch takes the place of TinyEngine's."""
 
     def distance(node: Node) -> int:
         return max(0, clearance(bind(graph, node), 0).below)

@@ -15,58 +15,59 @@ from ortools.sat.python import cp_model
 
 from ...plan.plan import SCRATCH_ALIGN
 from .overlap import Clearance
-from .tasks import Task
-from .walk import Search
+from .pieces import Piece
+from .walk import Walk
 
 # In the solver's deterministic measure of time, about seconds on a desktop computer.
 EFFORT = 0.3
 
 
 class Circle:
-    """The constraint model of a list of tasks in a pool of `size` bytes."""
+    """The constraint model of a list of pieces in a pool of `size` bytes."""
 
-    def __init__(self, tasks: Sequence[Task], size: int):
-        self.tasks, self.size = tasks, size
+    def __init__(self, pieces: Sequence[Piece], size: int):
+        self.pieces, self.size = pieces, size
         self.model = cp_model.CpModel()
-        self.bases = {task.name: self.base(task) for task in tasks}
-        self.turned = {task.name: self.model.new_bool_var("") for task in tasks}
+        self.bases = {piece.name: self.base(piece) for piece in pieces}
+        self.turned = {piece.name: self.model.new_bool_var("") for piece in pieces}
         self.scratch: dict[str, cp_model.IntVar] = {}
-        for task in tasks:
-            self.add(task)
+        for piece in pieces:
+            self.add(piece)
 
-    def base(self, task: Task) -> cp_model.IntVar:
+    def base(self, piece: Piece) -> cp_model.IntVar:
         """Where a piece starts; one that reaches around has an edge of a row at the pool's end."""
-        base = self.model.new_int_var(0, self.size - 1, task.name)
-        if task.align > 1:
-            units = self.model.new_int_var(0, self.size // task.align, "")
-            self.model.add(base == units * task.align)
+        base = self.model.new_int_var(0, self.size - 1, piece.name)
+        if piece.align > 1:
+            units = self.model.new_int_var(0, self.size // piece.align, "")
+            self.model.add(base == units * piece.align)
         inside = self.model.new_bool_var("")
-        self.model.add(base <= self.size - task.size).only_enforce_if(inside)
-        if task.whole:
+        self.model.add(base <= self.size - piece.size).only_enforce_if(inside)
+        if piece.whole:
             self.model.add(inside == 1)
         else:
-            rows = self.model.new_int_var(0, task.size // task.stride, "")
+            rows = self.model.new_int_var(0, piece.size // piece.stride, "")
             around = inside.negated()
-            self.model.add(base == self.size - rows * task.stride).only_enforce_if(around)
+            self.model.add(base == self.size - rows * piece.stride).only_enforce_if(around)
         return base
 
-    def add(self, task: Task) -> None:
-        turned = self.turned[task.name]
-        ways = {way.descending: way for way in task.ways}
+    def add(self, piece: Piece) -> None:
+        """Constrains a piece in the directions in which its step may run, and its scratch."""
+        turned = self.turned[piece.name]
+        ways = {way.descending: way for way in piece.ways}
         for descending, literal in ((False, turned.negated()), (True, turned)):
             if descending not in ways:
                 self.model.add(turned == int(not descending))
                 continue
             for live in ways[descending].live:
-                self.clear(live.name, self.bases[task.name], live.clearance, [literal])
-        if task.scratch:
-            offset = self.model.new_int_var(0, self.size - task.scratch, "")
+                self.clear(live.name, self.bases[piece.name], live.clearance, [literal])
+        if piece.scratch:
+            offset = self.model.new_int_var(0, self.size - piece.scratch, "")
             units = self.model.new_int_var(0, self.size // SCRATCH_ALIGN, "")
             self.model.add(offset == units * SCRATCH_ALIGN)
-            self.scratch[task.name] = offset
-            held = [(live.name, live.size) for live in task.ways[0].live]
-            for name, size in [*held, (task.name, task.size)]:
-                self.clear(name, offset, Clearance.apart(size, task.scratch), [])
+            self.scratch[piece.name] = offset
+            held = [(live.name, live.size) for live in piece.ways[0].live]
+            for name, size in [*held, (piece.name, piece.size)]:
+                self.clear(name, offset, Clearance.apart(size, piece.scratch), [])
 
     def clear(
         self,
@@ -75,6 +76,8 @@ class Circle:
         clearance: Clearance,
         when: list[cp_model.LiteralT],
     ) -> None:
+        """Keeps something new as far from a live piece as `clearance` says, both ways round, where
+        all of `when` hold."""
         round_ = self.model.new_int_var(-1, 1, "")
         distance = self.bases[live] - new + round_ * self.size
         below, above = clearance.below, self.size + clearance.above
@@ -82,7 +85,7 @@ class Circle:
         if above < below:
             self.model.add_bool_or([literal.negated() for literal in when])
 
-    def solve(self, effort: float) -> Search | None:
+    def solve(self, effort: float) -> Walk | None:
         """A placement, None if there is none or none was found."""
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
@@ -90,27 +93,27 @@ class Circle:
         solver.parameters.max_deterministic_time = effort
         if solver.solve(self.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
-        search = Search(self.tasks, self.size, True)
+        search = Walk(self.pieces, self.size, True)
         search.bases = {name: solver.value(base) for name, base in self.bases.items()}
         search.descending = {name: bool(solver.value(lit)) for name, lit in self.turned.items()}
         search.scratch = {name: solver.value(offset) for name, offset in self.scratch.items()}
         return search
 
 
-def fits(tasks: Sequence[Task], size: int, effort: float = EFFORT) -> Search | None:
+def fits(pieces: Sequence[Piece], size: int, effort: float = EFFORT) -> Walk | None:
     """A placement in a circle of `size` bytes, if one is found with so much effort."""
-    if any(max(task.size, task.scratch) > size for task in tasks):
+    if any(max(piece.size, piece.scratch) > size for piece in pieces):
         return None
-    return Circle(tasks, size).solve(effort)
+    return Circle(pieces, size).solve(effort)
 
 
-def smallest(tasks: Sequence[Task], least: int, most: int, effort: float) -> Search | None:
+def smallest(pieces: Sequence[Piece], least: int, most: int, effort: float) -> Walk | None:
     """A placement in the smallest circle found of less than `most` bytes, by bisection; None if
     there is none."""
     best = None
     while least < most:
         size = (least + most) // 2
-        found = fits(tasks, size, effort)
+        found = fits(pieces, size, effort)
         if found is None:
             least = size + 1
         else:

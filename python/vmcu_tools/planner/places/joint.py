@@ -25,8 +25,8 @@ from .layout import Layout
 from .offsets import solver
 from .order import CostOf, cost_of, reordered, whole_cost
 from .overlap import Clearance, clearance
-from .tasks import tasks_of
-from .walk import Search, plan_of
+from .pieces import pieces_of
+from .walk import Walk, plan_of
 
 Variable = pulp.LpVariable | int
 # The program of a larger graph takes longer to write down than a planner may take.
@@ -57,7 +57,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Dataflow:
     """Nodes are numbered; edges by name."""
 
     nodes: int
@@ -65,7 +65,7 @@ class Problem:
     overlaps: tuple[Overlap, ...]
 
 
-def problem_of(graph: Graph) -> Problem:
+def problem_of(graph: Graph) -> Dataflow:
     """A graph's tensors, scratch tiles and safe overlaps."""
     producer = {name: n for n, node in enumerate(graph.nodes) for name in node.outputs}
     kept = {port.tensor for port in graph.outputs}
@@ -87,17 +87,18 @@ def problem_of(graph: Graph) -> Problem:
         if scratch:
             label = scratch_name(node.outputs[0])
             edges[label] = Edge(label, scratch, number, (), False, SCRATCH_ALIGN)
-    return Problem(len(graph.nodes), edges, tuple(overlaps))
+    return Dataflow(len(graph.nodes), edges, tuple(overlaps))
 
 
 def scratch_name(output: str) -> str:
+    """The edge that stands for the scratch of the node with this output."""
     return f"scratch of {output}"
 
 
 class Spans:
     """When nodes can run and tensors can, or must, exist."""
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Dataflow):
         self.problem = problem
         before: list[set[int]] = [set() for _ in range(problem.nodes)]
         for edge in problem.edges.values():
@@ -152,10 +153,10 @@ class Spans:
         return all(sink in self.ancestors[other.source] for sink in one.sinks)
 
 
-class Program:
+class IntegerProgram:
     """The integer program of a problem; no pool is smaller than `least`, and `most` suffices."""
 
-    def __init__(self, problem: Problem, least: int, most: int):
+    def __init__(self, problem: Dataflow, least: int, most: int):
         self.problem, self.spans, self.least, self.most = problem, Spans(problem), least, most
         self.ilp = pulp.LpProblem("joint", pulp.LpMinimize)
         self.pool = self.integer("pool", least, most)
@@ -169,9 +170,11 @@ class Program:
         self._place()
 
     def binary(self, name: str) -> pulp.LpVariable:
+        """A new variable of 0 or 1."""
         return self.ilp.add_variable(name, cat=pulp.LpBinary)
 
     def integer(self, name: str, low: int, high: int) -> pulp.LpVariable:
+        """A new variable from `low` to `high`."""
         return self.ilp.add_variable(name, low, high, pulp.LpInteger)
 
     def _created(self, edge: Edge) -> list[Variable]:
@@ -196,6 +199,7 @@ class Program:
         ]
 
     def live(self, name: str, step: int):
+        """1 where an edge exists at a step, else 0: MODeL's C + P."""
         return self.created[name][step] + self.kept[name][step]
 
     def _schedule(self) -> None:
@@ -297,27 +301,29 @@ def plan(graph: Graph, seconds: float) -> Plan:
     if known.pool_bytes == swing.least(known) or len(graph.nodes) > MOST_NODES:
         return known
     problem = problem_of(graph)
-    program = Program(problem, 0, known.pool_bytes)
+    program = IntegerProgram(problem, 0, known.pool_bytes)
     if not program.solve(seconds) or round(pulp.value(program.pool)) >= known.pool_bytes:
         return known
     return plan_from(graph, program)
 
 
 def placed(graph: Graph, cost: CostOf, seconds: float) -> Plan:
+    """The plan of an order that `cost` chooses, its places found by the walk and its solvers in
+    `seconds`."""
     order = reordered(graph, cost)
     return order.noted(swing.place("model", Layout.singles(order.graph), seconds))
 
 
-def plan_from(graph: Graph, program: Program) -> Plan:
+def plan_from(graph: Graph, program: IntegerProgram) -> Plan:
     """The plan of a solved program."""
     ordered = replace(graph, nodes=tuple(graph.nodes[n] for n in program.order()))
-    search = Search(tasks_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
-    for task in search.tasks:
-        name = task.name
+    search = Walk(pieces_of(ordered, both_ways=True), round(pulp.value(program.pool)), False)
+    for piece in search.pieces:
+        name = piece.name
         search.bases[name] = round(pulp.value(program.base[name]))
         source = program.problem.edges[name].source
         search.descending[name] = source >= 0 and round(pulp.value(program.turned[source])) == 1
-        if task.scratch:
+        if piece.scratch:
             search.scratch[name] = round(pulp.value(program.base[scratch_name(name)]))
-    bound = max(task.bound() for task in search.tasks)
+    bound = max(piece.bound() for piece in search.pieces)
     return plan_of("model", ordered, search, bound)

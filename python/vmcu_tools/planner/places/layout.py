@@ -37,6 +37,7 @@ class Profile:
 
     @property
     def bytes(self) -> int:
+        """Of the ring."""
         return len(self.birth) * self.size
 
     @functools.cached_property
@@ -73,6 +74,7 @@ class Group:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
+        """Those inside of the stage, which rings hold."""
         return () if self.trace is None else self.trace.tensors
 
     @property
@@ -82,6 +84,7 @@ class Group:
 
     @property
     def calls(self) -> int:
+        """How many the stage makes."""
         return self.layers[0].height if self.trace is None else self.trace.calls
 
 
@@ -96,12 +99,14 @@ class Memory:
 
     @staticmethod
     def of(layers: Sequence[Layer]) -> Memory:
+        """What a stage of these layers keeps."""
         notes = -(-len(layers) * PROGRESS_BYTES // SCRATCH_ALIGN) * SCRATCH_ALIGN
         shared = max((pool_scratch(layer) for layer in layers if not layer.sums), default=0)
         return Memory(notes, shared, sum(pool_scratch(layer) for layer in layers if layer.sums))
 
     @property
     def bytes(self) -> int:
+        """All of it."""
         return self.progress + self.shared + self.sums
 
     def scratch(self, layer: Layer) -> tuple[int, int]:
@@ -151,6 +156,7 @@ class Binder:
         return self.bound[key]
 
     def serves(self, number: int, form: Form) -> bool:
+        """True if a node can work in a form."""
         return serves(self.graph, self.graph.nodes[number], form)
 
     def descending(self, layer: Layer) -> Layer:
@@ -228,9 +234,11 @@ class Layout:
         return self.graph.tensors[self.graph.inputs[0].tensor] if self.streamed else None
 
     def profile(self, name: str) -> Profile:
+        """When each pixel of a tensor's ring is first written and last read."""
         return Profile(self.births[name], self.deaths[name], self.graph.tensors[name].shape[2])
 
     def ring_bytes(self, name: str) -> int:
+        """Bytes that a tensor's ring takes."""
         return len(self.births[name]) * self.graph.tensors[name].shape[2]
 
     def _groups(self) -> Iterator[Group]:

@@ -17,6 +17,7 @@ class Lifetime:
     last: int
 
     def overlaps(self, other: Lifetime) -> bool:
+        """True if there is a step at which both are alive."""
         return self.first <= other.last and other.first <= self.last
 
 

@@ -5,7 +5,7 @@ The file's order and a beam search give an order to begin with, whatever the gra
 search over sets of executed nodes then looks for a better one: the path with the smallest peak so
 far is extended first, and none that reaches the best known peak, so that where it ends by itself
 nothing smaller exists. A chain has one order and is returned at once. What a step needs is the
-bound that walk.Task.bound gives it, overlap with dying inputs included, so the order is chosen for
+bound that Piece.bound gives it, overlap with dying inputs included, so the order is chosen for
 the memory model it is then placed in.
 """
 

@@ -25,6 +25,7 @@ class Clearance:
         return Clearance(out_bytes, -in_bytes)
 
     def allows(self, distance: int) -> bool:
+        """True if an output so many bytes below its input, above if negative, is safe."""
         return distance >= self.below or distance <= self.above
 
     def footprint(self, in_bytes: int, out_bytes: int) -> int:

@@ -18,7 +18,7 @@ from ortools.sat.python import cp_model
 from ... import progress
 from ...plan.plan import SCRATCH_ALIGN
 from .overlap import Clearance
-from .tasks import Task
+from .pieces import Piece
 
 
 @dataclass(frozen=True)
@@ -40,31 +40,36 @@ class Best(cp_model.CpSolverSolutionCallback):
         self.watch, self.bound, self.pool = watch, 0, 0
 
     def on_bound(self, bound: float) -> None:
+        """The solver has proven a bound, in bytes."""
         self.bound = round(bound)
         if self.pool:
             self.watch(self.bound, self.pool)
 
     def on_solution_callback(self) -> None:
+        """The solver has found a smaller pool."""
         self.pool = round(self.objective_value)
         self.watch(round(self.best_objective_bound), self.pool)
 
 
-class Model:
-    """The constraint model of a list of tasks; `most` is a pool size known to suffice."""
+class ConstraintModel:
+    """The constraint model of a list of pieces; `most` is a pool size known to suffice."""
 
-    def __init__(self, tasks: Sequence[Task], least: int, most: int):
-        self.tasks = tasks
+    def __init__(self, pieces: Sequence[Piece], least: int, most: int):
+        self.pieces = pieces
         self.model = cp_model.CpModel()
         self.pool = self.model.new_int_var(least, most, "pool")
         self.most = most
-        self.bases = {task.name: self.block(task.name, task.size, task.align) for task in tasks}
+        self.bases = {
+            piece.name: self.block(piece.name, piece.size, piece.align) for piece in pieces
+        }
         self.turned: dict[str, cp_model.IntVar] = {}
         self.scratch: dict[str, cp_model.IntVar] = {}
-        for task in tasks:
-            self.add(task)
+        for piece in pieces:
+            self.add(piece)
         self.model.minimize(self.pool)
 
     def block(self, name: str, size: int, align: int = 1) -> cp_model.IntVar:
+        """The base of something of `size` bytes, at a multiple of `align`, in the pool."""
         base = self.model.new_int_var(0, self.most - size, name)
         self.model.add(base + size <= self.pool)
         if align > 1:
@@ -72,10 +77,11 @@ class Model:
             self.model.add(base == units * align)
         return base
 
-    def add(self, task: Task) -> None:
-        name = task.name
+    def add(self, piece: Piece) -> None:
+        """Constrains a piece in the directions in which its step may run, and its scratch."""
+        name = piece.name
         turned = self.turned[name] = self.model.new_bool_var(f"{name} descends")
-        directions = {way.descending: way for way in task.ways}
+        directions = {way.descending: way for way in piece.ways}
         for descending, literal in ((False, turned.negated()), (True, turned)):
             way = directions.get(descending)
             if way is None:
@@ -83,8 +89,8 @@ class Model:
                 continue
             for live in way.live:
                 self.clear(self.bases[live.name], self.bases[name], live.clearance, literal)
-        if task.scratch:
-            self.add_scratch(task)
+        if piece.scratch:
+            self.add_scratch(piece)
 
     def clear(
         self,
@@ -99,13 +105,14 @@ class Model:
         self.model.add(live - out >= clearance.below).only_enforce_if(under, *conditions)
         self.model.add(live - out <= clearance.above).only_enforce_if(under.negated(), *conditions)
 
-    def add_scratch(self, task: Task) -> None:
-        name = task.name
-        offset = self.block(f"scratch of {name}", task.scratch, SCRATCH_ALIGN)
+    def add_scratch(self, piece: Piece) -> None:
+        """A place for the scratch of a piece's step, apart from all that is alive meanwhile."""
+        name = piece.name
+        offset = self.block(f"scratch of {name}", piece.scratch, SCRATCH_ALIGN)
         self.scratch[name] = offset
-        others = [(live.name, live.size) for live in task.ways[0].live]
-        for other, size in [*others, (name, task.size)]:
-            apart = Clearance.apart(size, task.scratch)
+        others = [(live.name, live.size) for live in piece.ways[0].live]
+        for other, size in [*others, (name, piece.size)]:
+            apart = Clearance.apart(size, piece.scratch)
             self.clear(self.bases[other], offset, apart, None)
 
     def hint(self, bases: Mapping[str, int]) -> None:
@@ -132,6 +139,6 @@ class Model:
         )
 
 
-def most_of(tasks: Sequence[Task]) -> int:
+def most_of(pieces: Sequence[Piece]) -> int:
     """A pool in which everything fits side by side."""
-    return sum(task.size + task.scratch + SCRATCH_ALIGN for task in tasks)
+    return sum(piece.size + piece.scratch + SCRATCH_ALIGN for piece in pieces)

@@ -14,9 +14,9 @@ from ...plan.plan import Plan
 from . import circle
 from .layout import Layout
 from .order import reordered
-from .solve import Model, most_of
-from .tasks import Task, tasks_of
-from .walk import Search, plan_of
+from .pieces import Piece, pieces_of
+from .solve import ConstraintModel, most_of
+from .walk import Walk, plan_of
 
 # About how many circles are tried.
 CIRCLES = 10
@@ -39,8 +39,8 @@ def place(planner: str, layout: Layout, seconds: float) -> Plan:
 
 def packed(planner: str, layout: Layout, seconds: float) -> Plan:
     """The constraint solver's plan."""
-    free = tasks_of(layout, both_ways=True)
-    bound = max(task.bound() for task in free)
+    free = pieces_of(layout, both_ways=True)
+    bound = max(piece.bound() for piece in free)
     search, proven = solved(free, bound, seconds)
     round_ = circle.smallest(free, bound, search.pool, seconds / CIRCLES)
     if round_ is None:
@@ -51,10 +51,10 @@ def packed(planner: str, layout: Layout, seconds: float) -> Plan:
 def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
     """A plan in no more than the worst step's bytes, or `limit` if that is more, if the walk or the
     solver finds one."""
-    free, ascending = tasks_of(layout, both_ways=True), tasks_of(layout, both_ways=False)
-    bound = max(task.bound() for task in free)
-    for tasks, wraps in ((free, False), (free, True), (ascending, True)):
-        search = Search(tasks, bound, wraps)
+    free, ascending = pieces_of(layout, both_ways=True), pieces_of(layout, both_ways=False)
+    bound = max(piece.bound() for piece in free)
+    for pieces, wraps in ((free, False), (free, True), (ascending, True)):
+        search = Walk(pieces, bound, wraps)
         if search.run():
             return plan_of(planner, layout, search, bound)
     found = circle.fits(free, max(bound, limit))
@@ -64,16 +64,16 @@ def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
 def least(plan: Plan) -> int:
     """The bytes of the worst step of a plan's order, below which no placement of layers one by one
     can go."""
-    return max(task.bound() for task in tasks_of(plan.graph, both_ways=True))
+    return max(piece.bound() for piece in pieces_of(plan.graph, both_ways=True))
 
 
-def solved(tasks: list[Task], bound: int, seconds: float) -> tuple[Search, int]:
+def solved(pieces: list[Piece], bound: int, seconds: float) -> tuple[Walk, int]:
     """The solver's placement as a finished search, and the bound it proved."""
-    solution = Model(tasks, bound, most_of(tasks)).solve(seconds)
+    solution = ConstraintModel(pieces, bound, most_of(pieces)).solve(seconds)
     if solution is None:
         # Never without time for a first solution: side by side is one.
         raise AssertionError("the solver found no placement")
-    search = Search(tasks, solution.pool, False)
+    search = Walk(pieces, solution.pool, False)
     search.bases, search.descending = solution.bases, solution.descending
     search.scratch = solution.scratch
     return search, max(bound, solution.bound)

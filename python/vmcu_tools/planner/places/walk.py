@@ -18,8 +18,8 @@ from ...plan.plan import Placement, Plan, Step
 from ...plan.schedule import taken_columns
 from .layout import Group, Layout, Memory
 from .lifetimes import lifetimes
+from .pieces import Live, Piece, Way, stage_memory
 from .scratch import first_gap
-from .tasks import Live, Task, Way, stage_memory
 
 # Dead ends of the depth-first search before a pool size is given up.
 MAX_BACKTRACKS = 300
@@ -28,11 +28,11 @@ FINE_SIZES = 256
 
 
 @dataclass
-class Search:
+class Walk:
     """Depth-first search for bases in a pool of `pool` bytes; `wraps` allows tensors around the
     pool's end."""
 
-    tasks: Sequence[Task]
+    pieces: Sequence[Piece]
     pool: int
     wraps: bool
     bases: dict[str, int] = field(default_factory=dict)
@@ -41,17 +41,17 @@ class Search:
     backtracks: int = 0
 
     def run(self, index: int = 0) -> bool:
-        if index == len(self.tasks):
+        if index == len(self.pieces):
             return True
-        task = self.tasks[index]
-        name = task.name
+        piece = self.pieces[index]
+        name = piece.name
         tried: set[tuple[int, bool]] = set()
-        for way in task.ways:
-            for base in self._candidates(task, way):
+        for way in piece.ways:
+            for base in self._candidates(piece, way):
                 if (base, way.descending) in tried:
                     continue
                 tried.add((base, way.descending))
-                if not self._fits(task, way, base):
+                if not self._fits(piece, way, base):
                     continue
                 self.bases[name], self.descending[name] = base, way.descending
                 if self.run(index + 1):
@@ -61,10 +61,10 @@ class Search:
                     return False
         return False
 
-    def _candidates(self, task: Task, way: Way) -> Iterator[int]:
+    def _candidates(self, piece: Piece, way: Way) -> Iterator[int]:
         """Bases worth trying, overlaps first; where one would reach around the pool's end, the
         nearest with a row's edge there."""
-        size, stride = task.size, task.stride
+        size, stride = piece.size, piece.stride
         wanted = []
         for live in way.live:
             base = self.bases[live.name]
@@ -73,27 +73,27 @@ class Search:
         wanted += [self.bases[live.name] + live.size for live in way.live]
         for base in [*wanted, self.pool - size, 0]:
             inside = 0 <= base <= self.pool - size
-            if inside and base % task.align:
-                yield from (base - base % task.align, base + -base % task.align)
+            if inside and base % piece.align:
+                yield from (base - base % piece.align, base + -base % piece.align)
             elif inside:
                 yield base
-            elif self.wraps and not task.whole:
+            elif self.wraps and not piece.whole:
                 base %= self.pool
                 if base + size <= self.pool:
                     yield base
                 else:
                     yield self.pool - -(-(self.pool - base) // stride) * stride
 
-    def _fits(self, task: Task, way: Way, base: int) -> bool:
-        size = task.size
-        if base < 0 or size > self.pool or base % task.align:
+    def _fits(self, piece: Piece, way: Way, base: int) -> bool:
+        size = piece.size
+        if base < 0 or size > self.pool or base % piece.align:
             return False
         around = base + size > self.pool
-        if around and (task.whole or (self.pool - base) % task.stride):
+        if around and (piece.whole or (self.pool - base) % piece.stride):
             return False
         if not all(self._clear(base, live) for live in way.live):
             return False
-        return task.scratch == 0 or self._place_scratch(task, way, base)
+        return piece.scratch == 0 or self._place_scratch(piece, way, base)
 
     def _clear(self, base: int, live: Live) -> bool:
         """True if the output at `base` spares `live`, seen at each of its places on the circle."""
@@ -101,13 +101,13 @@ class Search:
         apart = self.bases[live.name] - base
         return all(live.clearance.allows(apart + turn) for turn in turns)
 
-    def _place_scratch(self, task: Task, way: Way, base: int) -> bool:
+    def _place_scratch(self, piece: Piece, way: Way, base: int) -> bool:
         """Finds the lowest gap for the step's scratch between everything that is alive."""
-        taken = [(base, task.size)]
+        taken = [(base, piece.size)]
         taken += [(self.bases[live.name], live.size) for live in way.live]
-        gap = first_gap(taken, self.pool, task.scratch)
+        gap = first_gap(taken, self.pool, piece.scratch)
         if gap is not None:
-            self.scratch[task.name] = gap
+            self.scratch[piece.name] = gap
         return gap is not None
 
 
@@ -120,18 +120,18 @@ def sizes_from(bound: int) -> Iterator[int]:
         size *= 1.002
 
 
-def plan_of(planner: str, graph: Graph | Layout, search: Search, bound: int) -> Plan:
+def plan_of(planner: str, graph: Graph | Layout, search: Walk, bound: int) -> Plan:
     """The plan that a finished search found."""
     layout = graph if isinstance(graph, Layout) else Layout.singles(graph)
     graph = layout.graph
     lives = lifetimes(graph)
     placements = {}
-    for task in search.tasks:
-        if task.name in lives:
-            life, base = lives[task.name], search.bases[task.name]
-            placements[task.name] = Placement(task.name, base, task.size, life.first, life.last)
+    for piece in search.pieces:
+        if piece.name in lives:
+            life, base = lives[piece.name], search.bases[piece.name]
+            placements[piece.name] = Placement(piece.name, base, piece.size, life.first, life.last)
     placements |= _homes(layout, placements)
-    by_name = {task.name: task for task in search.tasks}
+    by_name = {piece.name: piece for piece in search.pieces}
     stages, progress = [], []
     for number, group in enumerate(layout.groups):
         if group.trace is None:

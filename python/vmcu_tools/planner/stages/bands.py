@@ -27,7 +27,7 @@ ENDS = (0.3, 0.35, 0.4, 0.45)
 
 
 @dataclass(frozen=True)
-class Piece:
+class Stretch:
     """Nodes [first, stop) of a graph that read one tensor from outside, `source`, and whose last
     node's output is all that is needed afterwards."""
 
@@ -45,7 +45,7 @@ class Piece:
         return self.graph.tensors[self.nodes[-1].outputs[0]]
 
 
-def piece_of(graph: Graph, first: int, stop: int) -> Piece | None:
+def stretch_of(graph: Graph, first: int, stop: int) -> Stretch | None:
     """The nodes as a piece that can be worked in bands, None if they are none."""
     nodes = graph.nodes[first:stop]
     inside = {name for node in nodes for name in node.outputs}
@@ -58,7 +58,7 @@ def piece_of(graph: Graph, first: int, stop: int) -> Piece | None:
         return None
     if (inside - set(nodes[-1].outputs)) & (kept | later):
         return None
-    piece = Piece(graph, first, stop, sources.pop())
+    piece = Stretch(graph, first, stop, sources.pop())
     return piece if piece.out.shape[1] >= 4 else None
 
 
@@ -70,7 +70,7 @@ def splits(width: int) -> Iterator[tuple[int, ...]]:
         yield tuple(round(width * band / count) for band in range(1, count))
 
 
-def banded(piece: Piece, ends: Sequence[int]) -> Graph:
+def banded(piece: Stretch, ends: Sequence[int]) -> Graph:
     """The piece's graph with the piece in bands, the second and later ones beginning at `ends`."""
     graph = piece.graph
     edges = [0, *ends, piece.out.shape[1]]
@@ -92,7 +92,7 @@ def banded(piece: Piece, ends: Sequence[int]) -> Graph:
     return replace(graph, tensors=tensors, nodes=everything)
 
 
-def alone(piece: Piece, ends: Sequence[int]) -> Graph:
+def alone(piece: Stretch, ends: Sequence[int]) -> Graph:
     """A graph of the piece by itself, in bands."""
     graph = piece.graph
     whole = banded(piece, ends)
@@ -116,7 +116,7 @@ def macs(graph: Graph) -> int:
 class _Band:
     """One band: its copy of the source, its nodes and their tensors."""
 
-    def __init__(self, piece: Piece, number: int, columns: range):
+    def __init__(self, piece: Stretch, number: int, columns: range):
         self.piece, self.number = piece, number
         self.graph = piece.graph
         self.tensors: dict[str, Tensor] = {}

@@ -2,10 +2,9 @@
 """Cuts of the execution order into stages of layers that run together.
 
 A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
-What a stage needs is traced call by call: tensors from outside shrink as they are read, outputs
-grow, rings of lines or tiles stand between. First the smallest peak over all cuts, then, among the
-cuts that stay within it, the one that costs the fewest instructions: single layers before stages,
-rows before tiles.
+needs.py says what a stage needs. First the smallest peak over all cuts, then, among the cuts that
+stay within it, the one that costs the fewest instructions: single layers before stages, rows before
+tiles.
 """
 
 from __future__ import annotations
@@ -15,16 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...graph import Graph
-from ...ops import Layer
 from ...plan.plan import MOST_CALLS
-from ...plan.schedule import Tile, taken_columns
-from ...plan.trace import TooLargeError, Trace, Tracer
+from ...plan.schedule import Tile
 from ..places import circle
-from ..places.in_place import in_place
-from ..places.layout import Binder, Cut, Layout, Memory
-from ..places.tasks import Task, tasks_in, tasks_of
+from ..places.layout import Cut, Layout
+from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
 from .costs import PER_MAC, calls_of, extra_cost
+from .needs import Needs, Option, Shape
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
@@ -40,35 +37,7 @@ FRONT_STEP, BALANCE_STEP = 0.03, 0.01
 UNEASE = 1 << 40
 # By how much more than the peak a stage may need since its tensors are in one piece each.
 STRETCH = 0.1
-NEVER = 1 << 62
-
-
-@dataclass(frozen=True)
-class Option:
-    """A stage that could be, what it needs (bytes) and costs (instructions, besides those of its
-    layers one by one)."""
-
-    cut: Cut
-    peak: int
-    cost: int
-
-
-Calls = tuple[tuple[tuple[str, bool, int], ...], int]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A stage as it is traced: its layers, which are bound once each, and the columns of a streamed
-    input that are taken at a time."""
-
-    layers: tuple[Layer, ...]
-    taken: int
-
-    @property
-    def calls(self) -> Calls:
-        """What its schedule depends on: nodes, whether they sum, columns of a call."""
-        layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
-        return layers, self.taken
+UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -83,33 +52,14 @@ class Choice:
     stages: int
 
 
-class Cutter:
-    """The search over cuts of one graph in its order of nodes."""
+class Cutter(Needs):
+    """The search over cuts of one graph in its order of nodes. tiles: those to try."""
 
     def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
-        self.graph, self.streamed, self.tiles = graph, streamed, tiles
-        self.count = len(graph.nodes)
-        self.binder = Binder(graph)
-        singles = tuple(Cut(number, number + 1) for number in range(self.count))
-        self.traced: dict[Cut, Option] = {}
-        self.shapes: dict[Cut, Shape] = {}
-        self.held: dict[Shape, int] = {}
-        self.beyond: dict[Calls, int] = {}
-        self.latest: tuple[Calls, Trace] | None = None
+        super().__init__(graph, streamed)
+        self.tiles = tiles
         self.eased: dict[tuple[Cut, int], Cut] = {}
-        self.placed: dict[tuple[tuple[Task, ...], int], bool] = {}
-        self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
-        self.first = {port.tensor: -1 for port in graph.inputs}
-        self.last = dict.fromkeys(graph.tensors, -1)
-        for number, node in enumerate(graph.nodes):
-            self.first[node.outputs[0]] = number
-            for name in node.inputs:
-                self.last[name] = number
-        for port in graph.outputs:
-            self.last[port.tensor] = self.count
-        alone = Layout(graph, singles, binder=self.binder)
-        bounds = [task.bound() for task in tasks_of(alone, both_ways=True)]
-        self.single = bounds[len(graph.inputs) :]
+        self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
 
     def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
         """The smallest peak over all ways to cut; `known`: one that is reached."""
@@ -157,66 +107,6 @@ class Cutter:
         if sum(calls_of(layer) for layer in self.shape(probe).layers) <= FEW_CALLS:
             return True
         return self.known(probe, limit) is not None
-
-    def shape(self, cut: Cut) -> Shape:
-        """What a stage needs depends on."""
-        if cut not in self.shapes:
-            source = self.source if cut.first == 0 else None
-            taken = taken_columns(source, cut.tile)
-            self.shapes[cut] = Shape(self.binder.stage(cut), taken)
-        return self.shapes[cut]
-
-    def least_held(self, cut: Cut) -> int:
-        """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
-        and what is there when it is over."""
-        besides = self.besides(cut)
-        before = after = besides
-        for name in self.touched(cut):
-            size = self.graph.tensors[name].bytes
-            streamed = self.source is not None and name == self.source.name
-            if self.first[name] < cut.first and not streamed:
-                before += size
-            if self.last[name] >= cut.stop:
-                after += size
-        return max(before, after)
-
-    def known(self, cut: Cut, limit: int) -> Option | None:
-        """A stage's needs and cost; None if it needs more than `limit`."""
-        if cut not in self.traced:
-            shape = self.shape(cut)
-            memory = Memory.of(shape.layers).bytes
-            held = self.known_held(cut, shape, limit - memory)
-            if held is None:
-                return None
-            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, shape.layers)))
-        return self.traced[cut]
-
-    def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
-        """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
-        once, unless a first look went no further than a lower limit."""
-        if shape in self.held:
-            return self.held[shape]
-        if limit <= self.beyond.get(shape.calls, -1):
-            return None
-        besides = self.besides(cut)
-        try:
-            trace = self.trace(cut, shape, limit - besides)
-        except TooLargeError:
-            # The calls alone decide, whatever the layers' forms.
-            self.beyond[shape.calls] = limit
-            return None
-        dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
-        self.held[shape] = besides + in_place(trace).peak(dying)
-        return self.held[shape]
-
-    def trace(self, cut: Cut, shape: Shape, limit: int) -> Trace:
-        """What becomes of a stage's tensors, without those in place; raises TooLargeError where
-        more than `limit` bytes are alive after a call."""
-        source = self.source if cut.first == 0 else None
-        stage = self.binder.scheduled(cut, shape.layers, source)
-        if self.latest is None or self.latest[0] != shape.calls:
-            self.latest = shape.calls, Tracer(stage).run(limit)
-        return replace(self.latest[1], stage=stage)
 
     def cheapest(
         self, limit: int, ease: int | None = None, thorough: bool = False
@@ -270,41 +160,26 @@ class Cutter:
     def in_bands(self, cut: Cut, least: int, most: int) -> Graph | None:
         """The graph with a stage in the bands that need the fewest bytes, fewer than `least`; None
         if there are none with at most so many multiply-accumulates."""
-        piece = bands.piece_of(self.graph, cut.first, cut.stop)
-        if piece is None or (self.source is not None and piece.source == self.source.name):
+        stretch = bands.stretch_of(self.graph, cut.first, cut.stop)
+        if stretch is None or (self.source is not None and stretch.source == self.source.name):
             return None
         besides = self.besides(cut)
         best: tuple[int, tuple[int, ...]] | None = None
-        for ends in bands.splits(piece.out.shape[1]):
-            if bands.macs(bands.banded(piece, ends)) > most:
+        for ends in bands.splits(stretch.out.shape[1]):
+            if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.alone(piece, ends), False, self.tiles)
+            cutter = Cutter(bands.alone(stretch, ends), False, self.tiles)
             peak = besides + cutter.least_peak(self.tiles, least - besides)
             if peak < least and (best is None or peak < best[0]):
                 best = peak, ends
-        return None if best is None else bands.banded(piece, best[1])
-
-    def touched(self, cut: Cut) -> set[str]:
-        """The tensors that a stage reads or writes."""
-        nodes = self.graph.nodes[cut.first : cut.stop]
-        return {name for node in nodes for name in (*node.inputs, *node.outputs)}
-
-    def besides(self, cut: Cut) -> int:
-        """Bytes of tensors that outlive a stage that does not touch them."""
-        touched = self.touched(cut)
-        found = 0
-        for name, first in self.first.items():
-            streamed = self.source is not None and name == self.source.name
-            if first < cut.first and self.last[name] >= cut.first and name not in touched:
-                found += 0 if streamed else self.graph.tensors[name].bytes
-        return found
+        return None if best is None else bands.banded(stretch, best[1])
 
     def loosened(self, cuts: tuple[Cut, ...], limit: int) -> tuple[Cut, ...]:
         """The cuts with other stages of the same layers for those whose tensors, each in one piece,
         do not fit into `limit` bytes by themselves; where there are such."""
         found = list(cuts)
-        for number, tasks in self.alone(cuts).items():
-            if self.places(tasks, limit):
+        for number, pieces in self.alone(cuts).items():
+            if self.places(pieces, limit):
                 continue
             for cut in self.others(cuts, number, limit):
                 if cut != cuts[number] and self.places(self.with_other(cuts, number, cut), limit):
@@ -315,8 +190,8 @@ class Cutter:
     def stretched(self, cuts: tuple[Cut, ...], limit: int) -> int:
         """The least bytes, from `limit` on, in which each stage, by itself, has places for its
         tensors; in these cuts or with other tiles."""
-        for number, tasks in self.alone(cuts).items():
-            if self.places(tasks, limit):
+        for number, pieces in self.alone(cuts).items():
+            if self.places(pieces, limit):
                 continue
             choices = [
                 self.with_other(cuts, number, cut) for cut in self.others(cuts, number, limit)
@@ -335,25 +210,25 @@ class Cutter:
         options = self.options(cuts[number].first, cuts[number].stop, limit)
         return [option.cut for option in sorted(options, key=lambda option: option.cost)]
 
-    def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Task, ...]:
+    def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Piece, ...]:
         """What is alive in stage `number` if it is `cut`."""
         return self.alone((*cuts[:number], cut, *cuts[number + 1 :]), number)[number]
 
-    def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Task, ...]]:
+    def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Piece, ...]]:
         """By stage of several layers, all of them by default, what is alive in it."""
         layout = Layout(self.graph, cuts, self.streamed, self.binder)
-        tasks = tasks_of(layout, both_ways=True)
+        pieces = pieces_of(layout, both_ways=True)
         return {
-            number: tasks_in(layout, tasks, number)
+            number: pieces_in(layout, pieces, number)
             for number, cut in enumerate(cuts)
             if cut.stop - cut.first > 1 and only in (None, number)
         }
 
-    def places(self, tasks: tuple[Task, ...], limit: int) -> bool:
+    def places(self, pieces: tuple[Piece, ...], limit: int) -> bool:
         """True if there are places for all of them."""
-        if (tasks, limit) not in self.placed:
-            self.placed[tasks, limit] = circle.fits(tasks, limit) is not None
-        return self.placed[tasks, limit]
+        if (pieces, limit) not in self.placed:
+            self.placed[pieces, limit] = circle.fits(pieces, limit) is not None
+        return self.placed[pieces, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
         """What cuts cost, instructions."""
@@ -375,7 +250,7 @@ class Cutter:
         """Ever smaller peaks at ever higher cost, each a FRONT_STEP below the one before, down to
         the smallest."""
         found: list[Choice] = []
-        limit = NEVER
+        limit = UNLIMITED
         while True:
             cuts = self.cheapest(limit)
             peak, extra = self.peak(cuts), self.cost(cuts) / self.instructions

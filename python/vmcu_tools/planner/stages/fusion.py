@@ -22,7 +22,7 @@ from ..places.order import reordered
 from ..places.swing import packed, place, walked
 from . import bands
 from .costs import PER_MAC, extra_cost
-from .cuts import NEVER, TILES, Choice, Cutter, count_of
+from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
 
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
@@ -71,6 +71,7 @@ def plan(graph: Graph, options: Options) -> Plan:
 
 
 def bytes_and_macs(plan: Plan) -> tuple[int, int]:
+    """By which plans are compared: RAM first, then what is computed twice."""
     return plan.pool_bytes, plan.macs_extra
 
 
@@ -133,8 +134,8 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     narrow = options.tile_cost is not None and options.tile_cost > 1
     tiles = (*TILES, ONE_COLUMN) if narrow else TILES
     cutter = Cutter(graph, options.stream_input, tiles)
-    least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], NEVER))
-    if least == NEVER:
+    least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
+    if least == UNLIMITED:
         raise UserError(
             Problem(
                 "its input cannot be streamed: too many layers need it",

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import frontends
-from .errors import Problem, UserError
-from .graph import Graph, Port
-from .ops import bind
+from .. import frontends
+from ..errors import Problem, UserError
+from ..frontends.onnx import fold as onnx_fold
+from ..frontends.onnx import importer as onnx
+from ..frontends.tflite import float as tflite_float
+from ..frontends.tflite import fold as tflite_fold
+from ..frontends.tflite import importer as tflite
+from ..graph import Graph, Port
+from ..ops import bind
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,9 @@ class PortRow:
 
 @dataclass(frozen=True)
 class Inspection:
+    """A model file: its ports, its nodes and, where it is supported, their sums; else what stands
+    in the way."""
+
     model: str
     supported: bool
     inputs: tuple[PortRow, ...]
@@ -111,12 +119,7 @@ def _unsupported(path: Path, error: UserError) -> Inspection:
 
 
 def coverage() -> tuple[Coverage, ...]:
-    from .frontends.onnx import fold as onnx_fold
-    from .frontends.onnx import importer as onnx
-    from .frontends.tflite import float as tflite_float
-    from .frontends.tflite import fold as tflite_fold
-    from .frontends.tflite import importer as tflite
-
+    """The operators of both formats, from the importers' rules."""
     rules = set(tflite.RULES)
     tabulated = tuple(sorted(tflite_float.TABULATED - rules))
     folded = tuple(sorted(set(onnx_fold.FOLDED) - set(onnx.RULES)))
@@ -143,6 +146,7 @@ What an operator may not do is said when a model is read, with the node's name a
 
 
 def markdown(found: tuple[Coverage, ...]) -> str:
+    """doc/ops.md."""
     lines = [HEADER]
     for entry in found:
         lines.append(f"## {entry.format}\n")

@@ -33,7 +33,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Task:
+class Piece:
     """One piece to place, of `size` bytes: a tensor's ring, or a stage's own memory.
 
     stride: bytes between places where the pool's end may split it; whole: it may not be split;
@@ -70,27 +70,27 @@ def stage_memory(number: int) -> str:
     return f"memory of stage {number}"
 
 
-def tasks_of(graph: Graph | Layout, both_ways: bool) -> list[Task]:
+def pieces_of(graph: Graph | Layout, both_ways: bool) -> list[Piece]:
     """The pieces to place, in the order in which they come to life; a graph stands for its layers
     one by one."""
     layout = graph if isinstance(graph, Layout) else Layout.singles(graph)
     return _Builder(layout, both_ways).run()
 
 
-def tasks_in(layout: Layout, tasks: Sequence[Task], number: int) -> tuple[Task, ...]:
-    """Of a layout's tasks, the pieces that are alive in a stage of several layers, by
+def pieces_in(layout: Layout, pieces: Sequence[Piece], number: int) -> tuple[Piece, ...]:
+    """Of a layout's pieces, those that are alive in a stage of several layers, by
     themselves."""
     group = layout.groups[number]
     own = {tensor.name for tensor in group.tensors} | {stage_memory(number)}
-    own |= {live.name for task in tasks if task.name in own for live in task.ways[0].live}
+    own |= {live.name for piece in pieces if piece.name in own for live in piece.ways[0].live}
     found = []
-    for task in tasks:
-        if task.name in own:
+    for piece in pieces:
+        if piece.name in own:
             ways = (
                 replace(way, live=tuple(live for live in way.live if live.name in own))
-                for way in task.ways
+                for way in piece.ways
             )
-            found.append(replace(task, ways=tuple(ways)))
+            found.append(replace(piece, ways=tuple(ways)))
     return tuple(found)
 
 
@@ -100,10 +100,10 @@ class _Builder:
         self.graph = layout.graph
         ports = (*layout.graph.inputs, *layout.graph.outputs)
         self.ports = {port.tensor for port in ports}
-        self.tasks: list[Task] = []
+        self.pieces: list[Piece] = []
         self.placed: list[str] = []
 
-    def run(self) -> list[Task]:
+    def run(self) -> list[Piece]:
         for port in self.graph.inputs:
             if self.layout.streamed:
                 continue
@@ -115,13 +115,13 @@ class _Builder:
                 self._single(number, group.layers[0])
             else:
                 self._stage(number, group)
-        return self.tasks
+        return self.pieces
 
     def _add(self, tensor: Tensor, ways: tuple[Way, ...], scratch: int = 0, floor=None) -> None:
         size = self.layout.ring_bytes(tensor.name)
         whole = tensor.name in self.ports or size % tensor.row_bytes != 0
-        self.tasks.append(
-            Task(tensor.name, size, tensor.row_bytes, ways, whole, scratch, floor=floor)
+        self.pieces.append(
+            Piece(tensor.name, size, tensor.row_bytes, ways, whole, scratch, floor=floor)
         )
         self.placed.append(tensor.name)
 
@@ -182,7 +182,7 @@ class _Builder:
         live = tuple(self._clear_of(memory, name) for name in alive)
         name = stage_memory(number)
         ways = (Way(False, live),)
-        self.tasks.append(Task(name, size, size, ways, True, align=SCRATCH_ALIGN, floor=floor))
+        self.pieces.append(Piece(name, size, size, ways, True, align=SCRATCH_ALIGN, floor=floor))
 
     def _clear_of(self, profile: Profile, name: str) -> Live:
         other = self.layout.profile(name)

@@ -8,21 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import Builder, disjoint, random_inputs, random_layers
-from vmcu_tools import paths
-from vmcu_tools import runners as targets
+from vmcu_tools import paths, runners
 from vmcu_tools.emit import emit
 from vmcu_tools.errors import UserError
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners.base import TargetError
-from vmcu_tools.runners.compiled import CompiledTarget
+from vmcu_tools.runners.base import RunnerError
+from vmcu_tools.runners.compiled import CompiledRunner
 
 IMAGES = ("host", "qemu:m3", "qemu:m4", "qemu:m7")
 
 
-def compiled(name: str) -> CompiledTarget:
-    target = targets.get(name)
-    assert isinstance(target, CompiledTarget)
+def compiled(name: str) -> CompiledRunner:
+    target = runners.get(name)
+    assert isinstance(target, CompiledRunner)
     return target
 
 
@@ -35,14 +34,14 @@ def copy_plan() -> Plan:
 
 def test_unknown_target_lists_the_known() -> None:
     with pytest.raises(UserError, match=r"'m0'(.|\n)*virtual, host, .*qemu:m3, qemu:m4,"):
-        targets.get("m0")
+        runners.get("m0")
 
 
 @pytest.mark.parametrize(("name", "package"), [("host", "gcc"), ("qemu:m4", "gcc-arm-none-eabi")])
 def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match=f"apt-get install {package}"):
-        targets.get(name).run(copy_plan(), [])
+        runners.get(name).run(copy_plan(), [])
 
 
 def test_missing_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +54,7 @@ def test_missing_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_samples_come_back_in_order(name: str) -> None:
     plan = copy_plan()
     samples = [random_inputs(plan.graph, seed) for seed in range(5)]
-    results = targets.get(name).run(plan, samples)
+    results = runners.get(name).run(plan, samples)
     assert [len(outputs) for outputs in results] == [1] * 5
     for sample, outputs in zip(samples, results, strict=True):
         np.testing.assert_array_equal(outputs[0], sample[0])
@@ -68,7 +67,7 @@ def test_image_notices_a_write_outside_the_pool(name: str, tmp_path: Path) -> No
     files["m.c"] = files["m.c"].replace(".base = 24,", ".base = 25,")
     target = compiled(name)
     image = target.build(files, "m", tmp_path)
-    with pytest.raises(TargetError, match="outside the pool"):
+    with pytest.raises(RunnerError, match="outside the pool"):
         target.execute(image, plan, [random_inputs(plan.graph, 0)])
 
 
@@ -79,7 +78,7 @@ def test_sanitizer_notices_a_read_outside_the_pool(tmp_path: Path) -> None:
     files["m.c"] = files["m.c"].replace(".stride = 12,", ".stride = 20,", 1)
     target = compiled("host:sanitize")
     image = target.build(files, "m", tmp_path)
-    with pytest.raises(TargetError, match="AddressSanitizer"):
+    with pytest.raises(RunnerError, match="AddressSanitizer"):
         target.execute(image, plan, [random_inputs(plan.graph, 0)])
 
 
@@ -88,7 +87,7 @@ def test_model_larger_than_the_board() -> None:
     x = builder.input((1000, 60, 60))
     out = builder.node(Requantize(None), [x], x.shape)
     with pytest.raises(UserError, match="does not fit into qemu:m3"):
-        targets.get("qemu:m3").run(disjoint(builder.graph([out.name])), [])
+        runners.get("qemu:m3").run(disjoint(builder.graph([out.name])), [])
 
 
 def test_an_image_holds_only_the_kernels_it_needs(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu bench`: instructions, loads and stores, counted."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from .options import EXIT_DONE, Subparsers, int8_model, json_option, planner_options
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    bench = commands.add_parser(
+        "bench",
+        parents=[planner_options()],
+        help="count instructions, loads and stores on an emulated board, layer by layer",
+    )
+    int8_model(bench, "single kernels, beside CMSIS-NN's figures")
+    bench.add_argument(
+        "--on",
+        default="qemu:m4",
+        metavar="TARGET",
+        help="qemu:m3, qemu:m4, qemu:m7 (default qemu:m4)",
+    )
+    json_option(bench)
+    return bench
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..bench import kernels, model
+    from ..report import costs
+    from ..report.terminal import console, write_json
+    from .models import compiled, name_of
+
+    if args.model is None:
+        results = kernels.bench_kernels(args.on, args.planner)
+        costs.print_kernels(results, console())
+        figures: object = {"kernels": [asdict(result) for result in results]}
+    else:
+        model.board(args.on)
+        report = model.bench(compiled(args), name_of(args.model), args.on)
+        costs.print_bench(report, console())
+        figures = asdict(report)
+    write_json(figures, args.json)
+    return EXIT_DONE

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu build`: a model to C tables, and what they cost."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+
+from .options import EXIT_DONE, Subparsers, byte_count, c_name, json_option, model_options
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    build = commands.add_parser(
+        "build",
+        parents=[model_options()],
+        help="compile a model to C tables and print what it costs",
+    )
+    build.add_argument("-o", "--output", type=Path, metavar="DIR", help="write NAME.c, NAME.h here")
+    build.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
+    build.add_argument(
+        "--ram",
+        type=byte_count,
+        metavar="SIZE",
+        help="the fastest plan in so many bytes, e.g. 64K; fail if there is none (default: the "
+        "smallest pool)",
+    )
+    build.add_argument(
+        "--pareto",
+        action="store_true",
+        help="only show what RAM can be had for which cost in instructions",
+    )
+    json_option(build)
+    build.add_argument(
+        "--html", type=Path, metavar="FILE", help="write the figures and a map of the pool as HTML"
+    )
+    return build
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.pareto:
+        return show_front(args)
+    from ..emit import emit, write
+    from ..report import html, model, text
+    from ..report.terminal import console, write_json
+    from .models import compiled, name_of
+
+    name = args.name or name_of(args.model)
+    plan = compiled(args, args.ram)
+    emitted = emit(plan, name, command_line(args, name))
+    report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
+    text.print_report(report, console())
+    write_json(asdict(report), args.json)
+    if args.html:
+        args.html.write_text(html.render(plan, report))
+    if args.output:
+        for path in write(emitted.files, args.output):
+            print(f"wrote {path}")
+    return EXIT_DONE
+
+
+def command_line(args: argparse.Namespace, name: str) -> str:
+    """What makes the same tables again, in the folder that the model is in: paths are from there,
+    so that they do not depend on where that is."""
+    words = ["vmcu", "build", args.model.name, "--name", name]
+    defaults = {"ram": None, **vars(model_options().parse_args([args.model.name]))}
+    for option, default in defaults.items():
+        value = getattr(args, option)
+        if option == "model" or value == default:
+            continue
+        words.append("--" + option.replace("_", "-"))
+        if isinstance(value, Path):
+            words.append(Path(os.path.relpath(value, args.model.parent)).as_posix())
+        elif value is not True:
+            words.append(str(value))
+    return shlex.join(words)
+
+
+def show_front(args: argparse.Namespace) -> int:
+    """Prints what RAM can be had at which cost; nothing is emitted."""
+    from ..frontends import load
+    from ..passes import optimize
+    from ..planner.options import Options
+    from ..planner.stages import fusion
+    from ..report.terminal import console, write_json
+    from ..report.text import print_front
+    from .models import quantised
+
+    graph = optimize(load(quantised(args)))
+    choices = fusion.front(graph, Options(args.solver_seconds, stream_input=args.stream_input))
+    print_front(choices, console())
+    write_json([asdict(choice) for choice in choices], args.json)
+    return EXIT_DONE

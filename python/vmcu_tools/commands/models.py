@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model that a command is given, as it shall be worked on: a file, a plan, a C name."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from ..compiler import compile_model
+from ..frontends import format_of
+from ..graph import Port
+from ..ops import bias_warnings
+from ..plan.plan import Plan
+from ..quantize import calibration
+
+
+def name_of(path: Path) -> str:
+    """A C name made from a file's: 'mcunet-vww-5fps.tflite' gives mcunet_vww_5fps."""
+    name = re.sub(r"\W", "_", path.stem, flags=re.ASCII).lower()
+    return name if name[:1].isalpha() else f"model_{name}"
+
+
+def quantised(args: argparse.Namespace) -> Path:
+    """The model that a command shall work on: with calibration data, an int8 file made from it
+    that lives as long as the program."""
+    if getattr(args, "calibration", None) is None:
+        return args.model
+    format_of(args.model)
+    folder = Path(tempfile.mkdtemp(prefix="vmcu-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = folder / args.model.name
+    samples = calibration.read_samples(args.model, args.calibration)
+    method, per_channel = args.calibration_method, not args.per_tensor
+    calibration.quantize(args.model, target, samples, method, per_channel)
+    return target
+
+
+def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
+    """The plan that a command's model and planner options ask for. What is doubtful in the model
+    goes to stderr and among the plan's notes."""
+    plan = compile_model(
+        quantised(args),
+        args.planner,
+        ram,
+        args.solver_seconds,
+        stream_input=args.stream_input,
+        tile_cost=args.tile_cost,
+        extra_macs=args.extra_macs,
+        rotated=args.rotate,
+    )
+    warnings = bias_warnings(plan.model)
+    for warning in warnings:
+        print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
+    notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in warnings)
+    plan = replace(plan, notes=(*plan.notes, *notes))
+    return with_layout(plan, getattr(args, "input_layout", "file"))
+
+
+def with_layout(plan: Plan, layout: str) -> Plan:
+    """The plan with inputs whose channels come last, if `layout` is "nhwc"."""
+    if layout != "nhwc":
+        return plan
+    ports = tuple(_channels_last(port) for port in plan.graph.inputs)
+    return replace(plan, graph=replace(plan.graph, inputs=ports))
+
+
+def _channels_last(port: Port) -> Port:
+    if port.layout != "nchw":
+        return port
+    batch, channels, *spatial = port.file_shape
+    return replace(port, layout="nhwc", file_shape=(batch, *spatial, channels))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu new`: begins an application."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .options import EXIT_DONE, Subparsers, calibration_options
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    new = commands.add_parser(
+        "new",
+        help="write a Zephyr application around a model",
+        description="Fills a new or empty folder with CMakeLists.txt, prj.conf, src/main.c, a "
+        "README and a copy of the model.",
+    )
+    new.add_argument("folder", type=Path, metavar="DIR", help="missing or empty")
+    new.add_argument(
+        "--model", type=Path, required=True, metavar="MODEL", help="int8 model, .tflite or .onnx"
+    )
+    new.add_argument("--name", help="C name of the model (default: the file's)")
+    calibration_options(new)
+    return new
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..emit.application import application, check_new, create
+    from ..frontends import format_of, load
+    from .models import name_of, quantised
+
+    check_new(args.folder)
+    model = quantised(args)
+    graph = load(model)
+    name = args.name or name_of(args.model)
+    file = f"{name}.{format_of(model)}"
+    files = {path: text.encode() for path, text in application(graph, name, file).items()}
+    for path in create(files | {file: in_one_file(model)}, args.folder):
+        print(f"wrote {path}")
+    print(f"build and run: west build -b qemu_cortex_m3 {args.folder} -t run")
+    return EXIT_DONE
+
+
+def in_one_file(model: Path) -> bytes:
+    """A model's file as it is, unless its weights lie in others."""
+    import onnx
+
+    from ..frontends import format_of
+
+    data = model.read_bytes()
+    if format_of(model) == "onnx":
+        whole = onnx.load(model)
+        if whole != onnx.load_from_string(data):
+            return whole.SerializeToString()
+    return data

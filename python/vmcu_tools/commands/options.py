@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands have, and the values that options take."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES
+from ..quantize.ranges import METHODS
+
+Subparsers = argparse._SubParsersAction  # argparse gives it no public name
+Action = Callable[[argparse.Namespace], int]
+
+EXIT_DONE, EXIT_PROBLEM = 0, 1
+# What shells make of SIGINT.
+EXIT_INTERRUPTED = 130
+UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+
+
+def byte_count(text: str) -> int:
+    """'65536', '64K', '1M' to bytes; K is 1024."""
+    number, unit = text.strip().lower().removesuffix("b"), ""
+    if number and number[-1] in UNITS:
+        number, unit = number[:-1], number[-1]
+    if not number.isdigit() or int(number) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size; write 65536, 64K or 1M")
+    return int(number) * UNITS[unit]
+
+
+def c_name(text: str) -> str:
+    """A name that C accepts as an identifier."""
+    if not text.isidentifier() or not text.isascii():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a C identifier")
+    return text
+
+
+def count(text: str) -> int:
+    """A number of things, from 0 on."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a count")
+    return int(text)
+
+
+def zephyr_target(text: str) -> str:
+    """A Zephyr board as --on names it."""
+    if not re.fullmatch(r"[\w/@.-]+", text, flags=re.ASCII):
+        raise argparse.ArgumentTypeError(f"'{text}' is not the name of a board")
+    return f"zephyr:{text}"
+
+
+def real(text: str, what: str, least: float = 0.0, most: float = math.inf, unit: str = "") -> float:
+    """A number from `least` on and below `most`; `what` names it where it is none."""
+    try:
+        value = float(text.removesuffix(unit))
+    except ValueError:
+        value = math.nan
+    if not least <= value < most:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a {what}")
+    return value
+
+
+# The smallest positive float.
+POSITIVE = 5e-324
+
+
+def seconds(text: str) -> float:
+    """What a solver may take."""
+    return real(text, "number of seconds", POSITIVE, 1e6)
+
+
+class Share(float):
+    """A part of something, which is written in percent."""
+
+    def __str__(self) -> str:
+        return f"{100 * self:.15g}"
+
+
+def percentage(text: str) -> Share:
+    """'8' or '8%' to 0.08."""
+    return Share(real(text, "percentage", most=1e6, unit="%") / 100)
+
+
+def int8_model(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
+    """The model to work on; `otherwise`: what is done without one, where it may be left out."""
+    parser.add_argument(
+        "model",
+        type=Path,
+        nargs="?" if otherwise else None,
+        metavar="MODEL",
+        help="int8 model, .tflite or .onnx" + (f" (default: {otherwise})" if otherwise else ""),
+    )
+
+
+def json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> None:
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} as JSON")
+
+
+def border_options(parser: argparse.ArgumentParser) -> None:
+    """How the files of inputs and outputs are laid out."""
+    parser.add_argument(
+        "--input-layout",
+        choices=("file", "nhwc"),
+        default="file",
+        help="axes of inputs given in real numbers: as in the model file, or channels last "
+        "(default file); int8 inputs of the C interface always have the channels last",
+    )
+
+
+def calibration_options(parser: argparse.ArgumentParser, needed: bool = False) -> None:
+    """How a float model is quantised; `needed`: there is nothing to do without samples."""
+    parser.add_argument(
+        "--calibration",
+        type=Path,
+        required=needed,
+        metavar="FILE.npz",
+        help="quantise a float .onnx model on these samples: an array (N, ...) for each input",
+    )
+    parser.add_argument(
+        "--calibration-method",
+        choices=METHODS,
+        default="minmax",
+        help="how ranges are chosen from the samples (default minmax)",
+    )
+    parser.add_argument(
+        "--per-tensor",
+        action="store_true",
+        help="one scale for all weights of a layer (default: one per output channel)",
+    )
+
+
+def planner_options() -> argparse.ArgumentParser:
+    """How a plan is found; a parent of the parsers of commands that make one."""
+    planner = argparse.ArgumentParser(add_help=False)
+    planner.add_argument(
+        "--planner",
+        choices=SUMMARIES,
+        default=DEFAULT,
+        help="; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
+        + f" (default {DEFAULT})",
+    )
+    planner.add_argument(
+        "--solver-seconds",
+        type=seconds,
+        default=SOLVER_SECONDS,
+        metavar="S",
+        help=f"what solvers may take where branches need one (default {SOLVER_SECONDS:g})",
+    )
+    planner.add_argument(
+        "--stream-input",
+        action="store_true",
+        help="the model takes its input row by row (vmcu_push_row), which never exists whole",
+    )
+    planner.add_argument(
+        "--tile-cost",
+        type=percentage,
+        metavar="PERCENT",
+        help="how many more instructions may be spent, by estimate, on keeping tensors in tiles of "
+        "rows (default: as large a part as they save of the RAM); more than 100 also tries single "
+        "columns",
+    )
+    planner.add_argument(
+        "--rotate",
+        action="store_true",
+        help="the pool's origin advances after each inference, so that all bytes are written "
+        "equally often; takes some more bytes, see doc/endurance.md",
+    )
+    planner.add_argument(
+        "--extra-macs",
+        type=percentage,
+        default=0.0,
+        metavar="PERCENT",
+        help="how many multiply-accumulates may be done twice to need less RAM, by working the "
+        "widest stages in bands of columns (default 0; --ram takes what it needs)",
+    )
+    return planner
+
+
+def model_options() -> argparse.ArgumentParser:
+    """A model, how a plan for it is found, and calibration where it is in float."""
+    model = argparse.ArgumentParser(add_help=False, parents=[planner_options()])
+    int8_model(model)
+    border_options(model)
+    calibration_options(model)
+    return model
+
+
+def target_options() -> argparse.ArgumentParser:
+    """Where a model shall run."""
+    target = argparse.ArgumentParser(add_help=False)
+    where = target.add_mutually_exclusive_group()
+    where.add_argument(
+        "--on",
+        default="virtual",
+        metavar="TARGET",
+        help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
+        "qemu:m4-64k (64 KB of RAM), qemu:m7 (default virtual)",
+    )
+    where.add_argument(
+        "--board",
+        type=zephyr_target,
+        dest="on",
+        metavar="BOARD",
+        help="a board of your Zephyr workspace that is emulated, such as qemu_cortex_m3, or "
+        "native_sim; the model runs in a Zephyr application",
+    )
+    return target

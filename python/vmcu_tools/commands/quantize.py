@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu quantize`: a float model to int8."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from ..errors import Problem, UserError
+from .options import EXIT_DONE, Subparsers, calibration_options, json_option
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    quantize = commands.add_parser(
+        "quantize",
+        help="write the int8 form of a float .onnx model, and how well each layer survived",
+    )
+    quantize.add_argument("model", type=Path, metavar="MODEL", help="float .onnx model")
+    quantize.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="INT8.onnx", help="the file to write"
+    )
+    calibration_options(quantize, needed=True)
+    json_option(quantize, "the report")
+    quantize.add_argument(
+        "--layers",
+        type=int,
+        default=12,
+        metavar="N",
+        help="layers to print, the worst first (default 12)",
+    )
+    return quantize
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..frontends import format_of
+    from ..quantize import calibration
+    from ..report.models import print_quantization
+    from ..report.terminal import console, write_json
+
+    if format_of(args.model) != "onnx":
+        reason = "only .onnx models can be quantised here"
+        remedy = "Convert a .tflite model again, with full-integer int8 quantisation."
+        raise UserError(Problem(reason, remedy, str(args.model)))
+    samples = calibration.read_samples(args.model, args.calibration)
+    report = calibration.quantize_and_judge(
+        args.model, args.output, samples, args.calibration_method, not args.per_tensor
+    )
+    print_quantization(report, args.layers, console())
+    write_json(asdict(report), args.json)
+    return EXIT_DONE

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu wear`: simulates, prints, writes figures and pictures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import Problem, UserError
+from .options import EXIT_DONE, POSITIVE, Subparsers, json_option, planner_options, real
+
+if TYPE_CHECKING:
+    from ..wear.pictures import Strips
+
+ENDURANCE = 100_000_000
+INFERENCES = 1_000_000
+VIRTUAL = "virtual"
+# lib/vmcu/port/zephyr/worker.c: what is between two places of a stack on a device.
+STACK_ALIGN = 8
+NO_YEARS = (
+    "how long it lasts is not known on the virtual MCU, which has no stack and no context and "
+    "counts scratch once a call: --on qemu:m4 records every store"
+)
+
+
+def whole(text: str) -> int:
+    """'1000', '1e8' to a positive count."""
+    value = positive(text)
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a count")
+    return int(value)
+
+
+def positive(text: str) -> float:
+    return real(text, "positive number", POSITIVE)
+
+
+def alignment(text: str) -> int:
+    """Bytes between places: a power of two from 4 on."""
+    value = whole(text)
+    if value < 4 or value & (value - 1):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a power of two from 4 on")
+    return value
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    wear = commands.add_parser(
+        "wear",
+        parents=[planner_options()],
+        help="where writes go in a memory that wears out, and how long it lasts",
+        description="With a model: writes to everything that an inference writes, and how long the "
+        "memory lasts. Without: stacks that move, in the setting of the paper on task stack "
+        "migration.",
+    )
+    wear.add_argument(
+        "model", type=Path, nargs="?", metavar="MODEL", help="int8 model, .tflite or .onnx"
+    )
+    wear.add_argument(
+        "--endurance",
+        type=whole,
+        default=ENDURANCE,
+        metavar="N",
+        help=f"writes that a cell survives (default {ENDURANCE:.0e})",
+    )
+    wear.add_argument(
+        "--rate",
+        type=positive,
+        default=1.0,
+        metavar="HZ",
+        help="inferences, or jobs, in a second (default 1)",
+    )
+    wear.add_argument(
+        "--inferences",
+        type=whole,
+        default=INFERENCES,
+        metavar="N",
+        help=f"of the model, for the figures of its pool (default {INFERENCES:.0e})",
+    )
+    wear.add_argument(
+        "--align",
+        type=alignment,
+        metavar="BYTES",
+        help="between places of a stack, and between origins of a pool built without --rotate "
+        "(default 4; 8 for a model's stack, as CONFIG_VMCU_STACK_MIGRATION has it)",
+    )
+    wear.add_argument(
+        "--on",
+        default="qemu:m4",
+        metavar="TARGET",
+        help="where the model's writes are counted: qemu:m3, qemu:m4, qemu:m7 (everything, store "
+        "by store), or virtual (the pool, from the plan; no years) (default qemu:m4)",
+    )
+    wear.add_argument("--seed", type=int, default=0, help="of the random strides (default 0)")
+    json_option(wear)
+    wear.add_argument(
+        "--pictures", type=Path, metavar="DIR", help="write heat maps here, .png and .svg"
+    )
+    return wear
+
+
+def run(args: argparse.Namespace) -> int:
+    return paper_setting(args) if args.model is None else pool_of_model(args)
+
+
+def paper_setting(args: argparse.Namespace) -> int:
+    """The stack migration paper's setting: 10^6 CNN jobs, then 10^6 ticks of five DSP tasks."""
+    from ..report import wear as report
+    from ..report.terminal import console
+    from ..wear import paper
+    from ..wear.heap import Setting, seeded
+    from ..wear.tasks import CNN_JOBS, CYCLES, DEPTHS, WORD
+
+    base = seeded(Setting(align=args.align or WORD), args.seed)
+    cnn, dsp = paper.cnn(base, CNN_JOBS), paper.dsp(base)
+    figures = {
+        "table5": paper.table5(),
+        "worst_case_cycles": CYCLES.worst_case(DEPTHS[-1], DEPTHS[-1]),
+        "worst_case_cycles_as_printed": CYCLES.worst_case(DEPTHS[-1], DEPTHS[-1], DEPTHS[-1]),
+        "cnn": report.experiment_figures(cnn, args.endurance, args.rate),
+        "dsp": report.experiment_figures(dsp, args.endurance, args.rate),
+    }
+    report.print_paper(cnn, dsp, args.endurance, args.rate, console())
+    drawn = {"wear-cnn": report.strips(cnn), "wear-dsp": report.strips(dsp)}
+    _write(args, figures, drawn)
+    return EXIT_DONE
+
+
+def pool_of_model(args: argparse.Namespace) -> int:
+    """The wear of all that an inference of the model writes to on a board. The virtual MCU knows
+    of the pool only, so that nothing can be said there of how long the memory lasts."""
+    from ..plan.plan import SCRATCH_ALIGN
+    from ..report import wear as report
+    from ..report.terminal import console
+    from ..wear import objects, paper, pool, traces
+    from ..wear.heap import Setting, seeded
+    from .models import compiled
+
+    plan = compiled(args)
+    trace = None if args.on == VIRTUAL else traces.record(plan, args.on)
+    writes = pool.writes_of_inference(plan) if trace is None else trace.pool
+    between = args.align if plan.rotation is None else None
+    result = pool.wear(writes, args.inferences, between or SCRATCH_ALIGN)
+    figures: dict[str, object] = {
+        "target": args.on,
+        "model": args.model.name,
+        "pool_bytes": result.pool_bytes,
+        "inferences": result.inferences,
+        "rotation_step": result.step,
+        "rotation_origins": result.origins,
+        "endurance": args.endurance,
+        "rate": args.rate,
+        "fixed": asdict(result.fixed),
+        "rotated": asdict(result.rotated),
+        "writes_per_inference": result.per_inference.tolist(),
+    }
+    report.print_pool(args.model.name, result, console())
+    drawn: dict[str, Strips] = {"wear-pool": pool.strips(result)}
+    if trace is None:
+        print(NO_YEARS)
+    else:
+        base = seeded(Setting(align=args.align or STACK_ALIGN), args.seed)
+        ways = paper.measured(trace.task(args.model.name), base)
+        figures["stack"] = report.stack_figures(trace, ways)
+        report.print_stack(trace, ways, console())
+        found = objects.objects(plan, trace, ways, objects.Cells(args.endurance, args.rate))
+        figures |= report.object_figures(found)
+        mean = float(writes.mean())
+        report.print_objects(found, mean, args.endurance, args.rate, console())
+        drawn["wear-stack"] = [(name, run.writes()) for name, run in ways.items()]
+    _write(args, figures, drawn)
+    return EXIT_DONE
+
+
+def _write(args: argparse.Namespace, figures: object, drawn: Mapping[str, Strips]) -> None:
+    """Everything is made before anything is written."""
+    import json
+
+    from ..wear import pictures
+
+    files: dict[Path, bytes] = {}
+    if args.json:
+        files[args.json] = (json.dumps(figures, indent=2) + "\n").encode()
+    if args.pictures:
+        for name, strips in drawn.items():
+            title = f"{name}: writes by address"
+            files[args.pictures / f"{name}.svg"] = pictures.svg(title, strips).encode()
+            files[args.pictures / f"{name}.png"] = pictures.png(strips)
+        if args.pictures.exists() and not args.pictures.is_dir():
+            reason, remedy = "is not a folder", "give --pictures a folder"
+            raise UserError(Problem(reason, remedy, str(args.pictures)))
+        args.pictures.mkdir(parents=True, exist_ok=True)
+    for path, data in files.items():
+        path.write_bytes(data)
+        if path != args.json:
+            print(f"wrote {path}")

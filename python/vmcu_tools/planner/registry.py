@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planners by name: each is a function from a graph to a plan, and none is trusted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..errors import Problem, UserError
+from ..graph import Graph
+from ..machine.mcu import VirtualMcu
+from ..plan.plan import Plan
+from .options import Options
+from .others import hmcos, single, tflm, tinyengine
+from .places import joint
+from .stages import fusion
+
+
+@dataclass(frozen=True)
+class Planner:
+    """`plan`: from a graph and what is asked for. `streams`: can do without a whole input.
+    `as_written`: plans the graph as the file has it, Pad and Reshape nodes included. `original`:
+    for a planner that comes from elsewhere, the plan as it is there, for that tool's kernels and
+    in that tool's count."""
+
+    plan: Callable[[Graph, Options], Plan]
+    original: Callable[[Graph, Options], Plan] | None = None
+    as_written: bool = False
+    streams: bool = False
+
+
+# What each is, is said in options.py.
+PLANNERS = {
+    "vmcu": Planner(fusion.plan, streams=True),
+    "model": Planner(lambda g, o: joint.plan(g, o.seconds)),
+    "single": Planner(lambda g, _: single.plan(g)),
+    "tflm": Planner(lambda g, _: tflm.plan(g), lambda g, _: tflm.original(g), as_written=True),
+    "tinyengine": Planner(lambda g, _: tinyengine.plan(g), lambda g, _: tinyengine.original(g)),
+    "hmcos": Planner(
+        lambda g, o: hmcos.plan(g, o.seconds), lambda g, o: hmcos.original(g, o.seconds)
+    ),
+}
+DEFAULTS = Options()
+
+
+def make_plan(
+    planner: str,
+    graph: Graph,
+    options: Options = DEFAULTS,
+    original: bool = False,
+    prove: bool = True,
+) -> Plan:
+    """A plan; of a planner that comes from elsewhere the `original`, if wanted, which is to be
+    compared and cannot be emitted.
+
+    prove: replay it, which whoever emits or runs it does anyway. Raises UserError if it needs more
+    than the bytes allowed, PlanError if the planner is wrong.
+    """
+    start = time.perf_counter()
+    chosen = PLANNERS[planner]
+    if options.stream_input:
+        _check_stream(planner, graph)
+    planned_by = chosen.original if original and chosen.original else chosen.plan
+    plan = planned_by(graph, options)
+    plan = replace(plan, solve_seconds=time.perf_counter() - start)
+    if prove:
+        VirtualMcu(plan).prove()
+    ram = options.ram
+    if ram is not None and plan.pool_bytes > ram:
+        raise UserError(
+            Problem(
+                f"does not fit: the smallest pool of planner '{planner}' is {plan.pool_bytes} "
+                f"bytes, reached with {plan.macs_extra} extra MACs; {ram} are allowed",
+                "allow more with --ram, deliver the input row by row with --stream-input, or make "
+                "the widest layers smaller",
+                graph.origin,
+            )
+        )
+    return plan
+
+
+def _check_stream(planner: str, graph: Graph) -> None:
+    if not PLANNERS[planner].streams:
+        able = ", ".join(name for name, one in PLANNERS.items() if one.streams)
+        raise UserError(
+            Problem(
+                f"planner '{planner}' keeps inputs whole, so they cannot be streamed",
+                f"leave out --stream-input or use --planner {able}",
+                graph.origin,
+            )
+        )
+    if len(graph.inputs) != 1:
+        raise UserError(
+            Problem(
+                f"{len(graph.inputs)} inputs, only a single one can be streamed",
+                "leave out --stream-input",
+                graph.origin,
+            )
+        )

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a stage needs: bytes of RAM, traced call by call, and instructions.
+
+Tensors from outside shrink as they are read, outputs grow, rings of lines or tiles stand between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...graph import Graph
+from ...ops import Layer
+from ...plan.schedule import taken_columns
+from ...plan.trace import TooLargeError, Trace, Tracer
+from ..places.in_place import in_place
+from ..places.layout import Binder, Cut, Layout, Memory
+from ..places.pieces import pieces_of
+from .costs import extra_cost
+
+
+@dataclass(frozen=True)
+class Option:
+    """A stage that could be, what it needs (bytes) and costs (instructions, besides those of its
+    layers one by one)."""
+
+    cut: Cut
+    peak: int
+    cost: int
+
+
+Calls = tuple[tuple[tuple[str, bool, int], ...], int]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A stage as it is traced: its layers, which are bound once each, and the columns of a streamed
+    input that are taken at a time."""
+
+    layers: tuple[Layer, ...]
+    taken: int
+
+    @property
+    def calls(self) -> Calls:
+        """What its schedule depends on: nodes, whether they sum, columns of a call."""
+        layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
+        return layers, self.taken
+
+
+class Needs:
+    """Of the stages that the nodes of a graph may form in their order, each found out once.
+
+    streamed: the only input comes row by row. single: bytes that each node needs by itself.
+    """
+
+    def __init__(self, graph: Graph, streamed: bool):
+        self.graph, self.streamed = graph, streamed
+        self.count = len(graph.nodes)
+        self.binder = Binder(graph)
+        singles = tuple(Cut(number, number + 1) for number in range(self.count))
+        self.traced: dict[Cut, Option] = {}
+        self.shapes: dict[Cut, Shape] = {}
+        self.held: dict[Shape, int] = {}
+        self.beyond: dict[Calls, int] = {}
+        self.latest: tuple[Calls, Trace] | None = None
+        self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
+        self.first = {port.tensor: -1 for port in graph.inputs}
+        self.last = dict.fromkeys(graph.tensors, -1)
+        for number, node in enumerate(graph.nodes):
+            self.first[node.outputs[0]] = number
+            for name in node.inputs:
+                self.last[name] = number
+        for port in graph.outputs:
+            self.last[port.tensor] = self.count
+        alone = Layout(graph, singles, binder=self.binder)
+        bounds = [piece.bound() for piece in pieces_of(alone, both_ways=True)]
+        self.single = bounds[len(graph.inputs) :]
+
+    def shape(self, cut: Cut) -> Shape:
+        """What a stage needs depends on."""
+        if cut not in self.shapes:
+            source = self.source if cut.first == 0 else None
+            taken = taken_columns(source, cut.tile)
+            self.shapes[cut] = Shape(self.binder.stage(cut), taken)
+        return self.shapes[cut]
+
+    def least_held(self, cut: Cut) -> int:
+        """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
+        and what is there when it is over."""
+        besides = self.besides(cut)
+        before = after = besides
+        for name in self.touched(cut):
+            size = self.graph.tensors[name].bytes
+            streamed = self.source is not None and name == self.source.name
+            if self.first[name] < cut.first and not streamed:
+                before += size
+            if self.last[name] >= cut.stop:
+                after += size
+        return max(before, after)
+
+    def known(self, cut: Cut, limit: int) -> Option | None:
+        """A stage's needs and cost; None if it needs more than `limit`."""
+        if cut not in self.traced:
+            shape = self.shape(cut)
+            memory = Memory.of(shape.layers).bytes
+            held = self.known_held(cut, shape, limit - memory)
+            if held is None:
+                return None
+            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, shape.layers)))
+        return self.traced[cut]
+
+    def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
+        """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
+        once, unless a first look went no further than a lower limit."""
+        if shape in self.held:
+            return self.held[shape]
+        if limit <= self.beyond.get(shape.calls, -1):
+            return None
+        besides = self.besides(cut)
+        try:
+            trace = self.trace(cut, shape, limit - besides)
+        except TooLargeError:
+            # The calls alone decide, whatever the layers' forms.
+            self.beyond[shape.calls] = limit
+            return None
+        dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
+        self.held[shape] = besides + in_place(trace).peak(dying)
+        return self.held[shape]
+
+    def trace(self, cut: Cut, shape: Shape, limit: int) -> Trace:
+        """What becomes of a stage's tensors, without those in place; raises TooLargeError where
+        more than `limit` bytes are alive after a call."""
+        source = self.source if cut.first == 0 else None
+        stage = self.binder.scheduled(cut, shape.layers, source)
+        if self.latest is None or self.latest[0] != shape.calls:
+            self.latest = shape.calls, Tracer(stage).run(limit)
+        return replace(self.latest[1], stage=stage)
+
+    def touched(self, cut: Cut) -> set[str]:
+        """The tensors that a stage reads or writes."""
+        nodes = self.graph.nodes[cut.first : cut.stop]
+        return {name for node in nodes for name in (*node.inputs, *node.outputs)}
+
+    def besides(self, cut: Cut) -> int:
+        """Bytes of tensors that outlive a stage that does not touch them."""
+        touched = self.touched(cut)
+        found = 0
+        for name, first in self.first.items():
+            streamed = self.source is not None and name == self.source.name
+            if first < cut.first and self.last[name] >= cut.first and name not in touched:
+                found += 0 if streamed else self.graph.tensors[name].bytes
+        return found

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of several planners' plans for one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..plan.plan import Plan
+from ..planner.options import DEFAULT
+from .model import step_bytes
+
+
+@dataclass(frozen=True)
+class PlannerRow:
+    """One planner's figures. `pool_bytes`, and `largest_step`: bytes in use at its worst step;
+    `ratio`: its pool to the default planner's."""
+
+    planner: str
+    pool_bytes: int
+    ratio: float
+    largest_step: int
+    solve_seconds: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The figures of a model's plans, `model` being the name of its file without its ending."""
+
+    model: str
+    planners: tuple[PlannerRow, ...]
+
+
+def comparison(model: str, plans: Mapping[str, Plan]) -> Comparison:
+    """The figures of `plans`, by planner, the default one among them."""
+    best = plans[DEFAULT].pool_bytes
+    rows = tuple(
+        PlannerRow(
+            name,
+            plan.pool_bytes,
+            round(plan.pool_bytes / best, 3),
+            max(step_bytes(plan)),
+            round(plan.solve_seconds, 3),
+            plan.notes,
+        )
+        for name, plan in plans.items()
+    )
+    return Comparison(model, rows)

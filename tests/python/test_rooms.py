@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which room of the compiler may import which: only those above it in one list, and no module in a
+circle.
+
+The virtual MCU stands above the planners, which replay what they find before they return it, and
+places above stages, which are cut by what the places of their tensors cost.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import vmcu_tools
+
+PACKAGE = Path(vmcu_tools.__file__).parent
+ROOMS = (
+    *("errors", "progress", "paths", "quant", "graph", "kernels", "ops", "frontends", "passes"),
+    *("plan", "placement", "machine"),
+    *("planner.options", "planner.places", "planner.stages", "planner.others"),
+    *("planner.registry", "planner.rotate", "compiler"),
+    *("emit", "image", "runners", "oracle", "verify", "bench", "wear", "quantize"),
+    *("report", "commands", "cli", "__main__"),
+)
+# Other people's graphs and buffers are placed without any of the rest.
+ALONE = {"placement": {"errors", "placement"}}
+HEAVY = ("numpy", "onnx", "ortools", "pulp", "jinja2", "rich", "tflite")
+
+
+def name_of(file: Path) -> str:
+    """A module by its path in the package; the package itself has the empty name."""
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(file): file for file in PACKAGE.rglob("*.py")}
+
+
+def imported(module: str, tree: ast.AST) -> set[str]:
+    """The modules of this package that another one imports, wherever in it."""
+    here = f"vmcu_tools.{module}".strip(".").split(".")
+    package = here if MODULES[module].name == "__init__.py" else here[:-1]
+    found = set()
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = [*base, *(node.module.split(".") if node.module else [])]
+            names = [".".join([*source, alias.name]) for alias in node.names]
+        for name in names:
+            top, _, inner = name.partition(".")
+            if top == "vmcu_tools":
+                found.add(inner if inner in MODULES else inner.rpartition(".")[0])
+    return found - {module}
+
+
+IMPORTS = {name: imported(name, ast.parse(file.read_text())) for name, file in MODULES.items()}
+
+
+def room(module: str) -> str | None:
+    """The room a module is in; None for packages that hold nothing but rooms."""
+    rooms = (room for room in ROOMS if f"{module}.".startswith(f"{room}."))
+    return next(rooms, None)
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert {module for module in MODULES if room(module) is None} == {"", "planner"}
+
+
+def test_imports_go_up() -> None:
+    ranks = {module: ROOMS.index(room(module) or ROOMS[0]) for module in MODULES}
+    down = [
+        f"{module} imports {other}"
+        for module, others in IMPORTS.items()
+        for other in others
+        if ranks[other] > ranks[module]
+    ]
+    assert down == []
+
+
+@pytest.mark.parametrize("alone", ALONE)
+def test_what_stands_alone(alone: str) -> None:
+    others = {room(o) for m, found in IMPORTS.items() if room(m) == alone for o in found}
+    assert others <= ALONE[alone]
+
+
+def test_no_circle_between_modules() -> None:
+    try:
+        graphlib.TopologicalSorter(IMPORTS).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
+
+
+def test_a_class_means_one_thing_from_the_plan_on() -> None:
+    rooms = ROOMS[ROOMS.index("plan") :]
+    names = [
+        node.name
+        for module, file in MODULES.items()
+        if room(module) in rooms
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(names) > 100
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
+@pytest.mark.parametrize("words", ([], ["build"], ["wear"], ["place"]))
+def test_help_waits_for_nothing(words: list[str]) -> None:
+    asked = (
+        "import sys; from vmcu_tools.cli import main; main(sys.argv[1:]); "
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", asked, *words, "--help"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "usage: vmcu" in run.stdout
+    assert {name.partition(".")[0] for name in run.stderr.split()} & set(HEAVY) == set()
