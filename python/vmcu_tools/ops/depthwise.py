@@ -14,26 +14,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import DepthwiseConv2D
-from ..kernels.isa.depthwise_instructions import (
-    BLOCK,
-    EXACT,
-    GROUP,
-    SQUARE_TAPS,
-    STRIDES,
-    TAPS,
-    line_order,
-    pair_bytes,
-)
-from ..kernels.pack import MacWeights, constants, fill
+from ..kernels.language.layout import WORDS
+from ..kernels.pack import MacWeights, constants, factor_stream, fill, weight_stream
 from ..kernels.programs import PROGRAMS
 from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
-from ..quant import FloatScale
+from ..kernels.targets.portable.depthwise import EXACT, GROUP, STRIDES, TAPS
 from .layer import Binding, ProgramLayer
 from .mac import MacLayer, window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
+BLOCK = WORDS.pixels
 # In units of a pixel, as measured.
 BLOCK_COST, STRIP_COST = 4, 6
 
@@ -55,46 +47,6 @@ def strip_width(taps: int, stride: int, width: int) -> int:
     widths = range(BLOCK, whole + 1, BLOCK)
     free = [wide for wide in widths if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
     return min(free or [BLOCK], key=lambda wide: row_cost(wide, width))
-
-
-def packed(pairs: list[tuple[int, int]]) -> bytes:
-    """Pairs of weights as the kernels read them."""
-    data = np.zeros(2 * len(pairs), np.int8)
-    for pair, places in zip(pairs, pair_bytes(len(pairs)), strict=True):
-        for weight, place in zip(pair, places, strict=True):
-            data[place] = weight
-    return data.tobytes()
-
-
-def weight_stream(window: np.ndarray, stride: int) -> bytes:
-    """The weights of one channel, int8 (taps, taps)."""
-    taps = len(window)
-    last = np.append(window[-1], np.int8(0))  # -1 names no weight
-    line = [(last[a], last[b]) for a, b in line_order(taps)]
-    if (taps, stride) == (SQUARE_TAPS, 1):
-        return packed([*zip(window[0], window[1], strict=True), *line])
-    stream = b""
-    for r in range(0, taps - 1, 2):
-        for phase in range(stride):
-            columns = range(phase, taps, stride)
-            stream += packed([(window[r, s], window[r + 1, s]) for s in columns])
-    if stride == 1:
-        return stream + packed(line)
-    return stream + packed([(last[s], last[s + 1]) for s in range(0, taps, 2)])
-
-
-def factor_stream(weights: MacWeights, channel: int) -> bytes:
-    """The requantiser's constants of one channel."""
-    if isinstance(weights.requant, FloatScale):
-        found = weights.integers
-        words = found.multiplier[channel], found.word[channel], EXACT
-        return np.array(words, np.int32).tobytes()
-    multiplier, shift = weights.requant.multiplier[channel], weights.requant.shift[channel]
-    if weights.is_fast[channel]:
-        words = multiplier, weights.fast_bias[channel], -shift
-    else:
-        words = multiplier, shift, EXACT
-    return np.array(words, np.int32).tobytes()
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv2D]):
@@ -135,7 +87,7 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
         bias, parts = self._weights.folded_bias, []
         for channel in range(channels):
             parts += [bias[channel].tobytes(), bytes(gap(taps, stride))]
-            parts += [weight_stream(self.op.weights[:, :, channel], stride)]
+            parts += [weight_stream(WORDS, self.op.weights[:, :, channel], stride)]
             parts += [factor_stream(self._weights, channel)]
         # Channels are computed in fours; nothing of those that do not exist is stored.
         parts += [self._missing(taps, stride)] * (-channels % GROUP)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Conv2D, FullyConnected, Window
-from ..kernels.isa.instructions import LANES, STEP, padded
+from ..kernels.language.layout import WORDS
 from ..kernels.pack import MacWeights, blocks
 from ..kernels.programs import PROGRAMS
 from ..kernels.programs.conv import WINDOW_FIELDS
@@ -84,17 +84,18 @@ class MacLayer(Layer[OpT]):
     def bind_mac(
         self, kernel: str, run: int, block: int, pixels: int = 0, flat: bool = False
     ) -> Binding:
-        """A kernel of isa/instructions.py: taps in contiguous runs of `run`, `block` channels at
-        a time; `pixels` in the scratch tile."""
+        """A kernel of programs/conv.py or dense.py: taps in contiguous runs of `run`, `block`
+        channels at a time; `pixels` in the scratch tile."""
         op = self.op
         depth = op.weights.shape[-1]
         channels, groups = len(op.bias), getattr(op, "groups", 1)
         taps = op.weights.reshape(channels, -1, run)
-        step = STEP if pixels else LANES
-        steps = padded(taps.shape[1] * padded(run), step) // step
+        step = WORDS.step if pixels else WORDS.lanes
+        steps = -(-taps.shape[1] * WORDS.padded(run) // step)
         size = channels // groups
         picks = (slice(first, first + size) for first in range(0, channels, size))
-        stream = b"".join(blocks(self.mac_weights(taps, pick), block, step) for pick in picks)
+        groups_of = (self.mac_weights(taps, pick) for pick in picks)
+        stream = b"".join(blocks(group, WORDS, block, step) for group in groups_of)
         fields = {
             **window_fields(self.window),
             **{"groups": groups, "depth": depth, "run": run, "steps": steps},

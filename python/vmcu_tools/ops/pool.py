@@ -10,8 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from ..graph import AveragePool2D, Graph, MaxPool2D, Node, Window
-from ..kernels.isa.pool_instructions import MEAN_KEPT, MEAN_OF_256, MEAN_OF_SUM, MEAN_OF_SUM_FLOAT
 from ..kernels.programs import PROGRAMS
+from ..kernels.targets.portable.pooling import (
+    MEAN_KEPT,
+    MEAN_OF_256,
+    MEAN_OF_SUM,
+    MEAN_OF_SUM_FLOAT,
+)
 from ..quant import INT8_MIN, FloatScale, divide_away, float_bits
 from .layer import Binding, OpT, ProgramLayer, Reach, gather, window_rows
 from .mac import window_fields

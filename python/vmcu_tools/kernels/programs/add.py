@@ -8,9 +8,19 @@ arithmetic: two multiplications, and a call where float32 may round either way.
 
 from __future__ import annotations
 
-from ..isa.pool_instructions import BOUNDS, FLOAT_SUM, INSTRUCTIONS, TERM
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram
+from ..targets.portable.sums import (
+    BOUNDS,
+    FLOAT_SUM,
+    TERM,
+    add_terms,
+    store_bounded,
+    store_sum,
+    store_sum_exact,
+    sum_exact,
+    sum_float,
+)
 
 
 def _begin(symbol: str, params: str, summary: str) -> tuple[Builder, Expr, Expr]:
@@ -41,8 +51,8 @@ def add() -> Program:
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
             sources = [_bytes(number, x, c) for number in (0, 1)]
-            k.do(INSTRUCTIONS["add_terms"], acc, *sources, *inputs)
-            k.do(INSTRUCTIONS["store_sum"], acc, _bytes("output", x, c), *output)
+            k.do(add_terms, acc, *sources, *inputs)
+            k.do(store_sum, acc, _bytes("output", x, c), *output)
 
     return k.program()
 
@@ -56,8 +66,8 @@ def add_exact() -> Program:
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
             sources = [_bytes(number, x, c) for number in (0, 1)]
-            k.do(INSTRUCTIONS["sum_exact"], Name("p"), acc, *sources)
-            k.do(INSTRUCTIONS["store_sum_exact"], Name("p"), acc, _bytes("output", x, c))
+            k.do(sum_exact, Name("p"), acc, *sources)
+            k.do(store_sum_exact, Name("p"), acc, _bytes("output", x, c))
 
     return k.program()
 
@@ -74,8 +84,8 @@ def add_float() -> Program:
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
             sources = [_bytes(number, x, c) for number in (0, 1)]
-            k.do(INSTRUCTIONS["sum_float"], Name("p"), acc, *sources, *constants)
-            k.do(INSTRUCTIONS["store_bounded"], acc, _bytes("output", x, c), *bounds)
+            k.do(sum_float, Name("p"), acc, *sources, *constants)
+            k.do(store_bounded, acc, _bytes("output", x, c), *bounds)
 
     return k.program()
 

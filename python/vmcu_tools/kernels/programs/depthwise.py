@@ -10,20 +10,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..isa.depthwise_instructions import (
-    BLOCK,
+from ..language.expr import Expr, Int, Name
+from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
+from ..language.layout import Layout
+from ..targets.portable.dense import bias_dense, store_dense_any
+from ..targets.portable.depthwise import (
     GROUP,
-    INSTRUCTIONS,
     LINE,
     PAIR,
     SQUARE_TAPS,
     STRIDES,
     TAPS,
+    bias_depthwise,
+    dot_square,
+    dot_taps,
+    finish_depthwise,
     pair_counts,
+    stage,
+    store_patch,
 )
-from ..isa.instructions import COMPOUND
-from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 
 STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
@@ -97,9 +102,9 @@ class Kernel:
         counts = pair_counts(self.taps, self.stride)
         last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
         if self.is_square:
-            k.do(INSTRUCTIONS["dot_square"], acc, TILE, plane + x, last, odd, STREAM)
+            k.do(dot_square, acc, TILE, plane + x, last, odd, STREAM)
             return
-        k.do(INSTRUCTIONS["bias_depthwise"], acc, STREAM, gap(self.taps, self.stride))
+        k.do(bias_depthwise, acc, STREAM, gap(self.taps, self.stride))
         with k.reduce("r", self.taps // 2) as r:
             for number, count in enumerate(counts):
                 place = plane + r * row + x
@@ -114,24 +119,21 @@ class Kernel:
         """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
         may reach beyond its strip: what it computes there is not stored."""
         k = self.k
-        patch = k.reg_alloc("patch", BLOCK)
+        patch = k.reg_alloc("patch", k.layout.pixels)
         with k.spatial("h", GROUP // 2) as h:
             for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", BLOCK)
+                acc = k.reg_alloc(f"acc{odd}", k.layout.pixels)
                 self.dot(acc, h * Name("plane"), x, odd)
-                finish = INSTRUCTIONS["finish_depthwise"]
-                k.do(finish, Name("p"), acc, STREAM, patch, h * 2 + odd)
+                k.do(finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
         axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
         place = Ram("output", Name("y"), column, c, axes)
-        k.do(INSTRUCTIONS["store_patch"], patch, place, Name("out_c"), wide, lanes)
+        k.do(store_patch, patch, place, Name("out_c"), wide, lanes)
 
 
-def depthwise(taps: int, stride: int) -> Program:
-    k = Builder(
-        f"vmcu_depthwise_{taps}_{stride}",
-        PARAMS,
-        f"Depthwise convolution of {taps} x {taps} taps at a stride of {stride}.",
-    )
+def depthwise(layout: Layout, taps: int, stride: int) -> Program:
+    summary = f"Depthwise convolution of {taps} x {taps} taps at a stride of {stride}."
+    symbol = f"vmcu_depthwise_{taps}_{stride}{layout.suffix}"
+    k = Builder(symbol, PARAMS, summary, layout=layout)
     kernel = Kernel(k, taps, stride)
     columns, channels = output_lets(k)
     tile_lets(k, taps, stride)
@@ -141,34 +143,31 @@ def depthwise(taps: int, stride: int) -> Program:
         k.rewind(STREAM)
         with k.strips("c", "lanes", channels, GROUP) as (c, lanes):
             source = kernel.window(x0, wide, c, lanes)
-            k.do(INSTRUCTIONS["stage"], TILE, source, Name("call"), wide, lanes)
+            k.do(stage, TILE, source, Name("call"), wide, lanes)
             k.mark(STREAM)
-            with k.strips("x", "left", wide, BLOCK) as (x, left):
+            with k.strips("x", "left", wide, layout.pixels) as (x, left):
                 k.rewind(STREAM, to_mark=True)
                 kernel.block(x, x0 + x, left, c, lanes)
 
     return k.program()
 
 
-def taps() -> Program:
+def taps(layout: Layout) -> Program:
     """Any window, pixel by pixel. The outputs of a group read input channels that are `spread`
     apart: one apart where all channels are one group, none where a channel has a group of its
     own."""
-    k = Builder(
-        "vmcu_depthwise_any",
-        PARAMS,
-        "Depthwise convolution of any window, four channels of a pixel at a time.",
-    )
+    summary = "Depthwise convolution of any window, four channels of a pixel at a time."
+    k = Builder(f"vmcu_depthwise_any{layout.suffix}", PARAMS, summary, layout=layout)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
-    groups, spread = Name("p->groups"), Name("p->run")
+    groups, spread, size = Name("p->groups"), Name("p->run"), layout.dense
     per_group = k.define("per_group", channels // groups)
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
         k.rewind(STREAM)
-        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, GROUP) as (n, lanes):
-            acc = k.reg_alloc("acc", GROUP)
-            k.do(INSTRUCTIONS["bias_dense"], acc, STREAM)
+        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, size) as (n, lanes):
+            acc = k.reg_alloc("acc", size)
+            k.do(bias_dense, acc, STREAM)
             with k.reduce("r", Name(f"{WINDOW}kernel_h")) as r:
                 axes = (
                     Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
@@ -182,16 +181,16 @@ def taps() -> Program:
                     axes,
                     guarded=True,
                 )
-                k.do(INSTRUCTIONS["dot_taps"], acc, source, lanes, spread, STREAM)
-            axes, end = (Axis(2, Int(GROUP), Int(1)),), g * per_group + per_group
+                k.do(dot_taps, acc, source, lanes, spread, STREAM)
+            axes, end = (Axis(2, Int(size), Int(1)),), g * per_group + per_group
             first = g * per_group + n
             place = Ram("output", Name("y"), x, first, axes, guarded=True, limit=end)
             place = replace(place, moving=k.point("o", place))
-            k.do(COMPOUND["store_dense_any"], Name("p"), acc, STREAM, place, lanes)
+            k.do(store_dense_any, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 
 
-def programs() -> list[Program]:
-    made = [depthwise(size, stride) for size in TAPS for stride in STRIDES]
-    return [*made, taps()]
+def programs(layout: Layout) -> list[Program]:
+    made = [depthwise(layout, size, stride) for size in TAPS for stride in STRIDES]
+    return [*made, taps(layout)]
