@@ -57,6 +57,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         tile_cost=args.tile_cost,
         extra_macs=args.extra_macs,
         rotated=args.rotate,
+        target=args.target,
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:
@@ -85,7 +86,7 @@ def build(args: argparse.Namespace) -> int:
 
 
 def show_front(args: argparse.Namespace) -> int:
-    graph = optimize(load(quantised(args)))
+    graph = replace(optimize(load(quantised(args))), target=args.target)
     choices = fusion.front(graph, Options(args.solver_seconds, stream_input=args.stream_input))
     text.print_front(choices, console())
     write_json([asdict(choice) for choice in choices], args.json)
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 def bench(args: argparse.Namespace) -> int:
     if args.model is None:
-        results = kernel_bench.bench_kernels(args.on, args.planner)
+        results = kernel_bench.bench_kernels(args.on, args.planner, args.target)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}
     else:

@@ -79,7 +79,7 @@ static void vmcu_sum_row(int32_t *acc, const struct vmcu_source *in, int32_t row
 	}
 }
 
-/** The same for maxima. */
+/** The maxima of acc and of a row of taps of up to four channels. */
 static void vmcu_most_row(int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel,
 			  int32_t channel, int32_t lanes)
 {

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import PlanError, Problem, UserError
 from ..graph import Port
+from ..kernels.targets import named
 from ..ops import Layer
 from ..plan.plan import Plan, Step, on_stack, pool_scratch
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
@@ -212,6 +213,7 @@ class _Emitter:
             "upper": self.name.upper(),
             "origin": comment(Path(self.graph.origin).name),
             "planner": self.plan.planner,
+            "target": named(self.graph.target),
             "pool_bytes": self.plan.ram_bytes,
             "circle": self.plan.pool_bytes,
             "rotation": self.plan.rotation,

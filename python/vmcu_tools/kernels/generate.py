@@ -9,7 +9,7 @@ from pathlib import Path
 from .language.c_source import HEADER, comment, function, instruction_function
 from .language.instruction import Instruction
 from .language.ir import Program
-from .language.layout import Layout
+from .language.packing import Packing
 from .language.passes import lower
 from .language.target import Target, portable_body
 from .programs import COMMON, files_of
@@ -46,7 +46,7 @@ def target_header(target: Target) -> str:
     parts += [text.strip("\n") + "\n" for text in target.helpers.values()]
     parts += [f'#include "{HELPERS}"', ""]
     parts += [instruction_function(made, c) for made, c in target.own.items()]
-    parts += [f'#include "isa_portable{target.layout.suffix}.h"', ""]
+    parts += [f'#include "isa_portable{target.packing.suffix}.h"', ""]
     return header(target.name, target.name, target.title, parts)
 
 
@@ -63,19 +63,19 @@ def helpers_header() -> str:
     return header("helpers", "portable", "What instructions use", [*parts, *INCLUDES, ""])
 
 
-def portable_header(layout: Layout) -> str:
+def portable_header(packing: Packing) -> str:
     """All instructions in portable C, but for those of which a target has defined its own."""
 
     def body(made: Instruction) -> str:
-        return unless_own(made.name, instruction_function(made, portable_body(made, layout)))
+        return unless_own(made.name, instruction_function(made, portable_body(made, packing)))
 
     parts = ["", f'#include "{HELPERS}"', "", *map(body, INSTRUCTIONS.values())]
     parts += ['#include "../called.h"', "", *map(body, COMPOUND.values())]
-    return header(f"portable{layout.suffix}", "portable", PORTABLE.title, parts)
+    return header(f"portable{packing.suffix}", "portable", PORTABLE.title, parts)
 
 
 def isa_choice(targets: Sequence[Target]) -> str:
-    """The header that picks one of the targets that read a layout."""
+    """The header that picks one of the targets that read a packing."""
     lines = [HEADER.format(origin="kernels/targets/__init__.py")]
     for number, target in enumerate(targets):
         last = target is PORTABLE
@@ -84,10 +84,10 @@ def isa_choice(targets: Sequence[Target]) -> str:
     return "\n".join([*lines, "#endif", ""])
 
 
-def kernel_file(name: str, layout: Layout, programs: Iterable[Program]) -> str:
+def kernel_file(name: str, packing: Packing, programs: Iterable[Program]) -> str:
     """All programs of one C file."""
-    origin = f"kernels/programs/{name.removesuffix(layout.suffix)}.py"
-    parts = [HEADER.format(origin=origin), f'#include "isa{layout.suffix}.h"', ""]
+    origin = f"kernels/programs/{name.removesuffix(packing.suffix)}.py"
+    parts = [HEADER.format(origin=origin), f'#include "isa{packing.suffix}.h"', ""]
     return "\n".join([*parts, *(function(lower(program)) for program in programs)])
 
 
@@ -95,14 +95,14 @@ def files() -> dict[str, str]:
     """Everything generated, by file name."""
     result = {f"isa_{t.name}.h": target_header(t) for t in TARGETS.values() if t is not PORTABLE}
     result[HELPERS] = helpers_header()
-    for layout in dict.fromkeys(target.layout for target in TARGETS.values()):
-        same = [target for target in TARGETS.values() if target.layout == layout]
-        result[f"isa{layout.suffix}.h"] = isa_choice(same)
-        result[f"isa_portable{layout.suffix}.h"] = portable_header(layout)
-        for name, programs in files_of(layout).items():
-            result[f"{name}.c"] = kernel_file(name, layout, programs)
+    for packing in dict.fromkeys(target.packing for target in TARGETS.values()):
+        same = [target for target in TARGETS.values() if target.packing == packing]
+        result[f"isa{packing.suffix}.h"] = isa_choice(same)
+        result[f"isa_portable{packing.suffix}.h"] = portable_header(packing)
+        for name, programs in files_of(packing).items():
+            result[f"{name}.c"] = kernel_file(name, packing, programs)
     for name, programs in COMMON.items():
-        result[f"{name}.c"] = kernel_file(name, PORTABLE.layout, programs)
+        result[f"{name}.c"] = kernel_file(name, PORTABLE.packing, programs)
     return {name: text.rstrip("\n") + "\n" for name, text in sorted(result.items())}
 
 

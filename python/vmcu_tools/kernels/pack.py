@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights in the order in which the generated kernels read them, see language/layout.py."""
+"""Weights in the order in which the generated kernels read them, see language/packing.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .integer_scale import IntegerScale, integer_scale
 from .language.evaluate import Head
-from .language.layout import Layout
+from .language.packing import Packing
 from .targets.portable.depthwise import EXACT, SQUARE_TAPS, line_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
@@ -79,26 +79,26 @@ class MacWeights:
         return (1 << (shift - 1)) + (self.output_zero << shift)
 
 
-def lanes(weights: np.ndarray, layout: Layout, step: int) -> np.ndarray:
-    """int8 (channels, runs, run) to (channels, n, layout.lanes): each run filled up with zeros to
+def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
+    """int8 (channels, runs, run) to (channels, n, packing.lanes): each run filled up with zeros to
     whole lanes, and all of them to whole steps of so many taps."""
     channels, runs, run = weights.shape
-    wide = np.zeros((channels, runs, layout.padded(run)), np.int8)
+    wide = np.zeros((channels, runs, packing.padded(run)), np.int8)
     wide[:, :, :run] = weights
     taps = wide.reshape(channels, -1)
     whole = np.zeros((channels, -(-taps.shape[1] // step) * step), np.int8)
     whole[:, : taps.shape[1]] = taps
-    return whole.reshape(channels, -1, layout.lanes)
+    return whole.reshape(channels, -1, packing.lanes)
 
 
-def blocks(weights: MacWeights, layout: Layout, size: int, step: int) -> bytes:
+def blocks(weights: MacWeights, packing: Packing, size: int, step: int) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
     steps of taps.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
     channels = len(weights.bias)
-    taps, bias = lanes(weights.weights, layout, step), weights.folded_bias
+    taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
     fast = weights.is_fast if fixed else np.zeros(channels, bool)
     bodies: list[tuple[bool, bytes]] = []
@@ -152,29 +152,29 @@ def with_heads(bodies: list[tuple[bool, bytes]], left: int) -> bytes:
     return stream
 
 
-def packed(layout: Layout, pairs: list[tuple[int, int]]) -> bytes:
+def packed(packing: Packing, pairs: list[tuple[int, int]]) -> bytes:
     """Pairs of depthwise weights."""
     data = np.zeros(2 * len(pairs), np.int8)
-    for pair, places in zip(pairs, layout.pairs(len(pairs)), strict=True):
+    for pair, places in zip(pairs, packing.pairs(len(pairs)), strict=True):
         data[list(places)] = pair
     return data.tobytes()
 
 
-def weight_stream(layout: Layout, window: np.ndarray, stride: int) -> bytes:
+def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
     """The weights of one channel of a depthwise convolution, int8 (taps, taps)."""
     taps = len(window)
     last = np.append(window[-1], np.int8(0))  # -1 names no weight
     line = [(last[a], last[b]) for a, b in line_order(taps)]
     if (taps, stride) == (SQUARE_TAPS, 1):
-        return packed(layout, [*zip(window[0], window[1], strict=True), *line])
+        return packed(packing, [*zip(window[0], window[1], strict=True), *line])
     stream = b""
     for r in range(0, taps - 1, 2):
         for phase in range(stride):
             columns = range(phase, taps, stride)
-            stream += packed(layout, [(window[r, s], window[r + 1, s]) for s in columns])
+            stream += packed(packing, [(window[r, s], window[r + 1, s]) for s in columns])
     if stride == 1:
-        return stream + packed(layout, line)
-    return stream + packed(layout, [(last[s], last[s + 1]) for s in range(0, taps, 2)])
+        return stream + packed(packing, line)
+    return stream + packed(packing, [(last[s], last[s + 1]) for s in range(0, taps, 2)])
 
 
 def factor_stream(weights: MacWeights, channel: int) -> bytes:

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import DepthwiseConv2D
-from ..kernels.language.layout import WORDS
+from ..kernels.language.target import Target
 from ..kernels.pack import MacWeights, constants, factor_stream, fill, weight_stream
-from ..kernels.programs import PROGRAMS
 from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
 from ..kernels.targets.portable.depthwise import EXACT, GROUP, STRIDES, TAPS
 from .layer import Binding, ProgramLayer
@@ -25,28 +24,27 @@ from .mac import MacLayer, window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-BLOCK = WORDS.pixels
-# In units of a pixel, as measured.
-BLOCK_COST, STRIP_COST = 4, 6
 
 
-def row_cost(wide: int, width: int) -> int:
-    """What a row of `width` pixels costs in strips of `wide`: every block reads its weights and
-    constants, every strip reads columns that the one before has read."""
+def row_cost(target: Target, wide: int, width: int) -> float:
+    """What a row of `width` pixels costs in strips of `wide`, in pixels: every block reads its
+    weights and constants, every strip reads columns that the one before has read."""
     strips, left = divmod(width, wide)
-    blocks = strips * (wide // BLOCK) + -(-left // BLOCK)
-    return blocks * (BLOCK + BLOCK_COST) + -(-width // wide) * STRIP_COST
+    block = target.packing.pixels
+    blocks = strips * (wide // block) + -(-left // block)
+    return blocks * (block + target.costs.block) + -(-width // wide) * target.costs.strip
 
 
-def strip_width(taps: int, stride: int, width: int) -> int:
+def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     """Pixels of a strip, whole blocks, in rows of `width`: the cheapest whose tile costs no RAM,
     the whole row if its tile is hardly larger, else one block."""
-    whole = -(-width // BLOCK) * BLOCK
+    block = target.packing.pixels
+    whole = -(-width // block) * block
     if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
         return whole
-    widths = range(BLOCK, whole + 1, BLOCK)
+    widths = range(block, whole + 1, block)
     free = [wide for wide in widths if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
-    return min(free or [BLOCK], key=lambda wide: row_cost(wide, width))
+    return min(free or [block], key=lambda wide: row_cost(target, wide, width))
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv2D]):
@@ -87,12 +85,12 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
         bias, parts = self._weights.folded_bias, []
         for channel in range(channels):
             parts += [bias[channel].tobytes(), bytes(gap(taps, stride))]
-            parts += [weight_stream(WORDS, self.op.weights[:, :, channel], stride)]
+            parts += [weight_stream(self.target.packing, self.op.weights[:, :, channel], stride)]
             parts += [factor_stream(self._weights, channel)]
         # Channels are computed in fours; nothing of those that do not exist is stored.
         parts += [self._missing(taps, stride)] * (-channels % GROUP)
-        wide = strip_width(taps, stride, self.columns)
-        program = PROGRAMS[f"vmcu_depthwise_{taps}_{stride}"]
+        wide = strip_width(self.target, taps, stride, self.columns)
+        program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
         return Binding(program, fields, b"".join(parts), tile_bytes(taps, stride, wide))
 
@@ -103,14 +101,14 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], ProgramLayer[DepthwiseConv
 
     def _taps(self) -> Binding:
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1
-        group = self.op.multiplier if multiplied else channels
+        group, size = self.op.multiplier if multiplied else channels, self.target.packing.dense
         bias, parts = self._weights.folded_bias, []
         for start in range(0, channels, group):
-            for first in range(start, start + group, GROUP):
-                pick = np.arange(first, min(first + GROUP, start + group))
+            for first in range(start, start + group, size):
+                pick = np.arange(first, min(first + size, start + group))
                 taps = self._weights.weights[pick, 0]
-                pieces = [fill(bias[pick], GROUP), fill(taps, GROUP).T]
-                pieces += constants(self._weights, pick, GROUP, False)
+                pieces = [fill(bias[pick], size), fill(taps, size).T]
+                pieces += constants(self._weights, pick, size, False)
                 parts += [np.ascontiguousarray(piece).tobytes() for piece in pieces]
         fields = self._fields(channels // group, int(not multiplied), 0)
-        return Binding(PROGRAMS["vmcu_depthwise_any"], fields, b"".join(parts))
+        return Binding(self.program("depthwise_any"), fields, b"".join(parts))

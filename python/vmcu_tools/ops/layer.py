@@ -24,6 +24,8 @@ from ..graph import Graph, Node, Op, Tensor, Window
 from ..kernels.language.access import Ticks, ticks
 from ..kernels.language.evaluate import with_lets
 from ..kernels.language.ir import COLUMN, Program
+from ..kernels.programs import programs
+from ..kernels.targets import named
 
 OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
@@ -88,7 +90,7 @@ class Layer(ABC, Generic[OpT]):
         form: Form = Form.USUAL,
     ):
         assert self.can_descend or not descending, f"{type(self).__name__} cannot descend"
-        self.node, self.form = node, form
+        self.node, self.form, self.target = node, form, named(graph.target)
         self.descending = descending
         self.op: OpT = node.op
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
@@ -222,6 +224,10 @@ class ProgramLayer(Layer[OpT]):
     @abstractmethod
     def binding(self) -> Binding:
         """The kernel and its parameters."""
+
+    def program(self, name: str) -> Program:
+        """The program of the target's kernel `vmcu_<name>`."""
+        return programs(self.target.packing)[f"vmcu_{name}"]
 
     @property
     def symbol(self) -> str:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..graph import Conv2D, FullyConnected, Window
-from ..kernels.language.layout import WORDS
 from ..kernels.pack import MacWeights, blocks
-from ..kernels.programs import PROGRAMS
+from ..kernels.programs import programs
 from ..kernels.programs.conv import WINDOW_FIELDS
 from ..quant import FixedPoint, FloatScale, Requant, requantize, wrap_int32
 from .layer import Binding, Form, Layer, OpT, ProgramLayer, Reach, gather, window_rows
@@ -81,29 +80,28 @@ class MacLayer(Layer[OpT]):
             "is_float": int(isinstance(self.op.requant, FloatScale)),
         }
 
-    def bind_mac(
-        self, kernel: str, run: int, block: int, pixels: int = 0, flat: bool = False
-    ) -> Binding:
-        """A kernel of programs/conv.py or dense.py: taps in contiguous runs of `run`, `block`
-        channels at a time; `pixels` in the scratch tile."""
-        op = self.op
+    def bind_mac(self, kernel: str, run: int, pixels: int = 0, flat: bool = False) -> Binding:
+        """A kernel of programs/conv.py or dense.py: taps in contiguous runs of `run`; `pixels` in
+        the scratch tile."""
+        op, packing = self.op, self.target.packing
         depth = op.weights.shape[-1]
         channels, groups = len(op.bias), getattr(op, "groups", 1)
         taps = op.weights.reshape(channels, -1, run)
-        step = WORDS.step if pixels else WORDS.lanes
-        steps = -(-taps.shape[1] * WORDS.padded(run) // step)
+        block, step = packing.dense, packing.lanes
+        if pixels:
+            block, step = packing.channels, packing.step
+        steps = -(-taps.shape[1] * packing.padded(run) // step)
         size = channels // groups
         picks = (slice(first, first + size) for first in range(0, channels, size))
         groups_of = (self.mac_weights(taps, pick) for pick in picks)
-        stream = b"".join(blocks(group, WORDS, block, step) for group in groups_of)
+        stream = b"".join(blocks(group, packing, block, step) for group in groups_of)
         fields = {
             **window_fields(self.window),
             **{"groups": groups, "depth": depth, "run": run, "steps": steps},
             **self.ranges(),
         }
-        tile = min(pixels, self.out.shape[1]) * steps * step * 2
-        program = PROGRAMS[f"vmcu_{kernel}"]
-        return Binding(program, fields, stream, tile, flat)
+        tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
+        return Binding(programs(packing)[f"vmcu_{kernel}"], fields, stream, tile, flat)
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
         """The weights of some output channels; taps (channels, runs, run)."""
@@ -157,12 +155,12 @@ class Conv2DLayer(MacLayer[Conv2D], ProgramLayer[Conv2D]):
         merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
         run = kw * depth if merged else depth
         if merged and self.out.shape[1] == 1 and not any(window.pad):
-            return self.bind_mac("dense", run, 4, flat=True)
+            return self.bind_mac("dense", run, flat=True)
         if self.pointwise:
             if self.form is Form.DIRECT:
-                return self.bind_mac("dense", run, 4)
-            return self.bind_mac("pointwise", run, 2, pixels=2)
-        return self.bind_mac("conv", run, 2, pixels=2)
+                return self.bind_mac("dense", run)
+            return self.bind_mac("pointwise", run, pixels=2)
+        return self.bind_mac("conv", run, pixels=2)
 
 
 class FullyConnectedLayer(MacLayer[FullyConnected], ProgramLayer[FullyConnected]):
@@ -178,5 +176,5 @@ class FullyConnectedLayer(MacLayer[FullyConnected], ProgramLayer[FullyConnected]
     def binding(self) -> Binding:
         depth = self.op.weights.shape[1]
         if self.out.shape[1] == 1:
-            return self.bind_mac("dense", depth, 4, flat=True)
-        return self.bind_mac("pointwise", depth, 2, pixels=2)
+            return self.bind_mac("dense", depth, flat=True)
+        return self.bind_mac("pointwise", depth, pixels=2)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .layout import Layout
+from .packing import Packing
 
 # The paper's intrinsics, and calls of plain C that works on scratch alone.
 FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "Broadcast", "Call")
@@ -20,7 +20,7 @@ FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "B
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """`parameters` is the C parameter list, in the order of the operands. `portable` is the body of
-    the function in C99 that any core runs, by layout where it depends on that.
+    the function in C99 that any core runs, by packing where it depends on that.
 
     Operands become arguments: a Ram operand the address of its first byte (guarded: the source,
     its row and its pixel), a Stream or Tile the address of its cursor, Registers the array.
@@ -31,7 +31,7 @@ class Instruction:
     parameters: str
     summary: str
     meaning: Callable[..., None]
-    portable: str | Callable[[Layout], str]
+    portable: str | Callable[[Packing], str]
 
     @property
     def symbol(self) -> str:
@@ -42,7 +42,7 @@ def instruction(
     registry: dict[str, Instruction],
     family: str,
     parameters: str,
-    portable: str | Callable[[Layout], str],
+    portable: str | Callable[[Packing], str],
     name: str | None = None,
     summary: str | None = None,
 ) -> Callable[[Callable[..., None]], Instruction]:

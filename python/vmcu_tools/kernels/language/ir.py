@@ -18,7 +18,7 @@ from enum import Enum
 
 from .expr import Expr, Int, Name, Term, as_expr, c_text
 from .instruction import Instruction
-from .layout import WORDS, Layout
+from .packing import WORDS, Packing
 
 ZERO = Int(0)
 
@@ -231,7 +231,7 @@ class Let:
 @dataclass(frozen=True)
 class Program:
     """`symbol` is the C function; `params` the C struct that `p` points to; `lets` names values
-    that are computed once per row. `small`: compiled for size. `layout`: of the flash stream and
+    that are computed once per row. `small`: compiled for size. `packing`: of the flash stream and
     the tile that it reads."""
 
     symbol: str
@@ -241,7 +241,7 @@ class Program:
     body: tuple[Stmt, ...]
     inputs: int = 1
     small: bool = False
-    layout: Layout = WORDS
+    packing: Packing = WORDS
 
 
 @dataclass
@@ -255,7 +255,7 @@ class Builder:
     summary: str
     inputs: int = 1
     small: bool = False
-    layout: Layout = WORDS
+    packing: Packing = WORDS
     _lets: list[Let] = field(default_factory=list)
     _stack: list[list[Stmt]] = field(default_factory=lambda: [[]])
 
@@ -380,7 +380,7 @@ class Builder:
             tuple(body),
             self.inputs,
             self.small,
-            self.layout,
+            self.packing,
         )
 
 

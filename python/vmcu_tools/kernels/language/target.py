@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .instruction import Instruction
-from .layout import Layout
+from .packing import WORDS, Packing
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,22 @@ class Target:
     name: str
     title: str
     guard: str
-    layout: Layout
+    packing: Packing
     costs: Costs
     own: Mapping[Instruction, str]
     helpers: Mapping[str, str]
 
+    @property
+    def needs(self) -> str:
+        """The condition that a core must meet to run what is laid out for this target; nothing
+        where portable C reads it."""
+        return "" if self.packing == WORDS else self.guard
+
     def body(self, made: Instruction) -> str:
         """The C of an instruction."""
-        return self.own.get(made) or portable_body(made, self.layout)
+        return self.own.get(made) or portable_body(made, self.packing)
 
 
-def portable_body(made: Instruction, layout: Layout) -> str:
+def portable_body(made: Instruction, packing: Packing) -> str:
     """The C of an instruction that any core runs."""
-    return made.portable if isinstance(made.portable, str) else made.portable(layout)
+    return made.portable if isinstance(made.portable, str) else made.portable(packing)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels, each written once, for any layout of flash streams."""
+"""The kernels, each written once, for any packing of flash streams."""
 
 from __future__ import annotations
 
 import functools
 
 from ..language.ir import Program
-from ..language.layout import WORDS, Layout
+from ..language.packing import WORDS, Packing
 from . import add, conv, dense, depthwise, pooling, products
 
 
-def files_of(layout: Layout) -> dict[str, list[Program]]:
-    """The programs of each generated C file that read a layout, by its name."""
+def files_of(packing: Packing) -> dict[str, list[Program]]:
+    """The programs of each generated C file that read a packing, by its name."""
     return {
-        f"conv{layout.suffix}": [conv.pointwise(layout), conv.conv(layout)],
-        f"dense{layout.suffix}": [dense.dense(layout)],
-        f"depthwise{layout.suffix}": depthwise.programs(layout),
+        f"conv{packing.suffix}": [conv.pointwise(packing), conv.conv(packing)],
+        f"dense{packing.suffix}": [dense.dense(packing)],
+        f"depthwise{packing.suffix}": depthwise.programs(packing),
     }
 
 
@@ -24,10 +24,10 @@ COMMON = {"products": products.PROGRAMS, "add": add.PROGRAMS, "pooling": pooling
 
 
 @functools.cache
-def programs(layout: Layout) -> dict[str, Program]:
-    """All programs by their C names without the layout's suffix."""
-    groups = (*files_of(layout).values(), *COMMON.values())
-    return {p.symbol.removesuffix(layout.suffix): p for group in groups for p in group}
+def programs(packing: Packing) -> dict[str, Program]:
+    """All programs by their C names without the packing's suffix."""
+    groups = (*files_of(packing).values(), *COMMON.values())
+    return {p.symbol.removesuffix(packing.suffix): p for group in groups for p in group}
 
 
 PROGRAMS = programs(WORDS)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..language.expr import Expr, Int, Name
 from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream, Tile
-from ..language.layout import Layout
+from ..language.packing import Packing
 from ..targets.portable.tile import BIAS, DOT, EXACT, GATHER, PIXELS, STORE, WIDEN
 
 STREAM, TILE, CURSOR = Stream(), Tile(), Tile(moving=True)
@@ -28,7 +28,7 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
 
 def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr) -> None:
     """All output channels first .. first + channels - 1 of the tile at pixel x."""
-    steps, y, size = Name("steps"), Name("y"), k.layout.channels
+    steps, y, size = Name("steps"), Name("y"), k.packing.channels
 
     def block(n: Expr, exact: bool) -> None:
         place = replace(target(first + n), guarded=exact, moving=pointer)
@@ -51,9 +51,9 @@ def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr
     k.segments("n", channels, size, STREAM)(block)
 
 
-def pointwise(layout: Layout) -> Program:
+def pointwise(packing: Packing) -> Program:
     summary = "1 x 1 convolution, two pixels and two channels at a time."
-    k = Builder(f"vmcu_pointwise{layout.suffix}", PARAMS, summary, layout=layout)
+    k = Builder(f"vmcu_pointwise{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const int8_t *", "in0", "vmcu_input_start(call, 0)")
     depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
@@ -71,9 +71,9 @@ def pointwise(layout: Layout) -> Program:
     return k.program()
 
 
-def conv(layout: Layout) -> Program:
+def conv(packing: Packing) -> Program:
     summary = "Convolution of any window and any groups, two pixels and two channels at a time."
-    k = Builder(f"vmcu_conv{layout.suffix}", PARAMS, summary, layout=layout)
+    k = Builder(f"vmcu_conv{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
     k.let("const int32_t", "y", "call->y")

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..language.expr import Expr, Int, Name
 from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream
-from ..language.layout import Layout
+from ..language.packing import Packing
 from ..targets.portable.dense import (
     bias_dense,
     dot_dense,
@@ -25,9 +25,9 @@ from ..targets.portable.dense import (
 STREAM = Stream()
 
 
-def dense(layout: Layout) -> Program:
-    summary, lanes = "All taps of a pixel, four channels at a time.", layout.lanes
-    k = Builder(f"vmcu_dense{layout.suffix}", "vmcu_mac_params", summary, layout=layout)
+def dense(packing: Packing) -> Program:
+    summary, lanes = "All taps of a pixel, four channels at a time.", packing.lanes
+    k = Builder(f"vmcu_dense{packing.suffix}", "vmcu_mac_params", summary, packing=packing)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
@@ -36,7 +36,7 @@ def dense(layout: Layout) -> Program:
     rest = k.define("rest", Name("p->run") % lanes)
 
     def block(x: Expr, pointer: str, n: Expr, exact: bool) -> None:
-        acc = k.reg_alloc("acc", layout.dense)
+        acc = k.reg_alloc("acc", packing.dense)
         k.do(bias_dense, acc, STREAM)
         with k.reduce("r", Name("p->window.kernel_h")) as r:
             row = Name("y") * Name("p->window.stride_h") + r * Name("p->window.dilation_h")
@@ -56,13 +56,13 @@ def dense(layout: Layout) -> Program:
             k.do(store_dense_fixed, acc, STREAM, place)
 
     def target(x: Expr, channel: Expr) -> Ram:
-        return Ram("output", Name("y"), x, channel, (Axis(2, Int(layout.dense), Int(1)),))
+        return Ram("output", Name("y"), x, channel, (Axis(2, Int(packing.dense), Int(1)),))
 
     @k.tiles("x", columns, (1,))
     def pixel(turn: Expr, pixels: int) -> None:
         x = k.along(turn, pixels, columns)
         k.rewind(STREAM)
         pointer = k.point("o", target(x, Int(0)))
-        k.segments("n", channels, layout.dense, STREAM)(functools.partial(block, x, pointer))
+        k.segments("n", channels, packing.dense, STREAM)(functools.partial(block, x, pointer))
 
     return k.program()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
-from ..language.layout import Layout
+from ..language.packing import Packing
 from ..targets.portable.dense import bias_dense, store_dense_any
 from ..targets.portable.depthwise import (
     GROUP,
@@ -119,10 +119,10 @@ class Kernel:
         """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
         may reach beyond its strip: what it computes there is not stored."""
         k = self.k
-        patch = k.reg_alloc("patch", k.layout.pixels)
+        patch = k.reg_alloc("patch", k.packing.pixels)
         with k.spatial("h", GROUP // 2) as h:
             for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", k.layout.pixels)
+                acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
                 self.dot(acc, h * Name("plane"), x, odd)
                 k.do(finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
         axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
@@ -130,10 +130,10 @@ class Kernel:
         k.do(store_patch, patch, place, Name("out_c"), wide, lanes)
 
 
-def depthwise(layout: Layout, taps: int, stride: int) -> Program:
+def depthwise(packing: Packing, taps: int, stride: int) -> Program:
     summary = f"Depthwise convolution of {taps} x {taps} taps at a stride of {stride}."
-    symbol = f"vmcu_depthwise_{taps}_{stride}{layout.suffix}"
-    k = Builder(symbol, PARAMS, summary, layout=layout)
+    symbol = f"vmcu_depthwise_{taps}_{stride}{packing.suffix}"
+    k = Builder(symbol, PARAMS, summary, packing=packing)
     kernel = Kernel(k, taps, stride)
     columns, channels = output_lets(k)
     tile_lets(k, taps, stride)
@@ -145,22 +145,22 @@ def depthwise(layout: Layout, taps: int, stride: int) -> Program:
             source = kernel.window(x0, wide, c, lanes)
             k.do(stage, TILE, source, Name("call"), wide, lanes)
             k.mark(STREAM)
-            with k.strips("x", "left", wide, layout.pixels) as (x, left):
+            with k.strips("x", "left", wide, packing.pixels) as (x, left):
                 k.rewind(STREAM, to_mark=True)
                 kernel.block(x, x0 + x, left, c, lanes)
 
     return k.program()
 
 
-def taps(layout: Layout) -> Program:
+def taps(packing: Packing) -> Program:
     """Any window, pixel by pixel. The outputs of a group read input channels that are `spread`
     apart: one apart where all channels are one group, none where a channel has a group of its
     own."""
     summary = "Depthwise convolution of any window, four channels of a pixel at a time."
-    k = Builder(f"vmcu_depthwise_any{layout.suffix}", PARAMS, summary, layout=layout)
+    k = Builder(f"vmcu_depthwise_any{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
-    groups, spread, size = Name("p->groups"), Name("p->run"), layout.dense
+    groups, spread, size = Name("p->groups"), Name("p->run"), packing.dense
     per_group = k.define("per_group", channels // groups)
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
@@ -191,6 +191,6 @@ def taps(layout: Layout) -> Program:
     return k.program()
 
 
-def programs(layout: Layout) -> list[Program]:
-    made = [depthwise(layout, size, stride) for size in TAPS for stride in STRIDES]
-    return [*made, taps(layout)]
+def programs(packing: Packing) -> list[Program]:
+    made = [depthwise(packing, size, stride) for size in TAPS for stride in STRIDES]
+    return [*made, taps(packing)]

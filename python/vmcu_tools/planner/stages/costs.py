@@ -7,15 +7,6 @@ from ...graph import Conv2D, DepthwiseConv2D
 from ...ops import Form, Layer
 from ...plan.schedule import block_of
 
-# Estimates in instructions on a Cortex-M4, measured by `vmcu bench`: of a multiply-accumulate, of
-# a call of a kernel beyond one for each row, and what joining a stage costs a layer.
-PER_MAC = 1.9
-PER_MAC_DIRECT = 0.4
-PER_CALL = 240
-PER_WINDOW = 700
-PER_STRIP, PER_STRIP_CHANNEL = 900, 36
-PER_LAYER = 100
-
 
 def calls_of(layer: Layer) -> int:
     """How often a layer is called."""
@@ -24,15 +15,17 @@ def calls_of(layer: Layer) -> int:
 
 def extra_cost(layer: Layer) -> int:
     """Instructions that a layer in tiles costs more than in rows, by estimate."""
+    costs, block = layer.target.costs, block_of(layer)
     calls = calls_of(layer) - layer.height
-    per_call, per_mac, block = PER_CALL, PER_MAC / 2, block_of(layer)
+    per_call, per_mac = costs.call, costs.mac / 2
     if isinstance(layer.op, DepthwiseConv2D):
-        per_call, per_mac = PER_STRIP + PER_STRIP_CHANNEL * layer.out.shape[2], 3.0
+        per_call = costs.call_strip + costs.call_strip_channel * layer.out.shape[2]
+        per_mac = costs.mac_depthwise
     elif isinstance(layer.op, Conv2D) and layer.op.window.kernel != (1, 1):
-        per_call = PER_WINDOW
+        per_call = costs.call_window
     wasted = idle(layer, layer.columns, block) - idle(layer, layer.width, block)
-    slower = PER_MAC_DIRECT if layer.form is Form.DIRECT else 0.0
-    return round(PER_LAYER + calls * per_call + (per_mac * wasted + slower) * layer.macs)
+    slower = costs.mac_direct if layer.form is Form.DIRECT else 0.0
+    return round(costs.layer + calls * per_call + (per_mac * wasted + slower) * layer.macs)
 
 
 def idle(layer: Layer, columns: int, block: int) -> float:

@@ -24,7 +24,7 @@ from ..places.in_place import in_place
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.tasks import Task, tasks_in, tasks_of
 from . import bands
-from .costs import PER_MAC, calls_of, extra_cost
+from .costs import calls_of, extra_cost
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
@@ -363,7 +363,7 @@ class Cutter:
     def instructions(self) -> float:
         """Of the model without stages, by estimate."""
         layers = [self.binder.layer(number) for number in range(self.count)]
-        return sum(PER_MAC * layer.macs + layer.out.bytes for layer in layers)
+        return sum(layer.target.costs.mac * layer.macs + layer.out.bytes for layer in layers)
 
     def peak(self, cuts: Sequence[Cut]) -> int:
         """The bytes that the worst of a list of cuts needs."""

@@ -6,7 +6,7 @@ Only in Thumb state: LDRD and STRD take any two registers there, in Arm state a 
 
 from __future__ import annotations
 
-from ...language.layout import WORDS
+from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
 from . import depthwise, pooling, products, tile

@@ -7,7 +7,7 @@ would take twice the room.
 
 from __future__ import annotations
 
-from ...language.layout import WORDS
+from ...language.packing import WORDS
 from ..portable.depthwise import (
     LINE,
     PAIR,

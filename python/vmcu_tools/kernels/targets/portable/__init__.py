@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from ...language.layout import WORDS
+from ...language.packing import WORDS
 from ...language.target import Costs, Target
 from . import dense, depthwise, pooling, products, sums, tile
 from .registry import COMPOUND, INSTRUCTIONS
 
 __all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "PORTABLE", "dense", "products"]
 
-# Measured on a Cortex-M4 with its own instructions. Targets with this layout share them, so that
+# Measured on a Cortex-M4 with its own instructions. Targets with this packing share them, so that
 # a model's tables are the same for all of them.
 COSTS = Costs(
     mac=1.9,

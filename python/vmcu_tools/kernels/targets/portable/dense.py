@@ -9,15 +9,15 @@ from ....quant import wrap_int32
 from ...language.evaluate import Machine
 from ...language.instruction import instruction
 from ...language.ir import Ram, Stream
-from ...language.layout import Layout
+from ...language.packing import Packing
 from .registry import COMPOUND, INSTRUCTIONS
 from .tile import any_requant, finish, fixed_fast
 
 
-def bias_c(layout: Layout) -> str:
+def bias_c(packing: Packing) -> str:
     lines = ["const int32_t *b = (const int32_t *)*w;", ""]
-    lines += [f"acc[{n}] = b[{n}];" for n in range(layout.dense)]
-    return "\n".join([*lines, f"*w += {layout.dense} * sizeof(int32_t);"])
+    lines += [f"acc[{n}] = b[{n}];" for n in range(packing.dense)]
+    return "\n".join([*lines, f"*w += {packing.dense} * sizeof(int32_t);"])
 
 
 @instruction(INSTRUCTIONS, "FlashLoad", "int32_t *acc, const uint8_t **w", bias_c)
@@ -26,18 +26,18 @@ def bias_dense(m: Machine, acc: np.ndarray, stream: Stream) -> None:
     acc[:] = m.take(np.int32, len(acc))
 
 
-def dot_c(layout: Layout) -> str:
-    size = layout.dense * layout.lanes
+def dot_c(packing: Packing) -> str:
+    size = packing.dense * packing.lanes
     lines = ["const int8_t *v = (const int8_t *)*w;", "", f"*w += {size};"]
     for i in range(size):
-        n, tap = divmod(i, layout.lanes)
+        n, tap = divmod(i, packing.lanes)
         lines.append(f"acc[{n}] = vmcu_mac(acc[{n}], x[{tap}], v[{i}]);")
     return "\n".join(lines)
 
 
 def take_weights(m: Machine) -> np.ndarray:
     """(channels, taps) int64 of a block."""
-    size = m.layout.dense, m.layout.lanes
+    size = m.packing.dense, m.packing.lanes
     return m.take(np.int8, size[0] * size[1]).reshape(size)
 
 
@@ -47,7 +47,7 @@ def dot_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
     acc += take_weights(m) @ m.load(ram)
 
 
-def dot_tail_c(layout: Layout) -> str:
+def dot_tail_c(packing: Packing) -> str:
     return f"""
 const int8_t *v = (const int8_t *)*w;
 
@@ -55,11 +55,11 @@ if (left == 0) {{
 	return;
 }}
 for (int32_t i = 0; i < left; i++) {{
-	for (int32_t n = 0; n < {layout.dense}; n++) {{
-		acc[n] = vmcu_mac(acc[n], x[i], v[{layout.lanes} * n + i]);
+	for (int32_t n = 0; n < {packing.dense}; n++) {{
+		acc[n] = vmcu_mac(acc[n], x[i], v[{packing.lanes} * n + i]);
 	}}
 }}
-*w += {layout.dense * layout.lanes};
+*w += {packing.dense * packing.lanes};
 """
 
 
@@ -75,8 +75,8 @@ def dot_dense_tail(m: Machine, acc: np.ndarray, ram: Ram, left: int, stream: Str
         acc += take_weights(m)[:, :left] @ m.load(ram)
 
 
-def store_c(layout: Layout) -> str:
-    size = layout.dense
+def store_c(packing: Packing) -> str:
+    size = packing.dense
     lines = ["const int32_t *c = (const int32_t *)*w;", "int8_t *o = *out;", ""]
     lines.append(f"*w += {3 * size} * sizeof(int32_t);")
     for n in range(size):
@@ -90,8 +90,8 @@ def store_c(layout: Layout) -> str:
 )
 def store_dense_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
     """Requantises in fixed point and stores a block of channels."""
-    multiplier, bias = m.take(np.int32, 2 * m.layout.dense).reshape(-1, 2).T
-    m.store(ram, fixed_fast(wrap_int32(acc), multiplier, bias, m.take(np.int32, m.layout.dense)))
+    multiplier, bias = m.take(np.int32, 2 * m.packing.dense).reshape(-1, 2).T
+    m.store(ram, fixed_fast(wrap_int32(acc), multiplier, bias, m.take(np.int32, m.packing.dense)))
 
 
 # A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own

@@ -10,7 +10,7 @@ side by side, a word for two columns. With a stride of two, columns 0, 2, 4 ... 
 
 The flash stream holds, for each channel: the bias, gap bytes, the weights in reading order, the
 requantiser's constants. Weights come in pairs, one for each of a and b, which stand where
-Layout.pairs says. Portable C multiplies the tile's bytes one at a time.
+Packing.pairs says. Portable C multiplies the tile's bytes one at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction, instruction
 from ...language.ir import Ram, Stream, Tile
-from ...language.layout import Layout
+from ...language.packing import Packing
 from .registry import INSTRUCTIONS
 from .tile import finish, fixed_fast
 
@@ -74,7 +74,7 @@ def line_order(taps: int) -> Iterator[tuple[int, int]]:
 def take_pairs(m: Machine, count: int) -> np.ndarray:
     """(count, 2) weights, int64."""
     data = m.take(np.int8, 2 * count)
-    return np.array([[data[a], data[b]] for a, b in m.layout.pairs(count)])
+    return np.array([[data[a], data[b]] for a, b in m.packing.pairs(count)])
 
 
 def widened(m: Machine, at: int, count: int, odd: int) -> np.ndarray:
@@ -109,9 +109,9 @@ def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | IntegerScale | No
     return constants, FixedPoint(constants[0], constants[1])
 
 
-def bias_c(layout: Layout, size: str = "4 + gap") -> list[str]:
+def bias_c(packing: Packing, size: str = "4 + gap") -> list[str]:
     lines = ["const int32_t b = *(const int32_t *)*w;", "", f"*w += {size};"]
-    return [*lines, *(f"acc[{i}] = b;" for i in range(layout.pixels))]
+    return [*lines, *(f"acc[{i}] = b;" for i in range(packing.pixels))]
 
 
 Couples = Iterable[tuple[int, int]]
@@ -122,17 +122,17 @@ HEAD_C = [
 ]
 
 
-def pairs_c(layout: Layout, places: Couples) -> list[str]:
+def pairs_c(packing: Packing, places: Couples) -> list[str]:
     """Words times pairs of weights, whose bytes are at `places` in the stream."""
     return [
         f"acc[{pixel}] = vmcu_mac(acc[{pixel}], x[{4 * (word + pixel) + 2 * half}], v[{place}]);"
         for word, couple in enumerate(places)
         for half, place in enumerate(couple)
-        for pixel in range(layout.pixels)
+        for pixel in range(packing.pixels)
     ]
 
 
-def line_c(layout: Layout, taps: int, places: Couples) -> list[str]:
+def line_c(packing: Packing, taps: int, places: Couples) -> list[str]:
     """The last row of a window."""
     place: dict[int, int] = {}
     for weights, couple in zip(line_order(taps), places, strict=True):
@@ -140,7 +140,7 @@ def line_c(layout: Layout, taps: int, places: Couples) -> list[str]:
     return [
         f"acc[{pixel}] = vmcu_mac(acc[{pixel}], x[{2 * (tap + pixel)}], v[{place[tap]}]);"
         for tap in range(taps)
-        for pixel in range(layout.pixels)
+        for pixel in range(packing.pixels)
     ]
 
 
@@ -180,7 +180,7 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
     INSTRUCTIONS,
     "FlashLoad",
     "int32_t *acc, const uint8_t **w, int32_t gap",
-    lambda layout: "\n".join(bias_c(layout)),
+    lambda packing: "\n".join(bias_c(packing)),
 )
 def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
     """Starts the accumulators of a block at a channel's bias."""
@@ -189,8 +189,8 @@ def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> Non
 
 
 def _pair(count: int) -> Instruction:
-    def text(layout: Layout) -> str:
-        return "\n".join([*HEAD_C, *pairs_c(layout, layout.pairs(count)), f"*w += {2 * count};"])
+    def text(packing: Packing) -> str:
+        return "\n".join([*HEAD_C, *pairs_c(packing, packing.pairs(count)), f"*w += {2 * count};"])
 
     words = "A word" if count == 1 else f"{count} words"
     summary = f"{words} for each pixel of a block times a channel's pairs of weights."
@@ -203,8 +203,8 @@ def _pair(count: int) -> Instruction:
 
 
 def _line(taps: int) -> Instruction:
-    def text(layout: Layout) -> str:
-        body = line_c(layout, taps, layout.pairs(taps))
+    def text(packing: Packing) -> str:
+        body = line_c(packing, taps, packing.pairs(taps))
         return "\n".join([*HEAD_C, *body, f"*w += {2 * taps};"])
 
     summary = f"A row of {taps} taps for each pixel of a block, at a stride of one."
@@ -216,11 +216,11 @@ def _line(taps: int) -> Instruction:
     return line
 
 
-def square_c(layout: Layout) -> str:
-    places = layout.pairs(2 * SQUARE_TAPS)
-    lines = [*bias_c(layout, "4"), *HEAD_C[:2], *pairs_c(layout, places[:SQUARE_TAPS])]
+def square_c(packing: Packing) -> str:
+    places = packing.pairs(2 * SQUARE_TAPS)
+    lines = [*bias_c(packing, "4"), *HEAD_C[:2], *pairs_c(packing, places[:SQUARE_TAPS])]
     lines += ["x = (const int8_t *)tile + 4 * last + odd;"]
-    lines += line_c(layout, SQUARE_TAPS, places[SQUARE_TAPS:])
+    lines += line_c(packing, SQUARE_TAPS, places[SQUARE_TAPS:])
     return "\n".join([*lines, f"*w += {4 * SQUARE_TAPS};"])
 
 
@@ -254,15 +254,15 @@ def finish_any_c(shift: str, pixels: int) -> list[str]:
     ]
 
 
-def finish_c(layout: Layout) -> str:
+def finish_c(packing: Packing) -> str:
     lines = [
         "const int32_t *c = (const int32_t *)*w;",
         "int8_t *o = (int8_t *)patch + channel;",
         "",
         "*w += 12;",
-        *finish_any_c("c[2]", layout.pixels),
+        *finish_any_c("c[2]", packing.pixels),
     ]
-    return "\n".join([*lines, *fixed_stores_c("c[0], c[1], c[2]", layout.pixels)])
+    return "\n".join([*lines, *fixed_stores_c("c[0], c[1], c[2]", packing.pixels)])
 
 
 def fixed_stores_c(constants: str, pixels: int) -> list[str]:

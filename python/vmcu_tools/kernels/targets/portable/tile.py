@@ -17,7 +17,7 @@ from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction, instruction
 from ...language.ir import Ram, Stream, Tile
-from ...language.layout import Layout
+from ...language.packing import Packing
 from .registry import COMPOUND, INSTRUCTIONS
 
 # Pixels of a tile.
@@ -154,7 +154,7 @@ def _widen(pixels: int) -> Instruction:
     @instruction(INSTRUCTIONS, "RAMLoad", parameters, WIDEN_C[pixels], f"widen_{pixels}", summary)
     def widen(m: Machine, tile: Tile, ram: Ram, depth: int) -> None:
         values = m.load(ram)
-        m.tile = np.zeros((pixels, m.layout.steps(depth) * m.layout.step), np.int64)
+        m.tile = np.zeros((pixels, m.packing.steps(depth) * m.packing.step), np.int64)
         m.tile[:, :depth] = values
 
     return widen
@@ -175,44 +175,44 @@ def _gather(pixels: int) -> Instruction:
     def gather(m: Machine, tile: Tile, ram: Ram, lane: int) -> None:
         taps = m.load(ram, m.names["p->input_zero"])
         runs = taps.reshape(-1, m.names["p->run"])
-        size = (pixels, m.names["p->steps"] * m.layout.step)
+        size = (pixels, m.names["p->steps"] * m.packing.step)
         if m.tile.shape != size:
             m.tile = np.zeros(size, np.int64)
         for number, run in enumerate(runs):
-            at = number * m.layout.padded(len(run))
+            at = number * m.packing.padded(len(run))
             m.tile[lane, at : at + len(run)] = run
 
     return gather
 
 
 def _bias(pixels: int) -> Instruction:
-    def text(layout: Layout) -> str:
+    def text(packing: Packing) -> str:
         lines = ["const int32_t *b = (const int32_t *)*w;", ""]
-        lines += [f"acc[{i}] = b[{i // pixels}];" for i in range(layout.channels * pixels)]
-        return "\n".join([*lines, f"*w += {layout.channels} * sizeof(int32_t);"])
+        lines += [f"acc[{i}] = b[{i // pixels}];" for i in range(packing.channels * pixels)]
+        return "\n".join([*lines, f"*w += {packing.channels} * sizeof(int32_t);"])
 
     summary = f"Starts the accumulators of {SEVERAL[pixels]} at the biases of a block."
     parameters = "int32_t *acc, const uint8_t **w"
 
     @instruction(INSTRUCTIONS, "FlashLoad", parameters, text, f"bias_{pixels}", summary)
     def bias(m: Machine, acc: np.ndarray, stream: Stream) -> None:
-        acc[:] = np.repeat(m.take(np.int32, m.layout.channels), pixels)
+        acc[:] = np.repeat(m.take(np.int32, m.packing.channels), pixels)
 
     return bias
 
 
 def _dot(pixels: int) -> Instruction:
-    def text(layout: Layout) -> str:
-        lanes, channels = layout.lanes, layout.channels
+    def text(packing: Packing) -> str:
+        lanes, channels = packing.lanes, packing.channels
         lines = ["const int8_t *v = (const int8_t *)*w;", "const vmcu_lane_t *x = *t;", ""]
-        for tap in range(layout.step):
+        for tap in range(packing.step):
             group, byte = divmod(tap, lanes)
             for i in range(channels * pixels):
                 channel, pixel = divmod(i, pixels)
                 lane = f"x[{lanes * (group * pixels + pixel) + byte}]"
                 weight = f"v[{lanes * (group * channels + channel) + byte}]"
                 lines.append(f"acc[{i}] = vmcu_mac(acc[{i}], {lane}, {weight});")
-        ends = [f"*t = x + {layout.step * pixels};", f"*w += {layout.step * channels};"]
+        ends = [f"*t = x + {packing.step * pixels};", f"*w += {packing.step * channels};"]
         return "\n".join(lines + ends)
 
     summary = f"A step of taps of {SEVERAL[pixels]} times those of a block of channels."
@@ -220,8 +220,8 @@ def _dot(pixels: int) -> Instruction:
 
     @instruction(INSTRUCTIONS, "Dot", parameters, text, f"dot_{pixels}", summary)
     def dot(m: Machine, acc: np.ndarray, tile: Tile, stream: Stream) -> None:
-        step, channels = m.layout.step, m.layout.channels
-        weights = m.take(np.int8, channels * step).reshape(-1, channels, m.layout.lanes)
+        step, channels = m.packing.step, m.packing.channels
+        weights = m.take(np.int8, channels * step).reshape(-1, channels, m.packing.lanes)
         taps = m.tile[:, m.tile_cursor : m.tile_cursor + step]
         m.tile_cursor += step
         acc += (weights.swapaxes(0, 1).reshape(channels, step) @ taps.T).reshape(-1)
@@ -254,7 +254,7 @@ int8_t *o = *out;
         summary,
     )
     def store_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int) -> None:
-        channels = m.layout.channels
+        channels = m.packing.channels
         factors = m.take(np.int32, 2 * channels).reshape(channels, 2, 1).swapaxes(0, 1)
         shift = m.take(np.int32, channels)[:, None]
         m.store(ram, fixed_fast(wrap_int32(acc).reshape(channels, pixels), *factors, shift).T)
@@ -277,7 +277,7 @@ def _exact(pixels: int) -> Instruction:
     def exact(
         m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, left: int
     ) -> None:
-        channels = m.layout.channels
+        channels = m.packing.channels
         acc = np.zeros(channels * pixels, np.int64)
         BIAS[pixels].meaning(m, acc, stream)
         m.tile_cursor = 0

@@ -7,7 +7,7 @@ compilers move registers around and advance the pointers one by one.
 
 from __future__ import annotations
 
-from ...language.layout import WORDS
+from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
 from ..portable.tile import DOT, PIXELS

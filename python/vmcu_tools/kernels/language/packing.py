@@ -17,7 +17,7 @@ def crossed(count: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Packing:
     """What kernels and packers agree on. The defaults are those of WORDS.
 
     lanes: consecutive taps of a channel that stand together in a block of weights, before those of
@@ -25,8 +25,9 @@ class Layout:
     multiple of it. step: taps, whole lanes, that one dot instruction of a tile takes.
     channels: of a block of the kernels with a tile; dense: of those without one; both at most 7,
     see evaluate.Head. pixels: of a block of depthwise kernels, an even number.
+    tap: bytes of a tap in a tile, as the core with the widest has it.
     pairs: the bytes at which each of so many consecutive pairs of depthwise weights stands.
-    suffix: ends the C names of kernels that read this layout, so that an image may have those of
+    suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.
     """
 
@@ -35,6 +36,7 @@ class Layout:
     channels: int = 2
     dense: int = 4
     pixels: int = 4
+    tap: int = 2
     pairs: Callable[[int], list[tuple[int, int]]] = crossed
     suffix: str = ""
 
@@ -51,4 +53,4 @@ class Layout:
 
 
 # Four taps of a channel are a word: what portable C reads, and every core without vectors.
-WORDS = Layout()
+WORDS = Packing()
