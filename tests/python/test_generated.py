@@ -62,7 +62,7 @@ def test_a_targets_header_holds_what_differs(name: str) -> None:
         if target is not PORTABLE:
             assert generate.files()[f"isa_{name}.h"].count(head) == (made in target.own)
         if made in target.own:
-            assert target.body(made) != portable_body(made, target.layout)
+            assert target.body(made) != portable_body(made, target.packing)
             assert f"#ifndef VMCU_OWN_{made.name.upper()}\n" in portable
 
 

@@ -12,7 +12,7 @@ from .language.ir import Program
 from .language.packing import Packing
 from .language.passes import lower
 from .language.target import Target, portable_body
-from .programs import COMMON, files_of
+from .programs import COMMON, PACKED
 from .targets import TARGETS
 from .targets.portable import COMPOUND, INSTRUCTIONS, PORTABLE
 
@@ -74,6 +74,10 @@ def portable_header(packing: Packing) -> str:
     return header(f"portable{packing.suffix}", "portable", PORTABLE.title, parts)
 
 
+def choice_name(packing: Packing) -> str:
+    return f"isa_of{packing.suffix}.h" if packing.suffix else "isa.h"
+
+
 def isa_choice(targets: Sequence[Target]) -> str:
     """The header that picks one of the targets that read a packing."""
     lines = [HEADER.format(origin="kernels/targets/__init__.py")]
@@ -84,11 +88,14 @@ def isa_choice(targets: Sequence[Target]) -> str:
     return "\n".join([*lines, "#endif", ""])
 
 
-def kernel_file(name: str, packing: Packing, programs: Iterable[Program]) -> str:
-    """All programs of one C file."""
-    origin = f"kernels/programs/{name.removesuffix(packing.suffix)}.py"
-    parts = [HEADER.format(origin=origin), f'#include "isa{packing.suffix}.h"', ""]
-    return "\n".join([*parts, *(function(lower(program)) for program in programs)])
+def kernel_file(origin: str, packing: Packing, programs: Iterable[Program], needs: str = "") -> str:
+    """All programs of one C file, which is empty on cores that do not meet a condition."""
+    parts = [HEADER.format(origin=f"kernels/programs/{origin}.py")]
+    parts += [f'#include "{choice_name(packing)}"', ""]
+    parts += [function(lower(program)) for program in programs]
+    if needs:
+        parts = [parts[0], f"#if {needs}", *parts[1:], "#endif"]
+    return "\n".join(parts)
 
 
 def files() -> dict[str, str]:
@@ -97,10 +104,12 @@ def files() -> dict[str, str]:
     result[HELPERS] = helpers_header()
     for packing in dict.fromkeys(target.packing for target in TARGETS.values()):
         same = [target for target in TARGETS.values() if target.packing == packing]
-        result[f"isa{packing.suffix}.h"] = isa_choice(same)
+        needs = "" if PORTABLE in same else " || ".join(f"({target.guard})" for target in same)
+        result[choice_name(packing)] = isa_choice(same)
         result[f"isa_portable{packing.suffix}.h"] = portable_header(packing)
-        for name, programs in files_of(packing).items():
-            result[f"{name}.c"] = kernel_file(name, packing, programs)
+        for name, programs in PACKED.items():
+            text = kernel_file(name, packing, programs(packing), needs)
+            result[f"{name}{packing.suffix}.c"] = text
     for name, programs in COMMON.items():
         result[f"{name}.c"] = kernel_file(name, PORTABLE.packing, programs)
     return {name: text.rstrip("\n") + "\n" for name, text in sorted(result.items())}

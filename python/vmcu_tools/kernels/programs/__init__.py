@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels, each written once, for any packing of flash streams."""
+"""The kernels, each written once: by generated C file, those that read packed weights for any
+packing, and those that are one for all packings."""
 
 from __future__ import annotations
 
@@ -9,24 +10,14 @@ from ..language.ir import Program
 from ..language.packing import WORDS, Packing
 from . import add, conv, dense, depthwise, pooling, products
 
-
-def files_of(packing: Packing) -> dict[str, list[Program]]:
-    """The programs of each generated C file that read a packing, by its name."""
-    return {
-        f"conv{packing.suffix}": [conv.pointwise(packing), conv.conv(packing)],
-        f"dense{packing.suffix}": [dense.dense(packing)],
-        f"depthwise{packing.suffix}": depthwise.programs(packing),
-    }
-
-
-# Those without weights, which are one for all layouts.
+PACKED = {"conv": conv.programs, "dense": dense.programs, "depthwise": depthwise.programs}
 COMMON = {"products": products.PROGRAMS, "add": add.PROGRAMS, "pooling": pooling.PROGRAMS}
 
 
 @functools.cache
 def programs(packing: Packing) -> dict[str, Program]:
     """All programs by their C names without the packing's suffix."""
-    groups = (*files_of(packing).values(), *COMMON.values())
+    groups = (*(made(packing) for made in PACKED.values()), *COMMON.values())
     return {p.symbol.removesuffix(packing.suffix): p for group in groups for p in group}
 
 

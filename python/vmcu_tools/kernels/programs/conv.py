@@ -117,3 +117,7 @@ WINDOW_FIELDS = (
     "pad_top",
     "pad_left",
 )
+
+
+def programs(packing: Packing) -> list[Program]:
+    return [pointwise(packing), conv(packing)]

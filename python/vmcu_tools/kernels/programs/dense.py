@@ -66,3 +66,7 @@ def dense(packing: Packing) -> Program:
         k.segments("n", channels, packing.dense, STREAM)(functools.partial(block, x, pointer))
 
     return k.program()
+
+
+def programs(packing: Packing) -> list[Program]:
+    return [dense(packing)]
