@@ -43,18 +43,19 @@ def instruction(
     family: str,
     parameters: str,
     portable: str | Callable[[Packing], str],
-    name: str | None = None,
-    summary: str | None = None,
+    member: int | None = None,
+    what: str = "",
 ) -> Callable[[Callable[..., None]], Instruction]:
-    """Decorates a meaning: meaning(machine, *operands). Its name and its docstring are those of the
-    C function, unless they are given: a family's members need theirs made."""
+    """Decorates a meaning: meaning(machine, *operands). Its name is that of the instruction, its
+    docstring the C comment. Of instructions that one function makes, `member` is behind the name
+    and `what` stands for {what} in the docstring."""
 
     def define(meaning: Callable[..., None]) -> Instruction:
         assert family in FAMILIES
-        about = summary or (meaning.__doc__ or "").strip()
-        made = Instruction(name or meaning.__name__, family, parameters, about, meaning, portable)
-        assert made.name not in registry, f"{made.name} is defined twice"
-        registry[made.name] = made
-        return made
+        name = meaning.__name__ if member is None else f"{meaning.__name__}_{member}"
+        summary = (meaning.__doc__ or "").strip().replace("{what}", what)
+        assert name not in registry, f"{name} is defined twice"
+        registry[name] = Instruction(name, family, parameters, summary, meaning, portable)
+        return registry[name]
 
     return define

@@ -14,13 +14,7 @@ from dataclasses import replace
 from ..language.expr import Expr, Int, Name
 from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream
 from ..language.packing import Packing
-from ..targets.portable.dense import (
-    bias_dense,
-    dot_dense,
-    dot_dense_tail,
-    store_dense_any,
-    store_dense_fixed,
-)
+from ..targets.portable import dense as isa
 
 STREAM = Stream()
 
@@ -37,7 +31,7 @@ def dense(packing: Packing) -> Program:
 
     def block(x: Expr, pointer: str, n: Expr, exact: bool) -> None:
         acc = k.reg_alloc("acc", packing.dense)
-        k.do(bias_dense, acc, STREAM)
+        k.do(isa.bias_dense, acc, STREAM)
         with k.reduce("r", Name("p->window.kernel_h")) as r:
             row = Name("y") * Name("p->window.stride_h") + r * Name("p->window.dilation_h")
             line = k.line("line", 0, row, x)
@@ -47,13 +41,13 @@ def dense(packing: Packing) -> Program:
                 return Ram(0, row, x, first, axes, line=line)
 
             with k.reduce("s", steps, unroll=1 if exact else 2) as s:
-                k.do(dot_dense, acc, taps(s * lanes, Int(lanes)), STREAM)
-            k.do(dot_dense_tail, acc, taps(steps * lanes, rest), rest, STREAM)
+                k.do(isa.dot_dense, acc, taps(s * lanes, Int(lanes)), STREAM)
+            k.do(isa.dot_dense_tail, acc, taps(steps * lanes, rest), rest, STREAM)
         place = replace(target(x, n), guarded=exact, moving=pointer)
         if exact:
-            k.do(store_dense_any, Name("p"), acc, STREAM, place, LEFT)
+            k.do(isa.store_dense_any, Name("p"), acc, STREAM, place, LEFT)
         else:
-            k.do(store_dense_fixed, acc, STREAM, place)
+            k.do(isa.store_dense_fixed, acc, STREAM, place)
 
     def target(x: Expr, channel: Expr) -> Ram:
         return Ram("output", Name("y"), x, channel, (Axis(2, Int(packing.dense), Int(1)),))

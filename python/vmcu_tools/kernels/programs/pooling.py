@@ -6,15 +6,7 @@ from __future__ import annotations
 from ...quant import INT8_MIN
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram
-from ..targets.portable.pooling import (
-    GROUP,
-    most_of_taps,
-    start_four,
-    store_mean,
-    store_most,
-    sum_taps,
-    window_shape,
-)
+from ..targets.portable import pooling as isa
 
 WINDOW = "p->window."
 
@@ -34,9 +26,9 @@ def pooling(name: str, summary: str) -> Program:
         pixel = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
         if name == "average":
             shape = k.reg_alloc("shape", 2)
-            k.do(window_shape, shape, Name("p"), Name("call"), row, pixel)
-        with k.strips("c", "lanes", channels, GROUP) as (c, lanes):
-            acc = k.reg_alloc("acc", GROUP)
+            k.do(isa.window_shape, shape, Name("p"), Name("call"), row, pixel)
+        with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):
+            acc = k.reg_alloc("acc", isa.GROUP)
             axes = (across, Axis(2, lanes, Int(1)))
             place = Ram("output", Name("y"), x, c, (Axis(2, lanes, Int(1)),))
 
@@ -44,13 +36,13 @@ def pooling(name: str, summary: str) -> Program:
                 line = row + r * Name(f"{WINDOW}dilation_h")
                 return Ram(0, line, pixel, c, axes, guarded=True)
 
-            k.do(start_four, acc, 0 if name == "average" else INT8_MIN)
+            k.do(isa.start_four, acc, 0 if name == "average" else INT8_MIN)
             with k.reduce("r", side["kernel_h"]) as r:
-                k.do(sum_taps if name == "average" else most_of_taps, acc, taps(r), lanes)
+                k.do(isa.sum_taps if name == "average" else isa.most_of_taps, acc, taps(r), lanes)
             if name == "average":
-                k.do(store_mean, Name("p"), acc, shape, place, lanes)
+                k.do(isa.store_mean, Name("p"), acc, shape, place, lanes)
             else:
-                k.do(store_most, Name("p"), acc, place, lanes)
+                k.do(isa.store_most, Name("p"), acc, place, lanes)
 
     return k.program()
 

@@ -7,10 +7,9 @@ import numpy as np
 
 from ....quant import wrap_int32
 from ...language.evaluate import Machine
-from ...language.instruction import instruction
 from ...language.ir import Ram, Stream
 from ...language.packing import Packing
-from .registry import COMPOUND, INSTRUCTIONS
+from .registry import compound, define
 from .tile import any_requant, finish, fixed_fast
 
 
@@ -20,7 +19,7 @@ def bias_c(packing: Packing) -> str:
     return "\n".join([*lines, f"*w += {packing.dense} * sizeof(int32_t);"])
 
 
-@instruction(INSTRUCTIONS, "FlashLoad", "int32_t *acc, const uint8_t **w", bias_c)
+@define("FlashLoad", "int32_t *acc, const uint8_t **w", bias_c)
 def bias_dense(m: Machine, acc: np.ndarray, stream: Stream) -> None:
     """Starts the accumulators at the biases of a block."""
     acc[:] = m.take(np.int32, len(acc))
@@ -41,7 +40,7 @@ def take_weights(m: Machine) -> np.ndarray:
     return m.take(np.int8, size[0] * size[1]).reshape(size)
 
 
-@instruction(INSTRUCTIONS, "Dot", "int32_t *acc, const int8_t *x, const uint8_t **w", dot_c)
+@define("Dot", "int32_t *acc, const int8_t *x, const uint8_t **w", dot_c)
 def dot_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
     """As many taps as there are lanes, widened on the way, times those of a block."""
     acc += take_weights(m) @ m.load(ram)
@@ -63,8 +62,7 @@ for (int32_t i = 0; i < left; i++) {{
 """
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     "int32_t *acc, const int8_t *x, int32_t left, const uint8_t **w",
     dot_tail_c,
@@ -85,9 +83,7 @@ def store_c(packing: Packing) -> str:
     return "\n".join([*lines, f"*out = o + {size};"])
 
 
-@instruction(
-    INSTRUCTIONS, "RAMStore", "const int32_t *acc, const uint8_t **w, int8_t **out", store_c
-)
+@define("RAMStore", "const int32_t *acc, const uint8_t **w, int8_t **out", store_c)
 def store_dense_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
     """Requantises in fixed point and stores a block of channels."""
     multiplier, bias = m.take(np.int32, 2 * m.packing.dense).reshape(-1, 2).T
@@ -96,8 +92,7 @@ def store_dense_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram) -> 
 
 # A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own
 # address must not escape from registers.
-@instruction(
-    COMPOUND,
+@compound(
     "RAMStore",
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
     "int32_t left",

@@ -22,10 +22,10 @@ import numpy as np
 from ....quant import FixedPoint, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction, instruction
+from ...language.instruction import Instruction
 from ...language.ir import Ram, Stream, Tile
 from ...language.packing import Packing
-from .registry import INSTRUCTIONS
+from .registry import define
 from .tile import finish, fixed_fast
 
 # The taps across a window that have a kernel of their own.
@@ -144,8 +144,7 @@ def line_c(packing: Packing, taps: int, places: Couples) -> list[str]:
     ]
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMLoad",
     "vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel, "
     "int32_t channel, const struct vmcu_call *call, int32_t wide, int32_t lanes",
@@ -176,8 +175,7 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
                 m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[r, column, lane]
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "FlashLoad",
     "int32_t *acc, const uint8_t **w, int32_t gap",
     lambda packing: "\n".join(bias_c(packing)),
@@ -192,14 +190,14 @@ def _pair(count: int) -> Instruction:
     def text(packing: Packing) -> str:
         return "\n".join([*HEAD_C, *pairs_c(packing, packing.pairs(count)), f"*w += {2 * count};"])
 
-    words = "A word" if count == 1 else f"{count} words"
-    summary = f"{words} for each pixel of a block times a channel's pairs of weights."
-
-    @instruction(INSTRUCTIONS, "Dot", DOT_PARAMETERS, text, f"dot_pair_{count}", summary)
-    def pair(m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream) -> None:
+    @define("Dot", DOT_PARAMETERS, text, count, "A word" if count == 1 else f"{count} words")
+    def dot_pair(
+        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
+    ) -> None:
+        """{what} for each pixel of a block times a channel's pairs of weights."""
         add_pairs(m, acc, at, odd, take_pairs(m, count))
 
-    return pair
+    return dot_pair
 
 
 def _line(taps: int) -> Instruction:
@@ -207,13 +205,14 @@ def _line(taps: int) -> Instruction:
         body = line_c(packing, taps, packing.pairs(taps))
         return "\n".join([*HEAD_C, *body, f"*w += {2 * taps};"])
 
-    summary = f"A row of {taps} taps for each pixel of a block, at a stride of one."
-
-    @instruction(INSTRUCTIONS, "Dot", DOT_PARAMETERS, text, f"dot_line_{taps}", summary)
-    def line(m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream) -> None:
+    @define("Dot", DOT_PARAMETERS, text, taps, f"{taps} taps")
+    def dot_line(
+        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
+    ) -> None:
+        """A row of {what} for each pixel of a block, at a stride of one."""
         add_line(m, acc, at, odd, take_pairs(m, taps))
 
-    return line
+    return dot_line
 
 
 def square_c(packing: Packing) -> str:
@@ -224,8 +223,7 @@ def square_c(packing: Packing) -> str:
     return "\n".join([*lines, f"*w += {4 * SQUARE_TAPS};"])
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     DOT_PARAMETERS.replace("int32_t odd", "int32_t last, int32_t odd"),
     square_c,
@@ -269,8 +267,7 @@ def fixed_stores_c(constants: str, pixels: int) -> list[str]:
     return [f"o[{4 * i}] = vmcu_fixed(acc[{i}], {constants});" for i in range(pixels)]
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Call",
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
     "int32_t channel",
@@ -289,8 +286,7 @@ def finish_depthwise(
     patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMStore",
     "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
     """
@@ -311,8 +307,7 @@ def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, 
     m.store(ram, channels[:wide, :lanes].astype(np.int8))
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     "int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, "
     "int32_t lanes, int32_t spread, const uint8_t **w",

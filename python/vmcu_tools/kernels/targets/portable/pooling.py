@@ -7,9 +7,8 @@ import numpy as np
 
 from ....quant import INT8_MIN, FixedPoint, FloatScale, Requant, divide_away
 from ...language.evaluate import Machine
-from ...language.instruction import instruction
 from ...language.ir import Ram
-from .registry import INSTRUCTIONS
+from .registry import define
 
 GROUP = 4
 SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, int32_t lanes"
@@ -55,8 +54,7 @@ acc[3] = copy[3];
 """
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Broadcast",
     "int32_t *acc, int32_t value",
     "\n".join(f"acc[{i}] = value;" for i in range(GROUP)),
@@ -66,20 +64,19 @@ def start_four(m: Machine, acc: np.ndarray, value: int) -> None:
     acc[:] = value
 
 
-@instruction(INSTRUCTIONS, "Dot", f"int32_t *acc, {SOURCE}", row_c("sum"))
+@define("Dot", f"int32_t *acc, {SOURCE}", row_c("sum"))
 def sum_taps(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     """Adds a row of a window to sums; padding adds nothing."""
     acc[:lanes] += m.load(ram).sum(axis=0)
 
 
-@instruction(INSTRUCTIONS, "Dot", f"int32_t *acc, {SOURCE}", row_c("most"))
+@define("Dot", f"int32_t *acc, {SOURCE}", row_c("most"))
 def most_of_taps(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     """The maxima of what there is and of a row of a window; padding is not looked at."""
     acc[:lanes] = np.maximum(acc[:lanes], m.load(ram, INT8_MIN).max(axis=0))
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Broadcast",
     "int32_t *shape, const struct vmcu_average_pool_params *p, const struct vmcu_call *call, "
     "int32_t row, int32_t pixel",
@@ -107,8 +104,7 @@ def window_shape(m: Machine, shape: np.ndarray, p: int, call: int, row: int, pix
     shape[:] = count, -zero * inside if m.names["p->rescale"] else zero * (count - inside)
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMStore",
     "const struct vmcu_average_pool_params *p, const int32_t *acc, const int32_t *shape, "
     "int8_t *out, int32_t lanes",
@@ -138,8 +134,7 @@ def store_mean(
     m.store(ram, np.clip(values, m.names["p->act_min"], m.names["p->act_max"]))
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMStore",
     "const struct vmcu_max_pool_params *p, const int32_t *acc, int8_t *out, int32_t lanes",
     """

@@ -14,10 +14,10 @@ import numpy as np
 from ....quant import FixedPoint, requantize, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction, instruction
+from ...language.instruction import Instruction
 from ...language.ir import Kept, Ram
 from ...softmax import softmax_tflite
-from .registry import COMPOUND, INSTRUCTIONS
+from .registry import compound, define
 
 # Channels that are summed side by side where the second operand is read down its columns.
 WIDE = 4
@@ -26,8 +26,7 @@ Place = Ram | Kept
 OPERANDS = "int32_t *acc, const int8_t *x, const int8_t *y"
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMLoad",
     "int32_t *start, const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero",
     "start[0] = vmcu_product_start(x, count, x_zero, y_zero);",
@@ -39,8 +38,7 @@ def start_product(
     start[0] = -y_zero * (m.load(x) - x_zero).sum()
 
 
-@instruction(
-    COMPOUND,
+@compound(
     "Dot",
     f"{OPERANDS}, int32_t count, int32_t x_zero",
     "acc[0] = vmcu_product_row(acc[0], x, y, count, x_zero);",
@@ -50,8 +48,7 @@ def dot_rows(m: Machine, acc: np.ndarray, x: Place, y: Ram, count: int, x_zero: 
     acc += ((m.load(x) - x_zero) * m.load(y)).sum()
 
 
-@instruction(
-    COMPOUND,
+@compound(
     "Dot",
     f"{OPERANDS}, int32_t count, int32_t pitch, int32_t lanes, int32_t x_zero",
     """
@@ -78,8 +75,7 @@ def dot_columns(
     acc[:lanes] += (m.load(x) - x_zero) @ m.load(y)
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     f"{OPERANDS}, int32_t x_zero",
     "\n".join(f"acc[0] = vmcu_mac(acc[0], x[{i}] - x_zero, y[{i}]);" for i in range(4)),
@@ -89,8 +85,7 @@ def dot_row_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> Non
     dot_rows.meaning(m, acc, x, y, 4, x_zero)
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     f"{OPERANDS}, int32_t x_zero",
     "const int32_t tap = x[0] - x_zero;\n\n"
@@ -101,8 +96,7 @@ def dot_column_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> 
     acc += (m.load(x) - x_zero) * m.load(y)
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Call",
     "const struct vmcu_attention_params *p, int8_t *row, int32_t count",
     """
@@ -124,11 +118,11 @@ def softmax_kept(m: Machine, p: int, row: Kept, count: int) -> None:
 
 def _broadcast(width: int) -> Instruction:
     text = "\n".join(f"acc[{n}] = start[0];" for n in range(width))
-    summary = f"Starts the sums of {SEVERAL[width]} at one value."
     parameters = "int32_t *acc, const int32_t *start"
 
-    @instruction(INSTRUCTIONS, "Broadcast", parameters, text, f"broadcast_{width}", summary)
+    @define("Broadcast", parameters, text, width, SEVERAL[width])
     def broadcast(m: Machine, acc: np.ndarray, start: np.ndarray) -> None:
+        """Starts the sums of {what} at one value."""
         acc[:] = start[0]
 
     return broadcast
@@ -138,17 +132,19 @@ def _store_product(width: int) -> Instruction:
     # A call, with a copy of the accumulators: their own address must not escape from registers.
     sums = ", ".join(f"acc[{n}]" for n in range(width))
     text = f"const int32_t sums[] = {{{sums}}};\n\nvmcu_product_store(q, sums, out, lanes);"
-    summary = f"Requantises and stores up to {SEVERAL[width]}."
     parameters = "const struct vmcu_product *q, const int32_t *acc, int8_t *out, int32_t lanes"
 
-    @instruction(INSTRUCTIONS, "RAMStore", parameters, text, f"store_product_{width}", summary)
-    def store(m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Place, lanes: int) -> None:
+    @define("RAMStore", parameters, text, width, SEVERAL[width])
+    def store_product(
+        m: Machine, q: Mapping[str, int], acc: np.ndarray, out: Place, lanes: int
+    ) -> None:
+        """Requantises and stores up to {what}."""
         constants = np.array([q["multiplier"]]), np.array([q["shift"]])
         requant = IntegerScale(*constants) if q["is_float"] else FixedPoint(*constants)
         limits = q["output_zero"], q["act_min"], q["act_max"]
         m.store(out, requantize(wrap_int32(acc[:lanes]), requant, *limits))
 
-    return store
+    return store_product
 
 
 BROADCAST = {width: _broadcast(width) for width in SEVERAL}

@@ -9,9 +9,8 @@ import numpy as np
 
 from ....quant import FLOAT_SUM_SHIFT, INT8_MAX, INT8_MIN, FixedPoint, FloatSum, wrap_int32
 from ...language.evaluate import Machine
-from ...language.instruction import instruction
 from ...language.ir import Ram
-from .registry import INSTRUCTIONS
+from .registry import define
 from .tile import fixed_fast
 
 TERM = ("multiplier", "half", "offset", "shift")  # constants of an input
@@ -49,8 +48,7 @@ def ints(names: tuple[str, ...]) -> str:
 
 
 # One input after the other: their constants do not all find a register.
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     "int32_t *acc, const int8_t *a, const int8_t *b, "
     + ints(tuple(f"{tensor}_{name}" for tensor in "ab" for name in TERM)),
@@ -64,8 +62,7 @@ def add_terms(m: Machine, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> N
     acc[:] = add_term(m.load(a), *constants[:4]) + add_term(m.load(b), *constants[4:])
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMStore",
     STORE + ints(("multiplier", "bias", "shift")),
     "out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);",
@@ -75,8 +72,7 @@ def store_sum(m: Machine, acc: np.ndarray, ram: Ram, *constants: int) -> None:
     m.store(ram, fixed_fast(wrap_int32(acc), *constants))
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     "const struct vmcu_add_exact_params *p, int32_t *acc, const int8_t *a, const int8_t *b",
     """
@@ -97,8 +93,7 @@ def sum_exact(m: Machine, p: int, acc: np.ndarray, a: Ram, b: Ram) -> None:
     acc[:] = total
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMStore",
     "const struct vmcu_add_exact_params *p, const int32_t *acc, int8_t *out",
     """
@@ -114,8 +109,7 @@ def store_sum_exact(m: Machine, p: int, acc: np.ndarray, ram: Ram) -> None:
     m.store(ram, np.clip(values, m.names["p->act_min"], m.names["p->act_max"]))
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "Dot",
     "const struct vmcu_add_float_params *p, int32_t *acc, const int8_t *a, const int8_t *b, "
     + ints(FLOAT_SUM),
@@ -136,8 +130,7 @@ def sum_float(m: Machine, p: int, acc: np.ndarray, a: Ram, b: Ram, *constants: i
     acc[:] = total.apply(m.load(a), m.load(b))
 
 
-@instruction(
-    INSTRUCTIONS,
+@define(
     "RAMStore",
     STORE + ints(BOUNDS),
     """

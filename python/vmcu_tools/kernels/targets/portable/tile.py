@@ -15,10 +15,10 @@ import numpy as np
 from ....quant import FixedPoint, requantize, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction, instruction
+from ...language.instruction import Instruction
 from ...language.ir import Ram, Stream, Tile
 from ...language.packing import Packing
-from .registry import COMPOUND, INSTRUCTIONS
+from .registry import compound, define
 
 # Pixels of a tile.
 PIXELS = (2, 1)
@@ -148,11 +148,11 @@ vmcu_tile_done();
 
 
 def _widen(pixels: int) -> Instruction:
-    summary = f"Widens {SEVERAL[pixels]} of depth channels each, taps beyond depth are anything."
     parameters = "vmcu_lane_t *t, const int8_t *x, int32_t depth"
 
-    @instruction(INSTRUCTIONS, "RAMLoad", parameters, WIDEN_C[pixels], f"widen_{pixels}", summary)
+    @define("RAMLoad", parameters, WIDEN_C[pixels], pixels, SEVERAL[pixels])
     def widen(m: Machine, tile: Tile, ram: Ram, depth: int) -> None:
+        """Widens {what} of depth channels each, taps beyond depth are anything."""
         values = m.load(ram)
         m.tile = np.zeros((pixels, m.packing.steps(depth) * m.packing.step), np.int64)
         m.tile[:, :depth] = values
@@ -161,18 +161,16 @@ def _widen(pixels: int) -> Instruction:
 
 
 def _gather(pixels: int) -> Instruction:
-    summary = (
-        f"Widens the window of pixel number lane of {SEVERAL[pixels]}; the zero point stands in "
-        "for taps in the padding."
-    )
     parameters = (
         "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, "
         "int32_t channel, int32_t lane"
     )
     text = f"vmcu_gather(t, {pixels}, in, row, pixel, channel, lane);\nvmcu_tile_done();"
 
-    @instruction(INSTRUCTIONS, "RAMLoad", parameters, text, f"gather_{pixels}", summary)
+    @define("RAMLoad", parameters, text, pixels, SEVERAL[pixels])
     def gather(m: Machine, tile: Tile, ram: Ram, lane: int) -> None:
+        """Widens the window of pixel number lane of {what}; the zero point stands in for taps in
+        the padding."""
         taps = m.load(ram, m.names["p->input_zero"])
         runs = taps.reshape(-1, m.names["p->run"])
         size = (pixels, m.names["p->steps"] * m.packing.step)
@@ -191,11 +189,11 @@ def _bias(pixels: int) -> Instruction:
         lines += [f"acc[{i}] = b[{i // pixels}];" for i in range(packing.channels * pixels)]
         return "\n".join([*lines, f"*w += {packing.channels} * sizeof(int32_t);"])
 
-    summary = f"Starts the accumulators of {SEVERAL[pixels]} at the biases of a block."
     parameters = "int32_t *acc, const uint8_t **w"
 
-    @instruction(INSTRUCTIONS, "FlashLoad", parameters, text, f"bias_{pixels}", summary)
+    @define("FlashLoad", parameters, text, pixels, SEVERAL[pixels])
     def bias(m: Machine, acc: np.ndarray, stream: Stream) -> None:
+        """Starts the accumulators of {what} at the biases of a block."""
         acc[:] = np.repeat(m.take(np.int32, m.packing.channels), pixels)
 
     return bias
@@ -215,11 +213,11 @@ def _dot(pixels: int) -> Instruction:
         ends = [f"*t = x + {packing.step * pixels};", f"*w += {packing.step * channels};"]
         return "\n".join(lines + ends)
 
-    summary = f"A step of taps of {SEVERAL[pixels]} times those of a block of channels."
     parameters = "int32_t *acc, const vmcu_lane_t **t, const uint8_t **w"
 
-    @instruction(INSTRUCTIONS, "Dot", parameters, text, f"dot_{pixels}", summary)
+    @define("Dot", parameters, text, pixels, SEVERAL[pixels])
     def dot(m: Machine, acc: np.ndarray, tile: Tile, stream: Stream) -> None:
+        """A step of taps of {what} times those of a block of channels."""
         step, channels = m.packing.step, m.packing.channels
         weights = m.take(np.int8, channels * step).reshape(-1, channels, m.packing.lanes)
         taps = m.tile[:, m.tile_cursor : m.tile_cursor + step]
@@ -242,18 +240,11 @@ int8_t *o = *out;
         place = " + ".join(["pitch"] * pixel + [str(channel)] * channel) or "0"
         text += f"o[{place}] = vmcu_fixed(acc[{i}], m{channel}, c{channel}, s{channel});\n"
     text += "(void)pitch;\n" if pixels == 1 else ""
-    summary = f"Requantises in fixed point and stores a block of channels of {SEVERAL[pixels]}."
     parameters = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
 
-    @instruction(
-        INSTRUCTIONS,
-        "RAMStore",
-        parameters,
-        f"{text}*out = o + 2;",
-        f"store_fixed_{pixels}",
-        summary,
-    )
+    @define("RAMStore", parameters, f"{text}*out = o + 2;", pixels, SEVERAL[pixels])
     def store_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int) -> None:
+        """Requantises in fixed point and stores a block of channels of {what}."""
         channels = m.packing.channels
         factors = m.take(np.int32, 2 * channels).reshape(channels, 2, 1).swapaxes(0, 1)
         shift = m.take(np.int32, channels)[:, None]
@@ -263,20 +254,18 @@ int8_t *o = *out;
 
 
 def _exact(pixels: int) -> Instruction:
-    summary = (
-        f"A block of channels of {SEVERAL[pixels]} from bias to store, for any shift, range and "
-        "accumulator, in fixed point or float, and for fewer channels at the end."
-    )
     parameters = (
         "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
         "int32_t pitch, int32_t left"
     )
     text = f"*w = vmcu_exact_block_{pixels}(p, t, *w, *out, pitch, left);\n*out += 2;"
 
-    @instruction(COMPOUND, "RAMStore", parameters, text, f"exact_{pixels}", summary)
+    @compound("RAMStore", parameters, text, pixels, SEVERAL[pixels])
     def exact(
         m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, left: int
     ) -> None:
+        """A block of channels of {what} from bias to store, for any shift, range and accumulator,
+        in fixed point or float, and for fewer channels at the end."""
         channels = m.packing.channels
         acc = np.zeros(channels * pixels, np.int64)
         BIAS[pixels].meaning(m, acc, stream)
