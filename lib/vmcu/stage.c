@@ -9,13 +9,8 @@
 
 #include "stage.h"
 
+#include "compiled.h"
 #include "hooks.h"
-
-/** Compiled for size: little beside the calls of kernels. */
-#define VMCU_SMALL __attribute__((cold))
-
-/** And not in place. */
-#define VMCU_APART VMCU_SMALL __attribute__((noinline)) static
 
 /** How many calls of each layer have been made. */
 static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
@@ -45,13 +40,13 @@ static uint16_t smaller(uint16_t a, uint16_t b)
 }
 
 /** vmcu_unsplit() as a call. */
-VMCU_APART uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uint16_t columns)
+VMCU_CALLED uint16_t unsplit(const struct vmcu_tensor *t, uint16_t y, uint16_t x, uint16_t columns)
 {
 	return (uint16_t)vmcu_unsplit(t, y, x, columns);
 }
 
 /** Of a call's columns, those that no ring splits. */
-VMCU_APART uint16_t in_one_piece(const struct vmcu_call *call, uint16_t columns)
+VMCU_CALLED uint16_t in_one_piece(const struct vmcu_call *call, uint16_t columns)
 {
 	uint8_t splits = call->layer->splits >> 1;
 
@@ -91,7 +86,7 @@ static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, ui
 }
 
 /** Takes the next columns of the input from the caller's row. */
-VMCU_APART void take(const struct vmcu_context *ctx, struct feed *feed, uint16_t most)
+VMCU_CALLED void take(const struct vmcu_context *ctx, struct feed *feed, uint16_t most)
 {
 	const struct vmcu_tensor *in = &ctx->model->tensors[ctx->model->inputs[0].tensor];
 	uint16_t columns = smaller(most, (uint16_t)(in->width - feed->x));
@@ -112,7 +107,7 @@ VMCU_APART void take(const struct vmcu_context *ctx, struct feed *feed, uint16_t
 }
 
 /** Goes through a part from an entry on; the one that it stops short of, or the part's length. */
-VMCU_APART uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
+VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
 			   const struct vmcu_part *part, uint16_t entry, struct feed *feed)
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];

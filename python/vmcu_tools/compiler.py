@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .errors import Problem, UserError
 from .frontends import load
+from .kernels.targets import named
 from .passes import optimize
 from .plan.plan import Plan
 from .planner.options import DEFAULT, SOLVER_SECONDS, Options
@@ -26,18 +27,20 @@ def compile_model(
     tile_cost: float | None = None,
     extra_macs: float = 0.0,
     rotated: bool = False,
+    target: str | None = None,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
     ram: bytes the pool may have, None for as few as possible. seconds: for solvers, if one is
     needed. original: as planner.make_plan has it. stream_input: the input comes row by row.
     tile_cost: see planner.Options. rotated: the pool's origin advances, see machine/rotation.py.
+    target: the cores to lay constants out for, by their name in kernels/targets.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
         known = ", ".join(PLANNERS)
         raise UserError(Problem(f"there is no planner '{planner}'", f"choose one of: {known}"))
-    graph = load(path)
+    graph = replace(load(path), target=named(target).name)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph)
     options = Options(seconds, ram, stream_input, tile_cost, extra_macs)

@@ -133,7 +133,9 @@ class Port:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes in the file's order, which is an execution order. `origin` is the file's path."""
+    """Nodes in the file's order, which is an execution order. `origin` is the file's path; `target`
+    the cores that constants are laid out for, by their name in kernels/targets, the default ones if
+    None."""
 
     name: str
     origin: str
@@ -141,6 +143,7 @@ class Graph:
     nodes: tuple[Node, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    target: str | None = None
 
     def producer(self, tensor: str) -> Node | None:
         return next((n for n in self.nodes if tensor in n.outputs), None)

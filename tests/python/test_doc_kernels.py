@@ -13,7 +13,6 @@ from vmcu_tools import paths
 from vmcu_tools.kernels.language.access import relation
 from vmcu_tools.kernels.language.c_source import function, instruction_function
 from vmcu_tools.kernels.language.evaluate import Machine, run
-from vmcu_tools.kernels.language.instruction import Target
 from vmcu_tools.kernels.language.passes import lower
 from vmcu_tools.planner.places.offsets import smallest_distance
 
@@ -106,8 +105,8 @@ def footprint(page: dict, m: int, n: int, k: int) -> int:
 def test_c(page: dict, tmp_path: Path, m: int, n: int, k: int) -> None:
     """In a pool of no more than that footprint, output on top of input."""
     a, b, product = operands(m, n, k)
-    target = Target("page", "", "1", "", page["BODIES"])
-    parts = [instruction_function(made, target) for made in page["INSTRUCTIONS"].values()]
+    made = page["INSTRUCTIONS"].values()
+    parts = [instruction_function(one, one.portable) for one in made]
     code = "\n".join([*parts, function(lower(page["gemm"]()))])
     base = footprint(page, m, n, k) - m * k
     pool = [0] * base + a.ravel().tolist()

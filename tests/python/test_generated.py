@@ -10,10 +10,11 @@ import sys
 import pytest
 from vmcu_tools import paths
 from vmcu_tools.kernels import generate
-from vmcu_tools.kernels.isa import TARGETS
-from vmcu_tools.kernels.isa.instructions import COMPOUND, INSTRUCTIONS
 from vmcu_tools.kernels.language.c_source import WIDTH
+from vmcu_tools.kernels.language.target import portable_body
 from vmcu_tools.kernels.programs import PROGRAMS
+from vmcu_tools.kernels.targets import PORTABLE, TARGETS
+from vmcu_tools.kernels.targets.portable import COMPOUND, INSTRUCTIONS
 
 DIGEST = """
 import hashlib
@@ -52,13 +53,22 @@ def test_programs_are_declared(symbol: str) -> None:
     assert f"void {symbol}(const struct vmcu_call *call);" in header
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_targets_have_every_instruction(target) -> None:
-    assert set(target.bodies) == {*INSTRUCTIONS, *COMPOUND}
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_targets_header_holds_what_differs(name: str) -> None:
+    target, portable = TARGETS[name], generate.files()["isa_portable.h"]
+    for made in (*INSTRUCTIONS.values(), *COMPOUND.values()):
+        head = f"VMCU_INLINE void {made.symbol}("
+        assert portable.count(head) == 1
+        if target is not PORTABLE:
+            assert generate.files()[f"isa_{name}.h"].count(head) == (made in target.own)
+        if made in target.own:
+            assert target.body(made) != portable_body(made, target.packing)
+            assert f"#ifndef VMCU_OWN_{made.name.upper()}\n" in portable
 
 
-def test_the_last_target_always_fits() -> None:
-    assert [target.guard == "1" for target in TARGETS][-1]
+def test_portable_c_is_chosen_last() -> None:
+    assert list(TARGETS.values())[-1] is PORTABLE
+    assert PORTABLE.guard == "1"
 
 
 @pytest.mark.parametrize("name", generate.files())

@@ -123,20 +123,20 @@ NOTES: dict = {}
 STREAM, TILE, CURSOR = Stream(), Tile(), Tile(moving=True)
 
 
-@instruction(NOTES, "Broadcast", "")
+@instruction(NOTES, "Broadcast", "", "")
 def note(m: Machine, *seen: int) -> None:
     """Notes its operands."""
     m.log.append(("n", 0, np.array([seen])))
 
 
-@instruction(NOTES, "Dot", "")
+@instruction(NOTES, "Dot", "", "")
 def advance(m: Machine, tile: Tile) -> None:
     """Notes and moves the cursor."""
     m.log.append(("c", 0, np.array([m.tile_cursor])))
     m.tile_cursor += 1
 
 
-@instruction(NOTES, "FlashLoad", "")
+@instruction(NOTES, "FlashLoad", "", "")
 def fetch(m: Machine, stream: Stream) -> None:
     """Notes the next word of the stream."""
     m.log.append(("f", 0, m.take(np.uint8, 1)))

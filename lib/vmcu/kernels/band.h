@@ -35,7 +35,7 @@ struct vmcu_piece {
 	uint8_t tail;
 };
 
-/** What is read for every four channels of a strip; see isa/depthwise_instructions.py. */
+/** What is read for every four channels of a strip; see targets/portable/depthwise.py. */
 struct vmcu_band {
 	uint32_t zeros; /**< four times what stands for padding */
 	int32_t plane;  /**< words of a tile from channels 0 and 1 to channels 2 and 3 */

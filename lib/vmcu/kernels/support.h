@@ -16,17 +16,7 @@
 #include <vmcu/kernels.h>
 #include <vmcu/requant.h>
 
-/** Instructions are code of the loop they stand in, also where a build optimises for size. */
-#define VMCU_INLINE static inline __attribute__((always_inline))
-
-/** Compiled for size: what takes little of any network's time. */
-#define VMCU_SMALL __attribute__((cold))
-
-/** The same for a function that every file which includes it and calls it has for itself. */
-#define VMCU_CALLED VMCU_SMALL VMCU_APART
-
-/** The same for speed. */
-#define VMCU_APART static __attribute__((noinline, unused))
+#include "../compiled.h"
 
 /** x within int8. */
 VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
@@ -91,7 +81,7 @@ static inline int32_t vmcu_min(int32_t a, int32_t b)
 /** The first output pixel that the call asks for. */
 int8_t *vmcu_output_start(const struct vmcu_call *call);
 
-/** The same pixel of input @a index. */
+/** The input pixel at the place of the first output pixel that the call asks for. */
 const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index);
 
 /** Row @a y of input @a index. */
@@ -220,11 +210,11 @@ const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *ac
 			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
 			      int32_t left);
 
-/** The same for four channels of a pixel. */
+/** vmcu_store_any() for a block of four channels of one pixel. */
 void vmcu_store_four(const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t *w,
 		     int8_t *out, int32_t left);
 
-/** Where sums of products with @a count taps start, see isa/product_instructions.py. */
+/** Where sums of products with @a count taps start, see targets/portable/products.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);
 
 /** Requantises and stores @a count sums. */

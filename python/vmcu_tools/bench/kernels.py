@@ -8,7 +8,7 @@ the same emulated boards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -68,15 +68,15 @@ class KernelBench:
 
 
 def bench_kernels(
-    target: str, planner: str = DEFAULT, cases: tuple[Case, ...] = CASES
+    on: str, planner: str = DEFAULT, target: str | None = None, cases: tuple[Case, ...] = CASES
 ) -> list[KernelBench]:
-    """Each case as a model of one layer, with seeded weights and inputs."""
-    board(target)
+    """Each case as a model of one layer, with seeded weights and inputs, laid out for a target."""
+    board(on)
     results = []
-    for number, case in enumerate(bar(cases, f"kernels on {target}")):
-        plan = make_plan(planner, case_graph(case, seed=number))
-        result = bench(plan, case.name, target)
-        results.append(KernelBench(case.name, case.peer.get(target), case.goal.get(target), result))
+    for number, case in enumerate(bar(cases, f"kernels on {on}")):
+        plan = make_plan(planner, replace(case_graph(case, seed=number), target=target))
+        result = bench(plan, case.name, on)
+        results.append(KernelBench(case.name, case.peer.get(on), case.goal.get(on), result))
     return results
 
 

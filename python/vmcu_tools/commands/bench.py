@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from .models import compiled, name_of
 
     if args.model is None:
-        results = kernels.bench_kernels(args.on, args.planner)
+        results = kernels.bench_kernels(args.on, args.planner, args.target)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}
     else:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from .options import EXIT_DONE, Subparsers, byte_count, c_name, json_option, model_options
@@ -88,7 +88,7 @@ def show_front(args: argparse.Namespace) -> int:
     from ..report.text import print_front
     from .models import quantised
 
-    graph = optimize(load(quantised(args)))
+    graph = replace(optimize(load(quantised(args))), target=args.target)
     choices = fusion.front(graph, Options(args.solver_seconds, stream_input=args.stream_input))
     print_front(choices, console())
     write_json([asdict(choice) for choice in choices], args.json)

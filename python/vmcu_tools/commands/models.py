@@ -53,6 +53,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         tile_cost=args.tile_cost,
         extra_macs=args.extra_macs,
         rotated=args.rotate,
+        target=args.target,
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:

@@ -45,6 +45,16 @@ def count(text: str) -> int:
     return int(text)
 
 
+def target_name(text: str) -> str:
+    """A target of kernels/targets, which are not loaded unless one is asked for."""
+    from ..kernels.targets import TARGETS
+
+    if text not in TARGETS:
+        known = ", ".join(TARGETS)
+        raise argparse.ArgumentTypeError(f"there is no target '{text}', choose from {known}")
+    return text
+
+
 def zephyr_target(text: str) -> str:
     """A Zephyr board as --on names it."""
     if not re.fullmatch(r"[\w/@.-]+", text, flags=re.ASCII):
@@ -141,6 +151,13 @@ def planner_options() -> argparse.ArgumentParser:
         default=DEFAULT,
         help="; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
         + f" (default {DEFAULT})",
+    )
+    planner.add_argument(
+        "--target",
+        type=target_name,
+        metavar="NAME",
+        help="the cores to lay out weights for: dsp (Cortex-M4 and up), v7m (Cortex-M3), portable; "
+        "all three have one layout, which every core runs (default dsp)",
     )
     planner.add_argument(
         "--solver-seconds",

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import PlanError, Problem, UserError
 from ..graph import Port
+from ..kernels.targets import named
 from ..ops import Layer, kernel_of
 from ..plan.plan import Plan, Step, on_stack, pool_scratch
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
@@ -204,6 +205,7 @@ class _Emitter:
                 layers.append(self._layer(len(layers), step))
         values = {
             "name": self.name,
+            "target": named(self.graph.target),
             "upper": self.name.upper(),
             "maker": f"`{comment(command)}`" if command else "vmcu",
             "pool_bytes": self.plan.ram_bytes,

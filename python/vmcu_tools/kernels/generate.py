@@ -3,58 +3,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .isa import TARGETS
-from .isa.instructions import COMPOUND, INSTRUCTIONS
 from .language.c_source import HEADER, comment, function, instruction_function
-from .language.instruction import Target
+from .language.instruction import Instruction
+from .language.ir import Program
+from .language.packing import Packing
 from .language.passes import lower
-from .programs import FILES
+from .language.target import Target, portable_body
+from .programs import COMMON, PACKED
+from .targets import TARGETS
+from .targets.portable import COMPOUND, INSTRUCTIONS, PORTABLE
 
-OPEN = """
-#ifndef {guard}
-#define {guard}
-
-#include "../support.h"
-"""
-
+HELPERS = "helpers.h"
 # C that is the same for all targets but uses their helpers.
-INCLUDES = tuple(f'#include "../{name}.h"' for name in ("band", "gather", "pool"))
+INCLUDES = tuple(f'#include "../{name}.h"' for name in ("band", "gather", "pooling"))
 
 
-def isa_header(target: Target) -> str:
-    """All instructions of one target."""
-    guard = f"VMCU_KERNELS_GEN_{target.name.upper()}_H_"
-    parts = [HEADER.format(origin=f"kernels/isa/{target.name}.py"), OPEN.format(guard=guard)]
-    parts += [comment(target.title), target.prelude.strip("\n"), "", *INCLUDES, ""]
-    parts += [instruction_function(made, target) for made in INSTRUCTIONS.values()]
-    parts += ['#include "../called.h"', ""]
-    parts += [instruction_function(made, target) for made in COMPOUND.values()]
-    return "\n".join([*parts, f"#endif /* {guard} */", ""])
+def own(name: str) -> str:
+    """The macro that says that a target has its own C for an instruction or helper."""
+    return f"VMCU_OWN_{name.upper()}"
 
 
-def isa_choice() -> str:
-    """The header that picks a target."""
-    lines = [HEADER.format(origin="kernels/isa/__init__.py")]
-    for number, target in enumerate(TARGETS):
-        last = number == len(TARGETS) - 1
+def header(name: str, folder: str, title: str, parts: Iterable[str]) -> str:
+    """A header of instructions."""
+    guard = f"VMCU_KERNELS_GEN_{name.upper()}_H_"
+    head = [HEADER.format(origin=f"kernels/targets/{folder}"), f"#ifndef {guard}"]
+    head += [f"#define {guard}", "", '#include "../support.h"', "", comment(title)]
+    return "\n".join([*head, *parts, f"#endif /* {guard} */", ""])
+
+
+def replaced(target: Target) -> list[str]:
+    """The portable helpers and instructions in whose place a target has its own."""
+    helpers = [name for name in target.helpers if name in PORTABLE.helpers]
+    return [] if target is PORTABLE else [*helpers, *(made.name for made in target.own)]
+
+
+def target_header(target: Target) -> str:
+    """What a target has of its own, then everything else as portable C."""
+    parts = ["", *(f"#define {own(name)}" for name in replaced(target)), ""]
+    parts += [text.strip("\n") + "\n" for text in target.helpers.values()]
+    parts += [f'#include "{HELPERS}"', ""]
+    parts += [instruction_function(made, c) for made, c in target.own.items()]
+    parts += [f'#include "isa_portable{target.packing.suffix}.h"', ""]
+    return header(target.name, target.name, target.title, parts)
+
+
+def unless_own(name: str, text: str) -> str:
+    """Portable C, left out where a target has its own."""
+    text = text.strip("\n") + "\n"
+    some = any(name in replaced(target) for target in TARGETS.values())
+    return f"#ifndef {own(name)}\n{text}#endif\n" if some else text
+
+
+def helpers_header() -> str:
+    """What bodies use, but for those helpers of which a target has defined its own."""
+    parts = ["", *(unless_own(name, text) for name, text in PORTABLE.helpers.items())]
+    return header("helpers", "portable", "What instructions use", [*parts, *INCLUDES, ""])
+
+
+def portable_header(packing: Packing) -> str:
+    """All instructions in portable C, but for those of which a target has defined its own."""
+
+    def body(made: Instruction) -> str:
+        return unless_own(made.name, instruction_function(made, portable_body(made, packing)))
+
+    parts = ["", f'#include "{HELPERS}"', "", *map(body, INSTRUCTIONS.values())]
+    parts += ['#include "../called.h"', "", *map(body, COMPOUND.values())]
+    return header(f"portable{packing.suffix}", "portable", PORTABLE.title, parts)
+
+
+def choice_name(packing: Packing) -> str:
+    return f"isa_of{packing.suffix}.h" if packing.suffix else "isa.h"
+
+
+def isa_choice(targets: Sequence[Target]) -> str:
+    """The header that picks one of the targets that read a packing."""
+    lines = [HEADER.format(origin="kernels/targets/__init__.py")]
+    for number, target in enumerate(targets):
+        last = target is PORTABLE
         lines.append("#else" if last else f"#{'el' if number else ''}if {target.guard}")
         lines.append(f'#include "isa_{target.name}.h"')
     return "\n".join([*lines, "#endif", ""])
 
 
-def kernel_file(name: str) -> str:
-    """All programs of one C file."""
-    parts = [HEADER.format(origin=f"kernels/programs/{name}.py"), '#include "isa.h"', ""]
-    return "\n".join([*parts, *(function(lower(program)) for program in FILES[name])])
+def kernel_file(origin: str, packing: Packing, programs: Iterable[Program], needs: str = "") -> str:
+    """All programs of one C file, which is empty on cores that do not meet a condition."""
+    parts = [HEADER.format(origin=f"kernels/programs/{origin}.py")]
+    parts += [f'#include "{choice_name(packing)}"', ""]
+    parts += [function(lower(program)) for program in programs]
+    if needs:
+        parts = [parts[0], f"#if {needs}", *parts[1:], "#endif"]
+    return "\n".join(parts)
 
 
 def files() -> dict[str, str]:
     """Everything generated, by file name."""
-    result = {f"isa_{target.name}.h": isa_header(target) for target in TARGETS}
-    result["isa.h"] = isa_choice()
-    result |= {f"{name}.c": kernel_file(name) for name in FILES}
+    result = {f"isa_{t.name}.h": target_header(t) for t in TARGETS.values() if t is not PORTABLE}
+    result[HELPERS] = helpers_header()
+    for packing in dict.fromkeys(target.packing for target in TARGETS.values()):
+        same = [target for target in TARGETS.values() if target.packing == packing]
+        needs = "" if PORTABLE in same else " || ".join(f"({target.guard})" for target in same)
+        result[choice_name(packing)] = isa_choice(same)
+        result[f"isa_portable{packing.suffix}.h"] = portable_header(packing)
+        for name, programs in PACKED.items():
+            text = kernel_file(name, packing, programs(packing), needs)
+            result[f"{name}{packing.suffix}.c"] = text
+    for name, programs in COMMON.items():
+        result[f"{name}.c"] = kernel_file(name, PORTABLE.packing, programs)
     return {name: text.rstrip("\n") + "\n" for name, text in sorted(result.items())}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights in the order in which the generated kernels read them (isa/instructions.py)."""
+"""Weights in the order in which the generated kernels read them, see language/packing.py."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
 from .integer_scale import IntegerScale, integer_scale
-from .isa.instructions import LANES, padded
 from .language.evaluate import Head
+from .language.packing import Packing
+from .targets.portable.depthwise import EXACT, SQUARE_TAPS, line_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 23)
@@ -39,7 +40,7 @@ class MacWeights:
 
     @functools.cached_property
     def folded_bias(self) -> np.ndarray:
-        """The same as kernels add it: int32, which wraps."""
+        """int32 (channels,): exact_bias as kernels add it, which wraps."""
         return wrap_int32(self.exact_bias).astype(np.int32)
 
     @property
@@ -73,31 +74,31 @@ class MacWeights:
 
     @functools.cached_property
     def fast_bias(self) -> np.ndarray:
-        """Half a unit and the zero point, see fixed_fast in isa/instructions.py."""
+        """Half a unit and the zero point, see fixed_fast in targets/portable/tile.py."""
         shift = np.clip(-self.requant.shift.astype(np.int64), FAST_SHIFTS[0], FAST_SHIFTS[-1])
         return (1 << (shift - 1)) + (self.output_zero << shift)
 
 
-def lanes(weights: np.ndarray, step: int) -> np.ndarray:
-    """int8 (channels, runs, run) to (channels, n, 4): each run filled up with zeros to whole
-    lanes, and all of them to whole steps."""
+def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
+    """int8 (channels, runs, run) to (channels, n, packing.lanes): each run filled up with zeros to
+    whole lanes, and all of them to whole steps of so many taps."""
     channels, runs, run = weights.shape
-    wide = np.zeros((channels, runs, padded(run)), np.int8)
+    wide = np.zeros((channels, runs, packing.padded(run)), np.int8)
     wide[:, :, :run] = weights
     taps = wide.reshape(channels, -1)
-    whole = np.zeros((channels, padded(taps.shape[1], step)), np.int8)
+    whole = np.zeros((channels, -(-taps.shape[1] // step) * step), np.int8)
     whole[:, : taps.shape[1]] = taps
-    return whole.reshape(channels, -1, LANES)
+    return whole.reshape(channels, -1, packing.lanes)
 
 
-def blocks(weights: MacWeights, size: int, step: int) -> bytes:
+def blocks(weights: MacWeights, packing: Packing, size: int, step: int) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
     steps of taps.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
     channels = len(weights.bias)
-    taps, bias = lanes(weights.weights, step), weights.folded_bias
+    taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
     fast = weights.is_fast if fixed else np.zeros(channels, bool)
     bodies: list[tuple[bool, bytes]] = []
@@ -160,3 +161,42 @@ def with_heads(bodies: list[tuple[bool, bytes]], left: int) -> bytes:
         head = Head(fast, len(run) - fast, left if last else 0, not last)
         stream += np.uint32(head.word).tobytes() + b"".join(run)
     return stream
+
+
+def packed(packing: Packing, pairs: list[tuple[int, int]]) -> bytes:
+    """Pairs of depthwise weights."""
+    data = np.zeros(2 * len(pairs), np.int8)
+    for pair, places in zip(pairs, packing.pairs(len(pairs)), strict=True):
+        data[list(places)] = pair
+    return data.tobytes()
+
+
+def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
+    """The weights of one channel of a depthwise convolution, int8 (taps, taps)."""
+    taps = len(window)
+    last = np.append(window[-1], np.int8(0))  # -1 names no weight
+    line = [(last[a], last[b]) for a, b in line_order(taps)]
+    if (taps, stride) == (SQUARE_TAPS, 1):
+        return packed(packing, [*zip(window[0], window[1], strict=True), *line])
+    stream = b""
+    for r in range(0, taps - 1, 2):
+        for phase in range(stride):
+            columns = range(phase, taps, stride)
+            stream += packed(packing, [(window[r, s], window[r + 1, s]) for s in columns])
+    if stride == 1:
+        return stream + packed(packing, line)
+    return stream + packed(packing, [(last[s], last[s + 1]) for s in range(0, taps, 2)])
+
+
+def factor_stream(weights: MacWeights, channel: int) -> bytes:
+    """The requantiser's constants of one channel of a depthwise convolution."""
+    if isinstance(weights.requant, FloatScale):
+        found = weights.integers
+        words = found.multiplier[channel], found.word[channel], EXACT
+        return np.array(words, np.int32).tobytes()
+    multiplier, shift = weights.requant.multiplier[channel], weights.requant.shift[channel]
+    if weights.is_fast[channel]:
+        words = multiplier, weights.fast_bias[channel], -shift
+    else:
+        words = multiplier, shift, EXACT
+    return np.array(words, np.int32).tobytes()

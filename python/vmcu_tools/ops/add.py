@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import REQUANTISERS, Op
-from ..kernels.isa.pool_instructions import ADD_SHIFT, TERM, add_term
 from ..kernels.pack import FAST_ACCUMULATOR, FAST_SHIFTS
 from ..kernels.programs import PROGRAMS
+from ..kernels.targets.portable.sums import ADD_SHIFT, TERM, add_term
 from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, FixedPoint, FixedSum, FloatSum
 from .layer import Binding, ProgramLayer, Reach
 from .values import CStruct
@@ -73,7 +73,7 @@ class AddLayer(ProgramLayer[Add], op=Add):
         return (fixed.a, fixed.b)[index].apply(centred << fixed.left_shift)
 
     def fast_term(self, fixed: FixedSum, index: int) -> dict[str, int] | None:
-        """Constants of isa/pool_instructions.add_term that give the term of every byte, if any
+        """Constants of targets/portable/sums.add_term that give the term of every byte, if any
         do."""
         multiplier, shift = factor_of((fixed.a, fixed.b)[index])
         if (multiplier, shift) == (1 << 30, 0):

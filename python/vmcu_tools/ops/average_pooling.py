@@ -10,8 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Graph, Node, Op, Window
-from ..kernels.isa.pool_instructions import MEAN_KEPT, MEAN_OF_256, MEAN_OF_SUM, MEAN_OF_SUM_FLOAT
 from ..kernels.programs import PROGRAMS
+from ..kernels.targets.portable.pooling import (
+    MEAN_KEPT,
+    MEAN_OF_256,
+    MEAN_OF_SUM,
+    MEAN_OF_SUM_FLOAT,
+)
 from ..quant import FloatScale, Requant, divide_away, float_bits
 from .layer import Binding, Form, Layer, Reach
 from .values import CStruct, factor

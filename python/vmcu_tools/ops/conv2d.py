@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,9 +45,10 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
 
     @property
     def cost(self) -> Cost:
+        costs, usual = self.target.costs, super().cost
         if self.op.window.kernel != (1, 1):
-            return Cost(per_call=700)
-        return Cost(per_mac=0.4 if self.form is Form.DIRECT else 0.0)
+            return replace(usual, per_call=costs.call_window)
+        return replace(usual, per_mac=costs.mac_direct if self.form is Form.DIRECT else 0.0)
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)
@@ -69,9 +70,9 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
         run = kw * depth if merged else depth
         if merged and self.out.shape[1] == 1 and not any(window.pad):
-            return self.bind_mac("dense", run, 4, flat=True)
+            return self.bind_mac("dense", run, flat=True)
         if op.pointwise:
             if self.form is Form.DIRECT:
-                return self.bind_mac("dense", run, 4)
-            return self.bind_mac("pointwise", run, 2, pixels=2)
-        return self.bind_mac("conv", run, 2, pixels=2)
+                return self.bind_mac("dense", run)
+            return self.bind_mac("pointwise", run, pixels=2)
+        return self.bind_mac("conv", run, pixels=2)

@@ -15,20 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op, Window
-from ..kernels.isa.depthwise_instructions import (
-    BLOCK,
-    EXACT,
-    GROUP,
-    SQUARE_TAPS,
-    STRIDES,
-    TAPS,
-    line_order,
-    pair_bytes,
-)
-from ..kernels.pack import MacWeights, constants, fill
-from ..kernels.programs import PROGRAMS
+from ..kernels.language.target import Target
+from ..kernels.pack import MacWeights, constants, factor_stream, fill, weight_stream
 from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
-from ..quant import FloatScale, Requant
+from ..kernels.targets.portable.depthwise import EXACT, GROUP, STRIDES, TAPS
+from ..quant import Requant
 from .layer import Binding, Cost
 from .mac import MacLayer
 from .window import window_fields
@@ -36,8 +27,6 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-# In units of a pixel, as measured.
-BLOCK_COST, STRIP_COST = 4, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,71 +43,37 @@ class DepthwiseConv2D(Op):
     multiplier: int = 1
 
 
-def row_cost(wide: int, width: int) -> int:
-    """What a row of `width` pixels costs in strips of `wide`: every block reads its weights and
-    constants, every strip reads columns that the one before has read."""
+def row_cost(target: Target, wide: int, width: int) -> float:
+    """What a row of `width` pixels costs in strips of `wide`, in pixels: every block reads its
+    weights and constants, every strip reads columns that the one before has read."""
     strips, left = divmod(width, wide)
-    blocks = strips * (wide // BLOCK) + -(-left // BLOCK)
-    return blocks * (BLOCK + BLOCK_COST) + -(-width // wide) * STRIP_COST
+    block = target.packing.pixels
+    blocks = strips * (wide // block) + -(-left // block)
+    return blocks * (block + target.costs.block) + -(-width // wide) * target.costs.strip
 
 
-def strip_width(taps: int, stride: int, width: int) -> int:
+def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     """Pixels of a strip, whole blocks, in rows of `width`: the cheapest whose tile costs no RAM,
     the whole row if its tile is hardly larger, else one block."""
-    whole = -(-width // BLOCK) * BLOCK
+    block = target.packing.pixels
+    whole = -(-width // block) * block
     if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
         return whole
-    widths = range(BLOCK, whole + 1, BLOCK)
+    widths = range(block, whole + 1, block)
     free = [wide for wide in widths if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
-    return min(free or [BLOCK], key=lambda wide: row_cost(wide, width))
-
-
-def packed(pairs: list[tuple[int, int]]) -> bytes:
-    """Pairs of weights as the kernels read them."""
-    data = np.zeros(2 * len(pairs), np.int8)
-    for pair, places in zip(pairs, pair_bytes(len(pairs)), strict=True):
-        for weight, place in zip(pair, places, strict=True):
-            data[place] = weight
-    return data.tobytes()
-
-
-def weight_stream(window: np.ndarray, stride: int) -> bytes:
-    """The weights of one channel, int8 (taps, taps)."""
-    taps = len(window)
-    last = np.append(window[-1], np.int8(0))  # -1 names no weight
-    line = [(last[a], last[b]) for a, b in line_order(taps)]
-    if (taps, stride) == (SQUARE_TAPS, 1):
-        return packed([*zip(window[0], window[1], strict=True), *line])
-    stream = b""
-    for r in range(0, taps - 1, 2):
-        for phase in range(stride):
-            columns = range(phase, taps, stride)
-            stream += packed([(window[r, s], window[r + 1, s]) for s in columns])
-    if stride == 1:
-        return stream + packed(line)
-    return stream + packed([(last[s], last[s + 1]) for s in range(0, taps, 2)])
-
-
-def factor_stream(weights: MacWeights, channel: int) -> bytes:
-    """The requantiser's constants of one channel."""
-    if isinstance(weights.requant, FloatScale):
-        found = weights.integers
-        words = found.multiplier[channel], found.word[channel], EXACT
-        return np.array(words, np.int32).tobytes()
-    multiplier, shift = weights.requant.multiplier[channel], weights.requant.shift[channel]
-    if weights.is_fast[channel]:
-        words = multiplier, weights.fast_bias[channel], -shift
-    else:
-        words = multiplier, shift, EXACT
-    return np.array(words, np.int32).tobytes()
+    return min(free or [block], key=lambda wide: row_cost(target, wide, width))
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
-    block = BLOCK
+    @property
+    def block(self) -> int:
+        return self.target.packing.pixels
 
     @property
     def cost(self) -> Cost:
-        return Cost(per_call=900 + 36 * self.out.shape[2], per_idle=3.0)
+        costs = self.target.costs
+        per_call = costs.call_strip + costs.call_strip_channel * self.out.shape[2]
+        return Cost(per_call, costs.mac_depthwise)
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         wide = np.repeat(self.taps(data[0], y0, y1), self.op.multiplier, axis=-1)
@@ -157,12 +112,12 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         bias, parts = self._weights.folded_bias, []
         for channel in range(channels):
             parts += [bias[channel].tobytes(), bytes(gap(taps, stride))]
-            parts += [weight_stream(self.op.weights[:, :, channel], stride)]
+            parts += [weight_stream(self.target.packing, self.op.weights[:, :, channel], stride)]
             parts += [factor_stream(self._weights, channel)]
         # Channels are computed in fours; nothing of those that do not exist is stored.
         parts += [self._missing(taps, stride)] * (-channels % GROUP)
-        wide = strip_width(taps, stride, self.columns)
-        program = PROGRAMS[f"vmcu_depthwise_{taps}_{stride}"]
+        wide = strip_width(self.target, taps, stride, self.columns)
+        program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
         tile, line = tile_bytes(taps, stride, wide), len(self._missing(taps, stride)) // 4
         return Binding(program, fields, b"".join(parts), tile, lines=(line,))
@@ -174,15 +129,15 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
 
     def _taps(self) -> Binding:
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1
-        group = self.op.multiplier if multiplied else channels
+        group, size = self.op.multiplier if multiplied else channels, self.target.packing.dense
         bias, parts = self._weights.folded_bias, []
         for start in range(0, channels, group):
-            for first in range(start, start + group, GROUP):
-                pick = np.arange(first, min(first + GROUP, start + group))
+            for first in range(start, start + group, size):
+                pick = np.arange(first, min(first + size, start + group))
                 taps = self._weights.weights[pick, 0]
-                pieces = [fill(bias[pick], GROUP), fill(taps, GROUP).T]
-                pieces += constants(self._weights, pick, GROUP, False)
+                pieces = [fill(bias[pick], size), fill(taps, size).T]
+                pieces += constants(self._weights, pick, size, False)
                 parts.append(b"".join(np.ascontiguousarray(p).tobytes() for p in pieces))
         line = len(parts[0]) // 4
         fields = self._fields(channels // group, int(not multiplied), 0)
-        return Binding(PROGRAMS["vmcu_depthwise_any"], fields, b"".join(parts), lines=(line,))
+        return Binding(self.program("depthwise_any"), fields, b"".join(parts), lines=(line,))

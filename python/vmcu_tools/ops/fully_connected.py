@@ -39,5 +39,5 @@ class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
     def binding(self) -> Binding:
         depth = self.op.weights.shape[1]
         if self.out.shape[1] == 1:
-            return self.bind_mac("dense", depth, 4, flat=True)
-        return self.bind_mac("pointwise", depth, 2, pixels=2)
+            return self.bind_mac("dense", depth, flat=True)
+        return self.bind_mac("pointwise", depth, pixels=2)

@@ -24,6 +24,8 @@ from ..graph import Graph, Node, Op, Tensor, Window
 from ..kernels.language.access import Ticks, ticks
 from ..kernels.language.evaluate import with_lets
 from ..kernels.language.ir import COLUMN, Program
+from ..kernels.programs import programs
+from ..kernels.targets import named
 from .biases import Biases
 from .values import STRUCTS, Array, Kernel, Struct, Value
 
@@ -78,14 +80,14 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True)
 class Cost:
-    """What tiles cost in instructions on a Cortex-M4, an estimate from `vmcu bench`.
+    """What tiles cost in instructions, from the costs of a target.
 
     per_call: of a call of the kernel beyond one for each row; per_idle: of a multiply-accumulate
     that a block of columns computes for nothing; per_mac: of any, beyond what it takes in rows.
     """
 
-    per_call: float = 240
-    per_idle: float = 0.95
+    per_call: float
+    per_idle: float
     per_mac: float = 0.0
 
 
@@ -94,15 +96,14 @@ class Layer(ABC, Generic[OpT]):
 
     A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
     last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
-    `cost` is what of it planners weigh against bytes, `block` how many columns its kernel works on
-    together.
+    `block` is how many columns its kernel works on together, `target` what its constants are laid
+    out for.
 
     A subclass with `op`, as in `class AddLayer(ProgramLayer[Add], op=Add)`, serves that op's nodes.
     """
 
     can_descend = False
     block = PAIR
-    cost = Cost()
 
     def __init_subclass__(cls, op: type[Op] | None = None, **rest: Any):
         """Raises TypeError where an op's layer is not the only one, or misses what the tools would
@@ -130,7 +131,7 @@ class Layer(ABC, Generic[OpT]):
         form: Form = Form.USUAL,
     ):
         assert self.can_descend or not descending, f"{type(self).__name__} cannot descend"
-        self.node, self.form = node, form
+        self.node, self.form, self.target = node, form, named(graph.target)
         self.descending = descending
         self.op: OpT = node.op
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
@@ -188,6 +189,12 @@ class Layer(ABC, Generic[OpT]):
     def kernel(self) -> Kernel:
         """The C function that computes the layer, and its parameters."""
         raise NotImplementedError(f"{type(self).__name__} can be replayed, not emitted")
+
+    @property
+    def cost(self) -> Cost:
+        """What of it planners weigh against bytes."""
+        costs = self.target.costs
+        return Cost(costs.call, costs.mac / 2)
 
     def biases(self) -> Biases | None:
         """What its biases lose on the way to bytes; None if it has none."""
@@ -285,6 +292,10 @@ class ProgramLayer(Layer[OpT]):
     @abstractmethod
     def binding(self) -> Binding:
         """The kernel and its parameters."""
+
+    def program(self, name: str) -> Program:
+        """The program of the target's kernel `vmcu_<name>`."""
+        return programs(self.target.packing)[f"vmcu_{name}"]
 
     @property
     def symbol(self) -> str:

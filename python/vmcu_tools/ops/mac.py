@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.isa.instructions import LANES, STEP, padded
 from ..kernels.pack import MacWeights, blocks, lines
-from ..kernels.programs import PROGRAMS
 from ..quant import (
     INT32_MAX,
     INT32_MIN,
@@ -26,6 +24,8 @@ from .layer import Binding, OpT
 from .values import CStruct
 from .window import WindowLayer, gather, window_fields
 
+# Taps in a word of a stream.
+WORD = 4
 PARAMS = CStruct(
     "vmcu_mac_params",
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
@@ -72,30 +72,30 @@ class MacLayer(WindowLayer[OpT]):
         is_float = int(isinstance(self.op.requant, FloatScale))
         return {**self.zeros, **self.bounds, "is_float": is_float}
 
-    def bind_mac(
-        self, kernel: str, run: int, block: int, pixels: int = 0, flat: bool = False
-    ) -> Binding:
-        """A kernel of isa/instructions.py: taps in contiguous runs of `run`, `block` channels at
-        a time; `pixels` in the scratch tile."""
-        op = self.op
+    def bind_mac(self, kernel: str, run: int, pixels: int = 0, flat: bool = False) -> Binding:
+        """A kernel of programs/conv.py or dense.py: taps in contiguous runs of `run`; `pixels` in
+        the scratch tile."""
+        op, packing = self.op, self.target.packing
         depth = op.weights.shape[-1]
         channels, groups = len(op.bias), getattr(op, "groups", 1)
         taps = op.weights.reshape(channels, -1, run)
-        step = STEP if pixels else LANES
-        steps = padded(taps.shape[1] * padded(run), step) // step
+        block, step = packing.dense, packing.lanes
+        if pixels:
+            block, step = packing.channels, packing.step
+        steps = -(-taps.shape[1] * packing.padded(run) // step)
         size = channels // groups
         picks = (slice(first, first + size) for first in range(0, channels, size))
-        stream = b"".join(blocks(self.mac_weights(taps, pick), block, step) for pick in picks)
+        parts = (self.mac_weights(taps, pick) for pick in picks)
+        stream = b"".join(blocks(part, packing, block, step) for part in parts)
         fields = {
             **window_fields(self.window),
             **{"groups": groups, "depth": depth, "run": run, "steps": steps},
             **self.ranges(),
         }
-        tile = min(pixels, self.out.shape[1]) * steps * step * 2
-        program = PROGRAMS[f"vmcu_{kernel}"]
+        tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
         # A bias, taps and factors for each channel.
-        words = block * (1 + steps * step // LANES + (2 if fields["is_float"] else 3))
-        return Binding(program, fields, stream, tile, flat, lines(stream, words))
+        words = block * (1 + steps * step // WORD + (2 if fields["is_float"] else 3))
+        return Binding(self.program(kernel), fields, stream, tile, flat, lines(stream, words))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
         """The weights of some output channels; taps (channels, runs, run)."""

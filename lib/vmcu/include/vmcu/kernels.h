@@ -117,7 +117,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
  */
 void vmcu_depthwise_any(const struct vmcu_call *call);
 
-/** What an input of a sum contributes, see isa/pool_instructions.py: add_term(). */
+/** What an input of a sum contributes, see targets/portable/sums.py: add_term(). */
 struct vmcu_add_term {
 	int32_t multiplier;
 	int32_t half;

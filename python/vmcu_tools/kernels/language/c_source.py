@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints lowered programs and targets as C that a person could have written."""
+"""Prints lowered programs and instructions as C that a person could have written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import textwrap
 
 from .expr import Expr, Name, c_text, substitute
-from .instruction import Instruction, Target
+from .instruction import Instruction
 from .ir import (
     COLUMN,
     LEFT,
@@ -299,9 +299,9 @@ def comment(text: str, indent: str = "") -> str:
     return "\n".join([f"{indent}/*", *(f"{indent} * {p}" for p in paragraph), f"{indent} */"])
 
 
-def instruction_function(made: Instruction, target: Target) -> str:
-    """An instruction as a static inline function."""
-    body = textwrap.indent(textwrap.dedent(target.bodies[made.name]).strip("\n"), "\t")
+def instruction_function(made: Instruction, body: str) -> str:
+    """An instruction as a static inline function with that body."""
+    body = textwrap.indent(textwrap.dedent(body).strip("\n"), "\t")
     # Blank and preprocessor lines stay at the margin.
     body = "\n".join("" if not line.strip() else line for line in body.split("\n"))
     head = f"VMCU_INLINE void {made.symbol}({made.parameters})"

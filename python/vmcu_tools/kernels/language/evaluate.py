@@ -36,6 +36,7 @@ from .ir import (
     Tile,
     Tiles,
 )
+from .packing import WORDS, Packing
 
 # What registers hold before an instruction sets them.
 GARBAGE = 0x5A5A5A5A
@@ -79,8 +80,8 @@ class Machine:
     """Memory and registers while a program runs.
 
     names: values of everything a program may name: parameters by their C text, lets, loop
-    variables. inputs: int8 (H, W, C) each; output: int8 (H, W, C). log: (kind, tensor, row,
-    pixel, channel) arrays in the order of execution, kind "r" or "w".
+    variables. inputs: int8 (H, W, C) each; output: int8 (H, W, C). packing: the program's. log:
+    (kind, tensor, row, pixel, channel) arrays in the order of execution, kind "r" or "w".
     """
 
     names: dict[str, int]
@@ -88,6 +89,7 @@ class Machine:
     output: np.ndarray
     stream: bytes = b""
     tile: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    packing: Packing = WORDS
     cursor: int = 0
     mark: int = 0
     tile_cursor: int = 0
@@ -155,7 +157,7 @@ class Machine:
 def run(program: Program, machine: Machine, y: int) -> None:
     """Computes output row y."""
     machine.names = with_lets(program, {**machine.names, "y": y})
-    machine.cursor = 0
+    machine.cursor, machine.packing = 0, program.packing
     _body(program.body, machine)
 
 

@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions: what they mean, and where their C is.
+"""Instructions: what they mean, and their C.
 
 An instruction is a static inline C function, `vmcu_<name>`. Its meaning is a Python function on a
-`Machine`; its C is looked up in a target (kernels/isa), one file per instruction set, so that the
-loops around it are the same for all of them.
+`Machine`; beside it stands its portable C. A target (target.py) may have C of its own for it, so
+that the loops around it are the same for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .evaluate import Machine
+from .packing import Packing
 
 # The paper's intrinsics, and calls of plain C that works on scratch alone.
 FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "Broadcast", "Call")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Instruction:
-    """`parameters` is the C parameter list, in the order of the operands.
+    """`parameters` is the C parameter list, in the order of the operands. `portable` is the body of
+    the function in C99 that any core runs, by packing where it depends on that.
 
     Operands become arguments: a Ram operand the address of its first byte (guarded: the source,
     its row and its pixel), a Stream or Tile the address of its cursor, Registers the array.
@@ -32,6 +31,7 @@ class Instruction:
     parameters: str
     summary: str
     meaning: Callable[..., None]
+    portable: str | Callable[[Packing], str]
 
     @property
     def symbol(self) -> str:
@@ -39,32 +39,23 @@ class Instruction:
 
 
 def instruction(
-    registry: dict[str, Instruction], family: str, parameters: str, name: str | None = None
+    registry: dict[str, Instruction],
+    family: str,
+    parameters: str,
+    portable: str | Callable[[Packing], str],
+    member: int | None = None,
+    what: str = "",
 ) -> Callable[[Callable[..., None]], Instruction]:
-    """Decorates a meaning: meaning(machine, *operands). Its docstring becomes the C comment."""
+    """Decorates a meaning: meaning(machine, *operands). Its name is that of the instruction, its
+    docstring the C comment. Of instructions that one function makes, `member` is behind the name
+    and `what` stands for {what} in the docstring."""
 
     def define(meaning: Callable[..., None]) -> Instruction:
         assert family in FAMILIES
-        made = Instruction(
-            name or meaning.__name__, family, parameters, (meaning.__doc__ or "").strip(), meaning
-        )
-        registry[made.name] = made
-        return made
+        name = meaning.__name__ if member is None else f"{meaning.__name__}_{member}"
+        summary = (meaning.__doc__ or "").strip().replace("{what}", what)
+        assert name not in registry, f"{name} is defined twice"
+        registry[name] = Instruction(name, family, parameters, summary, meaning, portable)
+        return registry[name]
 
     return define
-
-
-@dataclass(frozen=True)
-class Target:
-    """An instruction set. `guard` is the preprocessor condition under which it is chosen, `prelude`
-    C helpers, `bodies` the C body of each instruction by name."""
-
-    name: str
-    title: str
-    guard: str
-    prelude: str
-    bodies: Mapping[str, str]
-
-
-if TYPE_CHECKING:
-    Meaning = Callable[[Machine], None]

@@ -15,13 +15,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from .expr import Expr, Int, Name, Term, as_expr, c_text
-
-if TYPE_CHECKING:
-    from .instruction import Instruction
-
+from .instruction import Instruction
+from .packing import WORDS, Packing
 
 ZERO = Int(0)
 
@@ -213,8 +210,10 @@ class Strips:
     body: tuple[Stmt, ...]
 
 
+# In the exact body of segments: how much of the extent there is from a step's start on, at most
+# a step.
 LEFT = Name("left")
-# The first column of the output row that a call asks for.
+# The first column of the output row that a call computes.
 COLUMN = Name("column")
 Stmt = Do | RegAlloc | Line | Point | RamFree | Mark | Rewind | Loop | Tiles | Segments | Strips
 
@@ -232,7 +231,8 @@ class Let:
 @dataclass(frozen=True)
 class Program:
     """`symbol` is the C function; `params` the C struct that `p` points to; `lets` names values
-    that are computed once per row. `small`: compiled for size."""
+    that are computed once per row. `small`: compiled for size. `packing`: of the flash stream and
+    the tile that it reads."""
 
     symbol: str
     params: str
@@ -241,18 +241,21 @@ class Program:
     body: tuple[Stmt, ...]
     inputs: int = 1
     small: bool = False
+    packing: Packing = WORDS
 
 
 @dataclass
 class Builder:
-    """Collects statements. Loops are context managers; where a body has to exist more than once
-    (tiles and their tails, segments) it is a decorated function, called once per copy."""
+    """Collects the statements of a program. Loops are context managers; where a body has to exist
+    more than once (tiles and their tails, segments) it is a decorated function, called once per
+    copy."""
 
     symbol: str
     params: str
     summary: str
     inputs: int = 1
     small: bool = False
+    packing: Packing = WORDS
     _lets: list[Let] = field(default_factory=list)
     _stack: list[list[Stmt]] = field(default_factory=lambda: [[]])
 
@@ -377,6 +380,7 @@ class Builder:
             tuple(body),
             self.inputs,
             self.small,
+            self.packing,
         )
 
 

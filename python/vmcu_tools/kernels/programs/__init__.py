@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels, each written once. FILES: the programs of each generated C file."""
+"""The kernels, each written once: by generated C file, those that read packed weights for any
+packing, and those that are one for all packings."""
 
-from . import add, conv, dense, depthwise, pool, products
+from __future__ import annotations
 
-FILES = {
-    "conv": [conv.pointwise(), conv.conv()],
-    "dense": [dense.dense()],
-    "depthwise": depthwise.programs(),
-    "products": products.PROGRAMS,
-    "add": add.PROGRAMS,
-    "pool": pool.PROGRAMS,
-}
-PROGRAMS = {program.symbol: program for group in FILES.values() for program in group}
+import functools
+
+from ..language.ir import Program
+from ..language.packing import WORDS, Packing
+from . import add, conv, dense, depthwise, pooling, products
+
+PACKED = {"conv": conv.programs, "dense": dense.programs, "depthwise": depthwise.programs}
+COMMON = {"products": products.PROGRAMS, "add": add.PROGRAMS, "pooling": pooling.PROGRAMS}
+
+
+@functools.cache
+def programs(packing: Packing) -> dict[str, Program]:
+    """All programs by their C names without the packing's suffix."""
+    groups = (*(made(packing) for made in PACKED.values()), *COMMON.values())
+    return {p.symbol.removesuffix(packing.suffix): p for group in groups for p in group}
+
+
+PROGRAMS = programs(WORDS)

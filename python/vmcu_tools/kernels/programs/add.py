@@ -8,9 +8,9 @@ arithmetic: two multiplications, and a call where float32 may round either way.
 
 from __future__ import annotations
 
-from ..isa.pool_instructions import BOUNDS, FLOAT_SUM, INSTRUCTIONS, TERM
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram
+from ..targets.portable import sums
 
 
 def _begin(symbol: str, params: str, summary: str) -> tuple[Builder, Expr, Expr]:
@@ -33,7 +33,7 @@ def add() -> Program:
         "vmcu_add", "vmcu_add_params", "Sum of two tensors in fixed point."
     )
     # Copies: the compiler must not think that stores change them.
-    inputs = [k.define(f"{t}_{name}", Name(f"p->{t}.{name}")) for t in "ab" for name in TERM]
+    inputs = [k.define(f"{t}_{name}", Name(f"p->{t}.{name}")) for t in "ab" for name in sums.TERM]
     output = [k.define(name, Name(f"p->{name}")) for name in ("multiplier", "bias", "shift")]
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
@@ -41,8 +41,8 @@ def add() -> Program:
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
             sources = [_bytes(number, x, c) for number in (0, 1)]
-            k.do(INSTRUCTIONS["add_terms"], acc, *sources, *inputs)
-            k.do(INSTRUCTIONS["store_sum"], acc, _bytes("output", x, c), *output)
+            k.do(sums.add_terms, acc, *sources, *inputs)
+            k.do(sums.store_sum, acc, _bytes("output", x, c), *output)
 
     return k.program()
 
@@ -56,8 +56,8 @@ def add_exact() -> Program:
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
             sources = [_bytes(number, x, c) for number in (0, 1)]
-            k.do(INSTRUCTIONS["sum_exact"], Name("p"), acc, *sources)
-            k.do(INSTRUCTIONS["store_sum_exact"], Name("p"), acc, _bytes("output", x, c))
+            k.do(sums.sum_exact, Name("p"), acc, *sources)
+            k.do(sums.store_sum_exact, Name("p"), acc, _bytes("output", x, c))
 
     return k.program()
 
@@ -66,16 +66,16 @@ def add_float() -> Program:
     k, columns, channels = _begin(
         "vmcu_add_float", "vmcu_add_float_params", "Sum of two tensors as float32 has it."
     )
-    constants = [k.define(name, Name(f"p->sum.{name}")) for name in FLOAT_SUM]
-    bounds = [k.define(name, Name(f"p->{name}")) for name in BOUNDS]
+    constants = [k.define(name, Name(f"p->sum.{name}")) for name in sums.FLOAT_SUM]
+    bounds = [k.define(name, Name(f"p->{name}")) for name in sums.BOUNDS]
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
 
         with k.spatial("c", channels) as c:
             acc = k.reg_alloc("acc", 1)
             sources = [_bytes(number, x, c) for number in (0, 1)]
-            k.do(INSTRUCTIONS["sum_float"], Name("p"), acc, *sources, *constants)
-            k.do(INSTRUCTIONS["store_bounded"], acc, _bytes("output", x, c), *bounds)
+            k.do(sums.sum_float, Name("p"), acc, *sources, *constants)
+            k.do(sums.store_bounded, acc, _bytes("output", x, c), *bounds)
 
     return k.program()
 

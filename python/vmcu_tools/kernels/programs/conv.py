@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..isa.instructions import BIAS, DOT, EXACT, GATHER, STORE, WIDEN
 from ..language.expr import Expr, Int, Name
 from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream, Tile
+from ..language.packing import Packing
+from ..targets.portable.tile import BIAS, DOT, EXACT, GATHER, PIXELS, STORE, WIDEN
 
 STREAM, TILE, CURSOR = Stream(), Tile(), Tile(moving=True)
 PARAMS = "vmcu_mac_params"
@@ -27,14 +28,14 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
 
 def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr) -> None:
     """All output channels first .. first + channels - 1 of the tile at pixel x."""
-    steps, y = Name("steps"), Name("y")
+    steps, y, size = Name("steps"), Name("y"), k.packing.channels
 
     def block(n: Expr, exact: bool) -> None:
         place = replace(target(first + n), guarded=exact, moving=pointer)
         if exact:
             k.do(EXACT[pixels], Name("p"), TILE, STREAM, place, Name("out_c"), LEFT)
             return
-        acc = k.reg_alloc("acc", 2 * pixels)
+        acc = k.reg_alloc("acc", size * pixels)
         k.do(BIAS[pixels], acc, STREAM)
         k.rewind(CURSOR)
         with k.reduce("s", steps, once=True):
@@ -42,25 +43,22 @@ def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr
         k.do(STORE[pixels], acc, STREAM, place, Name("out_c"))
 
     def target(channel: Expr) -> Ram:
-        axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(2), Int(1)))
+        axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(size), Int(1)))
         # An exact block may hang over the group's end.
         return Ram("output", y, x, channel, axes, limit=first + channels)
 
     pointer = k.point("o", target(first))
-    k.segments("n", channels, 2, STREAM)(block)
+    k.segments("n", channels, size, STREAM)(block)
 
 
-def pointwise() -> Program:
-    k = Builder(
-        "vmcu_pointwise",
-        PARAMS,
-        "1 x 1 convolution, two pixels and two channels at a time.",
-    )
+def pointwise(packing: Packing) -> Program:
+    summary = "1 x 1 convolution, two pixels and two channels at a time."
+    k = Builder(f"vmcu_pointwise{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const int8_t *", "in0", "vmcu_input_start(call, 0)")
     depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
 
-    @k.tiles("x", columns, (2, 1))
+    @k.tiles("x", columns, PIXELS)
     def tile(turn: Expr, pixels: int) -> None:
         x = k.along(turn, pixels, columns)
         axes = (Axis(1, Int(pixels), Int(1)), Axis(2, depth, Int(1)))
@@ -73,12 +71,9 @@ def pointwise() -> Program:
     return k.program()
 
 
-def conv() -> Program:
-    k = Builder(
-        "vmcu_conv",
-        PARAMS,
-        "Convolution of any window and any groups, two pixels and two channels at a time.",
-    )
+def conv(packing: Packing) -> Program:
+    summary = "Convolution of any window and any groups, two pixels and two channels at a time."
+    k = Builder(f"vmcu_conv{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
     k.let("const int32_t", "y", "call->y")
@@ -100,7 +95,7 @@ def conv() -> Program:
             guarded=True,
         )
 
-    @k.tiles("x", columns, (2, 1))
+    @k.tiles("x", columns, PIXELS)
     def tile(turn: Expr, pixels: int) -> None:
         x = k.along(turn, pixels, columns)
         k.rewind(STREAM)
@@ -122,3 +117,7 @@ WINDOW_FIELDS = (
     "pad_top",
     "pad_left",
 )
+
+
+def programs(packing: Packing) -> list[Program]:
+    return [pointwise(packing), conv(packing)]

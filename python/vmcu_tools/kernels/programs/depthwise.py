@@ -10,20 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..isa.depthwise_instructions import (
-    BLOCK,
-    GROUP,
-    INSTRUCTIONS,
-    LINE,
-    PAIR,
-    SQUARE_TAPS,
-    STRIDES,
-    TAPS,
-    pair_counts,
-)
-from ..isa.instructions import COMPOUND
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
+from ..language.packing import Packing
+from ..targets.portable import dense
+from ..targets.portable import depthwise as isa
 
 STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
@@ -56,7 +47,7 @@ def gap(taps: int, stride: int) -> int:
 def tile_lets(k: Builder, taps: int, stride: int) -> None:
     """Words of the tile: those of even columns in two rows, of two rows, of a plane."""
     wide = Name("p->steps")
-    first, *others = (wide + (count - 1) for count in pair_counts(taps, stride))
+    first, *others = (wide + (count - 1) for count in isa.pair_counts(taps, stride))
     phase = k.define("phase", first)
     row = k.define("row", phase + others[0] if others else phase)
     k.define("plane", row * (taps // 2) + (wide * stride + (taps + 1 - stride)) // 2)
@@ -64,7 +55,7 @@ def tile_lets(k: Builder, taps: int, stride: int) -> None:
 
 def tile_bytes(taps: int, stride: int, wide: int) -> int:
     """What a tile takes for strips of `wide` pixels."""
-    row = sum(wide + count - 1 for count in pair_counts(taps, stride))
+    row = sum(wide + count - 1 for count in isa.pair_counts(taps, stride))
     plane = row * (taps // 2) + (wide * stride + taps + 1 - stride) // 2
     return 2 * plane * 4
 
@@ -79,7 +70,7 @@ class Kernel:
 
     @property
     def is_square(self) -> bool:
-        return (self.taps, self.stride) == (SQUARE_TAPS, 1)
+        return (self.taps, self.stride) == (isa.SQUARE_TAPS, 1)
 
     def window(self, x: Expr, wide: Expr, c: Expr, lanes: Expr) -> Ram:
         """The input under `wide` output pixels from x on."""
@@ -94,44 +85,41 @@ class Kernel:
     def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int) -> None:
         """The bias and all taps of the pixels from x on; the channel's words are at `plane`."""
         k, phase, row = self.k, Name("phase"), Name("row")
-        counts = pair_counts(self.taps, self.stride)
+        counts = isa.pair_counts(self.taps, self.stride)
         last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
         if self.is_square:
-            k.do(INSTRUCTIONS["dot_square"], acc, TILE, plane + x, last, odd, STREAM)
+            k.do(isa.dot_square, acc, TILE, plane + x, last, odd, STREAM)
             return
-        k.do(INSTRUCTIONS["bias_depthwise"], acc, STREAM, gap(self.taps, self.stride))
+        k.do(isa.bias_depthwise, acc, STREAM, gap(self.taps, self.stride))
         with k.reduce("r", self.taps // 2) as r:
             for number, count in enumerate(counts):
                 place = plane + r * row + x
                 place = place + phase if number else place
-                k.do(PAIR[count], acc, TILE, place, odd, STREAM)
+                k.do(isa.PAIR[count], acc, TILE, place, odd, STREAM)
         if self.stride == 1:
-            k.do(LINE[self.taps], acc, TILE, last, odd, STREAM)
+            k.do(isa.LINE[self.taps], acc, TILE, last, odd, STREAM)
         else:
-            k.do(PAIR[counts[0]], acc, TILE, last, odd, STREAM)
+            k.do(isa.PAIR[counts[0]], acc, TILE, last, odd, STREAM)
 
     def block(self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
         """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
         may reach beyond its strip: what it computes there is not stored."""
         k = self.k
-        patch = k.reg_alloc("patch", BLOCK)
-        with k.spatial("h", GROUP // 2) as h:
+        patch = k.reg_alloc("patch", k.packing.pixels)
+        with k.spatial("h", isa.GROUP // 2) as h:
             for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", BLOCK)
+                acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
                 self.dot(acc, h * Name("plane"), x, odd)
-                finish = INSTRUCTIONS["finish_depthwise"]
-                k.do(finish, Name("p"), acc, STREAM, patch, h * 2 + odd)
+                k.do(isa.finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
         axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
         place = Ram("output", Name("y"), column, c, axes)
-        k.do(INSTRUCTIONS["store_patch"], patch, place, Name("out_c"), wide, lanes)
+        k.do(isa.store_patch, patch, place, Name("out_c"), wide, lanes)
 
 
-def depthwise(taps: int, stride: int) -> Program:
-    k = Builder(
-        f"vmcu_depthwise_{taps}_{stride}",
-        PARAMS,
-        f"Depthwise convolution of {taps} x {taps} taps at a stride of {stride}.",
-    )
+def depthwise(packing: Packing, taps: int, stride: int) -> Program:
+    summary = f"Depthwise convolution of {taps} x {taps} taps at a stride of {stride}."
+    symbol = f"vmcu_depthwise_{taps}_{stride}{packing.suffix}"
+    k = Builder(symbol, PARAMS, summary, packing=packing)
     kernel = Kernel(k, taps, stride)
     columns, channels = output_lets(k)
     tile_lets(k, taps, stride)
@@ -139,36 +127,33 @@ def depthwise(taps: int, stride: int) -> Program:
     with k.strips("strip", "wide", columns, Name("p->steps")) as (turn, wide):
         x0 = k.along(turn, wide, columns)
         k.rewind(STREAM)
-        with k.strips("c", "lanes", channels, GROUP) as (c, lanes):
+        with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):
             source = kernel.window(x0, wide, c, lanes)
-            k.do(INSTRUCTIONS["stage"], TILE, source, Name("call"), wide, lanes)
+            k.do(isa.stage, TILE, source, Name("call"), wide, lanes)
             k.mark(STREAM)
-            with k.strips("x", "left", wide, BLOCK) as (x, left):
+            with k.strips("x", "left", wide, packing.pixels) as (x, left):
                 k.rewind(STREAM, to_mark=True)
                 kernel.block(x, x0 + x, left, c, lanes)
 
     return k.program()
 
 
-def taps() -> Program:
+def taps(packing: Packing) -> Program:
     """Any window, pixel by pixel. The outputs of a group read input channels that are `spread`
     apart: one apart where all channels are one group, none where a channel has a group of its
     own."""
-    k = Builder(
-        "vmcu_depthwise_any",
-        PARAMS,
-        "Depthwise convolution of any window, four channels of a pixel at a time.",
-    )
+    summary = "Depthwise convolution of any window, four channels of a pixel at a time."
+    k = Builder(f"vmcu_depthwise_any{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
-    groups, spread = Name("p->groups"), Name("p->run")
+    groups, spread, size = Name("p->groups"), Name("p->run"), packing.dense
     per_group = k.define("per_group", channels // groups)
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
         k.rewind(STREAM)
-        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, GROUP) as (n, lanes):
-            acc = k.reg_alloc("acc", GROUP)
-            k.do(INSTRUCTIONS["bias_dense"], acc, STREAM)
+        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, size) as (n, lanes):
+            acc = k.reg_alloc("acc", size)
+            k.do(dense.bias_dense, acc, STREAM)
             with k.reduce("r", Name(f"{WINDOW}kernel_h")) as r:
                 axes = (
                     Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
@@ -182,16 +167,16 @@ def taps() -> Program:
                     axes,
                     guarded=True,
                 )
-                k.do(INSTRUCTIONS["dot_taps"], acc, source, lanes, spread, STREAM)
-            axes, end = (Axis(2, Int(GROUP), Int(1)),), g * per_group + per_group
+                k.do(isa.dot_taps, acc, source, lanes, spread, STREAM)
+            axes, end = (Axis(2, Int(size), Int(1)),), g * per_group + per_group
             first = g * per_group + n
             place = Ram("output", Name("y"), x, first, axes, guarded=True, limit=end)
             place = replace(place, moving=k.point("o", place))
-            k.do(COMPOUND["store_dense_any"], Name("p"), acc, STREAM, place, lanes)
+            k.do(dense.store_dense_any, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 
 
-def programs() -> list[Program]:
-    made = [depthwise(size, stride) for size in TAPS for stride in STRIDES]
-    return [*made, taps()]
+def programs(packing: Packing) -> list[Program]:
+    made = [depthwise(packing, size, stride) for size in isa.TAPS for stride in isa.STRIDES]
+    return [*made, taps(packing)]

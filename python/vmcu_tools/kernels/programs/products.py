@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..isa.instructions import COMPOUND
-from ..isa.product_instructions import BROADCAST, INSTRUCTIONS, STORE_PRODUCT, WIDE, Place
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Kept, Params, Program, Ram, Registers
+from ..targets.portable import products as isa
 
 # A stretch of a line: from a channel on, so many of them.
-Line = Callable[[Expr, Expr], Place]
+Line = Callable[[Expr, Expr], isa.Place]
 Y = Name("y")
 
 
@@ -39,7 +38,7 @@ def start(k: Builder, which: str, line: Line, depth: Expr) -> tuple[Registers, E
     """Where the sums of a line's products start, and the line's zero point."""
     at, zero = k.reg_alloc(f"{which}_start", 1), Name(f"p->{which}.x_zero")
     taps = line(Int(0), depth)
-    k.do(INSTRUCTIONS["start_product"], at, taps, depth, zero, Name(f"p->{which}.y_zero"))
+    k.do(isa.start_product, at, taps, depth, zero, Name(f"p->{which}.y_zero"))
     return at, zero
 
 
@@ -49,13 +48,13 @@ def times_columns(
     """result = line times the matrix, of which `depth` lines are read, channels side by side."""
     at, zero = start(k, which, line, depth)
     pitch = Name(f"in{matrix}_c")
-    with k.strips("n", "lanes", pitch, WIDE) as (n, lanes):
-        acc = k.reg_alloc("acc", WIDE)
-        k.do(BROADCAST[WIDE], acc, at)
+    with k.strips("n", "lanes", pitch, isa.WIDE) as (n, lanes):
+        acc = k.reg_alloc("acc", isa.WIDE)
+        k.do(isa.BROADCAST[isa.WIDE], acc, at)
         axes = (Axis(1, depth, Int(1)), Axis(2, lanes, Int(1)))
         taps = line(Int(0), depth), Ram(matrix, Y, Int(0), n, axes)
-        k.do(COMPOUND["dot_columns"], acc, *taps, depth, pitch, lanes, zero)
-        k.do(STORE_PRODUCT[WIDE], Params(which), acc, result(n, lanes), lanes)
+        k.do(isa.dot_columns, acc, *taps, depth, pitch, lanes, zero)
+        k.do(isa.STORE_PRODUCT[isa.WIDE], Params(which), acc, result(n, lanes), lanes)
 
 
 def times_rows(k: Builder, which: str, line: Line, depth: Expr, matrix: int, result: Line) -> None:
@@ -63,10 +62,10 @@ def times_rows(k: Builder, which: str, line: Line, depth: Expr, matrix: int, res
     at, zero = start(k, which, line, depth)
     with k.spatial("n", Name(f"in{matrix}_w")) as n:
         acc = k.reg_alloc("acc", 1)
-        k.do(BROADCAST[1], acc, at)
+        k.do(isa.BROADCAST[1], acc, at)
         taps = line(Int(0), depth), line_of(matrix, n)(Int(0), depth)
-        k.do(COMPOUND["dot_rows"], acc, *taps, depth, zero)
-        k.do(STORE_PRODUCT[1], Params(which), acc, result(n, Int(1)), 1)
+        k.do(isa.dot_rows, acc, *taps, depth, zero)
+        k.do(isa.STORE_PRODUCT[1], Params(which), acc, result(n, Int(1)), 1)
 
 
 def matmul(transposed: bool) -> Program:
@@ -100,7 +99,7 @@ def attention() -> Program:
         query = line_of(0, x)
         times_rows(k, "scores", query, Name("in0_c"), 1, Kept)
         k.ram_free(query(Int(0), Name("in0_c")))
-        k.do(INSTRUCTIONS["softmax_kept"], Name("p"), Kept(Int(0), count), count)
+        k.do(isa.softmax_kept, Name("p"), Kept(Int(0), count), count)
         times_columns(k, "output", Kept, count, 2, line_of("output", x))
     return k.program()
 

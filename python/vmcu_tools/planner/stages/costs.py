@@ -5,11 +5,6 @@ from __future__ import annotations
 
 from ...ops import Layer
 
-# Estimates in instructions on a Cortex-M4, measured by `vmcu bench`: of a multiply-accumulate, and
-# what joining a stage costs a layer; what its kernel is called for, its class says.
-PER_MAC = 1.9
-PER_LAYER = 100
-
 
 def calls_of(layer: Layer) -> int:
     """How often a layer is called."""
@@ -21,7 +16,7 @@ def extra_cost(layer: Layer) -> int:
     calls, cost = calls_of(layer) - layer.height, layer.cost
     wasted = idle(layer, layer.columns) - idle(layer, layer.width)
     per_mac = cost.per_idle * wasted + cost.per_mac
-    return round(PER_LAYER + calls * cost.per_call + per_mac * layer.macs)
+    return round(layer.target.costs.layer + calls * cost.per_call + per_mac * layer.macs)
 
 
 def idle(layer: Layer, columns: int) -> float:

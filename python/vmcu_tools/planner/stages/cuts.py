@@ -20,7 +20,7 @@ from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
-from .costs import PER_MAC, calls_of, extra_cost
+from .costs import calls_of, extra_cost
 from .needs import Needs, Option, Shape
 
 # Tiles that are tried, the large before the small.
@@ -238,7 +238,7 @@ class Cutter(Needs):
     def instructions(self) -> float:
         """Of the model without stages, by estimate."""
         layers = [self.binder.layer(number) for number in range(self.count)]
-        return sum(PER_MAC * layer.macs + layer.out.bytes for layer in layers)
+        return sum(layer.target.costs.mac * layer.macs + layer.out.bytes for layer in layers)
 
     def peak(self, cuts: Sequence[Cut]) -> int:
         """The bytes that the worst of a list of cuts needs."""

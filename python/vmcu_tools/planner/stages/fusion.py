@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
+from ...kernels.targets import named
 from ...plan.plan import Plan
 from ...plan.schedule import ONE_COLUMN
 from ..options import Options
@@ -21,7 +22,7 @@ from ..places.layout import Cut, Layout
 from ..places.order import reordered
 from ..places.swing import packed, place, walked
 from . import bands
-from .costs import PER_MAC, extra_cost
+from .costs import extra_cost
 from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
 
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
@@ -154,8 +155,8 @@ def front(graph: Graph, options: Options) -> list[Choice]:
             found = variant.cutter.front(variant.least)
             continue
         cutter, cuts = variant.cutter, variant.cutter.cheapest(variant.least)
-        usual = cutter.instructions - PER_MAC * variant.macs_extra
-        extra = (cutter.cost(cuts) + PER_MAC * variant.macs_extra) / usual
+        twice = named(graph.target).costs.mac * variant.macs_extra
+        extra = (cutter.cost(cuts) + twice) / (cutter.instructions - twice)
         found.append(Choice(variant.least, extra, variant.macs_extra, count_of(cuts)))
     return found
 

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ARMv7E-M and ARMv8-M with the DSP extension: two 16-bit taps in a word.
+"""Multiply-accumulate kernels with the DSP extension: two 16-bit taps in a word.
 
 SXTB16 widens bytes 0 and 2 of a word, with ROR #8 bytes 1 and 3, so a tile holds its taps in that
 order and weights, which are widened as they are read, meet them without being shuffled. The dot
 product of two pixels and two channels is one block of assembly: thirteen registers is all there
 are, and compilers spill some of them.
-
-Only in Thumb state: LDRD and STRD take any two registers there, in Arm state a pair of neighbours.
 """
 
 from __future__ import annotations
 
-from ..language.instruction import Target
-from . import dsp_depthwise, dsp_pool, dsp_products, portable
+from ..portable.dense import dot_dense, dot_dense_tail
+from ..portable.tile import BIAS, DOT, STORE, WIDEN
 
-PRELUDE = r"""
-typedef uint32_t vmcu_lane_t;
-
+HELPERS = {
+    "words": r"""
 /* Bytes 0 and 2 of x, widened. */
 VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)
 {
@@ -43,12 +40,6 @@ VMCU_INLINE int32_t vmcu_smlad(uint32_t x, uint32_t y, int32_t acc)
 	return result;
 }
 
-/* What has been written to a tile is in memory before assembly reads it. */
-VMCU_INLINE void vmcu_tile_done(void)
-{
-	__asm__ volatile("" ::: "memory");
-}
-
 VMCU_INLINE uint32_t vmcu_load32(const void *x)
 {
 	uint32_t word;
@@ -56,6 +47,9 @@ VMCU_INLINE uint32_t vmcu_load32(const void *x)
 	__builtin_memcpy(&word, x, sizeof(word));
 	return word;
 }
+""",
+    "tile": r"""
+typedef uint32_t vmcu_lane_t;
 
 /* Tap k of pixel `lane` of a tile of `pixels`. */
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
@@ -92,7 +86,8 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 		t[pixels] = word;
 	}
 }
-
+""",
+    "dot": r"""
 /* The next two words of the flash stream. */
 VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
 {
@@ -124,7 +119,7 @@ VMCU_INLINE void vmcu_dot_2_half(int32_t *acc, const vmcu_lane_t **t, const uint
 		  [y] "=&r"(y), [v] "=&r"(v));
 }
 
-/* The same for one pixel. */
+/* Four taps of one pixel times those of two channels. */
 VMCU_INLINE void vmcu_dot_1_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
 {
 	uint32_t w0, w1, x, y, v;
@@ -173,8 +168,9 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 		  [odd] "=&r"(odd), [v] "=&r"(v)
 		: [x] "r"(x));
 }
-
-/* See fixed_fast() in isa/instructions.py: SMMLAR is its 64-bit sum. */
+""",
+    "fixed": r"""
+/* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
 {
 	int32_t result;
@@ -184,7 +180,8 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
 	return vmcu_saturate8(result >> shift);
 }
-"""
+""",
+}
 
 WIDEN_2 = r"""
 const int8_t *y = x + depth;
@@ -290,24 +287,13 @@ for (; left > 0; left--) {
 vmcu_dot_dense_word(acc, word, w);
 """
 
-DSP = Target(
-    "dsp",
-    "ARMv7E-M and ARMv8-M with DSP",
-    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && "
-    "\\\n\t!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)",
-    PRELUDE + dsp_depthwise.PRELUDE + dsp_pool.PRELUDE + dsp_products.PRELUDE,
-    {
-        **portable.BODIES,
-        "widen_2": WIDEN_2,
-        "widen_1": WIDEN_1,
-        "dot_2": DOT_2,
-        "dot_1": DOT_1,
-        "bias_2": BIAS_2,
-        "store_fixed_2": store_fixed(),
-        "dot_dense": DOT_DENSE,
-        "dot_dense_tail": DOT_DENSE_TAIL,
-        **dsp_depthwise.BODIES,
-        **dsp_pool.BODIES,
-        **dsp_products.BODIES,
-    },
-)
+OWN = {
+    WIDEN[2]: WIDEN_2,
+    WIDEN[1]: WIDEN_1,
+    DOT[2]: DOT_2,
+    DOT[1]: DOT_1,
+    BIAS[2]: BIAS_2,
+    STORE[2]: store_fixed(),
+    dot_dense: DOT_DENSE,
+    dot_dense_tail: DOT_DENSE_TAIL,
+}

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from .pool_instructions import ADD_SHIFT, TERM
+from ..portable.sums import ADD_SHIFT, TERM, add_terms
 
-PRELUDE = r"""
+HELPERS = {
+    "four": r"""
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
 VMCU_INLINE void vmcu_sum_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
 {
@@ -50,6 +51,7 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 	acc[3] = (int8_t)(most >> 24);
 }
 """
+}
 
 
 def term(tensor: str, first: bool) -> str:
@@ -75,4 +77,4 @@ def term(tensor: str, first: bool) -> str:
     return "\n".join(lines)
 
 
-BODIES = {"add_terms": "\n".join(["int32_t x, y;", "", term("a", True), term("b", False)])}
+OWN = {add_terms: "\n".join(["int32_t x, y;", "", term("a", True), term("b", False)])}

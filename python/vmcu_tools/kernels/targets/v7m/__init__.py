@@ -7,27 +7,30 @@ compilers move registers around and advance the pointers one by one.
 
 from __future__ import annotations
 
-from ..language.instruction import Target
-from . import portable
-from .instructions import LANES, STEP
+from ...language.packing import WORDS
+from ...language.target import Target
+from ..portable import COSTS
+from ..portable.tile import DOT, PIXELS
 
 
 def dot(pixels: int) -> str:
     """Both pointers advance with the first load, the others look back."""
     lanes = "xy"[:pixels]
+    width, step, channels = WORDS.lanes, WORDS.step, WORDS.channels
     code = []
-    for tap in range(STEP):
-        group, byte = divmod(tap, LANES)
-        for channel in range(2):
-            code.append(load("v", "w", 2 * LANES * group + LANES * channel + byte, 2 * STEP))
+    for tap in range(step):
+        group, byte = divmod(tap, width)
+        for channel in range(channels):
+            at = width * (channels * group + channel) + byte
+            code.append(load("v", "w", at, channels * step))
             for pixel, lane in enumerate(lanes):
                 if channel == 0:
-                    at = LANES * (pixels * group + pixel) + byte
-                    code.append(load(lane, "t", at, pixels * STEP))
+                    at = width * (pixels * group + pixel) + byte
+                    code.append(load(lane, "t", at, pixels * step))
                 acc = f"%[a{pixels * channel + pixel}]"
                 code.append(f"mla {acc}, %[{lane}], %[v], {acc}")
     text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
-    sums = ", ".join(f'[a{i}] "+&r"(acc[{i}])' for i in range(2 * pixels))
+    sums = ", ".join(f'[a{i}] "+&r"(acc[{i}])' for i in range(channels * pixels))
     scratch = ", ".join(f'[{name}] "=&r"({name})' for name in (*lanes, "v"))
     return (
         f"int32_t {', '.join(lanes)}, v;\n\n"
@@ -49,6 +52,8 @@ V7M = Target(
     "ARMv7-M and ARMv8-M without DSP",
     "(defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__) || defined(__ARM_ARCH_8M_MAIN__)) && "
     "\\\n\t!defined(VMCU_PORTABLE)",
-    portable.PRELUDES,
-    {**portable.BODIES, "dot_2": dot(2), "dot_1": dot(1)},
+    WORDS,
+    COSTS,
+    {DOT[pixels]: dot(pixels) for pixels in PIXELS},
+    {},
 )

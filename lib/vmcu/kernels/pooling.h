@@ -10,8 +10,8 @@
  * vmcu_most_words().
  */
 
-#ifndef VMCU_KERNELS_POOL_H_
-#define VMCU_KERNELS_POOL_H_
+#ifndef VMCU_KERNELS_POOLING_H_
+#define VMCU_KERNELS_POOLING_H_
 
 #include "window.h"
 
@@ -79,7 +79,7 @@ static void vmcu_sum_row(int32_t *acc, const struct vmcu_source *in, int32_t row
 	}
 }
 
-/** The same for maxima. */
+/** The maxima of acc and of a row of taps of up to four channels. */
 static void vmcu_most_row(int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel,
 			  int32_t channel, int32_t lanes)
 {
@@ -103,4 +103,4 @@ static void vmcu_most_row(int32_t *acc, const struct vmcu_source *in, int32_t ro
 	}
 }
 
-#endif /* VMCU_KERNELS_POOL_H_ */
+#endif /* VMCU_KERNELS_POOLING_H_ */

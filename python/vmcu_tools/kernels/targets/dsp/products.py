@@ -7,7 +7,10 @@ second operand: SMLABB and SMLABT meet its halves with one tap of the first.
 
 from __future__ import annotations
 
-PRELUDE = r"""
+from ..portable.products import dot_column_4, dot_row_4
+
+HELPERS = {
+    "halves": r"""
 /* acc + the low halves' product. */
 VMCU_INLINE int32_t vmcu_smlabb(uint32_t x, uint32_t y, int32_t acc)
 {
@@ -35,6 +38,7 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 	return result;
 }
 """
+}
 
 DOT_ROW = r"""
 const uint32_t zeros = (uint32_t)(x_zero & 0xffff) | (uint32_t)x_zero << 16;
@@ -57,4 +61,4 @@ acc[2] = vmcu_smlabt(tap, even, acc[2]);
 acc[3] = vmcu_smlabt(tap, odd, acc[3]);
 """
 
-BODIES = {"dot_row_4": DOT_ROW, "dot_column_4": DOT_COLUMN}
+OWN = {dot_row_4: DOT_ROW, dot_column_4: DOT_COLUMN}

@@ -7,11 +7,23 @@ would take twice the room.
 
 from __future__ import annotations
 
-from .depthwise_instructions import BLOCK, LINE, PAIR, SQUARE_TAPS
-from .portable_depthwise import finish_any
+from ...language.packing import WORDS
+from ..portable.depthwise import (
+    LINE,
+    PAIR,
+    SQUARE_TAPS,
+    bias_depthwise,
+    dot_square,
+    finish_any_c,
+    finish_depthwise,
+    fixed_stores_c,
+)
 
-PRELUDE = r"""
-/* Words of two taps, see isa/depthwise_instructions.py: u has channels 0 and 1, v 2 and 3. */
+BLOCK = WORDS.pixels
+
+HELPERS = {
+    "interleave": r"""
+/* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
 {
@@ -86,6 +98,7 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 	*a = vmcu_sxtb16(x | x << 8);
 }
 """
+}
 
 
 def bias() -> str:
@@ -198,14 +211,14 @@ def finish() -> str:
         "",
         "vmcu_ldrd(w, &multiplier, &bias);",
         "vmcu_next(w, &shift);",
-        *finish_any("shift"),
+        *finish_any_c("shift", BLOCK),
+        *fixed_stores_c("multiplier, bias, shift", BLOCK),
     ]
-    lines += [f"o[{4 * i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(BLOCK)]
     return "\n".join(lines)
 
 
-BODIES = (
-    {"bias_depthwise": bias(), "dot_square": square(), "finish_depthwise": finish()}
-    | {made.name: pair(count) for count, made in PAIR.items()}
-    | {made.name: line(taps) for taps, made in LINE.items()}
+OWN = (
+    {bias_depthwise: bias(), dot_square: square(), finish_depthwise: finish()}
+    | {made: pair(count) for count, made in PAIR.items()}
+    | {made: line(taps) for taps, made in LINE.items()}
 )

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from ...quant import INT8_MIN
-from ..isa.pool_instructions import GROUP, INSTRUCTIONS
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram
+from ..targets.portable import pooling as isa
 
 WINDOW = "p->window."
 
 
-def pool(name: str, summary: str) -> Program:
+def pooling(name: str, summary: str) -> Program:
     k = Builder(f"vmcu_{name}_pool", f"vmcu_{name}_pool_params", summary)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
@@ -26,9 +26,9 @@ def pool(name: str, summary: str) -> Program:
         pixel = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
         if name == "average":
             shape = k.reg_alloc("shape", 2)
-            k.do(INSTRUCTIONS["window_shape"], shape, Name("p"), Name("call"), row, pixel)
-        with k.strips("c", "lanes", channels, GROUP) as (c, lanes):
-            acc = k.reg_alloc("acc", GROUP)
+            k.do(isa.window_shape, shape, Name("p"), Name("call"), row, pixel)
+        with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):
+            acc = k.reg_alloc("acc", isa.GROUP)
             axes = (across, Axis(2, lanes, Int(1)))
             place = Ram("output", Name("y"), x, c, (Axis(2, lanes, Int(1)),))
 
@@ -36,19 +36,18 @@ def pool(name: str, summary: str) -> Program:
                 line = row + r * Name(f"{WINDOW}dilation_h")
                 return Ram(0, line, pixel, c, axes, guarded=True)
 
-            k.do(INSTRUCTIONS["start_four"], acc, 0 if name == "average" else INT8_MIN)
+            k.do(isa.start_four, acc, 0 if name == "average" else INT8_MIN)
             with k.reduce("r", side["kernel_h"]) as r:
-                dot = "sum_taps" if name == "average" else "most_of_taps"
-                k.do(INSTRUCTIONS[dot], acc, taps(r), lanes)
+                k.do(isa.sum_taps if name == "average" else isa.most_of_taps, acc, taps(r), lanes)
             if name == "average":
-                k.do(INSTRUCTIONS["store_mean"], Name("p"), acc, shape, place, lanes)
+                k.do(isa.store_mean, Name("p"), acc, shape, place, lanes)
             else:
-                k.do(INSTRUCTIONS["store_most"], Name("p"), acc, place, lanes)
+                k.do(isa.store_most, Name("p"), acc, place, lanes)
 
     return k.program()
 
 
 PROGRAMS = [
-    pool("average", "Mean over a window, four channels of a pixel at a time."),
-    pool("max", "Maximum over a window, four channels of a pixel at a time."),
+    pooling("average", "Mean over a window, four channels of a pixel at a time."),
+    pooling("max", "Maximum over a window, four channels of a pixel at a time."),
 ]

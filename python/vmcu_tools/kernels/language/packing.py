@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which order flash streams and tiles hold weights and taps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+def crossed(count: int) -> list[tuple[int, int]]:
+    """The bytes at which the two weights of each of `count` pairs are, where two pairs (a, b) and
+    (c, d) are a word (a, c, b, d) and a last one alone is (a, b): SXTB16 widens every other byte
+    of a word."""
+    words = count // 2
+    places = [(4 * (i // 2) + i % 2, 4 * (i // 2) + i % 2 + 2) for i in range(2 * words)]
+    return places + [(4 * words, 4 * words + 1)] * (count % 2)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What kernels and packers agree on. The defaults are those of WORDS.
+
+    lanes: consecutive taps of a channel that stand together in a block of weights, before those of
+    the next channel; likewise of a pixel in a tile. Every contiguous run of taps starts at a
+    multiple of it. step: taps, whole lanes, that one dot instruction of a tile takes.
+    channels: of a block of the kernels with a tile; dense: of those without one; both at most 7,
+    see evaluate.Head. pixels: of a block of depthwise kernels, an even number.
+    tap: bytes of a tap in a tile, as the core with the widest has it.
+    pairs: the bytes at which each of so many consecutive pairs of depthwise weights stands.
+    suffix: ends the C names of kernels that read this packing, so that an image may have those of
+    several.
+    """
+
+    lanes: int = 4
+    step: int = 8
+    channels: int = 2
+    dense: int = 4
+    pixels: int = 4
+    tap: int = 2
+    pairs: Callable[[int], list[tuple[int, int]]] = crossed
+    suffix: str = ""
+
+    def __post_init__(self) -> None:
+        assert self.step % self.lanes == 0 and self.pixels % 2 == 0
+
+    def padded(self, taps: int) -> int:
+        """A run of taps, filled up to whole lanes."""
+        return -(-taps // self.lanes) * self.lanes
+
+    def steps(self, taps: int) -> int:
+        """Dot instructions that so many taps of a tile take."""
+        return -(-taps // self.step)
+
+
+# Four taps of a channel are a word: what portable C reads, and every core without vectors.
+WORDS = Packing()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one family of cores has of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .instruction import Instruction
+from .packing import WORDS, Packing
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What planners weigh, in instructions unless it says otherwise, as `vmcu bench` counts them.
+
+    mac: a multiply-accumulate; mac_direct: what one costs more where its input is widened again and
+    again; mac_depthwise: one of a depthwise convolution. call: of a kernel beyond one for each row;
+    call_window, call_strip: likewise of a convolution that gathers windows and of a depthwise one,
+    which takes call_strip_channel for each channel besides. layer: to join a stage.
+    block, strip: what each block and each strip of a depthwise row adds, in blocks' pixels.
+    """
+
+    mac: float
+    mac_direct: float
+    mac_depthwise: float
+    call: float
+    call_window: float
+    call_strip: float
+    call_strip_channel: float
+    layer: float
+    block: float
+    strip: float
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A family of cores. Whatever it does not have of its own is portable C.
+
+    guard: the preprocessor condition under which a core is one of them. own: the C body of those
+    instructions that it has a better one for. helpers: C that bodies use, by name; one that the
+    portable target has as well takes the place of that.
+    """
+
+    name: str
+    title: str
+    guard: str
+    packing: Packing
+    costs: Costs
+    own: Mapping[Instruction, str]
+    helpers: Mapping[str, str]
+
+    @property
+    def needs(self) -> str:
+        """The condition that a core must meet to run what is laid out for this target; nothing
+        where portable C reads it."""
+        return "" if self.packing == WORDS else self.guard
+
+    def body(self, made: Instruction) -> str:
+        """The C of an instruction."""
+        return self.own.get(made) or portable_body(made, self.packing)
+
+
+def portable_body(made: Instruction, packing: Packing) -> str:
+    """The C of an instruction that any core runs."""
+    return made.portable if isinstance(made.portable, str) else made.portable(packing)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ARMv7E-M and ARMv8-M with the DSP extension.
+
+Only in Thumb state: LDRD and STRD take any two registers there, in Arm state a pair of neighbours.
+"""
+
+from __future__ import annotations
+
+from ...language.packing import WORDS
+from ...language.target import Target
+from ..portable import COSTS
+from . import depthwise, pooling, products, tile
+
+DSP = Target(
+    "dsp",
+    "ARMv7E-M and ARMv8-M with DSP",
+    "defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SIMD32) && defined(__thumb2__) && "
+    "\\\n\t!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)",
+    WORDS,
+    COSTS,
+    {**tile.OWN, **depthwise.OWN, **pooling.OWN, **products.OWN},
+    {**tile.HELPERS, **depthwise.HELPERS, **pooling.HELPERS, **products.HELPERS},
+)

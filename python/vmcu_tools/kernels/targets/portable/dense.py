@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions of kernels that widen their input on the way, a block of channels at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....quant import wrap_int32
+from ...language.evaluate import Machine
+from ...language.ir import Ram, Stream
+from ...language.packing import Packing
+from .registry import compound, define
+from .tile import any_requant, finish, fixed_fast
+
+
+def bias_c(packing: Packing) -> str:
+    lines = ["const int32_t *b = (const int32_t *)*w;", ""]
+    lines += [f"acc[{n}] = b[{n}];" for n in range(packing.dense)]
+    return "\n".join([*lines, f"*w += {packing.dense} * sizeof(int32_t);"])
+
+
+@define("FlashLoad", "int32_t *acc, const uint8_t **w", bias_c)
+def bias_dense(m: Machine, acc: np.ndarray, stream: Stream) -> None:
+    """Starts the accumulators at the biases of a block."""
+    acc[:] = m.take(np.int32, len(acc))
+
+
+def dot_c(packing: Packing) -> str:
+    size = packing.dense * packing.lanes
+    lines = ["const int8_t *v = (const int8_t *)*w;", "", f"*w += {size};"]
+    for i in range(size):
+        n, tap = divmod(i, packing.lanes)
+        lines.append(f"acc[{n}] = vmcu_mac(acc[{n}], x[{tap}], v[{i}]);")
+    return "\n".join(lines)
+
+
+def take_weights(m: Machine) -> np.ndarray:
+    """(channels, taps) int64 of a block."""
+    size = m.packing.dense, m.packing.lanes
+    return m.take(np.int8, size[0] * size[1]).reshape(size)
+
+
+@define("Dot", "int32_t *acc, const int8_t *x, const uint8_t **w", dot_c)
+def dot_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
+    """As many taps as there are lanes, widened on the way, times those of a block."""
+    acc += take_weights(m) @ m.load(ram)
+
+
+def dot_tail_c(packing: Packing) -> str:
+    return f"""
+const int8_t *v = (const int8_t *)*w;
+
+if (left == 0) {{
+	return;
+}}
+for (int32_t i = 0; i < left; i++) {{
+	for (int32_t n = 0; n < {packing.dense}; n++) {{
+		acc[n] = vmcu_mac(acc[n], x[i], v[{packing.lanes} * n + i]);
+	}}
+}}
+*w += {packing.dense * packing.lanes};
+"""
+
+
+@define(
+    "Dot",
+    "int32_t *acc, const int8_t *x, int32_t left, const uint8_t **w",
+    dot_tail_c,
+)
+def dot_dense_tail(m: Machine, acc: np.ndarray, ram: Ram, left: int, stream: Stream) -> None:
+    """The last taps of a run, fewer than there are lanes or none."""
+    if left > 0:
+        acc += take_weights(m)[:, :left] @ m.load(ram)
+
+
+def store_c(packing: Packing) -> str:
+    size = packing.dense
+    lines = ["const int32_t *c = (const int32_t *)*w;", "int8_t *o = *out;", ""]
+    lines.append(f"*w += {3 * size} * sizeof(int32_t);")
+    for n in range(size):
+        constants = f"c[{2 * n}], c[{2 * n + 1}], c[{2 * size + n}]"
+        lines.append(f"o[{n}] = vmcu_fixed(acc[{n}], {constants});")
+    return "\n".join([*lines, f"*out = o + {size};"])
+
+
+@define("RAMStore", "const int32_t *acc, const uint8_t **w, int8_t **out", store_c)
+def store_dense_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
+    """Requantises in fixed point and stores a block of channels."""
+    multiplier, bias = m.take(np.int32, 2 * m.packing.dense).reshape(-1, 2).T
+    m.store(ram, fixed_fast(wrap_int32(acc), multiplier, bias, m.take(np.int32, m.packing.dense)))
+
+
+# A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own
+# address must not escape from registers.
+@compound(
+    "RAMStore",
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
+    "int32_t left",
+    """
+const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+vmcu_store_four(p, sums, *w, *out, left);
+*w += (vmcu_requant_is_float(p->is_float != 0U) ? 8 : 12) * sizeof(int32_t);
+*out += 4;
+""",
+)
+def store_dense_any(
+    m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, left: int
+) -> None:
+    """Requantises and stores up to a block of channels, for any shift, range and accumulator, in
+    fixed point or float."""
+    m.store(ram, finish(m, acc, any_requant(m, len(acc)), 1))

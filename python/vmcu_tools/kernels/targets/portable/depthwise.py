@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions of depthwise convolutions.
+
+The tile holds the columns under a strip of output pixels for four channels, as bytes. Its words
+join two taps of two channels: bytes (a0, a1, b0, b1) are channels 0 and 1 of taps a and b, and the
+same word of the second plane holds channels 2 and 3. Taps a and b are either one above the
+other, in rows 2r and 2r + 1 of the window, a word for each column, or, in the window's last row,
+side by side, a word for two columns. With a stride of two, columns 0, 2, 4 ... precede columns 1,
+3, 5 ..., so that neighbouring output pixels always meet neighbouring words.
+
+The flash stream holds, for each channel: the bias, gap bytes, the weights in reading order, the
+requantiser's constants. Weights come in pairs, one for each of a and b, which stand where
+Packing.pairs says. Portable C multiplies the tile's bytes one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from ....quant import FixedPoint, wrap_int32
+from ...integer_scale import IntegerScale
+from ...language.evaluate import Machine
+from ...language.instruction import Instruction
+from ...language.ir import Ram, Stream, Tile
+from ...language.packing import Packing
+from .registry import define
+from .tile import finish, fixed_fast
+
+# The taps across a window that have a kernel of their own.
+TAPS = (3, 5, 7)
+STRIDES = (1, 2)
+GROUP = 4  # channels in a tile
+EXACT = -1  # in place of a shift: the fast requantiser would not be exact
+# Words of a tile that no column was staged for.
+UNUSED = 77
+
+HELPERS = {
+    "interleave": r"""
+/* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
+VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
+				 const int8_t **b, int32_t pitch_b, int32_t words)
+{
+	for (; words > 0; words--, (*u)++, (*v)++, *a += pitch_a, *b += pitch_b) {
+		__builtin_memcpy(*u, *a, 2);
+		__builtin_memcpy((int8_t *)*u + 2, *b, 2);
+		__builtin_memcpy(*v, *a + 2, 2);
+		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
+	}
+}
+"""
+}
+
+SQUARE_TAPS = 3
+DOT_PARAMETERS = "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
+
+
+def pair_counts(taps: int, stride: int) -> list[int]:
+    """Words that one output pixel meets in two rows of the window, by phase of the stride."""
+    return [len(range(phase, taps, stride)) for phase in range(stride)]
+
+
+def line_order(taps: int) -> Iterator[tuple[int, int]]:
+    """The weights of a window's last row in pairs, -1 for none. Output pixels at an even place
+    meet pairs (0, 1), (2, 3) ..., those at an odd place (-1, 0), (1, 2) ...; the first of the
+    latter is made from the first of the former."""
+    yield 0, 1
+    for tap in range(2, taps + 1, 2):
+        yield tap, tap + 1 if tap + 1 < taps else -1
+        yield tap - 1, tap
+
+
+def take_pairs(m: Machine, count: int) -> np.ndarray:
+    """(count, 2) weights, int64."""
+    data = m.take(np.int8, 2 * count)
+    return np.array([[data[a], data[b]] for a, b in m.packing.pairs(count)])
+
+
+def widened(m: Machine, at: int, count: int, odd: int) -> np.ndarray:
+    """(count, 2) taps of one channel."""
+    return m.tile[at : at + count, odd::2]
+
+
+def add_line(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray) -> None:
+    """Adds a row of taps at a stride of one; a pair of weights for each tap."""
+    taps, pixels = len(pairs), len(acc)
+    weights = np.zeros(taps + 1, np.int64)
+    for (a, b), (weight_a, weight_b) in zip(line_order(taps), pairs, strict=True):
+        weights[a], weights[b] = weight_a, weight_b
+    columns = widened(m, at, (taps + pixels) // 2, odd).reshape(-1)
+    for pixel in range(pixels):
+        acc[pixel] += weights[:taps] @ columns[pixel : pixel + taps]
+
+
+def add_pairs(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray) -> None:
+    """Adds words that each meet a pair of weights."""
+    for pixel in range(len(acc)):
+        acc[pixel] += (pairs * widened(m, at + pixel, len(pairs), odd)).sum()
+
+
+def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | IntegerScale | None]:
+    """The constants of a channel, and the requantiser where the fast one does not apply."""
+    constants = m.take(np.int32, 3)
+    if constants[2] != EXACT:
+        return constants, None
+    if m.names["p->is_float"]:
+        return constants, IntegerScale(constants[:1], constants[1:2])
+    return constants, FixedPoint(constants[0], constants[1])
+
+
+def bias_c(packing: Packing, size: str = "4 + gap") -> list[str]:
+    lines = ["const int32_t b = *(const int32_t *)*w;", "", f"*w += {size};"]
+    return [*lines, *(f"acc[{i}] = b;" for i in range(packing.pixels))]
+
+
+Couples = Iterable[tuple[int, int]]
+HEAD_C = [
+    "const int8_t *x = (const int8_t *)tile + 4 * at + odd;",
+    "const int8_t *v = (const int8_t *)*w;",
+    "",
+]
+
+
+def pairs_c(packing: Packing, places: Couples) -> list[str]:
+    """Words times pairs of weights, whose bytes are at `places` in the stream."""
+    return [
+        f"acc[{pixel}] = vmcu_mac(acc[{pixel}], x[{4 * (word + pixel) + 2 * half}], v[{place}]);"
+        for word, couple in enumerate(places)
+        for half, place in enumerate(couple)
+        for pixel in range(packing.pixels)
+    ]
+
+
+def line_c(packing: Packing, taps: int, places: Couples) -> list[str]:
+    """The last row of a window."""
+    place: dict[int, int] = {}
+    for weights, couple in zip(line_order(taps), places, strict=True):
+        place |= dict(zip(weights, couple, strict=True))
+    return [
+        f"acc[{pixel}] = vmcu_mac(acc[{pixel}], x[{2 * (tap + pixel)}], v[{place[tap]}]);"
+        for tap in range(taps)
+        for pixel in range(packing.pixels)
+    ]
+
+
+@define(
+    "RAMLoad",
+    "vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel, "
+    "int32_t channel, const struct vmcu_call *call, int32_t wide, int32_t lanes",
+    """
+(void)row;
+if (channel == 0) {
+	vmcu_band_start(in, call, (uint32_t *)tile, pixel, wide);
+}
+vmcu_stage_band(in, channel, lanes);
+vmcu_tile_done();
+""",
+)
+def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) -> None:
+    """Brings the columns under `wide` output pixels into the tile, for `lanes` channels."""
+    taps = m.load(ram, m.names["p->input_zero"])
+    rows, columns, _ = taps.shape
+    taps = np.pad(taps, ((0, 0), (0, 0), (0, GROUP - lanes)))
+    phase, row, plane = (m.names[name] for name in ("phase", "row", "plane"))
+    stride = m.names["p->window.stride_w"]
+    m.tile = np.full((2 * plane, GROUP), UNUSED, np.int64)
+    for r in range(rows):
+        for column in range(columns):
+            if r + 1 < rows or rows % 2 == 0:
+                word, half = r // 2 * row + column % stride * phase + column // stride, r % 2
+            else:
+                word, half = rows // 2 * row + column // 2, column % 2
+            for lane in range(GROUP):
+                m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[r, column, lane]
+
+
+@define(
+    "FlashLoad",
+    "int32_t *acc, const uint8_t **w, int32_t gap",
+    lambda packing: "\n".join(bias_c(packing)),
+)
+def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
+    """Starts the accumulators of a block at a channel's bias."""
+    acc[:] = m.take(np.int32, 1)
+    m.take(np.int8, gap)
+
+
+def _pair(count: int) -> Instruction:
+    def text(packing: Packing) -> str:
+        return "\n".join([*HEAD_C, *pairs_c(packing, packing.pairs(count)), f"*w += {2 * count};"])
+
+    @define("Dot", DOT_PARAMETERS, text, count, "A word" if count == 1 else f"{count} words")
+    def dot_pair(
+        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
+    ) -> None:
+        """{what} for each pixel of a block times a channel's pairs of weights."""
+        add_pairs(m, acc, at, odd, take_pairs(m, count))
+
+    return dot_pair
+
+
+def _line(taps: int) -> Instruction:
+    def text(packing: Packing) -> str:
+        body = line_c(packing, taps, packing.pairs(taps))
+        return "\n".join([*HEAD_C, *body, f"*w += {2 * taps};"])
+
+    @define("Dot", DOT_PARAMETERS, text, taps, f"{taps} taps")
+    def dot_line(
+        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
+    ) -> None:
+        """A row of {what} for each pixel of a block, at a stride of one."""
+        add_line(m, acc, at, odd, take_pairs(m, taps))
+
+    return dot_line
+
+
+def square_c(packing: Packing) -> str:
+    places = packing.pairs(2 * SQUARE_TAPS)
+    lines = [*bias_c(packing, "4"), *HEAD_C[:2], *pairs_c(packing, places[:SQUARE_TAPS])]
+    lines += ["x = (const int8_t *)tile + 4 * last + odd;"]
+    lines += line_c(packing, SQUARE_TAPS, places[SQUARE_TAPS:])
+    return "\n".join([*lines, f"*w += {4 * SQUARE_TAPS};"])
+
+
+@define(
+    "Dot",
+    DOT_PARAMETERS.replace("int32_t odd", "int32_t last, int32_t odd"),
+    square_c,
+)
+def dot_square(
+    m: Machine, acc: np.ndarray, tile: Tile, at: int, last: int, odd: int, stream: Stream
+) -> None:
+    """The bias and nine taps for each pixel of a block, at a stride of one; the last three taps are
+    at `last`."""
+    acc[:] = m.take(np.int32, 1)
+    pairs = take_pairs(m, 2 * SQUARE_TAPS)
+    add_pairs(m, acc, at, odd, pairs[:SQUARE_TAPS])
+    add_line(m, acc, last, odd, pairs[SQUARE_TAPS:])
+
+
+def finish_any_c(shift: str, pixels: int) -> list[str]:
+    """What is not for the fast requantiser, among it channels that do not exist. The accumulators
+    go as a copy: their own address must not escape from registers."""
+    return [
+        f"if (vmcu_is_exact({shift})) {{",
+        f"\tconst int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};",
+        "",
+        "\tvmcu_finish_any(p, sums, *w - 12, o);",
+        "\treturn;",
+        "}",
+    ]
+
+
+def finish_c(packing: Packing) -> str:
+    lines = [
+        "const int32_t *c = (const int32_t *)*w;",
+        "int8_t *o = (int8_t *)patch + channel;",
+        "",
+        "*w += 12;",
+        *finish_any_c("c[2]", packing.pixels),
+    ]
+    return "\n".join([*lines, *fixed_stores_c("c[0], c[1], c[2]", packing.pixels)])
+
+
+def fixed_stores_c(constants: str, pixels: int) -> list[str]:
+    return [f"o[{4 * i}] = vmcu_fixed(acc[{i}], {constants});" for i in range(pixels)]
+
+
+@define(
+    "Call",
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
+    "int32_t channel",
+    finish_c,
+)
+def finish_depthwise(
+    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
+) -> None:
+    """Requantises a channel of a block into a patch: a word for the bytes of each pixel."""
+    constants, requant = take_requant(m)
+    if requant is None:
+        values = fixed_fast(wrap_int32(acc), *constants)
+    else:
+        values = finish(m, acc, requant, len(acc)).ravel()
+    patch[:] &= ~(0xFF << 8 * channel)
+    patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
+
+
+@define(
+    "RAMStore",
+    "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
+    """
+if (lanes == 4 && wide == 4) {
+	__builtin_memcpy(out, &patch[0], 4);
+	__builtin_memcpy(out + pitch, &patch[1], 4);
+	out += 2 * pitch;
+	__builtin_memcpy(out, &patch[2], 4);
+	__builtin_memcpy(out + pitch, &patch[3], 4);
+	return;
+}
+vmcu_store_part(patch, out, pitch, wide, lanes);
+""",
+)
+def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int) -> None:
+    """Stores those pixels and channels of a patch that exist."""
+    channels = patch[:, None] >> 8 * np.arange(GROUP)
+    m.store(ram, channels[:wide, :lanes].astype(np.int8))
+
+
+@define(
+    "Dot",
+    "int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, "
+    "int32_t lanes, int32_t spread, const uint8_t **w",
+    """
+uint32_t sums[4];
+
+__builtin_memcpy(sums, acc, sizeof(sums));
+*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+__builtin_memcpy(acc, sums, sizeof(sums));
+""",
+)
+def dot_taps(
+    m: Machine, acc: np.ndarray, ram: Ram, lanes: int, spread: int, stream: Stream
+) -> None:
+    """A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
+    pool: any window, slowly."""
+    taps = m.load(ram, m.names["p->input_zero"])
+    weights = m.take(np.int8, len(acc) * len(taps)).reshape(-1, len(acc))
+    acc[:lanes] += (taps * weights[:, :lanes]).sum(axis=0)
+
+
+LINE = {taps: _line(taps) for taps in TAPS if taps != SQUARE_TAPS}
+PAIR = {
+    count: _pair(count)
+    for count in sorted(
+        {
+            count
+            for taps in TAPS
+            for stride in STRIDES
+            if (taps, stride) != (SQUARE_TAPS, 1)
+            for count in pair_counts(taps, stride)
+        }
+    )
+}

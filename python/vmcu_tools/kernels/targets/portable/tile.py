@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions of multiply-accumulate kernels that widen their input into a tile.
+
+Flash streams hold, for each block of output channels: the biases (int32), the weights in reading
+order, as many taps of one channel as there are lanes after as many of the next, and the constants
+of the requantiser. Tiles hold the input of one or two pixels in the same order.
+
+In portable C a tile is bytes: cores without SIMD instructions widen a byte as they load it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....quant import FixedPoint, requantize, wrap_int32
+from ...integer_scale import IntegerScale
+from ...language.evaluate import Machine
+from ...language.instruction import Instruction
+from ...language.ir import Ram, Stream, Tile
+from ...language.packing import Packing
+from .registry import compound, define
+
+# Pixels of a tile.
+PIXELS = (2, 1)
+SEVERAL = {2: "two pixels", 1: "one pixel"}
+
+HELPERS = {
+    "mac": r"""
+/*
+ * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
+ * would rather add up products in pairs than use the multiply-accumulate that is there.
+ */
+VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
+{
+	acc = (int32_t)((uint32_t)acc + (uint32_t)(x * y));
+	__asm__("" : "+r"(acc));
+	return acc;
+}
+""",
+    "tile": r"""
+typedef int8_t vmcu_lane_t;
+
+/* Where tap k of pixel `lane` is in a tile of `pixels`. */
+VMCU_INLINE int32_t vmcu_lane_at(int32_t pixels, int32_t lane, int32_t k)
+{
+	return ((k & ~3) * pixels) + 4 * lane + (k & 3);
+}
+
+VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				 int32_t value)
+{
+	t[vmcu_lane_at(pixels, lane, k)] = (int8_t)value;
+}
+
+/* Taps k .. k + count - 1 of pixel `lane`; k and count are multiples of four. */
+VMCU_INLINE void vmcu_lane_fours(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				   const int8_t *x, int32_t count)
+{
+	t += vmcu_lane_at(pixels, lane, k);
+	for (; count > 0; count -= 4, t += 4 * pixels, x += 4) {
+		__builtin_memcpy(t, x, 4);
+	}
+}
+
+/* All of the fours that have any of `count` taps, the same `value`. */
+VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				  int32_t value, int32_t count)
+{
+	const uint32_t word = (uint8_t)value * 0x01010101U;
+
+	t += vmcu_lane_at(pixels, lane, k);
+	for (; count > 0; count -= 4, t += 4 * pixels) {
+		__builtin_memcpy(t, &word, 4);
+	}
+}
+""",
+    "tile_done": r"""
+/* What has been written to a tile is in memory before assembly reads it. */
+VMCU_INLINE void vmcu_tile_done(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+""",
+    "fixed": r"""
+/* See fixed_fast() in targets/portable/tile.py. */
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	const uint32_t high = (uint32_t)(bias + (acc >> 31));
+	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
+	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
+
+	return vmcu_saturate8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
+}
+""",
+}
+
+
+def fixed_fast(acc: np.ndarray, multiplier: np.ndarray, bias: np.ndarray, shift: np.ndarray):
+    """FixedPoint with a right shift of at least one, in one 64-bit sum; int64 as acc, within int8.
+
+    SaturatingRoundingDoublingHighMul(x, m) is (2 x m + 2**31) >> 32; the rounding division that
+    follows adds half, less one for a negative x, before it shifts. Half and the zero point are
+    one constant, `bias` = (1 << (shift - 1)) + (zero_point << shift).
+    """
+    total = (acc << 1) * multiplier + ((bias + (acc >> 63)) << 32) + (1 << 31)
+    return np.clip((total >> 32) >> shift, -128, 127)
+
+
+def any_requant(m: Machine, channels: int) -> FixedPoint | IntegerScale:
+    """A block's constants where the fast requantiser does not apply, taken from the stream."""
+    if m.names["p->is_float"]:
+        return IntegerScale(m.take(np.int32, channels), m.take(np.int32, channels))
+    multiplier, shift, _ = m.take(np.int32, 3 * channels).reshape(3, channels)
+    return FixedPoint(multiplier, shift)
+
+
+def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | IntegerScale, pixels: int):
+    """(pixels, channels) int8 of accumulators (channels * pixels,), by the reference
+    requantisers."""
+    zero, low, high = (m.names[f"p->{name}"] for name in ("output_zero", "act_min", "act_max"))
+    return requantize(wrap_int32(acc).reshape(-1, pixels).T, requant, zero, low, high)
+
+
+WIDEN_C = {
+    1: """
+for (; depth >= 4; depth -= 4, x += 4, t += 4) {
+	__builtin_memcpy(t, x, 4);
+}
+for (int32_t k = 0; k < depth; k++) {
+	t[k] = x[k];
+}
+vmcu_tile_done();
+""",
+    2: """
+const int8_t *y = x + depth;
+
+for (; depth >= 4; depth -= 4, x += 4, y += 4, t += 8) {
+	__builtin_memcpy(t, x, 4);
+	__builtin_memcpy(t + 4, y, 4);
+}
+for (int32_t k = 0; k < depth; k++) {
+	t[k] = x[k];
+	t[k + 4] = y[k];
+}
+vmcu_tile_done();
+""",
+}
+
+
+def _widen(pixels: int) -> Instruction:
+    parameters = "vmcu_lane_t *t, const int8_t *x, int32_t depth"
+
+    @define("RAMLoad", parameters, WIDEN_C[pixels], pixels, SEVERAL[pixels])
+    def widen(m: Machine, tile: Tile, ram: Ram, depth: int) -> None:
+        """Widens {what} of depth channels each, taps beyond depth are anything."""
+        values = m.load(ram)
+        m.tile = np.zeros((pixels, m.packing.steps(depth) * m.packing.step), np.int64)
+        m.tile[:, :depth] = values
+
+    return widen
+
+
+def _gather(pixels: int) -> Instruction:
+    parameters = (
+        "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, "
+        "int32_t channel, int32_t lane"
+    )
+    text = f"vmcu_gather(t, {pixels}, in, row, pixel, channel, lane);\nvmcu_tile_done();"
+
+    @define("RAMLoad", parameters, text, pixels, SEVERAL[pixels])
+    def gather(m: Machine, tile: Tile, ram: Ram, lane: int) -> None:
+        """Widens the window of pixel number lane of {what}; the zero point stands in for taps in
+        the padding."""
+        taps = m.load(ram, m.names["p->input_zero"])
+        runs = taps.reshape(-1, m.names["p->run"])
+        size = (pixels, m.names["p->steps"] * m.packing.step)
+        if m.tile.shape != size:
+            m.tile = np.zeros(size, np.int64)
+        for number, run in enumerate(runs):
+            at = number * m.packing.padded(len(run))
+            m.tile[lane, at : at + len(run)] = run
+
+    return gather
+
+
+def _bias(pixels: int) -> Instruction:
+    def text(packing: Packing) -> str:
+        lines = ["const int32_t *b = (const int32_t *)*w;", ""]
+        lines += [f"acc[{i}] = b[{i // pixels}];" for i in range(packing.channels * pixels)]
+        return "\n".join([*lines, f"*w += {packing.channels} * sizeof(int32_t);"])
+
+    parameters = "int32_t *acc, const uint8_t **w"
+
+    @define("FlashLoad", parameters, text, pixels, SEVERAL[pixels])
+    def bias(m: Machine, acc: np.ndarray, stream: Stream) -> None:
+        """Starts the accumulators of {what} at the biases of a block."""
+        acc[:] = np.repeat(m.take(np.int32, m.packing.channels), pixels)
+
+    return bias
+
+
+def _dot(pixels: int) -> Instruction:
+    def text(packing: Packing) -> str:
+        lanes, channels = packing.lanes, packing.channels
+        lines = ["const int8_t *v = (const int8_t *)*w;", "const vmcu_lane_t *x = *t;", ""]
+        for tap in range(packing.step):
+            group, byte = divmod(tap, lanes)
+            for i in range(channels * pixels):
+                channel, pixel = divmod(i, pixels)
+                lane = f"x[{lanes * (group * pixels + pixel) + byte}]"
+                weight = f"v[{lanes * (group * channels + channel) + byte}]"
+                lines.append(f"acc[{i}] = vmcu_mac(acc[{i}], {lane}, {weight});")
+        ends = [f"*t = x + {packing.step * pixels};", f"*w += {packing.step * channels};"]
+        return "\n".join(lines + ends)
+
+    parameters = "int32_t *acc, const vmcu_lane_t **t, const uint8_t **w"
+
+    @define("Dot", parameters, text, pixels, SEVERAL[pixels])
+    def dot(m: Machine, acc: np.ndarray, tile: Tile, stream: Stream) -> None:
+        """A step of taps of {what} times those of a block of channels."""
+        step, channels = m.packing.step, m.packing.channels
+        weights = m.take(np.int8, channels * step).reshape(-1, channels, m.packing.lanes)
+        taps = m.tile[:, m.tile_cursor : m.tile_cursor + step]
+        m.tile_cursor += step
+        acc += (weights.swapaxes(0, 1).reshape(channels, step) @ taps.T).reshape(-1)
+
+    return dot
+
+
+def _store(pixels: int) -> Instruction:
+    text = """
+const int32_t *c = (const int32_t *)*w;
+int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
+int8_t *o = *out;
+
+*w += 6 * sizeof(int32_t);
+"""
+    for i in range(2 * pixels):
+        channel, pixel = divmod(i, pixels)
+        place = " + ".join(["pitch"] * pixel + [str(channel)] * channel) or "0"
+        text += f"o[{place}] = vmcu_fixed(acc[{i}], m{channel}, c{channel}, s{channel});\n"
+    text += "(void)pitch;\n" if pixels == 1 else ""
+    parameters = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
+
+    @define("RAMStore", parameters, f"{text}*out = o + 2;", pixels, SEVERAL[pixels])
+    def store_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int) -> None:
+        """Requantises in fixed point and stores a block of channels of {what}."""
+        channels = m.packing.channels
+        factors = m.take(np.int32, 2 * channels).reshape(channels, 2, 1).swapaxes(0, 1)
+        shift = m.take(np.int32, channels)[:, None]
+        m.store(ram, fixed_fast(wrap_int32(acc).reshape(channels, pixels), *factors, shift).T)
+
+    return store_fixed
+
+
+def _exact(pixels: int) -> Instruction:
+    parameters = (
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
+        "int32_t pitch, int32_t left"
+    )
+    text = f"*w = vmcu_exact_block_{pixels}(p, t, *w, *out, pitch, left);\n*out += 2;"
+
+    @compound("RAMStore", parameters, text, pixels, SEVERAL[pixels])
+    def exact(
+        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, left: int
+    ) -> None:
+        """A block of channels of {what} from bias to store, for any shift, range and accumulator,
+        in fixed point or float, and for fewer channels at the end."""
+        channels = m.packing.channels
+        acc = np.zeros(channels * pixels, np.int64)
+        BIAS[pixels].meaning(m, acc, stream)
+        m.tile_cursor = 0
+        for _ in range(m.names["p->steps"]):
+            DOT[pixels].meaning(m, acc, tile, stream)
+        m.store(ram, finish(m, acc, any_requant(m, channels), pixels))
+
+    return exact
+
+
+WIDEN = {pixels: _widen(pixels) for pixels in PIXELS}
+GATHER = {pixels: _gather(pixels) for pixels in PIXELS}
+BIAS = {pixels: _bias(pixels) for pixels in PIXELS}
+DOT = {pixels: _dot(pixels) for pixels in PIXELS}
+STORE = {pixels: _store(pixels) for pixels in PIXELS}
+EXACT = {pixels: _exact(pixels) for pixels in PIXELS}

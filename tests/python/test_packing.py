@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A target with a packing of its own: streams, programs and their meaning follow it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pool_log import interpret
+from random_graphs import disjoint, random_inputs, random_layers
+from vmcu_tools import paths
+from vmcu_tools.cli import EXIT_DONE, EXIT_USAGE, main
+from vmcu_tools.emit import emit, write
+from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph
+from vmcu_tools.kernels import generate
+from vmcu_tools.kernels.language.packing import Packing
+from vmcu_tools.kernels.language.target import Target
+from vmcu_tools.kernels.programs import PACKED
+from vmcu_tools.kernels.targets import DEFAULT, TARGETS
+from vmcu_tools.ops import ProgramLayer, bind
+
+KINDS = ("conv2d", "pointwise", "column", "depthwise", "depthwise_square", "fully_connected")
+TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
+
+
+def side_by_side(count: int) -> list[tuple[int, int]]:
+    """Pairs of weights in their order."""
+    return [(2 * i, 2 * i + 1) for i in range(count)]
+
+
+PACKINGS = {
+    "eight consecutive taps": Packing(lanes=8, step=8, suffix="_other"),
+    "two groups a step": Packing(lanes=8, step=16, suffix="_other"),
+    "sixteen taps of four channels": Packing(16, 16, channels=4, dense=2, suffix="_other"),
+    "depthwise in order": Packing(pixels=6, pairs=side_by_side, suffix="_other"),
+}
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Target:
+    """A target whose streams no other one reads."""
+    costs, packing = TARGETS[DEFAULT].costs, PACKINGS[request.param]
+    target = Target("other", "Others", "defined(VMCU_OTHER)", packing, costs, {}, {})
+    monkeypatch.setitem(TARGETS, target.name, target)
+    return target
+
+
+def layers(kind: str, target: Target, count: int = 12) -> Graph:
+    return replace(random_layers(kind, count, seed=3), target=target.name)
+
+
+@pytest.mark.parametrize("other", PACKINGS, indirect=True)
+@pytest.mark.parametrize("kind", KINDS)
+def test_programs_mean_the_layer(kind: str, other: Target) -> None:
+    graph = layers(kind, other)
+    inputs = random_inputs(graph, 3)
+    ports = [port.tensor for port in graph.inputs]
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        assert isinstance(layer, ProgramLayer)
+        assert layer.symbol.endswith("_other")
+        data = [inputs[ports.index(name)] for name in node.inputs]
+        machine = interpret(layer, data)
+        np.testing.assert_array_equal(machine.output, layer.rows(data, 0, layer.height))
+
+
+@pytest.mark.parametrize("other", ["eight consecutive taps"], indirect=True)
+def test_eight_consecutive_taps(other: Target) -> None:
+    """Behind head and biases, a block has eight taps of one channel, then of the next."""
+    graph = layers("pointwise", other)
+    for node in graph.nodes:
+        layer = bind(graph, node)
+        weights = node.op.weights.reshape(len(node.op.bias), -1)
+        if len(weights) < 2 or "dense" in layer.symbol:
+            continue
+        taps = np.zeros((2, 8), np.int8)
+        first = weights[:2, :8]
+        taps[:, : first.shape[1]] = first
+        assert layer.binding.stream[12:28] == taps.tobytes()
+
+
+@pytest.mark.parametrize("other", ["eight consecutive taps"], indirect=True)
+def test_other_cores_are_refused(other: Target, tmp_path: Path) -> None:
+    emitted = emit(disjoint(layers("fully_connected", other, 2)), "kws")
+    write(emitted.files, tmp_path)
+    include = [f"-I{paths.runtime() / 'include'}", f"-I{tmp_path}"]
+    renamed = [f"-Dvmcu_{name}_other=vmcu_{name}" for name in ("dense", "pointwise")]
+    command = ["gcc", "-std=c99", "-fsyntax-only", *include, *renamed, str(tmp_path / "kws.c")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "kws was built with --target other: it runs on Others only" in done.stderr
+    assert done.returncode != 0
+    subprocess.run([*command, "-DVMCU_OTHER"], check=True)
+
+
+@pytest.mark.parametrize("other", ["eight consecutive taps"], indirect=True)
+def test_kernels_are_written_beside_the_others(other: Target, tmp_path: Path) -> None:
+    shutil.copytree(paths.runtime(), tmp_path, dirs_exist_ok=True)
+    gen = tmp_path / "kernels" / "gen"
+    assert all("other" in path.name for path in generate.write(gen))
+    compiler = ["gcc", "-std=c99", f"-I{tmp_path / 'include'}", "-o", "kernel.o", "-c"]
+    for name, programs in PACKED.items():
+        for flags in ([], ["-DVMCU_OTHER"]):
+            subprocess.run([*compiler, *flags, f"{name}_other.c"], cwd=gen, check=True)
+            command = ["nm", "--defined-only", "kernel.o"]
+            done = subprocess.run(command, cwd=gen, capture_output=True, text=True, check=True)
+            wanted = [program.symbol for program in programs(other.packing)] if flags else []
+            assert re.findall(r" T (\w+)", done.stdout) == sorted(wanted)
+
+
+def test_tables_are_one_for_all_that_read_a_packing(tmp_path: Path) -> None:
+    texts = []
+    for name, target in TARGETS.items():
+        assert main(["build", str(TINY), "--target", name, "-o", str(tmp_path)]) == EXIT_DONE
+        said = f"Laid out for target {name}, {target.title}; every core runs it."
+        text = (tmp_path / "tiny.c").read_text()
+        assert said in text
+        texts.append(text.replace(said, ""))
+    assert len(TARGETS) > 1
+    assert set(texts) == {texts[0]}
+    assert main(["build", str(TINY), "-o", str(tmp_path)]) == EXIT_DONE
+    assert f"for target {DEFAULT}," in (tmp_path / "tiny.c").read_text()
+
+
+def test_an_unknown_target_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(TINY), "--target", "abacus"]) == EXIT_USAGE
+    said = f"there is no target 'abacus', choose from {', '.join(TARGETS)}"
+    assert said in capsys.readouterr().err
+
+
+def test_help_names_all_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "--help"]) == EXIT_DONE
+    text = " ".join(capsys.readouterr().out.split())
+    assert all(f" {name}" in text for name in TARGETS)
+
+
+def test_a_graph_for_an_unknown_target() -> None:
+    graph = replace(random_layers("pointwise", 1, seed=0), target="abacus")
+    with pytest.raises(UserError, match="there is no target 'abacus'"):
+        bind(graph, graph.nodes[0])
