@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from random_graphs import LAYERS, Builder, random_inputs
-from vmcu_tools.ops import KERNELS, Layer, bind
+from vmcu_tools.ops import LAYER_OF, Layer, bind
 
 # Random cases per kernel; `VMCU_CASES=2000 pytest tests/python` is the thorough run.
 CASES = int(os.environ.get("VMCU_CASES", "160"))
@@ -58,5 +58,7 @@ def layer_and_data(kind: str, data: st.DataObject) -> tuple[Layer, list[np.ndarr
     output = LAYERS[kind](builder)
     graph = builder.graph([output.name])
     (node,) = graph.nodes
-    descending = KERNELS[type(node.op)].can_descend and data.draw(st.booleans(), label="descending")
+    descending = LAYER_OF[type(node.op)].can_descend and data.draw(
+        st.booleans(), label="descending"
+    )
     return bind(graph, node, descending), random_inputs(graph, 0)

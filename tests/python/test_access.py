@@ -22,7 +22,7 @@ from pool_log import (
 )
 from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from vmcu_tools.graph import Op
-from vmcu_tools.ops import KERNELS, NEVER, ProgramLayer, bind
+from vmcu_tools.ops import LAYER_OF, NEVER, ProgramLayer, bind
 
 
 def op_of(kind: str) -> type[Op]:
@@ -31,11 +31,11 @@ def op_of(kind: str) -> type[Op]:
 
 
 # The kinds whose kernels are programs; the others are written in C by hand.
-PROGRAMS = [kind for kind in LAYERS if issubclass(KERNELS[op_of(kind)], ProgramLayer)]
+PROGRAMS = [kind for kind in LAYERS if issubclass(LAYER_OF[op_of(kind)], ProgramLayer)]
 
 
 def test_every_program_is_drawn() -> None:
-    ops = {op for op, layer in KERNELS.items() if issubclass(layer, ProgramLayer)}
+    ops = {op for op, layer in LAYER_OF.items() if issubclass(layer, ProgramLayer)}
     assert {op_of(kind) for kind in PROGRAMS} == ops
 
 

@@ -14,7 +14,7 @@ import vmcu_tools
 from random_graphs import LAYERS, random_inputs, random_layers
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Node, Op
-from vmcu_tools.ops import KERNELS, bind, kernel_of
+from vmcu_tools.ops import LAYER_OF, bind, kernel_of
 from vmcu_tools.ops.layer import Layer
 
 PACKAGE = Path(vmcu_tools.__file__).parent
@@ -41,7 +41,7 @@ def inputs_of(graph: Graph, values: list[np.ndarray], node: Node) -> list[np.nda
 
 def test_every_op_is_drawn() -> None:
     graphs = [random_layers(kind, COUNT, seed=3) for kind in LAYERS]
-    assert {type(node.op) for graph in graphs for node in graph.nodes} == set(KERNELS)
+    assert {type(node.op) for graph in graphs for node in graph.nodes} == set(LAYER_OF)
 
 
 def test_ops_that_clamp_do(drawn: tuple[Graph, list[np.ndarray]]) -> None:
@@ -94,7 +94,7 @@ def test_a_layer_that_lacks_something_is_none(op: type[Op], missing: str) -> Non
 
 
 def test_an_op_has_one_layer() -> None:
-    op = next(iter(KERNELS))
+    op = next(iter(LAYER_OF))
     present = {"kernel": property(lambda self: None), "biases": lambda self: None}
     with pytest.raises(TypeError, match=op.__name__):
         type(Layer)("Made", (Layer,), present, op=op)
@@ -102,7 +102,7 @@ def test_an_op_has_one_layer() -> None:
 
 def imported(tree: ast.AST) -> set[str]:
     """The classes of ops that a module imports, by the name that it has for them."""
-    names = {op.__name__ for op in KERNELS}
+    names = {op.__name__ for op in LAYER_OF}
     return {
         alias.asname or alias.name
         for node in ast.walk(tree)

@@ -12,19 +12,19 @@ from ..graph import Graph, Node, Op
 from ..paths import import_modules
 from ..quant import INT8_MAX, INT8_MIN
 from .biases import REMEDY
-from .layer import KERNELS, NEVER, Form, Layer, ProgramLayer
+from .layer import LAYER_OF, NEVER, Form, Layer, ProgramLayer
 from .values import Kernel
 
-__all__ = ["KERNELS", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "kernel_of", "serves"]
+__all__ = ["LAYER_OF", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "kernel_of", "serves"]
 
 import_modules(__name__)
-if set(Op.__subclasses__()) != set(KERNELS):
-    raise TypeError(f"ops without a layer: {set(Op.__subclasses__()) - set(KERNELS)}")
+if set(Op.__subclasses__()) != set(LAYER_OF):
+    raise TypeError(f"ops without a layer: {set(Op.__subclasses__()) - set(LAYER_OF)}")
 
 
 def serves(graph: Graph, node: Node, form: Form) -> bool:
     """True if a node's layer can work in a form."""
-    return KERNELS[type(node.op)].working(graph, node, form) is not None
+    return LAYER_OF[type(node.op)].working(graph, node, form) is not None
 
 
 def bind(
@@ -36,7 +36,7 @@ def bind(
 ) -> Layer:
     """The layer of a node, with the tensors it reads and writes, in a direction. columns: of a
     call, all of a row by default. form: one that serves()."""
-    kind = KERNELS[type(node.op)].working(graph, node, form)
+    kind = LAYER_OF[type(node.op)].working(graph, node, form)
     assert kind is not None, f"{node.kind} cannot be {form}"
     return kind(graph, node, descending, columns, form)
 

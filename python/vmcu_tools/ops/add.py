@@ -13,9 +13,9 @@ from ..graph import REQUANTISERS, Op
 from ..kernels.pack import FAST_ACCUMULATOR, FAST_SHIFTS
 from ..kernels.programs import PROGRAMS
 from ..kernels.targets.portable.sums import ADD_SHIFT, TERM, add_term
-from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, FixedPoint, FixedSum, FloatSum
+from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, FixedSum, FloatSum
 from .layer import Binding, ProgramLayer, Reach
-from .values import CStruct
+from .values import CStruct, factor_of
 
 BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
 TERM_OF_SUM = CStruct("vmcu_add_term", "int32_t multiplier, half, offset, shift;")
@@ -42,11 +42,6 @@ class Add(Op):
     always_has = frozenset(REQUANTISERS.values())
 
     sum: FixedSum | FloatSum
-
-
-def factor_of(requant: FixedPoint) -> tuple[int, int]:
-    """The one multiplier and shift of a tensor's requantiser."""
-    return int(np.ravel(requant.multiplier)[0]), int(np.ravel(requant.shift)[0])
 
 
 class AddLayer(ProgramLayer[Add], op=Add):

@@ -33,8 +33,8 @@ OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
 # Columns that most kernels work on together.
 PAIR = 2
-# The layers of all ops: who subclasses Layer with `op` is in it.
-KERNELS: dict[type[Op], type[Layer]] = {}
+# The layer of each op, entered by subclassing Layer with `op`.
+LAYER_OF: dict[type[Op], type[Layer]] = {}
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class Layer(ABC, Generic[OpT]):
             return
         needed = {"kernel"} | {"biases" for field in fields(op) if field.name == "bias"}
         missing = [name for name in needed if getattr(cls, name) is getattr(Layer, name)]
-        if op in KERNELS or missing:
+        if op in LAYER_OF or missing:
             raise TypeError(f"{cls.__name__}: {op.__name__} has a layer, or it has no {missing}")
-        KERNELS[op] = cls
+        LAYER_OF[op] = cls
 
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
@@ -164,7 +164,8 @@ class Layer(ABC, Generic[OpT]):
         return None
 
     def writes_in_call(self, x: int, columns: int) -> np.ndarray | None:
-        """The same for the bytes of the row that it writes."""
+        """Tick, from the start of a call for columns from x on, at which each byte of its row is
+        written, int64 (W, C), NEVER where none is; None if only the call is known."""
         return None
 
     def writes(self) -> np.ndarray:
@@ -182,7 +183,7 @@ class Layer(ABC, Generic[OpT]):
 
     @property
     def zeros(self) -> dict[str, Value]:
-        """The zero points of the first input and of the output, likewise."""
+        """The zero points of the first input and of the output, as parameter structs have them."""
         return {"input_zero": self.ins[0].zero_point, "output_zero": self.out.zero_point}
 
     @property

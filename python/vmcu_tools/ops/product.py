@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels.integer_scale import integer_scale
 from ..quant import INT8_MAX, INT8_MIN, FloatScale, Requant, requantize, wrap_int32
 from .layer import OpT, ProgramLayer
-from .values import CStruct
+from .values import CStruct, factor_of
 
 PRODUCT = CStruct(
     "vmcu_product",
@@ -25,8 +25,8 @@ def scale_fields(requant: Requant, zero: int, depth: int) -> dict[str, int]:
         reach = np.array([depth * (INT8_MAX - INT8_MIN) ** 2])
         found = integer_scale(np.ravel(requant.scale)[:1], zero, -reach, reach, False)
         return {"multiplier": int(found.multiplier[0]), "shift": int(found.word[0]), "is_float": 1}
-    multiplier, shift = np.ravel(requant.multiplier)[0], np.ravel(requant.shift)[0]
-    return {"multiplier": int(multiplier), "shift": int(shift), "is_float": 0}
+    multiplier, shift = factor_of(requant)
+    return {"multiplier": multiplier, "shift": shift, "is_float": 0}
 
 
 class ProductLayer(ProgramLayer[OpT]):

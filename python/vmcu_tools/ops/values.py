@@ -78,9 +78,7 @@ class CStruct:
         self.members: dict[str, Member] = {}
         end = 0
         for declaration in declarations.rstrip("; ").split(";"):
-            kind, names = re.fullmatch(
-                r"\s*((?:const )?(?:struct )?\w+) (.*)", declaration
-            ).groups()
+            kind, names = re.match(r"\s*((?:const )?(?:struct )?\w+) (.*)", declaration).groups()
             for member in names.split(","):
                 size, align = self._layout(kind, "*" in member)
                 self.align = max(self.align, align)
@@ -101,20 +99,19 @@ class CStruct:
 
     def __call__(self, **fields: Value) -> Struct:
         """Members that are not given are zero. Raises KeyError for one that is not there."""
-        for name in fields:
-            self.members[name]
+        if not fields.keys() <= self.members.keys():
+            raise KeyError(f"{self.name} has no {fields.keys() - self.members.keys()}")
         return Struct(self.name, fields)
 
 
 FACTOR = CStruct("vmcu_factor", "int32_t multiplier, shift;")
 
 
+def factor_of(requant: FixedPoint) -> tuple[int, int]:
+    """The one multiplier and shift of a tensor's requantiser."""
+    return int(np.ravel(requant.multiplier)[0]), int(np.ravel(requant.shift)[0])
+
+
 def factor(requant: FixedPoint) -> Struct:
-    """One factor for a whole tensor."""
-    return Struct(
-        "",
-        {
-            "multiplier": int(np.ravel(requant.multiplier)[0]),
-            "shift": int(np.ravel(requant.shift)[0]),
-        },
-    )
+    """A tensor's requantiser as a struct vmcu_factor within another struct."""
+    return Struct("", dict(zip(FACTOR.members, factor_of(requant), strict=True)))

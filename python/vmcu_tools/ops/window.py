@@ -23,7 +23,7 @@ def window_values(*pairs: tuple[int, int]) -> dict[str, int]:
 
 
 def window_fields(window: Window) -> dict[str, int]:
-    """The same by their path in a struct that has it as its member `window`."""
+    """Of a struct whose member `window` is a struct vmcu_window: its values by their path."""
     values = window_values(window.kernel, window.stride, window.dilation, window.pad[:2])
     return {f"window.{name}": value for name, value in values.items()}
 
