@@ -121,7 +121,7 @@ def test_tables_are_one_for_all_that_read_a_packing(tmp_path: Path) -> None:
         said = f"Laid out for target {name}, {target.title}; every core runs it."
         text = (tmp_path / "tiny.c").read_text()
         assert said in text
-        texts.append(text.replace(said, ""))
+        texts.append(text.replace(said, "").replace(f" --target {name}", ""))
     assert len(TARGETS) > 1
     assert set(texts) == {texts[0]}
     assert main(["build", str(TINY), "-o", str(tmp_path)]) == EXIT_DONE
