@@ -200,6 +200,12 @@ def then_conv(layer: Layer, channels: int, kernel=(1, 1)) -> Layer:
 PADS = {"pads": [1, 1, 1, 1]}
 HALF, ALIGN = "half_pixel", "align_corners"
 
+
+def hardmax(m: OnnxModel, x: str, scale: float):
+    """Of values so coarse that several are the largest."""
+    return m.node("Hardmax", [m.qdq(x, m.stated(60 * scale))], axis=2), 1 / 255
+
+
 CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     **{
         name: (IMAGE, function(name))
@@ -293,7 +299,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "attention": (SEQUENCE, attention(3, 4)),
     "matmul of heads": (HEADS, lambda m, x, scale: heads_product(m, x, scale)),
     "softmax over rows": (IMAGE, lambda m, x, scale: (m.node("Softmax", [x], axis=2), 1 / 255)),
-    "hardmax over rows": (IMAGE, lambda m, x, scale: (m.node("Hardmax", [x], axis=2), 1 / 255)),
+    "hardmax over rows": (IMAGE, hardmax),
     "softmax over heads": (HEADS, lambda m, x, scale: (m.node("Softmax", [x], axis=-1), 1 / 255)),
 }
 

@@ -217,7 +217,7 @@ CASES: dict[str, tuple[int, tuple[int, ...], Layer]] = {
     "batch norm of large epsilon": (13, IMAGE, epsilon_of(0.3)),
     "softmax of several axes": (11, IMAGE, soft("Softmax", axis=2)),
     "log softmax of several axes": (11, IMAGE, soft("LogSoftmax", axis=2)),
-    "hardmax of several axes": (11, IMAGE, soft("Hardmax", axis=2)),
+    "hardmax of several axes": (11, IMAGE, soft("Hardmax", axis=1)),
     "unit length of rows": (13, IMAGE, soft("LpNormalization", axis=-1, p=2)),
     "quantised weights by column": (13, VECTOR, quantised_weights(1)),
     "max pool then all": (
