@@ -102,8 +102,8 @@ class MacLayer(Layer[OpT]):
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * 2
         program = PROGRAMS[f"vmcu_{kernel}"]
-        # A bias, taps and factors for each channel.
-        words = block * (1 + steps * step // LANES + (2 if fields["is_float"] else 3))
+        # A bias, taps of a byte and factors for each channel.
+        words = block * (1 + steps * step // 4 + (2 if fields["is_float"] else 3))
         return Binding(program, fields, stream, tile, flat, lines(stream, words))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
