@@ -93,7 +93,7 @@ class MacLayer(WindowLayer[OpT]):
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
-        # A bias, taps and factors for each channel.
+        # A bias, taps of a byte and factors for each channel.
         words = block * (1 + steps * step // WORD + (2 if fields["is_float"] else 3))
         return Binding(self.program(kernel), fields, stream, tile, flat, lines(stream, words))
 
