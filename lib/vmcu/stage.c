@@ -108,7 +108,7 @@ VMCU_CALLED void take(const struct vmcu_context *ctx, struct feed *feed, uint16_
 
 /** Goes through a part from an entry on; the one that it stops short of, or the part's length. */
 VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
-			   const struct vmcu_part *part, uint16_t entry, struct feed *feed)
+			    const struct vmcu_part *part, uint16_t entry, struct feed *feed)
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
 	const uint8_t *schedule = &stage->schedule[part->start];
