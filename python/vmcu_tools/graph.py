@@ -11,8 +11,11 @@ frontends needs to know the format.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from .quant import INT8_MAX, INT8_MIN, FixedPoint, FloatProduct, FloatScale, FloatSum
 
@@ -77,6 +80,8 @@ class Op:
     relabels: the same bytes in the same order, which need not be moved at all
     columnwise: weights (N, ...) times a column of taps, which other libraries gather first
     channelwise: weights of each channel on its own, which other libraries work on one by one
+    monotone: an output byte only rises, or only falls, while one input byte rises and the others
+        stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
     """
 
@@ -87,10 +92,20 @@ class Op:
     relabels: ClassVar[bool] = False
     columnwise: ClassVar[bool] = False
     channelwise: ClassVar[bool] = False
+    monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()
 
     act_min: int = field(default=INT8_MIN, kw_only=True)
     act_max: int = field(default=INT8_MAX, kw_only=True)
+
+    @property
+    def by_channel(self) -> bool:
+        """True if channel c of the output is made of channel c of every input alone."""
+        return self.elementwise
+
+    def of_channels(self, picked: np.ndarray) -> Op:
+        """The op for some channels of its tensors alone, where it works by_channel."""
+        return self
 
     @property
     def requantisers(self) -> set[str]:
@@ -133,7 +148,11 @@ class Port:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes in the file's order, which is an execution order. `origin` is the file's path."""
+    """Nodes in the file's order, which is an execution order. `origin` is the file's path.
+
+    `channels`: of a tensor that has lost some, which of the file's channels it still has, int64;
+    `macs_file`: multiply-accumulates of the file where there are fewer now, else 0.
+    """
 
     name: str
     origin: str
@@ -141,6 +160,16 @@ class Graph:
     nodes: tuple[Node, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    channels: Mapping[str, np.ndarray] = field(default_factory=dict)
+    macs_file: int = 0
+
+    def part(self, tensor: str, values: np.ndarray) -> np.ndarray:
+        """What this graph has of a tensor's values in the file, in its shape (H, W, C)."""
+        height, width, _ = shape = self.tensors[tensor].shape
+        if tensor in self.channels:
+            values = values.reshape(height, width, -1)[:, :, self.channels[tensor]]
+        # A pass may have left out a Reshape, and with it the file's shape.
+        return values.reshape(shape)
 
     def producer(self, tensor: str) -> Node | None:
         return next((n for n in self.nodes if tensor in n.outputs), None)

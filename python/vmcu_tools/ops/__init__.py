@@ -14,10 +14,20 @@ from ..errors import Problem, UserError
 from ..graph import Graph, Node, Op
 from ..quant import INT8_MAX, INT8_MIN
 from .biases import REMEDY
-from .layer import KERNELS, NEVER, Form, Layer, ProgramLayer
+from .layer import KERNELS, NEVER, Form, Interval, Layer, ProgramLayer
 from .values import Kernel
 
-__all__ = ["KERNELS", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "kernel_of", "serves"]
+__all__ = [
+    "KERNELS",
+    "NEVER",
+    "Form",
+    "Interval",
+    "Layer",
+    "ProgramLayer",
+    "bind",
+    "kernel_of",
+    "serves",
+]
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

@@ -49,6 +49,10 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
             return Cost(per_call=700)
         return Cost(per_mac=0.4 if self.form is Form.DIRECT else 0.0)
 
+    @property
+    def mixes(self) -> bool:
+        return self.op.groups == 1
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)
         cout, kh, kw, depth = self.op.weights.shape
