@@ -11,8 +11,11 @@ frontends needs to know the format.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from .quant import INT8_MAX, INT8_MIN, FixedPoint, FloatProduct, FloatScale, FloatSum
 
@@ -77,6 +80,8 @@ class Op:
     relabels: the same bytes in the same order, which need not be moved at all
     columnwise: weights (N, ...) times a column of taps, which other libraries gather first
     channelwise: weights of each channel on its own, which other libraries work on one by one
+    monotone: an output byte only rises, or only falls, while one input byte rises and the others
+        stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
     """
 
@@ -87,10 +92,20 @@ class Op:
     relabels: ClassVar[bool] = False
     columnwise: ClassVar[bool] = False
     channelwise: ClassVar[bool] = False
+    monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()
 
     act_min: int = field(default=INT8_MIN, kw_only=True)
     act_max: int = field(default=INT8_MAX, kw_only=True)
+
+    @property
+    def by_channel(self) -> bool:
+        """True if channel c of the output is made of channel c of every input alone."""
+        return self.elementwise
+
+    def of_channels(self, picked: np.ndarray) -> Op:
+        """The op for some channels of its tensors alone, where it works by_channel."""
+        return self
 
     @property
     def requantisers(self) -> set[str]:
@@ -135,7 +150,11 @@ class Port:
 class Graph:
     """Nodes in the file's order, which is an execution order. `origin` is the file's path; `target`
     the cores that constants are laid out for, by their name in kernels/targets, the default ones if
-    None."""
+    None.
+
+    `channels`: of a tensor that has lost some, which of the file's channels it still has, int64;
+    `macs_file`: multiply-accumulates of the file where there are fewer now, else 0.
+    """
 
     name: str
     origin: str
@@ -144,6 +163,16 @@ class Graph:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     target: str | None = None
+    channels: Mapping[str, np.ndarray] = field(default_factory=dict)
+    macs_file: int = 0
+
+    def part(self, tensor: str, values: np.ndarray) -> np.ndarray:
+        """What this graph has of a tensor's values in the file, in its shape (H, W, C)."""
+        height, width, _ = shape = self.tensors[tensor].shape
+        if tensor in self.channels:
+            values = values.reshape(height, width, -1)[:, :, self.channels[tensor]]
+        # A pass may have left out a Reshape, and with it the file's shape.
+        return values.reshape(shape)
 
     def producer(self, tensor: str) -> Node | None:
         return next((n for n in self.nodes if tensor in n.outputs), None)

@@ -12,10 +12,13 @@ from ..graph import Graph, Node, Op
 from ..paths import import_modules
 from ..quant import INT8_MAX, INT8_MIN
 from .biases import REMEDY
-from .layer import LAYER_OF, NEVER, Form, Layer, ProgramLayer
+from .layer import LAYER_OF, NEVER, Form, Interval, Layer, ProgramLayer
 from .values import Kernel
 
-__all__ = ["LAYER_OF", "NEVER", "Form", "Layer", "ProgramLayer", "bind", "kernel_of", "serves"]
+__all__ = [
+    *("LAYER_OF", "NEVER", "Form", "Interval", "Layer", "ProgramLayer"),
+    *("bind", "kernel_of", "serves"),
+]
 
 import_modules(__name__)
 if set(Op.__subclasses__()) != set(LAYER_OF):

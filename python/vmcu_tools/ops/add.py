@@ -38,7 +38,7 @@ FLOAT_PARAMS = CStruct(
 class Add(Op):
     """Element-wise sum of two tensors of one shape."""
 
-    clamps = elementwise = True
+    clamps = elementwise = monotone = True
     always_has = frozenset(REQUANTISERS.values())
 
     sum: FixedSum | FloatSum

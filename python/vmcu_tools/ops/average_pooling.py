@@ -41,12 +41,16 @@ class AveragePool2D(Op):
     global mean.
     """
 
-    clamps = windowed = True
+    clamps = windowed = monotone = True
 
     window: Window
     requant: Requant | None = None
     count_padding: bool = False
     of_sum: bool = False
+
+    @property
+    def by_channel(self) -> bool:
+        return True
 
 
 class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):

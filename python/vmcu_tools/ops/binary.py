@@ -7,7 +7,7 @@ Order of access: output bytes in ascending order, each operand read just before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,6 +60,15 @@ class Binary(Op):
     constant_zero: int = 0
     sum: FloatSum | None = None
     product: FloatProduct | None = None
+
+    @property
+    def by_channel(self) -> bool:
+        return True
+
+    def of_channels(self, picked: np.ndarray) -> Binary:
+        if self.constant is None or self.constant.shape[2] == 1:
+            return self
+        return replace(self, constant=self.constant[:, :, picked])
 
 
 class BinaryLayer(Layer[Binary], op=Binary):

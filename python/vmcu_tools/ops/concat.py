@@ -13,7 +13,8 @@ import numpy as np
 
 from ..graph import Op
 from ..quant import INT8_MIN
-from .layer import Layer, Reach
+from .layer import Interval, Layer, Reach
+from .lookup import images_of
 from .values import Array, CStruct, Kernel, StructArray
 
 AXES = ("VMCU_AXIS_HEIGHT", "VMCU_AXIS_WIDTH", "VMCU_AXIS_CHANNELS")
@@ -38,6 +39,14 @@ class ConcatLayer(Layer[Concat], op=Concat):
             places = values.astype(np.int64) - INT8_MIN
             parts.append(values if table is None else table[places])
         return np.concatenate(parts, axis=self.op.axis)[y0:y1]
+
+    def interval(self, ins: Sequence[Interval]) -> Interval:
+        pairs = zip(ins, self.op.tables, strict=True)
+        parts = [one if table is None else images_of(table, one) for one, table in pairs]
+        lows, highs = [part.low for part in parts], [part.high for part in parts]
+        if self.op.axis == 2:
+            return Interval(np.concatenate(lows), np.concatenate(highs))
+        return Interval(np.min(lows, axis=0), np.max(highs, axis=0))
 
     @property
     def weight_bytes(self) -> int:

@@ -50,6 +50,10 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
             return replace(usual, per_call=costs.call_window)
         return replace(usual, per_mac=costs.mac_direct if self.form is Form.DIRECT else 0.0)
 
+    @property
+    def mixes(self) -> bool:
+        return self.op.groups == 1
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)
         cout, kh, kw, depth = self.op.weights.shape

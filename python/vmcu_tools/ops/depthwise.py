@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,14 @@ class DepthwiseConv2D(Op):
     window: Window
     requant: Requant
     multiplier: int = 1
+
+    @property
+    def by_channel(self) -> bool:
+        return self.multiplier == 1
+
+    def of_channels(self, picked: np.ndarray) -> DepthwiseConv2D:
+        weights, requant = self.weights[:, :, picked], self.requant.pick(picked)
+        return replace(self, weights=weights, bias=self.bias[picked], requant=requant)
 
 
 def row_cost(target: Target, wide: int, width: int) -> float:
@@ -74,6 +82,13 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         costs = self.target.costs
         per_call = costs.call_strip + costs.call_strip_channel * self.out.shape[2]
         return Cost(per_call, costs.mac_depthwise)
+
+    def tap_weights(self) -> np.ndarray:
+        return self.op.weights.astype(np.int64).transpose(2, 0, 1)[..., None]
+
+    def tap_channels(self) -> np.ndarray:
+        channels = np.arange(len(self.op.bias)) // self.op.multiplier
+        return channels[:, None, None, None]
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         wide = np.repeat(self.taps(data[0], y0, y1), self.op.multiplier, axis=-1)

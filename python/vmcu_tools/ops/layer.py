@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -91,6 +92,30 @@ class Cost:
     per_mac: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """The least and the largest byte of each channel of a tensor, over all pixels and all inputs
+    that there can be: int64 (C,)."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @staticmethod
+    def between(low: int, high: int, channels: int) -> Interval:
+        return Interval(np.full(channels, low, np.int64), np.full(channels, high, np.int64))
+
+    @staticmethod
+    def around(images: Sequence[np.ndarray]) -> Interval:
+        """Of all bytes of some int8 (..., C)."""
+        values = np.concatenate([image.reshape(-1, image.shape[-1]) for image in images])
+        return Interval(values.min(axis=0).astype(np.int64), values.max(axis=0).astype(np.int64))
+
+    @property
+    def constant(self) -> np.ndarray:
+        """Channels of one byte, bool (C,)."""
+        return self.low == self.high
+
+
 class Layer(ABC, Generic[OpT]):
     """One node of a graph, bound to its tensors: meaning, cost, order of access, kernel in C.
 
@@ -148,6 +173,36 @@ class Layer(ABC, Generic[OpT]):
     @abstractmethod
     def input_rows(self, index: int, y: int) -> range:
         """The rows of input `index` that output row y reads, cut to the image; step may be > 1."""
+
+    def interval(self, ins: Sequence[Interval]) -> Interval:
+        """What the output's bytes can be, from what those of the inputs can be."""
+        if self.op.monotone:
+            ends = itertools.product(*((one.low, one.high) for one in ins))
+            return Interval.around([self._uniform(end) for end in ends])
+        low, high = self.op.act_min, self.op.act_max
+        return Interval.between(low, high, self.out.shape[2])
+
+    def _uniform(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """The output for inputs of one byte a channel."""
+        pairs = zip(values, self.ins, strict=True)
+        images = [np.broadcast_to(value.astype(np.int8), tensor.shape) for value, tensor in pairs]
+        return self.rows(images, 0, self.out.shape[0])
+
+    @property
+    def mixes(self) -> bool:
+        """True if every output channel has weights of its own for every input channel, so that
+        channels can go on either side; see `wants` and `without`."""
+        return False
+
+    def wants(self, outs: np.ndarray, source: Interval) -> np.ndarray:
+        """Input channels, bool (C,), that cannot go where output channels `outs`, bool, stay and
+        the input's bytes are those; of a layer that mixes."""
+        raise NotImplementedError(f"{type(self).__name__} does not mix channels")
+
+    def without(self, outs: np.ndarray, ins: np.ndarray, source: Interval) -> Op:
+        """The op of channels `outs` from channels `ins`, both bool: what those that go add is part
+        of the biases."""
+        raise NotImplementedError(f"{type(self).__name__} does not mix channels")
 
     def reach(self, index: int) -> Reach:
         """Where an output pixel looks at input `index`."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..graph import Op
 from ..quant import INT8_MIN
+from .layer import Interval
 from .pixelwise import PixelwiseLayer
 from .values import Array, CStruct, Kernel
 
@@ -25,9 +26,19 @@ class Lookup(Op):
     table: np.ndarray
 
 
+def images_of(table: np.ndarray, source: Interval) -> Interval:
+    """What a table, int8 (256,), makes of the bytes that a tensor can have."""
+    pairs = zip(source.low - INT8_MIN, source.high - INT8_MIN, strict=True)
+    parts = [table[low : high + 1].astype(np.int64) for low, high in pairs]
+    return Interval(np.array([p.min() for p in parts]), np.array([p.max() for p in parts]))
+
+
 class LookupLayer(PixelwiseLayer[Lookup], op=Lookup):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         return self.op.table[data[0][y0:y1].astype(np.int64) - INT8_MIN]
+
+    def interval(self, ins: Sequence[Interval]) -> Interval:
+        return images_of(self.op.table, ins[0])
 
     @property
     def weight_bytes(self) -> int:

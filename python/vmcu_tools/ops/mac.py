@@ -7,8 +7,12 @@ before its byte is written.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
+from ..graph import Op
 from ..kernels.pack import MacWeights, blocks, lines
 from ..quant import (
     INT32_MAX,
@@ -20,9 +24,9 @@ from ..quant import (
     wrap_int32,
 )
 from .biases import Biases, beyond_float32
-from .layer import Binding, OpT
+from .layer import Binding, Interval, OpT
 from .values import CStruct
-from .window import WindowLayer, gather, window_fields
+from .window import WindowLayer, covered, gather, window_fields
 
 # Taps in a word of a stream.
 WORD = 4
@@ -66,6 +70,53 @@ class MacLayer(WindowLayer[OpT]):
         """q - zero_point under output rows y0 .. y1-1, int64 (rows, W, kh, kw, C)."""
         zero = self.ins[0].zero_point
         return gather(data, self.window, self.out.shape[1], y0, y1, zero)[0] - zero
+
+    def tap_weights(self) -> np.ndarray:
+        """Weights by output channel and tap, int64 (N, kh, kw, D)."""
+        kernel = self.window.kernel
+        return self.op.weights.astype(np.int64).reshape(len(self.op.bias), *kernel, -1)
+
+    def tap_channels(self) -> np.ndarray:
+        """Which input channel each of them meets, (N, 1, 1, D)."""
+        channels, groups = len(self.op.bias), getattr(self.op, "groups", 1)
+        depth = self.ins[0].shape[2] // groups
+        first = np.arange(channels) // (channels // groups) * depth
+        return (first[:, None] + np.arange(depth))[:, None, None]
+
+    def interval(self, ins: Sequence[Interval]) -> Interval:
+        ever, outside = covered(self.window, self.ins[0].shape, self.out.shape)
+        weights, met = self.tap_weights(), self.tap_channels()
+        ends = []
+        for values, extreme in ((ins[0].low, np.minimum), (ins[0].high, np.maximum)):
+            taps = (values - self.ins[0].zero_point)[met]
+            taps = np.where(outside[..., None], extreme(taps, 0), taps)
+            ends.append(weights * np.where(ever[..., None], taps, 0))
+        sums = [extreme(*ends).sum(axis=(1, 2, 3)) for extreme in (np.minimum, np.maximum)]
+        sums = np.array(sums) + self.op.bias
+        if sums.min() < INT32_MIN or sums.max() > INT32_MAX:
+            return super().interval(ins)
+        return Interval.around([self.finish(sums)])
+
+    def foldable(self, source: Interval) -> np.ndarray:
+        """Input channels, bool (C,), whose byte is the same under every tap."""
+        _, outside = covered(self.window, self.ins[0].shape, self.out.shape)
+        if not outside.any():
+            return source.constant
+        return source.constant & (source.low == self.ins[0].zero_point)
+
+    def wants(self, outs: np.ndarray, source: Interval) -> np.ndarray:
+        used = (self.tap_weights()[outs] != 0).any(axis=(0, 1, 2))
+        return used & ~self.foldable(source)
+
+    def without(self, outs: np.ndarray, ins: np.ndarray, source: Interval) -> Op:
+        weights = self.tap_weights()[outs]
+        gone = np.where(ins, 0, source.low - self.ins[0].zero_point)
+        bias = self.op.bias[outs] + (weights * gone).sum(axis=(1, 2, 3))
+        kept = weights[..., ins].astype(np.int8)
+        if self.op.weights.ndim == 2:
+            kept = kept[:, 0, 0]
+        requant = self.op.requant.pick(np.flatnonzero(outs))
+        return replace(self.op, weights=kept, bias=bias, requant=requant)
 
     def ranges(self) -> dict[str, int]:
         """Zero points, bounds and requantiser, as every parameter struct with weights has them."""

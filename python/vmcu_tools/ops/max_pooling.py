@@ -23,9 +23,13 @@ PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_
 class MaxPool2D(Op):
     """Maximum over the window's taps inside the image; scale and zero point are kept."""
 
-    clamps = windowed = exact = True
+    clamps = windowed = exact = monotone = True
 
     window: Window
+
+    @property
+    def by_channel(self) -> bool:
+        return True
 
 
 class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):

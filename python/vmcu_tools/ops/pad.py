@@ -22,10 +22,14 @@ PARAMS = CStruct("vmcu_pad_params", "int16_t top, left, before; int8_t value;")
 class Pad(Op):
     """Constant padding, amounts ((top, bottom), (left, right), (before, after)) over H, W, C."""
 
-    exact = True
+    exact = monotone = True
 
     amounts: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
     value: int
+
+    @property
+    def by_channel(self) -> bool:
+        return self.amounts[2] == (0, 0)
 
 
 class PadLayer(Layer[Pad], op=Pad):

@@ -24,7 +24,7 @@ class Requantize(Op):
     """Another scale, zero point or range for the same values: Quantize int8 to int8, stand-alone
     Relu and Clip. requant.apply(q - zi) + zo; None: the scale stays, only the clamp applies."""
 
-    clamps = elementwise = True
+    clamps = elementwise = monotone = True
     always_has = frozenset(REQUANTISERS.values())
 
     requant: FixedPoint | None

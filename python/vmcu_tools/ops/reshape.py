@@ -20,7 +20,7 @@ from .values import Kernel
 class Reshape(Op):
     """The same bytes in NHWC order under another shape."""
 
-    exact = relabels = True
+    exact = relabels = monotone = True
 
 
 class ReshapeLayer(Layer[Reshape], op=Reshape):

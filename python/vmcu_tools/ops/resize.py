@@ -35,12 +35,16 @@ class Resize(Op):
     Otherwise requant.apply(sum - zi * 2**20) + zo, the one factor in_scale / out_scale / 2**20.
     """
 
-    clamps = True
+    clamps = monotone = True
     always_has = frozenset(REQUANTISERS.values())
 
     rows: np.ndarray
     columns: np.ndarray
     requant: FixedPoint | None = None
+
+    @property
+    def by_channel(self) -> bool:
+        return True
 
 
 class ResizeLayer(Layer[Resize], op=Resize):

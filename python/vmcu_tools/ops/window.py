@@ -46,6 +46,21 @@ class WindowLayer(ProgramLayer[OpT]):
         return Reach.window(self.window)
 
 
+def covered(
+    window: Window, image: tuple[int, ...], out: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which taps some output pixel has inside the image, and which some has outside of it: bool
+    (kh, kw) twice. image and out: shapes (H, W, ...)."""
+    inside = []
+    for axis in (0, 1):
+        taps = np.arange(window.kernel[axis]) * window.dilation[axis]
+        places = (np.arange(out[axis]) * window.stride[axis] - window.pad[axis])[:, None] + taps
+        inside.append((places >= 0) & (places < image[axis]))
+    ever = inside[0].any(axis=0)[:, None] & inside[1].any(axis=0)
+    outside = ~inside[0].all(axis=0)[:, None] | ~inside[1].all(axis=0)
+    return ever, outside
+
+
 def window_rows(window: Window, height: int, y: int) -> range:
     """Input rows under output row y that lie inside the image."""
     step = window.dilation[0]

@@ -33,11 +33,8 @@ def node_differences(graph: Graph, values: Mapping[str, np.ndarray]) -> list[Dif
     values: int8 (H, W, C) by tensor name, as Oracle.run returns them. A tensor that it lacks, as
     the runtime keeps it in float or not at all, is computed.
     """
-    # A pass may have left out a Reshape, and with it the file's shape.
     known = {
-        name: found.reshape(graph.tensors[name].shape)
-        for name, found in values.items()
-        if name in graph.tensors
+        name: graph.part(name, found) for name, found in values.items() if name in graph.tensors
     }
     found = []
     for node in graph.nodes:

@@ -15,6 +15,7 @@ from .flatten_dense import flatten_dense
 from .fuse_activation import fuse_activation
 from .join_moves import join_moves
 from .join_tables import join_tables
+from .leave_out_constants import leave_out_constants
 from .relabel_borders import relabel_borders
 
 PASSES = (drop_noops, absorb_pad, fuse_activation, join_tables, join_moves, flatten_dense)
@@ -28,4 +29,4 @@ def optimize(graph: Graph) -> Graph:
         before = graph
         for step in PASSES:
             graph = step(graph)
-    return graph
+    return leave_out_constants(graph)
