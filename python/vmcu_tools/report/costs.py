@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, fields
 
 from rich.console import Console
 from rich.markup import escape
 
 from ..bench.energy import Energy
 from ..bench.kernels import KernelBench
-from ..bench.model import BenchReport
+from ..bench.model import BenchReport, LayerBench
+from ..bench.timing import Cycles
 from ..image.size import PARTS, SizeReport
 from .text import table
 
 COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")
+SPENT = tuple(field.name for field in fields(Cycles))
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -27,47 +30,35 @@ def say(console: Console, text: str) -> None:
 
 def print_bench(report: BenchReport, console: Console) -> None:
     """One line per layer, the executor's own, the sum, then the energy estimate."""
-    grid = table("", "layer", "op", "MACs", *COUNTS, left=3)
-    for index, entry in enumerate(report.layers):
-        grid.add_row(
-            str(index),
-            escape(entry.name),
-            entry.op,
-            f"{entry.macs:,}",
-            f"{entry.instructions:,}",
-            number(entry.instructions_per_mac),
-            f"{entry.loads_ram:,}",
-            f"{entry.loads_flash:,}",
-            f"{entry.stores:,}",
-        )
-    between = report.executor
-    grid.add_row(
-        "",
-        "(between layers)",
-        "executor",
-        "-",
-        f"{between.instructions:,}",
-        "-",
-        f"{between.loads_ram:,}",
-        f"{between.loads_flash:,}",
-        f"{between.stores:,}",
-        end_section=True,
-    )
-    grid.add_row(
-        "",
-        "total",
-        "",
-        f"{report.macs:,}",
-        f"{report.instructions:,}",
-        number(report.instructions_per_mac),
-        f"{report.loads_ram:,}",
-        f"{report.loads_flash:,}",
-        f"{report.stores:,}",
-    )
+    grid = table("", "layer", "op", "MACs", *COUNTS, "cycles", "per MAC", *SPENT, left=3)
+    rows = [*report.layers, report.executor]
+    for index, entry in enumerate(rows):
+        last = entry is report.executor
+        label = "" if last else str(index)
+        grid.add_row(label, escape(entry.name), entry.op, *counted(entry), end_section=last)
+    grid.add_row("", "total", "", *counted(report))
     console.print(grid)
     say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
+    say(console, f"cycles, modelled, not measured; {', '.join(SPENT)} in percent of them")
+    say(console, f"  {report.timing}")
+    if report.flash_waits:
+        say(console, f"  {report.flash_waits:,} of them wait for flash behind caches, modelled")
     say(console, f"compiled by {report.compiler}")
     print_energy(report.energy, console)
+
+
+def counted(entry: LayerBench | BenchReport) -> list[str]:
+    """The figures of a row."""
+    spent = [part / max(entry.cycles, 1) for part in astuple(entry.spent)]
+    return [
+        f"{entry.macs:,}" if entry.macs else "-",
+        f"{entry.instructions:,}",
+        number(entry.instructions_per_mac),
+        *(f"{count:,}" for count in (entry.loads_ram, entry.loads_flash, entry.stores)),
+        f"{entry.cycles:,}",
+        number(entry.cycles_per_mac),
+        *(f"{100 * share:.0f}" for share in spent),
+    ]
 
 
 def print_energy(energy: Energy, console: Console) -> None:
@@ -79,7 +70,17 @@ def print_energy(energy: Energy, console: Console) -> None:
 
 def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
     """One line per kernel, beside what CMSIS-NN takes and what is aimed at."""
-    grid = table("layer", "MACs", *COUNTS[:2], "CMSIS-NN", "goal", *COUNTS[2:], left=1)
+    grid = table(
+        "layer",
+        "MACs",
+        *COUNTS[:2],
+        "CMSIS-NN",
+        "goal",
+        *COUNTS[2:],
+        "cycles",
+        "per MAC",
+        left=1,
+    )
     for result in results:
         report = result.report
         grid.add_row(
@@ -92,6 +93,8 @@ def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
             f"{report.loads_ram:,}",
             f"{report.loads_flash:,}",
             f"{report.stores:,}",
+            f"{report.cycles:,}",
+            number(report.cycles_per_mac, 3),
         )
     console.print(grid)
     first = results[0].report
