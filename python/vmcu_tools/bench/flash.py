@@ -16,7 +16,7 @@ from ..runners.counting import Caches, Counts
 
 @dataclass(frozen=True)
 class Flash:
-    """Bytes that flash gives at once, and the bytes of its caches."""
+    """Bytes of a line of its caches, which one wait fills, and of the caches."""
 
     granule: int
     code_bytes: int
@@ -37,5 +37,5 @@ class Flash:
         return waits * missed + behind * counts.lines_missed
 
 
-# 64 bits at once; 1 KB for code and 256 bytes for constants.
-ART = Flash(8, 1024, 256)
+# Lines of 256 bits; 1 KB for code and 256 bytes for constants.
+ART = Flash(32, 1024, 256)
