@@ -6,9 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import fields
-from functools import reduce
-from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +14,8 @@ from random_graphs import disjoint, random_layers
 from vmcu_tools import paths
 from vmcu_tools.bench import kernels
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
-from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs
+from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
+from vmcu_tools.bench.timing import TIMINGS, Cycles, Instruction
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
@@ -26,7 +24,7 @@ from vmcu_tools.planner.options import DEFAULT
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners import counting
 from vmcu_tools.runners.base import RunnerError
-from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
+from vmcu_tools.runners.counting import CountingRunner, Counts, Markers, blocks_of
 from vmcu_tools.runners.samples import make_samples
 
 MISSING = [
@@ -79,7 +77,7 @@ def small() -> BenchReport:
     return bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
 
 
-def count_assembly(name: str, folder: Path, rounds: int) -> Counts:
+def count_assembly(name: str, folder: Path, rounds: int) -> tuple[Counts, Cycles]:
     (folder / "counted.S").write_text(COUNTED)
     (folder / "main.c").write_text(MAIN)
     image = folder / "image.elf"
@@ -90,13 +88,14 @@ def count_assembly(name: str, folder: Path, rounds: int) -> Counts:
     entry = counting.Elf(image).find("counted")
     assert entry is not None
     counter = CountingRunner.of(target, Markers((entry.address,)))
-    return counter.count(folder, lambda t: t._start(image))[1][0]
+    counts = counter.count(folder, lambda t: t._start(image))[1][0]
+    return counts, cycles_of(target, image, blocks_of(folder), 1)[0]
 
 
 @pytest.mark.parametrize("name", BOARDS)
 @pytest.mark.parametrize("rounds", [1, 10, 1000])
 def test_counts_are_those_made_by_hand(name: str, rounds: int, tmp_path: Path) -> None:
-    assert count_assembly(name, tmp_path, rounds) == Counts(
+    assert count_assembly(name, tmp_path, rounds)[0] == Counts(
         calls=1,
         instructions=2 + 5 * rounds + 4,
         loads_ram=5 * rounds + 3,
@@ -105,17 +104,66 @@ def test_counts_are_those_made_by_hand(name: str, rounds: int, tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize("rounds", [1, 10, 1000])
+def test_cycles_are_those_added_up_by_hand(rounds: int, tmp_path: Path) -> None:
+    # PUSH of three; LDR, LDM of three, LDRD, LDR, POP of three, one more each than registers; a
+    # branch taken adds one and a half, at the end of each round but the last, and to return.
+    assert count_assembly("qemu:m4", tmp_path, rounds)[1] == Cycles(
+        arithmetic=1 * rounds + 2,
+        loads=2 + (4 + 3) * rounds + 2 + 4,
+        stores=4 + 1 * rounds,
+        branches=1 * rounds + 1.5 * rounds,
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "cycles"),
+    [
+        ("ldr r0, [r1]", 2),
+        ("ldr r0, [r1]; ldr r2, [r3]; ldr.w r4, [r1, #8]", 4),
+        ("ldr r0, [r1]; ldr r2, [r0, #4]", 4),
+        ("ldrsb r0, [r1, r2]; ldrhne r3, [r4]", 3),
+        ("ldr r0, [r1]; str r0, [r2]; ldr r0, [r1]", 5),
+        ("strd r0, r1, [r2]; stmdb sp!, {r4, r5, r6, r7}", 8),
+        ("ldmia r0!, {r1-r4, r6}; vldr s0, [r1]; vpush {d8-d9}", 11),
+        ("vldr d0, [r1]; vdiv.f32 s0, s1, s2; vadd.f32 s0, s1, s2", 18),
+        ("smlad r0, r1, r2, r3; mla r0, r1, r2, r3; smull r0, r1, r2, r3; udivcs r0, r1, r2", 10),
+        ("bls 4; blx r3; cbz r0, 4; bic r0, r1, r2; teq r0, r1; subls r0, r1, r2", 6),
+    ],
+)
+def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
+    run = []
+    for text in code.split("; "):
+        mnemonic, _, operands = text.partition(" ")
+        run.append(Instruction.of(mnemonic, operands))
+    assert TIMINGS["qemu:m4"].block(run).total == cycles
+
+
+def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) -> None:
+    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0))
+    slow = {waits: bench(plan, "small", "qemu:m4", flash_waits=waits) for waits in (0, 5, 10)}
+    assert slow[0].flash_waits == 0 and slow[0].cycles == small.cycles
+    # The image is small: a few lines of code, and each line of weights once for each pixel pair.
+    assert 0 < slow[5].flash_waits < slow[10].flash_waits
+    assert slow[5].cycles == small.cycles + slow[5].flash_waits
+
+
+def test_the_counted_image_is_left_where_it_is_wanted(tmp_path: Path) -> None:
+    plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0))
+    report = bench(plan, "small", "qemu:m4", keep=tmp_path / "images")
+    elf = counting.Elf(tmp_path / "images" / "small.elf")
+    assert elf.find("vmcu_invoke") is not None and report.instructions > 0
+
+
 def test_totals_are_the_sum_of_layers_and_executor() -> None:
     plan = disjoint(random_layers("conv2d", 4, seed=1))
     report = bench(plan, "m", "qemu:m3")
     assert len(report.layers) == len(plan.steps) == 4
-    layers = [
-        Counts(e.calls, e.instructions, e.loads_ram, e.loads_flash, e.stores) for e in report.layers
-    ]
-    total = reduce(add, layers, report.executor)
-    for field in fields(Counts):
-        if field.name != "calls":
-            assert getattr(report, field.name) == getattr(total, field.name)
+    rows = [*report.layers, report.executor]
+    for name in ("instructions", "loads_ram", "loads_flash", "stores"):
+        assert getattr(report, name) == sum(getattr(row, name) for row in rows)
+    assert abs(report.cycles - sum(row.cycles for row in rows)) <= len(rows) / 2
+    assert report.cycles == round(report.spent.total) > report.instructions
     for step, entry in zip(plan.steps, report.layers, strict=True):
         layer = bind(plan.graph, step.node)
         assert (entry.name, entry.op) == (step.node.name, step.node.kind)

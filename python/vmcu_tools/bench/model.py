@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -21,16 +23,19 @@ from ..ops import bind
 from ..plan.plan import Plan
 from ..runners.base import RunnerError
 from ..runners.compiled import COMMON_FLAGS, MODEL_NAME
-from ..runners.counting import CountingRunner, Counts, markers_of
+from ..runners.counting import Block, CountingRunner, Counts, blocks_of, markers_of
 from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
+from .flash import ART
+from .timing import TIMINGS, Cycles, disassembled
 
 
 @dataclass(frozen=True)
 class LayerBench:
     """`calls` of the kernel, usually one for each output row. `instructions_per_mac` is None for
-    layers without multiply-accumulates."""
+    layers without multiply-accumulates. `cycles` are those of the timing rules, `spent` where they
+    go, and `flash_waits`, part of `cycles`, what flash behind its caches adds; see timing.py."""
 
     name: str
     op: str
@@ -41,6 +46,10 @@ class LayerBench:
     loads_ram: int
     loads_flash: int
     stores: int
+    cycles: int
+    cycles_per_mac: float | None
+    spent: Cycles
+    flash_waits: int
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,13 @@ class BenchReport:
     loads_flash: int
     stores: int
     stack_bytes: int
+    cycles: int
+    cycles_per_mac: float | None
+    spent: Cycles
+    flash_waits: int
+    timing: str
     layers: tuple[LayerBench, ...]
-    executor: Counts
+    executor: LayerBench
     energy: Energy
 
 
@@ -74,20 +88,49 @@ def board(name: str) -> QemuRunner:
     return target
 
 
-def bench(plan: Plan, name: str, target: str, seed: int = 0) -> BenchReport:
+def bench(
+    plan: Plan,
+    name: str,
+    target: str,
+    seed: int = 0,
+    flash_waits: int | None = None,
+    keep: Path | None = None,
+) -> BenchReport:
     """Counts one inference on one random input.
 
-    Raises RunnerError if the outputs are not the model's: the cost of wrong bytes is no figure.
+    flash_waits: wait states of a flash behind ART's caches, None for memories without any. keep: a
+    folder for the image that was counted. Raises RunnerError if the outputs are not the model's:
+    the cost of wrong bytes is no figure.
     """
     machine = board(target).suited(plan)
     sample = make_samples(plan.graph, 1, 0, seed)[0]
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
         image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
-        counting = CountingRunner.of(machine, markers_of(image, MODEL_NAME))
+        markers = markers_of(image, MODEL_NAME)
+        if flash_waits is not None:
+            markers = replace(markers, caches=ART.caches)
+        counting = CountingRunner.of(machine, markers)
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
+        spent = cycles_of(machine, image, blocks_of(folder), len(counts))
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(image, keep / f"{name}.elf")
     check_outputs(plan, sample, results[0], target)
-    return report(plan, name, machine, counts)
+    return report(plan, name, machine, counts, spent, flash_waits)
+
+
+def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int) -> list[Cycles]:
+    """Cycles by row of the counts, as the core's timing rules have them."""
+    timing = TIMINGS[machine.name]
+    code = disassembled(machine.toolchain.tool("objdump"), image)
+    addresses = sorted(code)
+    spent = [Cycles()] * rows
+    for block in blocks:
+        first, last = (bisect_left(addresses, at) for at in (block.start, block.stop))
+        once = timing.block([code[address] for address in addresses[first:last]])
+        spent[block.row] += once.times(block.executed) + timing.taken(block.taken)
+    return spent
 
 
 def check_outputs(plan: Plan, sample: Sample, got: Sequence[np.ndarray], target: str) -> None:
@@ -98,38 +141,53 @@ def check_outputs(plan: Plan, sample: Sample, got: Sequence[np.ndarray], target:
             raise RunnerError(f"{target}: {wrong} bytes of output '{port.name}' are wrong")
 
 
-def report(plan: Plan, name: str, machine: QemuRunner, counts: Sequence[Counts]) -> BenchReport:
-    """Counts are the executor's, then each layer's."""
-    executor, *rest = counts
-    if (executor.calls != 1 and not plan.input_streamed) or len(rest) != len(plan.steps):
+def report(
+    plan: Plan,
+    name: str,
+    machine: QemuRunner,
+    counts: Sequence[Counts],
+    spent: Sequence[Cycles],
+    flash_waits: int | None,
+) -> BenchReport:
+    """Counts and cycles are the executor's, then each layer's."""
+    if (counts[0].calls != 1 and not plan.input_streamed) or len(counts) != len(plan.steps) + 1:
         raise RunnerError(f"{machine.name}: not one inference of {len(plan.steps)} layers")
-    layers = []
-    for step, count in zip(plan.steps, rest, strict=True):
-        if not count.calls:
-            raise RunnerError(f"{machine.name}: layer '{step.node.name}' was not seen running")
-        macs = bind(plan.graph, step.node).macs
-        layers.append(layer(step.node.name, step.node.kind, macs, count))
-    total = reduce(add, rest, executor)
+    executor, *layers = (
+        row(label, op, macs, count, where, flash_waits)
+        for (label, op, macs), count, where in zip(_rows(plan), counts, spent, strict=True)
+    )
+    unseen = next((entry.name for entry in layers if not entry.calls), None)
+    if unseen is not None:
+        raise RunnerError(f"{machine.name}: layer '{unseen}' was not seen running")
     macs = sum(entry.macs for entry in layers)
+    total = row("", "", macs, reduce(add, counts), reduce(add, spent), flash_waits)
+    same = {key: value for key, value in vars(total).items() if key not in ("name", "op", "calls")}
     return BenchReport(
         model=name,
         target=machine.name,
         planner=plan.planner,
         compiler=compiler(machine),
-        macs=macs,
-        instructions=total.instructions,
-        instructions_per_mac=per_mac(total.instructions, macs),
-        loads_ram=total.loads_ram,
-        loads_flash=total.loads_flash,
-        stores=total.stores,
-        stack_bytes=total.stack_bytes,
+        stack_bytes=counts[0].stack_bytes,
+        timing=TIMINGS[machine.name].said,
         layers=tuple(layers),
         executor=executor,
-        energy=estimate(total),
+        energy=estimate(reduce(add, counts)),
+        **same,
     )
 
 
-def layer(name: str, op: str, macs: int, counts: Counts) -> LayerBench:
+def _rows(plan: Plan) -> Iterator[tuple[str, str, int]]:
+    """Name, op and multiply-accumulates of each row of the counts."""
+    yield "(between layers)", "executor", 0
+    for step in plan.steps:
+        yield step.node.name, step.node.kind, bind(plan.graph, step.node).macs
+
+
+def row(
+    name: str, op: str, macs: int, counts: Counts, spent: Cycles, flash_waits: int | None
+) -> LayerBench:
+    stalls = 0 if flash_waits is None else ART.stalls(counts, flash_waits)
+    cycles = round(spent.total) + stalls
     return LayerBench(
         name,
         op,
@@ -140,11 +198,15 @@ def layer(name: str, op: str, macs: int, counts: Counts) -> LayerBench:
         counts.loads_ram,
         counts.loads_flash,
         counts.stores,
+        cycles,
+        per_mac(cycles, macs),
+        spent,
+        stalls,
     )
 
 
-def per_mac(instructions: int, macs: int) -> float | None:
-    return round(instructions / macs, 4) if macs else None
+def per_mac(count: int, macs: int) -> float | None:
+    return round(count / macs, 4) if macs else None
 
 
 def compiler(machine: QemuRunner) -> str:

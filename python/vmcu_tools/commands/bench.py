@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu bench`: instructions, loads and stores, counted."""
+"""`vmcu bench`: instructions, loads and stores, counted, and cycles by rules."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 
 from .options import EXIT_DONE, Subparsers, int8_model, json_option, planner_options
 
@@ -13,7 +14,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     bench = commands.add_parser(
         "bench",
         parents=[planner_options()],
-        help="count instructions, loads and stores on an emulated board, layer by layer",
+        help="count instructions, loads, stores and cycles on an emulated board, layer by layer",
     )
     int8_model(bench, "single kernels, beside CMSIS-NN's figures")
     bench.add_argument(
@@ -21,6 +22,15 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         default="qemu:m4",
         metavar="TARGET",
         help="qemu:m3, qemu:m4, qemu:m7 (default qemu:m4)",
+    )
+    bench.add_argument(
+        "--flash-wait",
+        type=int,
+        metavar="N",
+        help="add what flash with N wait states behind small caches costs, by a model",
+    )
+    bench.add_argument(
+        "--keep", type=Path, metavar="DIR", help="leave the image that was counted in DIR"
     )
     json_option(bench)
     return bench
@@ -38,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
         figures: object = {"kernels": [asdict(result) for result in results]}
     else:
         model.board(args.on)
-        report = model.bench(compiled(args), name_of(args.model), args.on)
+        plan, name = compiled(args), name_of(args.model)
+        report = model.bench(plan, name, args.on, flash_waits=args.flash_wait, keep=args.keep)
         costs.print_bench(report, console())
         figures = asdict(report)
     write_json(figures, args.json)

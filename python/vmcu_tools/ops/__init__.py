@@ -15,10 +15,8 @@ from .biases import REMEDY
 from .layer import LAYER_OF, NEVER, Form, Interval, Layer, ProgramLayer
 from .values import Kernel
 
-__all__ = [
-    *("LAYER_OF", "NEVER", "Form", "Interval", "Layer", "ProgramLayer"),
-    *("bind", "kernel_of", "serves"),
-]
+__all__ = ["LAYER_OF", "NEVER", "Form", "Interval", "Layer", "ProgramLayer"]
+__all__ += ["bind", "kernel_of", "serves"]
 
 import_modules(__name__)
 if set(Op.__subclasses__()) != set(LAYER_OF):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, fields
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,12 +12,13 @@ from rich.markup import escape
 from ..bench.energy import Energy
 from ..bench.kernels import KernelBench
 from ..bench.model import BenchReport, LayerBench
+from ..bench.timing import Cycles
 from ..image.size import PARTS, SizeReport
-from ..runners.counting import Counts
 from .terminal import say
 from .text import table
 
 COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")
+SPENT = tuple(field.name for field in fields(Cycles))
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -24,24 +26,40 @@ def number(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def cells(counted: LayerBench | Counts | BenchReport, per_mac: str) -> tuple[str, ...]:
-    """The figures of COUNTS."""
-    loads = f"{counted.loads_ram:,}", f"{counted.loads_flash:,}"
-    return f"{counted.instructions:,}", per_mac, *loads, f"{counted.stores:,}"
+def cells(entry: LayerBench | BenchReport, digits: int = 2) -> list[str]:
+    """Instructions, how many of them a multiply-accumulate, and accesses."""
+    accesses = (entry.loads_ram, entry.loads_flash, entry.stores)
+    per_mac = number(entry.instructions_per_mac, digits)
+    return [f"{entry.instructions:,}", per_mac, *(f"{count:,}" for count in accesses)]
+
+
+def modelled(entry: LayerBench | BenchReport) -> list[str]:
+    """Cycles, and how many of them a multiply-accumulate."""
+    return [f"{entry.cycles:,}", number(entry.cycles_per_mac, 3)]
+
+
+def layer_cells(entry: LayerBench | BenchReport) -> list[str]:
+    """The figures of a layer, with where its cycles go."""
+    spent = (100 * part / max(entry.cycles, 1) for part in astuple(entry.spent))
+    macs = f"{entry.macs:,}" if entry.macs else "-"
+    return [macs, *cells(entry), *modelled(entry), *(f"{share:.0f}" for share in spent)]
 
 
 def print_bench(report: BenchReport, console: Console) -> None:
     """One line per layer, the executor's own, the sum, then the energy estimate."""
-    grid = table("", "layer", "op", "MACs", *COUNTS, left=3)
-    for index, entry in enumerate(report.layers):
-        figures = cells(entry, number(entry.instructions_per_mac))
-        grid.add_row(str(index), escape(entry.name), entry.op, f"{entry.macs:,}", *figures)
-    grid.add_row("", "(between layers)", "executor", "-", *cells(report.executor, "-"))
-    grid.add_section()
-    figures = cells(report, number(report.instructions_per_mac))
-    grid.add_row("", "total", "", f"{report.macs:,}", *figures)
+    grid = table("", "layer", "op", "MACs", *COUNTS, "cycles", "per MAC", *SPENT, left=3)
+    rows = [*report.layers, report.executor]
+    for index, entry in enumerate(rows):
+        last = entry is report.executor
+        label = "" if last else str(index)
+        grid.add_row(label, escape(entry.name), entry.op, *layer_cells(entry), end_section=last)
+    grid.add_row("", "total", "", *layer_cells(report))
     console.print(grid)
     say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
+    say(console, f"cycles, modelled, not measured; {', '.join(SPENT)} in percent of them")
+    say(console, f"  {report.timing}")
+    if report.flash_waits:
+        say(console, f"  {report.flash_waits:,} of them wait for flash behind caches, modelled")
     say(console, f"compiled by {report.compiler}")
     print_energy(report.energy, console)
 
@@ -56,13 +74,22 @@ def print_energy(energy: Energy, console: Console) -> None:
 
 def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
     """One line per kernel, beside what CMSIS-NN takes and what is aimed at."""
-    grid = table("layer", "MACs", *COUNTS[:2], "CMSIS-NN", "goal", *COUNTS[2:], left=1)
+    grid = table(
+        "layer",
+        "MACs",
+        *COUNTS[:2],
+        "CMSIS-NN",
+        "goal",
+        *COUNTS[2:],
+        "cycles",
+        "per MAC",
+        left=1,
+    )
     for result in results:
-        per_mac = number(result.report.instructions_per_mac, 3)
-        instructions, per_mac, *accesses = cells(result.report, per_mac)
+        instructions, per_mac, *accesses = cells(result.report, 3)
         others = number(result.cmsis_nn), number(result.goal)
-        macs = f"{result.report.macs:,}"
-        grid.add_row(result.name, macs, instructions, per_mac, *others, *accesses)
+        figures = instructions, per_mac, *others, *accesses, *modelled(result.report)
+        grid.add_row(result.name, f"{result.report.macs:,}", *figures)
     console.print(grid)
     first = results[0].report
     say(console, f"{first.target}; CMSIS-NN per MAC: compiled at -O3, counted on the same emulator")

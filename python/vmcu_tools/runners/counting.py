@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from .qemu import QemuRunner
 SOURCE = Path(__file__).parent / "plugin" / "count.c"
 COUNTS_FILE = "counts.txt"
 TRACE_FILE = "trace.txt"
+BLOCKS_FILE = "blocks.txt"
 RAM_START = 0x20000000
 OLDEST_API = 1
 # The calls that an inference is made of.
@@ -42,7 +43,8 @@ Result = TypeVar("Result")
 class Counts:
     """`calls` of a kernel, or of the inference itself. Loads and stores are bus accesses: an LDM of
     four registers is four loads. RAM includes the stack, flash the literals in the code.
-    `stack_bytes`: what the whole inference uses, known of the executor only."""
+    `stack_bytes`: what the whole inference uses, known of the executor only. What was not in flash's
+    caches, if there are any: code behind a jump, code behind other code, constants."""
 
     calls: int = 0
     instructions: int = 0
@@ -50,16 +52,35 @@ class Counts:
     loads_flash: int = 0
     stores: int = 0
     stack_bytes: int = 0
+    jumps_missed: int = 0
+    lines_missed: int = 0
+    data_missed: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.calls + other.calls,
-            self.instructions + other.instructions,
-            self.loads_ram + other.loads_ram,
-            self.loads_flash + other.loads_flash,
-            self.stores + other.stores,
-            max(self.stack_bytes, other.stack_bytes),
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        stack = max(self.stack_bytes, other.stack_bytes)
+        return replace(Counts(*(mine + theirs for mine, theirs in pairs)), stack_bytes=stack)
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Flash's caches: bytes of an entry, entries for code and for what is loaded."""
+
+    granule: int
+    code: int
+    data: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of instructions from address `start` to `stop` within a row of the counts (0 the
+    executor's): how often it ran, and how often a branch that was taken ended it."""
+
+    row: int
+    start: int
+    stop: int
+    executed: int
+    taken: int
 
 
 @dataclass(frozen=True)
@@ -74,6 +95,11 @@ class Markers:
     layers: int = 0
     stack: int | None = None
     trace_bytes: int = 0
+    caches: Caches | None = None
+
+    @staticmethod
+    def cached(caches: Caches) -> list[str]:
+        return [f"{name}={value}" for name, value in vars(caches).items()]
 
     def arguments(self) -> list[str]:
         """Them as the plugin takes them."""
@@ -86,6 +112,8 @@ class Markers:
             f"ram={RAM_START:#x}",
             *([] if self.stack is None else [f"stack={self.stack:#x}"]),
             *([f"span={self.trace_bytes}", f"trace={TRACE_FILE}"] if self.trace_bytes else []),
+            *([] if self.caches is None else self.cached(self.caches)),
+            f"blocks={BLOCKS_FILE}",
         ]
 
 
@@ -159,6 +187,12 @@ def trace_of(folder: Path, trace_bytes: int) -> np.ndarray:
     found = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
     stores[found[:, 0]] = found[:, 1]
     return stores
+
+
+def blocks_of(folder: Path) -> list[Block]:
+    """What the image which ran in `folder` executed during its inference."""
+    lines = (folder / BLOCKS_FILE).read_text().splitlines()
+    return [Block(*map(int, line.split())) for line in lines]
 
 
 @functools.cache

@@ -19,6 +19,13 @@
  * used, with the executor. An access is what the bus sees: an LDM of four registers is four loads.
  * With span=BYTES and trace=FILE, that file gets a line for each byte of so many from the start of
  * RAM that was stored to: its offset and how often.
+ * With blocks=FILE, that file gets a line for each run of instructions and row of the counts: the
+ * row, the run's first address and the one behind its last, how often it ran, and how often it went
+ * on elsewhere than behind its end, which only a taken branch does.
+ * With granule=BYTES, flash is behind two caches of so many bytes an entry, code=ENTRIES for what
+ * is executed and data=ENTRIES for what is loaded, both fully associative, the least recently used
+ * replaced. Each line of the counts then ends with how often code was not there after a jump, how
+ * often behind the granule before, and how often data was not there.
  */
 
 #include <inttypes.h>
@@ -81,6 +88,12 @@ struct marks {
 	size_t count;
 };
 
+/** How often a run ran, and was left by a taken branch. */
+struct runs {
+	uint64_t executed;
+	uint64_t taken;
+};
+
 /** A translated run of instructions; only its last one can jump. */
 struct block {
 	uint64_t start;
@@ -88,6 +101,8 @@ struct block {
 	uint64_t instructions;
 	bool is_entry;
 	bool is_kernel;
+	struct runs *runs; /* one for each row of counts */
+	struct block *next;
 };
 
 struct counts {
@@ -96,6 +111,18 @@ struct counts {
 	uint64_t loads_ram;
 	uint64_t loads_flash;
 	uint64_t stores;
+	uint64_t jumps_missed;
+	uint64_t lines_missed;
+	uint64_t data_missed;
+};
+
+#define MAX_CACHED 1024U
+
+/** The granules that are there, and when each was used last. */
+struct cache {
+	uint64_t entries;
+	uint64_t granule[MAX_CACHED];
+	uint64_t used[MAX_CACHED];
 };
 
 static struct marks entries;
@@ -109,8 +136,16 @@ static uint64_t stack_low = UINT64_MAX; /* what is stored to between entry and r
 static uint64_t stack_high;
 static uint64_t span;
 static uint32_t *stored; /* how often to each byte of the span */
+static uint64_t granule; /* bytes of an entry of the caches, 0 without them */
+static struct cache code;
+static struct cache data;
+static uint64_t now;
+static uint64_t last_line; /* the granule of code before */
 static const char *out;
 static const char *trace;
+static const char *blocks_file;
+static struct block *blocks;
+static struct runs *previous_runs; /* of the block before and its row, NULL outside an inference */
 
 static struct counts *rows;   /* the executor's, then one for each layer */
 static struct counts *active; /* NULL outside an inference */
@@ -136,11 +171,48 @@ static void begin(struct counts *row, uint64_t *back)
 	active->calls++;
 }
 
-static void block_executed(unsigned int cpu, void *data)
+/** Looks a granule up, and has it there afterwards; true if it was there before. */
+static bool cached(struct cache *cache, uint64_t number)
 {
-	const struct block *b = data;
+	uint64_t oldest = 0;
+
+	now++;
+	for (uint64_t i = 0; i < cache->entries; i++) {
+		if (cache->used[i] > 0U && cache->granule[i] == number) {
+			cache->used[i] = now;
+			return true;
+		}
+		oldest = (cache->used[i] < cache->used[oldest]) ? i : oldest;
+	}
+	if (cache->entries > 0U) {
+		cache->granule[oldest] = number;
+		cache->used[oldest] = now;
+	}
+	return false;
+}
+
+static void fetch(const struct block *b)
+{
+	for (uint64_t line = b->start / granule; line <= (b->end - 1U) / granule; line++) {
+		if (line != last_line && !cached(&code, line)) {
+			if (line == last_line + 1U) {
+				active->lines_missed++;
+			} else {
+				active->jumps_missed++;
+			}
+		}
+		last_line = line;
+	}
+}
+
+static void block_executed(unsigned int cpu, void *opaque)
+{
+	const struct block *b = opaque;
 
 	(void)cpu;
+	if (previous_runs != NULL && b->start != previous_end) {
+		previous_runs->taken++;
+	}
 	if (active == NULL) {
 		if (b->is_entry) {
 			begin(&rows[0], &entry_return);
@@ -155,8 +227,13 @@ static void block_executed(unsigned int cpu, void *data)
 		begin(loaded, &kernel_return);
 	}
 	previous_end = b->end;
+	previous_runs = (active == NULL) ? NULL : &b->runs[active - rows];
 	if (active != NULL) {
 		active->instructions += b->instructions;
+		previous_runs->executed++;
+		if (granule > 0U) {
+			fetch(b);
+		}
 	}
 }
 
@@ -171,10 +248,10 @@ static void note_store(uint64_t address, unsigned int bytes)
 	}
 }
 
-static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *opaque)
 {
 	(void)cpu;
-	(void)data;
+	(void)opaque;
 	if (active == NULL) {
 		return;
 	}
@@ -191,6 +268,9 @@ static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 		const uint64_t offset = address - table;
 
 		active->loads_flash++;
+		if (granule > 0U && !cached(&data, address / granule)) {
+			active->data_missed++;
+		}
 		if (address >= table && offset < layers * stride && offset % stride == 0U) {
 			loaded = &rows[1U + offset / stride];
 		}
@@ -207,6 +287,12 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (b == NULL) {
 		abort();
 	}
+	b->runs = calloc(layers + 1U, sizeof(*b->runs));
+	if (b->runs == NULL) {
+		abort();
+	}
+	b->next = blocks;
+	blocks = b;
 	b->start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
 	b->end = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
 	b->instructions = count;
@@ -235,12 +321,33 @@ static void write_trace(void)
 	fclose(file);
 }
 
-static void finished(qemu_plugin_id_t id, void *data)
+static void write_blocks(void)
+{
+	FILE *file = fopen(blocks_file, "w");
+
+	if (file == NULL) {
+		perror(blocks_file);
+		return;
+	}
+	for (const struct block *b = blocks; b != NULL; b = b->next) {
+		for (uint64_t i = 0; i <= layers; i++) {
+			if (b->runs[i].executed > 0U) {
+				fprintf(file,
+					"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+					"\n",
+					i, b->start, b->end, b->runs[i].executed, b->runs[i].taken);
+			}
+		}
+	}
+	fclose(file);
+}
+
+static void finished(qemu_plugin_id_t id, void *opaque)
 {
 	FILE *file = fopen(out, "w");
 
 	(void)id;
-	(void)data;
+	(void)opaque;
 	if (file == NULL) {
 		perror(out);
 		return;
@@ -249,13 +356,18 @@ static void finished(qemu_plugin_id_t id, void *data)
 		const uint64_t used = (stack_high > 0U) ? stack_high - stack_low : 0U;
 
 		fprintf(file,
-			"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+			"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+			" %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			rows[i].calls, rows[i].instructions, rows[i].loads_ram, rows[i].loads_flash,
-			rows[i].stores, (i == 0U) ? used : 0U);
+			rows[i].stores, (i == 0U) ? used : 0U, rows[i].jumps_missed,
+			rows[i].lines_missed, rows[i].data_missed);
 	}
 	fclose(file);
 	if (trace != NULL) {
 		write_trace();
+	}
+	if (blocks_file != NULL) {
+		write_blocks();
 	}
 }
 
@@ -277,20 +389,24 @@ static bool understand(const char *argument)
 		uint64_t *number;
 		struct marks *marks;
 	} known[] = {
-		{"entry", NULL, &entries}, {"kernel", NULL, &kernels}, {"table", &table, NULL},
-		{"stride", &stride, NULL}, {"layers", &layers, NULL},  {"ram", &ram, NULL},
-		{"stack", &stack, NULL},   {"span", &span, NULL},
+		{"entry", NULL, &entries},     {"kernel", NULL, &kernels},
+		{"table", &table, NULL},       {"stride", &stride, NULL},
+		{"layers", &layers, NULL},     {"ram", &ram, NULL},
+		{"stack", &stack, NULL},       {"span", &span, NULL},
+		{"granule", &granule, NULL},   {"code", &code.entries, NULL},
+		{"data", &data.entries, NULL},
 	};
-	const char **file = NULL;
+	const struct {
+		const char *name;
+		const char **path;
+	} files[] = {{"out", &out}, {"trace", &trace}, {"blocks", &blocks_file}};
 
-	if (length == 3U && strncmp(argument, "out", length) == 0) {
-		file = &out;
-	} else if (length == 5U && strncmp(argument, "trace", length) == 0) {
-		file = &trace;
-	}
-	if (file != NULL) {
-		*file = strdup(value + 1);
-		return *file != NULL;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (strlen(files[i].name) == length &&
+		    strncmp(argument, files[i].name, length) == 0) {
+			*files[i].path = strdup(value + 1);
+			return *files[i].path != NULL;
+		}
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (strlen(known[i].name) == length &&
@@ -321,6 +437,10 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 	stored = calloc(span + 1U, sizeof(*stored));
 	if (rows == NULL || stored == NULL || out == NULL || stride == 0U) {
 		fprintf(stderr, "count: out= is missing, or stride= or layers= is nonsense\n");
+		return -1;
+	}
+	if (code.entries > MAX_CACHED || data.entries > MAX_CACHED) {
+		fprintf(stderr, "count: a cache has at most %u entries\n", MAX_CACHED);
 		return -1;
 	}
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);

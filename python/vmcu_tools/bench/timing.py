@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cycles by the written timing rules of the cores, evaluated on the instructions that ran.
+
+A model: it knows instructions and branches, not the bus. What a memory adds is modelled apart
+(flash.py), so figures of one memory can be turned into another's.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+# A line of objdump -d without the code itself: address, mnemonic, operands.
+LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\t?([^;@<]*)")
+LOAD = re.compile(r"ldr(b|h|sb|sh|t|bt|ht|sbt|sht|ex|exb|exh)?$")
+STORE = re.compile(r"str(b|h|t|bt|ht|ex|exb|exh)?$")
+BRANCH = re.compile(r"(b|bl|bx|blx|cbz|cbnz|tbb|tbh)$")
+SEVERAL = re.compile(r"(ldrd|strd|push|pop|(ldm|stm)(ia|db)?)$")
+MULTIPLY = re.compile(r"(udiv|sdiv|mla|mls|[us]mull|[us]mlal)$")
+SPECIAL = (LOAD, STORE, BRANCH, SEVERAL, MULTIPLY)
+CONDITIONS = frozenset(
+    ["eq", "ne", "cs", "hs", "cc", "lo", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"]
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction as a disassembler shows it, its condition and width left out."""
+
+    mnemonic: str
+    operands: str
+
+    @staticmethod
+    def of(mnemonic: str, operands: str) -> Instruction:
+        name = mnemonic if mnemonic.startswith("v") else mnemonic.split(".")[0]
+        known = any(kind.match(name) for kind in SPECIAL)
+        if not known and name[-2:] in CONDITIONS:
+            name = name[:-2] if any(kind.match(name[:-2]) for kind in SPECIAL) else name
+        return Instruction(name, operands.strip())
+
+    @property
+    def registers(self) -> tuple[str, ...]:
+        """Of a list in braces, ranges written out."""
+        listed = self.operands[self.operands.index("{") + 1 : self.operands.index("}")]
+        found: list[str] = []
+        for part in (part.strip() for part in listed.split(",")):
+            first, _, last = part.partition("-")
+            if last:
+                kind = first.rstrip("0123456789")
+                numbers = range(int(first[len(kind) :]), int(last[len(kind) :]) + 1)
+                found += [f"{kind}{number}" for number in numbers]
+            else:
+                found.append(first)
+        return tuple(found)
+
+    @property
+    def destination(self) -> str:
+        return self.operands.split(",")[0].strip()
+
+    @property
+    def address(self) -> str:
+        """What stands in brackets."""
+        return self.operands.partition("[")[2]
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """Where cycles go. `branches`: of branch instructions and of refilling the pipeline."""
+
+    arithmetic: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    branches: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return sum(getattr(self, part.name) for part in fields(self))
+
+    def __add__(self, other: Cycles) -> Cycles:
+        return Cycles(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def times(self, count: float) -> Cycles:
+        return Cycles(*(getattr(self, part.name) * count for part in fields(self)))
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The rules of a core. load: of one that stands alone; behind another load, whose result it
+    does not need, it takes `pipelined`. several: LDM, STM, LDRD, STRD, PUSH and POP take one for
+    each register and so many more. refill: what a taken branch adds, the middle of the written
+    range. others: instructions that do not take one cycle, by mnemonic."""
+
+    core: str
+    source: str
+    load: float = 2
+    pipelined: float = 1
+    store: float = 1
+    several: float = 1
+    refill: float = 1.5
+    others: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def said(self) -> str:
+        """What the figures rest on."""
+        return " ".join([f"{self.core}: {self.source}.", self.note]).strip()
+
+    def cost(self, instruction: Instruction, before: Instruction | None) -> Cycles:
+        """Of an instruction that does not branch, or whose branch is not taken."""
+        name = instruction.mnemonic
+        if LOAD.match(name):
+            follows = before is not None and LOAD.match(before.mnemonic)
+            needed = follows and before.destination in re.findall(r"\w+", instruction.address)
+            return Cycles(loads=self.pipelined if follows and not needed else self.load)
+        if STORE.match(name):
+            return Cycles(stores=self.store)
+        if name in ("ldrd", "strd"):
+            return _moved(name, 2 + self.several)
+        if name in ("push", "pop") or name.startswith(
+            ("ldm", "stm", "vpush", "vpop", "vldm", "vstm")
+        ):
+            return _moved(name, len(instruction.registers) + self.several)
+        if name.startswith(("vldr", "vstr")):
+            return _moved(name, (2 if name.endswith("64") else 1) + self.several)
+        cost = self.others.get(name, self.others.get(name.split(".")[0], 1.0))
+        return Cycles(branches=cost) if BRANCH.match(name) else Cycles(arithmetic=cost)
+
+    def block(self, run: Sequence[Instruction]) -> Cycles:
+        """Of instructions one behind the other."""
+        befores = (None, *run)
+        return sum((self.cost(one, old) for one, old in zip(run, befores, strict=False)), Cycles())
+
+    def taken(self, count: float) -> Cycles:
+        return Cycles(branches=self.refill * count)
+
+
+def _moved(name: str, cost: float) -> Cycles:
+    stored = name.startswith(("st", "push", "vpush", "vst"))
+    return Cycles(stores=cost) if stored else Cycles(loads=cost)
+
+
+# Division ends early: 2 to 12 cycles. Few divide by little.
+DIVISION = 7
+FLOATS = {"vdiv": 14, "vsqrt": 14, "vmla": 3, "vmls": 3, "vfma": 3, "vfms": 3}
+
+M4 = Timing(
+    "Cortex-M4",
+    "Cortex-M4 Technical Reference Manual, ARM 100166, tables 3-1 and 7-1",
+    others={"udiv": DIVISION, "sdiv": DIVISION, **FLOATS},
+)
+TIMINGS = {
+    "qemu:m3": Timing(
+        "Cortex-M3",
+        "Cortex-M3 Technical Reference Manual, ARM 100165, table 3-1",
+        others={
+            **{"udiv": DIVISION, "sdiv": DIVISION, "mla": 2, "mls": 2},
+            **{"smull": 4, "umull": 4, "smlal": 5.5, "umlal": 5.5},
+        },
+        note="Long multiplications end early, 3 to 5 and 4 to 7 cycles; the middle is taken.",
+    ),
+    "qemu:m4": M4,
+    "qemu:m7": Timing(
+        "Cortex-M7",
+        M4.source,
+        others=M4.others,
+        note="A bound from above: no cycles of this core are published, it issues up to two "
+        "instructions at once, and here each takes what it takes on a Cortex-M4.",
+    ),
+}
+
+
+@functools.lru_cache(maxsize=8)
+def disassembled(objdump: str, image: Path) -> dict[int, Instruction]:
+    """The instructions of an image by address."""
+    done = subprocess.run(
+        [objdump, "-d", "--no-show-raw-insn", str(image)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {}
+    for line in done.stdout.splitlines():
+        match = LINE.match(line)
+        if match:
+            found[int(match[1], 16)] = Instruction.of(match[2], match[3])
+    return found
