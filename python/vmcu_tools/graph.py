@@ -153,7 +153,8 @@ class Graph:
     None.
 
     `channels`: of a tensor that has lost some, which of the file's channels it still has, int64;
-    `macs_file`: multiply-accumulates of the file where there are fewer now, else 0.
+    `left_out`: how many all tensors have lost; `macs_file`: multiply-accumulates of the file where
+    there are fewer now, else 0.
     """
 
     name: str
@@ -164,6 +165,7 @@ class Graph:
     outputs: tuple[Port, ...]
     target: str | None = None
     channels: Mapping[str, np.ndarray] = field(default_factory=dict)
+    left_out: int = 0
     macs_file: int = 0
 
     def part(self, tensor: str, values: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from vmcu_tools import paths
 from vmcu_tools.bench import kernels
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
 from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
-from vmcu_tools.bench.timing import TIMINGS, Cycles, Instruction
+from vmcu_tools.bench.timing import TIMINGS, Instruction, Spent
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
@@ -77,7 +77,7 @@ def small() -> BenchReport:
     return bench(make_plan(DEFAULT, kernels.case_graph(SMALL, 0)), "small", "qemu:m4")
 
 
-def count_assembly(name: str, folder: Path, rounds: int) -> tuple[Counts, Cycles]:
+def count_assembly(name: str, folder: Path, rounds: int) -> tuple[Counts, Spent]:
     (folder / "counted.S").write_text(COUNTED)
     (folder / "main.c").write_text(MAIN)
     image = folder / "image.elf"
@@ -108,7 +108,7 @@ def test_counts_are_those_made_by_hand(name: str, rounds: int, tmp_path: Path) -
 def test_cycles_are_those_added_up_by_hand(rounds: int, tmp_path: Path) -> None:
     # PUSH of three; LDR, LDM of three, LDRD, LDR, POP of three, one more each than registers; a
     # branch taken adds one and a half, at the end of each round but the last, and to return.
-    assert count_assembly("qemu:m4", tmp_path, rounds)[1] == Cycles(
+    assert count_assembly("qemu:m4", tmp_path, rounds)[1] == Spent(
         arithmetic=1 * rounds + 2,
         loads=2 + (4 + 3) * rounds + 2 + 4,
         stores=4 + 1 * rounds,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from builders.networks import SHARED, present
 from random_graphs import random_inputs
 from random_networks import AnyNetwork, EveryNetwork
+from vmcu_tools.cli import main
 from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Node, Op, Port, Tensor, Window
 from vmcu_tools.machine import reference
@@ -158,3 +160,14 @@ def test_half_of_a_real_network_goes() -> None:
     macs = sum(bind(graph, node).macs for node in graph.nodes)
     assert graph.macs_file == 7_489_664
     assert macs < 3_850_000
+
+
+def test_the_build_says_what_went(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = present(SHARED / "mlperf-tiny-vww.tflite")
+    assert main(["build", str(path), "--json", str(tmp_path / "vww.json")]) == 0
+    found = json.loads((tmp_path / "vww.json").read_text())
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert f"{found['left_out']:,} of {found['channels']:,} channels" in said
+    assert f"{found['macs_file']:,} MACs" in said
+    assert found["macs"] < found["macs_file"] == 7_489_664
+    assert found["macs"] == sum(step["macs"] for step in found["steps"])

@@ -28,7 +28,7 @@ from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
 from .flash import ART
-from .timing import TIMINGS, Cycles, disassembled
+from .timing import TIMINGS, Spent, disassembled
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LayerBench:
     stores: int
     cycles: int
     cycles_per_mac: float | None
-    spent: Cycles
+    spent: Spent
     flash_waits: int
 
 
@@ -71,7 +71,7 @@ class BenchReport:
     stack_bytes: int
     cycles: int
     cycles_per_mac: float | None
-    spent: Cycles
+    spent: Spent
     flash_waits: int
     timing: str
     layers: tuple[LayerBench, ...]
@@ -120,12 +120,12 @@ def bench(
     return report(plan, name, machine, counts, spent, flash_waits)
 
 
-def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int) -> list[Cycles]:
+def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int) -> list[Spent]:
     """Cycles by row of the counts, as the core's timing rules have them."""
     timing = TIMINGS[machine.name]
     code = disassembled(machine.toolchain.tool("objdump"), image)
     addresses = sorted(code)
-    spent = [Cycles()] * rows
+    spent = [Spent()] * rows
     for block in blocks:
         first, last = (bisect_left(addresses, at) for at in (block.start, block.stop))
         once = timing.block([code[address] for address in addresses[first:last]])
@@ -146,7 +146,7 @@ def report(
     name: str,
     machine: QemuRunner,
     counts: Sequence[Counts],
-    spent: Sequence[Cycles],
+    spent: Sequence[Spent],
     flash_waits: int | None,
 ) -> BenchReport:
     """Counts and cycles are the executor's, then each layer's."""
@@ -184,7 +184,7 @@ def _rows(plan: Plan) -> Iterator[tuple[str, str, int]]:
 
 
 def row(
-    name: str, op: str, macs: int, counts: Counts, spent: Cycles, flash_waits: int | None
+    name: str, op: str, macs: int, counts: Counts, spent: Spent, flash_waits: int | None
 ) -> LayerBench:
     stalls = 0 if flash_waits is None else ART.stalls(counts, flash_waits)
     cycles = round(spent.total) + stalls

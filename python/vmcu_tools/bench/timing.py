@@ -68,7 +68,7 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Cycles:
+class Spent:
     """Where cycles go. `branches`: of branch instructions and of refilling the pipeline."""
 
     arithmetic: float = 0.0
@@ -80,11 +80,11 @@ class Cycles:
     def total(self) -> float:
         return sum(getattr(self, part.name) for part in fields(self))
 
-    def __add__(self, other: Cycles) -> Cycles:
-        return Cycles(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def times(self, count: float) -> Cycles:
-        return Cycles(*(getattr(self, part.name) * count for part in fields(self)))
+    def times(self, count: float) -> Spent:
+        return Spent(*(getattr(self, part.name) * count for part in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,15 @@ class Timing:
         """What the figures rest on."""
         return " ".join([f"{self.core}: {self.source}.", self.note]).strip()
 
-    def cost(self, instruction: Instruction, before: Instruction | None) -> Cycles:
+    def cost(self, instruction: Instruction, before: Instruction | None) -> Spent:
         """Of an instruction that does not branch, or whose branch is not taken."""
         name = instruction.mnemonic
         if LOAD.match(name):
             follows = before is not None and LOAD.match(before.mnemonic)
             needed = follows and before.destination in re.findall(r"\w+", instruction.address)
-            return Cycles(loads=self.pipelined if follows and not needed else self.load)
+            return Spent(loads=self.pipelined if follows and not needed else self.load)
         if STORE.match(name):
-            return Cycles(stores=self.store)
+            return Spent(stores=self.store)
         if name in ("ldrd", "strd"):
             return _moved(name, 2 + self.several)
         if name in ("push", "pop") or name.startswith(
@@ -125,22 +125,24 @@ class Timing:
         ):
             return _moved(name, len(instruction.registers) + self.several)
         if name.startswith(("vldr", "vstr")):
-            return _moved(name, (2 if name.endswith("64") else 1) + self.several)
+            return _moved(
+                name, (2 if instruction.destination.startswith("d") else 1) + self.several
+            )
         cost = self.others.get(name, self.others.get(name.split(".")[0], 1.0))
-        return Cycles(branches=cost) if BRANCH.match(name) else Cycles(arithmetic=cost)
+        return Spent(branches=cost) if BRANCH.match(name) else Spent(arithmetic=cost)
 
-    def block(self, run: Sequence[Instruction]) -> Cycles:
+    def block(self, run: Sequence[Instruction]) -> Spent:
         """Of instructions one behind the other."""
         befores = (None, *run)
-        return sum((self.cost(one, old) for one, old in zip(run, befores, strict=False)), Cycles())
+        return sum((self.cost(one, old) for one, old in zip(run, befores, strict=False)), Spent())
 
-    def taken(self, count: float) -> Cycles:
-        return Cycles(branches=self.refill * count)
+    def taken(self, count: float) -> Spent:
+        return Spent(branches=self.refill * count)
 
 
-def _moved(name: str, cost: float) -> Cycles:
+def _moved(name: str, cost: float) -> Spent:
     stored = name.startswith(("st", "push", "vpush", "vst"))
-    return Cycles(stores=cost) if stored else Cycles(loads=cost)
+    return Spent(stores=cost) if stored else Spent(loads=cost)
 
 
 # Division ends early: 2 to 12 cycles. Few divide by little.

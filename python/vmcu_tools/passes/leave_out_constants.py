@@ -42,7 +42,8 @@ def leave_out_constants(graph: Graph) -> Graph:
     )
     if any(op_without_room(node) for node in changed.nodes):
         return graph
-    return replace(changed, macs_file=sum(layer.macs for layer in layers))
+    gone = sum(int(np.count_nonzero(~mask)) for mask in kept.values())
+    return replace(changed, left_out=gone, macs_file=sum(layer.macs for layer in layers))
 
 
 def op_without_room(node: Node) -> bool:

@@ -12,13 +12,13 @@ from rich.markup import escape
 from ..bench.energy import Energy
 from ..bench.kernels import KernelBench
 from ..bench.model import BenchReport, LayerBench
-from ..bench.timing import Cycles
+from ..bench.timing import Spent
 from ..image.size import PARTS, SizeReport
 from .terminal import say
 from .text import table
 
 COUNTS = ("instructions", "per MAC", "loads RAM", "loads flash", "stores")
-SPENT = tuple(field.name for field in fields(Cycles))
+SPENT = tuple(field.name for field in fields(Spent))
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -34,7 +34,7 @@ def cells(entry: LayerBench | BenchReport, digits: int = 2) -> list[str]:
 
 
 def modelled(entry: LayerBench | BenchReport) -> list[str]:
-    """Cycles, and how many of them a multiply-accumulate."""
+    """Spent, and how many of them a multiply-accumulate."""
     return [f"{entry.cycles:,}", number(entry.cycles_per_mac, 3)]
 
 

@@ -37,7 +37,9 @@ class TensorReport:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones.
+    """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones;
+    `macs_file` is what the file asks for, more where constant channels were left out: `left_out`
+    of `channels` of all tensors.
     `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
     `pool_bytes` has for that."""
 
@@ -48,6 +50,9 @@ class ModelReport:
     weights_bytes: int
     macs: int
     macs_extra: int
+    macs_file: int
+    channels: int
+    left_out: int
     solve_seconds: float
     input_streamed: bool
     steps: tuple[StepReport, ...]
@@ -101,14 +106,19 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         )
         for p in plan.placements.values()
     )
+    macs = sum(step.macs for step in steps) - plan.macs_extra
+    left_out = plan.model.left_out
     return ModelReport(
         model=name,
         planner=plan.planner,
         pool_bytes=plan.ram_bytes,
         tables_bytes=tables_bytes,
         weights_bytes=weights_bytes,
-        macs=sum(step.macs for step in steps) - plan.macs_extra,
+        macs=macs,
         macs_extra=plan.macs_extra,
+        macs_file=plan.model.macs_file or macs,
+        channels=sum(tensor.shape[2] for tensor in plan.model.tensors.values()) + left_out,
+        left_out=left_out,
         solve_seconds=round(plan.solve_seconds, 3),
         input_streamed=plan.input_streamed,
         steps=tuple(steps),

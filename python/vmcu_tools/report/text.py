@@ -43,6 +43,12 @@ def print_report(report: ModelReport, console: Console) -> None:
         f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
         f"{report.macs:,} MACs",
     )
+    if report.left_out:
+        say(
+            console,
+            f"{report.left_out:,} of {report.channels:,} channels have one byte whatever the input, "
+            f"or no reader, and are left out: the file has {report.macs_file:,} MACs",
+        )
     if report.rotation_step:
         say(
             console,
