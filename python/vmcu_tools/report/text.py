@@ -46,8 +46,8 @@ def print_report(report: ModelReport, console: Console) -> None:
     if report.left_out:
         say(
             console,
-            f"{report.left_out:,} of {report.channels:,} channels have one byte whatever the input, "
-            f"or no reader, and are left out: the file has {report.macs_file:,} MACs",
+            f"{report.left_out:,} of {report.channels:,} channels have one byte whatever the "
+            f"input, or no reader, and are left out: the file has {report.macs_file:,} MACs",
         )
     if report.rotation_step:
         say(

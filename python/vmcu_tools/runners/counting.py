@@ -43,9 +43,9 @@ Result = TypeVar("Result")
 class Counts:
     """`calls` of a kernel, or of the inference itself. Loads and stores are bus accesses: an LDM of
     four registers is four loads. RAM includes the stack, flash the literals in the code.
-    `stack_bytes`: what the whole inference uses, known of the executor only. `..._missed`: how often
-    what was fetched behind a jump, fetched behind other code, or loaded, was not in flash's caches,
-    if it has any."""
+    `stack_bytes`: what the whole inference uses, known of the executor only. `..._missed`: how
+    often what was fetched behind a jump, fetched behind other code, or loaded, was not in flash's
+    caches, if it has any."""
 
     calls: int = 0
     instructions: int = 0
