@@ -21,13 +21,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..graph import Graph, Node, Op, Tensor, Window
+from ..graph import Graph, Node, Op, Tensor
 from ..kernels.language.access import Ticks, ticks
 from ..kernels.language.evaluate import with_lets
 from ..kernels.language.ir import COLUMN, Program
 from ..kernels.programs import programs
 from ..kernels.targets import named
 from .biases import Biases
+from .interval import Interval
+from .reach import Reach
 from .values import STRUCTS, Array, Kernel, Struct, Value
 
 OpT = TypeVar("OpT", bound=Op)
@@ -36,37 +38,6 @@ NEVER = -1
 PAIR = 2
 # The layer of each op, entered by subclassing Layer with `op`.
 LAYER_OF: dict[type[Op], type[Layer]] = {}
-
-
-@dataclass(frozen=True)
-class Reach:
-    """The part of an input that output pixel (y, x) reads, by axis (rows, columns): from
-    stride * at - before to stride * at + after, both included and cut to the image."""
-
-    stride: tuple[int, int]
-    before: tuple[int, int]
-    after: tuple[int, int]
-
-    @staticmethod
-    def everything(tensor: Tensor) -> Reach:
-        height, width, _ = tensor.shape
-        return Reach((0, 0), (0, 0), (height - 1, width - 1))
-
-    @staticmethod
-    def shifted(rows: int = 0, columns: int = 0) -> Reach:
-        """One pixel, `rows` above and `columns` left of the output's."""
-        return Reach((1, 1), (rows, columns), (-rows, -columns))
-
-    @staticmethod
-    def window(window: Window) -> Reach:
-        pads = window.pad[:2]
-        after = (window.extent(0) - 1 - pads[0], window.extent(1) - 1 - pads[1])
-        return Reach(window.stride, pads, after)
-
-    def span(self, axis: int, first: int, last: int, size: int) -> range:
-        """What outputs `first` to `last`, both included, read of an axis of `size`."""
-        start = max(first * self.stride[axis] - self.before[axis], 0)
-        return range(start, max(min(last * self.stride[axis] + self.after[axis], size - 1), -1) + 1)
 
 
 class Form(enum.Enum):
@@ -90,30 +61,6 @@ class Cost:
     per_call: float
     per_idle: float
     per_mac: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Interval:
-    """The least and the largest byte of each channel of a tensor, over all pixels and all inputs
-    that there can be: int64 (C,)."""
-
-    low: np.ndarray
-    high: np.ndarray
-
-    @staticmethod
-    def between(low: int, high: int, channels: int) -> Interval:
-        return Interval(np.full(channels, low, np.int64), np.full(channels, high, np.int64))
-
-    @staticmethod
-    def around(images: Sequence[np.ndarray]) -> Interval:
-        """Of all bytes of some int8 (..., C)."""
-        values = np.concatenate([image.reshape(-1, image.shape[-1]) for image in images])
-        return Interval(values.min(axis=0).astype(np.int64), values.max(axis=0).astype(np.int64))
-
-    @property
-    def constant(self) -> np.ndarray:
-        """Channels of one byte, bool (C,)."""
-        return self.low == self.high
 
 
 class Layer(ABC, Generic[OpT]):

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...graph import Op, Tensor, Window
+from ...graph import Op, Tensor
 from ...ops.add import Add
 from ...ops.binary import Binary
-from ...ops.depthwise import DepthwiseConv2D
 from ...ops.requantize import Requantize
-from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatScale, FloatSum
+from ...quant import INT8_MAX, INT8_MIN, FloatProduct, FloatSum
 from .. import tables
-from ..common import KEEP_QUANTISATION, UnsupportedError, fixed_point, fixed_sum, require
+from ..common import KEEP_QUANTISATION, fixed_point, fixed_sum, require
 from ..movement import file_index
+from .channels import broadcast, narrowed, per_channel
 from .context import Context, clamp, common_root, rule
 from .file import FileNode
 from .functions import UNARY
@@ -165,9 +165,9 @@ def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value
     swapped = constants[0] is not None
     x = context.activation(args[1] if swapped else args[0])
     constant = args[0] if swapped else args[1]
-    per_channel = _per_channel(node, x, constants[0] if swapped else constants[1], swapped)
-    if per_channel is not None:
-        return per_channel
+    scaled = per_channel(node, x, constants[0] if swapped else constants[1], swapped)
+    if scaled is not None:
+        return scaled
     return _with_constant(node, x, _as_int8(constant), swapped)
 
 
@@ -193,17 +193,6 @@ def _folded(
     return value.affine(numbers if node.op == "Mul" else 1 / numbers, zeros, node.outputs[0])
 
 
-def _broadcast(
-    a: tuple[int, ...], b: tuple[int, ...]
-) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
-    """The result's shape in the file, and for each of its elements the row-major place in a, b."""
-    try:
-        shape = np.broadcast_shapes(a, b)
-    except ValueError as error:
-        raise UnsupportedError(f"it broadcasts {list(a)} and {list(b)}") from error
-    return shape, *(np.broadcast_to(file_index(side), shape) for side in (a, b))
-
-
 def _laid(shape: tuple[int, ...], guide: Activation) -> np.ndarray:
     """How a result of a shape lies in memory: as the operand that has that shape, if one has."""
     if guide.shape == shape:
@@ -212,22 +201,13 @@ def _laid(shape: tuple[int, ...], guide: Activation) -> np.ndarray:
     return usual if usual.ndim == 3 else usual.reshape(shape[0], -1, shape[-1])
 
 
-def _narrowed(index: np.ndarray) -> np.ndarray:
-    """Axes along which nothing changes cut to one element."""
-    for axis in range(3):
-        first = index.take([0], axis)
-        if np.array_equal(np.broadcast_to(first, index.shape), index):
-            index = first
-    return index
-
-
 def _operand(context: Context, x: Activation, index: np.ndarray, laid: np.ndarray) -> Tensor:
     """An operand as the result's layout wants it, repeated axes left out."""
-    return context.arranged(x, _narrowed(index.ravel()[laid]))
+    return context.arranged(x, narrowed(index.ravel()[laid]))
 
 
 def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pending:
-    shape, index_a, index_b = _broadcast(a.shape, b.shape)
+    shape, index_a, index_b = broadcast(a.shape, b.shape)
     laid = _laid(shape, a if a.shape == shape else b)
     first, second = _operand(context, a, index_a, laid), _operand(context, b, index_b, laid)
     order, memory = arrangement(shape, laid)
@@ -323,10 +303,10 @@ def _as_int8(value: Value) -> QuantConstant:
 def _with_constant(
     node: FileNode, x: Activation, constant: QuantConstant, swapped: bool
 ) -> Pending:
-    shape, _, constant_index = _broadcast(x.shape, constant.ints.shape)
+    shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
     require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}")
     laid = laid_out(x)
-    values = constant.ints.ravel()[_narrowed(constant_index.ravel()[laid])]
+    values = constant.ints.ravel()[narrowed(constant_index.ravel()[laid])]
     scale, zero = float(np.float32(constant.scale[0])), int(constant.zero_point[0])
     require(math.isfinite(scale) and scale > 0, f"the scale of its constant is {scale}")
     operator = _Operator.of(node, x, swapped)
@@ -346,66 +326,3 @@ def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, **limits: int) -> Bi
     factors = vars(fixed_sum(x.scale, out.scale, out.scale))
     constant = tables.quantised(real, out)
     return Binary("sum", **factors, constant=constant, constant_zero=out.zero_point, **limits)
-
-
-# The weight of a channel's value where a layer of one tap scales it, and the least factor: their
-# product and bias keep the error of the bias below a hundredth of a step.
-_TAP = 64
-_LEAST_FACTOR = 2.0**-16
-
-
-def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
-    """x * gain + offset, one of each for every channel in memory: a depthwise layer of one tap.
-    gain, offset: float64 (C,)."""
-    require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "it has no finite factors")
-
-    def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        factors = np.abs(gain) * x.tensor.scale / out.scale / _TAP
-        steps = offset / out.scale
-        factors = np.maximum(factors, np.abs(steps) * 2.0**-30)
-        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * _TAP)
-        factors = np.maximum(factors, _LEAST_FACTOR)
-        return DepthwiseConv2D(
-            weights.astype(np.int8).reshape(1, 1, -1),
-            np.rint(steps / factors).astype(np.int32),
-            Window(),
-            FloatScale(factors.astype(np.float32)),
-            act_min=act_min,
-            act_max=act_max,
-        )
-
-    return Pending(
-        node.outputs[0],
-        node.name,
-        x.shape,
-        x.order,
-        (x.tensor,),
-        make,
-        x.dtype,
-        memory=x.tensor.shape,
-    )
-
-
-def _per_channel(
-    node: FileNode, x: Activation, constant: np.ndarray, swapped: bool
-) -> Pending | None:
-    """A sum or product with float constants that differ along the channels in memory only."""
-    if node.op not in ("Add", "Sub", "Mul", "Div"):
-        return None
-    shape, _, index = _broadcast(x.shape, constant.shape)
-    if shape != x.shape:
-        return None
-    narrowed = _narrowed(index.ravel()[laid_out(x)])
-    if narrowed.shape[:2] != (1, 1):
-        return None
-    values = np.broadcast_to(constant.ravel()[narrowed[0, 0]], x.tensor.shape[2]).astype(np.float64)
-    ones, zeros = np.ones_like(values), np.zeros_like(values)
-    if node.op == "Add":
-        return scaled_channels(node, x, ones, values)
-    if node.op == "Sub":
-        sign = -1 if swapped else 1
-        return scaled_channels(node, x, ones * sign, values * -sign)
-    if node.op == "Mul":
-        return scaled_channels(node, x, values, zeros)
-    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
-    return scaled_channels(node, x, 1 / values, zeros)

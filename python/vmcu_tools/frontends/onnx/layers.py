@@ -19,9 +19,9 @@ from ...ops.transpose_conv import TransposeConv2D
 from ...quant import INT8_MAX, INT8_MIN, FloatScale
 from ..common import fixed_point, require
 from ..movement import file_index
+from .channels import scaled_channels
 from .context import Context, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed
-from .elementwise import scaled_channels
 from .file import FileNode
 from .moves import axis_of, nearest, resize_places, resize_sizes
 from .ops import MAX_POOL_TAPS, natural_of

@@ -22,10 +22,9 @@
  * With blocks=FILE, that file gets a line for each run of instructions and row of the counts: the
  * row, the run's first address and the one behind its last, how often it ran, and how often it went
  * on elsewhere than behind its end, which only a taken branch does.
- * With granule=BYTES, flash is behind two caches of so many bytes an entry, code=ENTRIES for what
- * is executed and data=ENTRIES for what is loaded, both fully associative, the least recently used
- * replaced. Each line of the counts then ends with how often code was not there after a jump, how
- * often behind the granule before, and how often data was not there.
+ * With granule=BYTES, flash is behind two caches (caches.h) of so many bytes an entry, code=ENTRIES
+ * for what is executed and data=ENTRIES for what is loaded. Each line of the counts then ends with
+ * how often code was not there after a jump, behind the granule before, and how often data was not.
  */
 
 #include <inttypes.h>
@@ -36,48 +35,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The part of QEMU's plugin API used here, declared because distributions ship QEMU without its
- * header. It is the same from version 1 on; a newer QEMU may insist on a newer number.
- */
-#ifndef API_VERSION
-#define API_VERSION 1
-#endif
-
-typedef uint64_t qemu_plugin_id_t;
-typedef uint32_t qemu_plugin_meminfo_t;
-
-struct qemu_info;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-
-enum qemu_plugin_cb_flags {
-	QEMU_PLUGIN_CB_NO_REGS,
-};
-
-enum qemu_plugin_mem_rw {
-	QEMU_PLUGIN_MEM_RW = 3,
-};
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
-					   void (*callback)(qemu_plugin_id_t,
-							    struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
-					  void (*callback)(unsigned int, void *),
-					  enum qemu_plugin_cb_flags flags, void *data);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
-				      void (*callback)(unsigned int, qemu_plugin_meminfo_t,
-						       uint64_t, void *),
-				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
-				      void *data);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*callback)(qemu_plugin_id_t, void *),
-				    void *data);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
-unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
+#include "caches.h"
+#include "qemu.h"
 
 __attribute__((visibility("default"))) int qemu_plugin_version = API_VERSION;
 
@@ -116,15 +75,6 @@ struct counts {
 	uint64_t data_missed;
 };
 
-#define MAX_CACHED 1024U
-
-/** The granules that are there, and when each was used last. */
-struct cache {
-	uint64_t entries;
-	uint64_t granule[MAX_CACHED];
-	uint64_t used[MAX_CACHED];
-};
-
 static struct marks entries;
 static struct marks kernels;
 static uint64_t table;
@@ -139,7 +89,6 @@ static uint32_t *stored; /* how often to each byte of the span */
 static uint64_t granule; /* bytes of an entry of the caches, 0 without them */
 static struct cache code;
 static struct cache data;
-static uint64_t now;
 static uint64_t last_line; /* the granule of code before */
 static const char *out;
 static const char *trace;
@@ -169,26 +118,6 @@ static void begin(struct counts *row, uint64_t *back)
 	*back = previous_end;
 	active = row;
 	active->calls++;
-}
-
-/** Looks a granule up, and has it there afterwards; true if it was there before. */
-static bool cached(struct cache *cache, uint64_t number)
-{
-	uint64_t oldest = 0;
-
-	now++;
-	for (uint64_t i = 0; i < cache->entries; i++) {
-		if (cache->used[i] > 0U && cache->granule[i] == number) {
-			cache->used[i] = now;
-			return true;
-		}
-		oldest = (cache->used[i] < cache->used[oldest]) ? i : oldest;
-	}
-	if (cache->entries > 0U) {
-		cache->granule[oldest] = number;
-		cache->used[oldest] = now;
-	}
-	return false;
 }
 
 static void fetch(const struct block *b)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants that are spread over a tensor, and those of one number a channel: a convolution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...graph import Op, Tensor, Window
+from ...ops.depthwise import DepthwiseConv2D
+from ...quant import FloatScale
+from ..common import UnsupportedError, require
+from ..movement import file_index
+from .file import FileNode
+from .values import (
+    Activation,
+    Pending,
+    laid_out,
+)
+
+# The weight of a channel's value where a layer of one tap scales it, and the least factor: their
+# product and bias keep the error of the bias below a hundredth of a step.
+_TAP = 64
+_LEAST_FACTOR = 2.0**-16
+
+
+def broadcast(
+    a: tuple[int, ...], b: tuple[int, ...]
+) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+    """The result's shape in the file, and for each of its elements the row-major place in a, b."""
+    try:
+        shape = np.broadcast_shapes(a, b)
+    except ValueError as error:
+        raise UnsupportedError(f"it broadcasts {list(a)} and {list(b)}") from error
+    return shape, *(np.broadcast_to(file_index(side), shape) for side in (a, b))
+
+
+def narrowed(index: np.ndarray) -> np.ndarray:
+    """Axes along which nothing changes cut to one element."""
+    for axis in range(3):
+        first = index.take([0], axis)
+        if np.array_equal(np.broadcast_to(first, index.shape), index):
+            index = first
+    return index
+
+
+def scaled_channels(node: FileNode, x: Activation, gain: np.ndarray, offset: np.ndarray) -> Pending:
+    """x * gain + offset, one of each for every channel in memory: a depthwise layer of one tap.
+    gain, offset: float64 (C,)."""
+    require(bool(np.isfinite(gain).all() and np.isfinite(offset).all()), "it has no finite factors")
+
+    def make(out: Tensor, act_min: int, act_max: int) -> Op:
+        factors = np.abs(gain) * x.tensor.scale / out.scale / _TAP
+        steps = offset / out.scale
+        factors = np.maximum(factors, np.abs(steps) * 2.0**-30)
+        weights = np.where(factors < _LEAST_FACTOR, 0, np.sign(gain) * _TAP)
+        factors = np.maximum(factors, _LEAST_FACTOR)
+        return DepthwiseConv2D(
+            weights.astype(np.int8).reshape(1, 1, -1),
+            np.rint(steps / factors).astype(np.int32),
+            Window(),
+            FloatScale(factors.astype(np.float32)),
+            act_min=act_min,
+            act_max=act_max,
+        )
+
+    return Pending(
+        node.outputs[0],
+        node.name,
+        x.shape,
+        x.order,
+        (x.tensor,),
+        make,
+        x.dtype,
+        memory=x.tensor.shape,
+    )
+
+
+def per_channel(
+    node: FileNode, x: Activation, constant: np.ndarray, swapped: bool
+) -> Pending | None:
+    """A sum or product with float constants that differ along the channels in memory only."""
+    if node.op not in ("Add", "Sub", "Mul", "Div"):
+        return None
+    shape, _, index = broadcast(x.shape, constant.shape)
+    if shape != x.shape:
+        return None
+    found = narrowed(index.ravel()[laid_out(x)])
+    if found.shape[:2] != (1, 1):
+        return None
+    values = np.broadcast_to(constant.ravel()[found[0, 0]], x.tensor.shape[2]).astype(np.float64)
+    ones, zeros = np.ones_like(values), np.zeros_like(values)
+    if node.op == "Add":
+        return scaled_channels(node, x, ones, values)
+    if node.op == "Sub":
+        sign = -1 if swapped else 1
+        return scaled_channels(node, x, ones * sign, values * -sign)
+    if node.op == "Mul":
+        return scaled_channels(node, x, values, zeros)
+    require(not swapped and bool(values.all()), "it divides by the activation or by zero")
+    return scaled_channels(node, x, 1 / values, zeros)
