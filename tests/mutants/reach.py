@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import json
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,13 +26,15 @@ class Test:
 
 @dataclass
 class Reach:
-    """tests: by file and line of the sources that they ran on. texts: those sources."""
+    """tests: by file and line of the sources that they ran on. killers: by file, how many of its
+    mutants a test has killed."""
 
     folder: Path
     tests: dict[str, dict[int, set[Test]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(set))
     )
     maps: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)
+    killers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, path: Path, tree: Tree) -> None:
         """The record of one test file, its lines moved to where they are now in the tree. Files
@@ -66,8 +68,11 @@ class Reach:
         return self.maps[file, digest]
 
     def of(self, mutant: Mutant) -> list[Test]:
-        """The fastest first. Of a line that no test runs by itself, such as one of a module, a
-        table or a macro: those of the lines around it, else of the file."""
+        """First those that have killed mutants of the file, then the fastest of each test file, the
+        next of each, and so on: files look at different things.
+
+        Of a line that no test runs by itself, such as one of a module, a table or a macro: those of
+        the lines around it, else of the file."""
         lines = self.tests[mutant.file]
         found = lines.get(mutant.line, set())
         if not found:
@@ -75,7 +80,14 @@ class Reach:
             found = set().union(*(lines.get(line, set()) for line in around))
         if not found:
             found = set().union(*lines.values())
-        return sorted(found, key=lambda test: (test.seconds, test.name))
+        killers = self.killers[mutant.file]
+        turns: Counter[str] = Counter()
+        places = {}
+        for test in sorted(found, key=lambda test: (test.seconds, test.name)):
+            file = test.name.partition("::")[0]
+            places[test] = (-killers[test.name], turns[file], test.seconds, test.name)
+            turns[file] += 1
+        return sorted(found, key=places.__getitem__)
 
 
 def collect(folder: Path, test_files: list[str], tree: Tree) -> Reach:

@@ -103,9 +103,11 @@ def judge(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> str:
         if objects is not None and tree.compiled(mutant.file) in (None, objects):
             return SAME
         seconds = GRACE + SLOWER * sum(test.seconds for test in tests)
-        code = tree.run([test.name for test in tests], seconds)
+        code, killer = tree.run([test.name for test in tests], seconds)
     finally:
         path.write_bytes(before)
+    if killer:
+        reach.killers[mutant.file][killer] += 1
     if code is None:
         return TIMEOUT
     return SURVIVED if code == 0 else KILLED

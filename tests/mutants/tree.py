@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -79,23 +81,29 @@ class Tree:
         command = [*PYTEST, "-p", "reach_plugin", test_file]
         subprocess.run(command, cwd=self.folder, env=environment, check=False)
 
-    def run(self, tests: Sequence[str], seconds: float) -> int | None:
-        """pytest's exit code for some tests, None if they take longer."""
-        with subprocess.Popen(
-            [*PYTEST, "-x", *tests],
-            cwd=self.folder,
-            env=self.environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        ) as process:
+    def run(self, tests: Sequence[str], seconds: float) -> tuple[int | None, str]:
+        """pytest's exit code for some tests, None if they take longer, and which one failed."""
+        with (
+            tempfile.TemporaryFile("w+") as said,
+            subprocess.Popen(
+                [*PYTEST, "-x", "--tb=no", "-rfE", *tests],
+                cwd=self.folder,
+                env=self.environment(),
+                stdout=said,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            ) as process,
+        ):
             try:
-                return process.wait(seconds)
+                code = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                return None
+                return None, ""
             finally:
                 shutil.rmtree(self.temporary(), ignore_errors=True)
+            said.seek(0)
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - |$)", said.read(), re.MULTILINE)
+            return code, failed[1] if failed else ""
 
     def compiled(self, file: str) -> list[bytes] | None:
         """The objects that a C file goes into; None if one of them cannot be compiled."""
