@@ -27,14 +27,15 @@ from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
-from vmcu_tools.planner import Options, make_plan  # noqa: E402
+from vmcu_tools.planner.options import Options  # noqa: E402
 from vmcu_tools.planner.places import circle, swing  # noqa: E402
 from vmcu_tools.planner.places.layout import Layout  # noqa: E402
 from vmcu_tools.planner.places.order import ROUNDS, Searcher, cost_of, reordered  # noqa: E402
-from vmcu_tools.planner.places.tasks import tasks_of  # noqa: E402
-from vmcu_tools.planner.places.walk import Search  # noqa: E402
+from vmcu_tools.planner.places.pieces import pieces_of  # noqa: E402
+from vmcu_tools.planner.places.walk import Walk  # noqa: E402
+from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.planner.stages import fusion  # noqa: E402
-from vmcu_tools.planner.stages.cuts import NEVER, Cutter  # noqa: E402
+from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter  # noqa: E402
 
 BUILD = ROOT / "benchmarks" / "models" / "build.py"
 NETWORKS = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
@@ -58,7 +59,7 @@ def pool(graph: Graph, planner: str = "vmcu", tile_cost: float | None = None) ->
 def in_rows(graph: Graph) -> int:
     """The smallest pool of stages whose calls compute whole rows."""
     cutter = Cutter(graph, False, (None,))
-    least = cutter.least_peak((None,), NEVER)
+    least = cutter.least_peak((None,), UNLIMITED)
     return fusion.smallest(fusion.Variant(cutter, least, 0), Options()).pool_bytes
 
 
@@ -118,9 +119,9 @@ def places() -> Table:
     over: dict[str, list[float]] = {"walk": [], "line": [], "circle": []}
     for graph in dags(SHORT):
         layout = Layout.singles(reordered(graph).graph)
-        free = tasks_of(layout, both_ways=True)
-        bound = max(task.bound() for task in free)
-        walked = Search(free, bound, False).run() or Search(free, bound, True).run()
+        free = pieces_of(layout, both_ways=True)
+        bound = max(piece.bound() for piece in free)
+        walked = Walk(free, bound, False).run() or Walk(free, bound, True).run()
         line, _ = swing.solved(free, bound, 1.0)
         round_ = circle.smallest(free, bound, line.pool, 1.0)
         if walked:

@@ -42,7 +42,7 @@ def compile_model(
         raise UserError(Problem(f"there is no planner '{planner}'", f"choose one of: {known}"))
     graph = replace(load(path), target=named(target).name)
     if not PLANNERS[planner].as_written:
-        graph = optimize(graph)
+        graph = optimize(graph, all_channels=PLANNERS[planner].original is not None)
     options = Options(seconds, ram, stream_input, tile_cost, extra_macs)
     plan = make_plan(planner, graph, options, original, prove=False)
     if not rotated:

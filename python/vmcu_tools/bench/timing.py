@@ -133,8 +133,8 @@ class Timing:
 
     def block(self, run: Sequence[Instruction]) -> Spent:
         """Of instructions one behind the other."""
-        befores = (None, *run)
-        return sum((self.cost(one, old) for one, old in zip(run, befores, strict=False)), Spent())
+        previous = (None, *run)
+        return sum((self.cost(one, old) for one, old in zip(run, previous, strict=False)), Spent())
 
     def taken(self, count: float) -> Spent:
         return Spent(branches=self.refill * count)

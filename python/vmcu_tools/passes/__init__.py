@@ -22,11 +22,12 @@ PASSES = (drop_noops, absorb_pad, fuse_activation, join_tables, join_moves, flat
 PASSES += (relabel_borders, drop_dead)
 
 
-def optimize(graph: Graph) -> Graph:
-    """Applies all passes until none of them changes the graph."""
+def optimize(graph: Graph, all_channels: bool = False) -> Graph:
+    """Applies all passes until none of them changes the graph. all_channels: constant ones stay, as
+    other tools have them."""
     before = None
     while before is not graph:
         before = graph
         for step in PASSES:
             graph = step(graph)
-    return leave_out_constants(graph)
+    return graph if all_channels else leave_out_constants(graph)

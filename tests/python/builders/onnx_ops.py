@@ -202,8 +202,10 @@ HALF, ALIGN = "half_pixel", "align_corners"
 
 
 def hardmax(m: OnnxModel, x: str, scale: float):
-    """Of values so coarse that several are the largest."""
-    return m.node("Hardmax", [m.qdq(x, m.stated(60 * scale))], axis=2), 1 / 255
+    """Of values of which several are cut to the largest."""
+    limits = [m.constant(np.float32(limit * scale)) for limit in (-20, 8)]
+    cut = m.qdq(m.node("Clip", [x, *limits]), m.stated(scale, 0))
+    return m.node("Hardmax", [cut], axis=2), 1 / 255
 
 
 CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
