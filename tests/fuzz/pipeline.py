@@ -99,6 +99,7 @@ class Network:
 
     seed: int
     number: int
+    ways: int = WAYS
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, self.number])
@@ -125,7 +126,10 @@ class Network:
         samples = make_samples(graph, 2, 5, self.number)
         if self.path is not None:
             _hold_against_runtime(self.path, graph, samples, done)
-        for way in some_ways(self.rng, len(graph.inputs)):
+        drawn = some_ways(self.rng, len(graph.inputs))
+        # Fewer than all: of each network others.
+        turn = self.number % len(drawn)
+        for way in [*drawn[turn:], *drawn[:turn]][: self.ways]:
             try:
                 plan = way.plan(graph)
             except UserError as error:
@@ -189,7 +193,7 @@ def run(args: argparse.Namespace) -> int:
     done: collections.Counter[str] = collections.Counter()
     args.keep.mkdir(parents=True, exist_ok=True)
     while time.monotonic() < end and (args.count is None or number < args.first + args.count):
-        network = Network(args.seed, number)
+        network = Network(args.seed, number, args.ways)
         signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
         try:
             done += network.check(args.keep)
@@ -220,6 +224,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="the number of the first network")
     parser.add_argument("--count", type=int, help="networks, if there is time")
+    parser.add_argument("--ways", type=int, default=WAYS, help=f"plans of each, up to {WAYS}")
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
     signal.signal(signal.SIGPROF, _alarm)
     return 1 if run(parser.parse_args()) else 0
