@@ -17,13 +17,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from random_builder import Builder
+from random_graphs import convolution
 from table_mutants import Files, damage
 from test_proof import PLANS, plan
 from vmcu_tools.emit import proof
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError
-from vmcu_tools.graph import Graph, Port, Tensor
+from vmcu_tools.graph import Graph, Port, Tensor, Window
 from vmcu_tools.kernels import pack
 from vmcu_tools.kernels.language import access
 from vmcu_tools.kernels.language.access import Ticks
@@ -32,6 +34,7 @@ from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import layer as base
 from vmcu_tools.ops import mac as mac_kernels
 from vmcu_tools.plan.plan import Placement, Plan
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.compiled import MODEL_NAME
 
 PROMISED = Path(__file__).parent / "checks.txt"
@@ -249,6 +252,18 @@ def test_no_layer_has_more_columns_than_its_rows(number: int) -> None:
             prove(files, MODEL_NAME, one)
         found += 1
     assert found == len(one.steps)
+
+
+@pytest.mark.parametrize("height", [1, 2, 5, 9])
+def test_rows_that_see_nothing_but_padding_are_proven(height: int) -> None:
+    # With a step of two and a row of padding, windows pass by an image one row high, and every
+    # window of others sees one row at most.
+    b = Builder(np.random.default_rng(height))
+    window = Window((2, 3), (4, 1), (2, 1), (1, 1, 1, 1))
+    x = b.input((height, 11, 3))
+    y = convolution(b, x, window, window.out_size(0, height), 11, 2)
+    one = make_plan("vmcu", b.graph([y.name]), prove=False)
+    prove(write_tables(one, MODEL_NAME).files, MODEL_NAME, one)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -29,7 +29,7 @@ from vmcu_tools.plan.schedule import Tile
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places import swing
 from vmcu_tools.planner.places.layout import Cut, Layout
-from vmcu_tools.planner.places.pieces import stage_floor
+from vmcu_tools.planner.places.pieces import pieces_of, stage_floor
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import bands, fusion
 from vmcu_tools.planner.stages.cuts import TILES, Cutter
@@ -94,6 +94,37 @@ def whole_network(graph: Graph, tile: Tile, streamed: bool) -> Plan:
     """All layers in one stage."""
     layout = Layout(graph, (Cut(0, len(graph.nodes), tile),), streamed)
     return swing.place("vmcu", layout, 5.0)
+
+
+def narrow_chain() -> Graph:
+    """Depthwise layers and a sum two columns wide, whose tensors share a ring: where one begins in
+    another's, rows are split."""
+    b = Builder(np.random.default_rng(0))
+    x = b.input((30, 2, 18))
+    square = Window((3, 3), pad=(1, 1, 1, 1))
+    y = x
+    for _ in range(3):
+        y = depthwise_of(b, y, square, 30, 2, 1)
+    factors = b.factor(0.1, 1.0), b.factor(0.1, 1.0), b.factor(2**-21, 2**-17)
+    y = b.node(Add(FixedSum(*factors)), [y, x], x.shape)
+    y = convolution(b, y, Window(), 30, 2, 5)
+    return b.graph([y.name])
+
+
+@pytest.mark.parametrize("tile", TILES)
+def test_the_pools_end_is_not_where_a_ring_splits_rows(tile: Tile) -> None:
+    graph = narrow_chain()
+    layout = Layout(graph, (Cut(0, len(graph.nodes), tile),), True)
+    group = layout.groups[0]
+    splitting = set()
+    for tensor, home in zip(group.tensors, group.homes, strict=True):
+        owner = group.tensors[home.owner]
+        if home.phase % tensor.shape[1] or layout.ring_bytes(owner.name) % tensor.row_bytes:
+            splitting.add(owner.name)
+    whole = {piece.name for piece in pieces_of(layout, both_ways=False) if piece.whole}
+    assert splitting <= whole
+    if tile == TILES[-1]:
+        assert any(home.phase % 2 for home in group.homes)
 
 
 def expect_meaning(plan: Plan, target: str) -> None:

@@ -52,7 +52,7 @@ class VirtualMcu:
             if ring % tensor.shape[2] or ring < 1 or ring > self.plan.pool_bytes:
                 raise PlanError(f"the ring of tensor '{name}' is no number of pixels in the pool")
             around = placement.base % self.plan.pool_bytes + ring > self.plan.pool_bytes
-            if around and ring % tensor.row_bytes:
+            if around and (ring % tensor.row_bytes or placement.phase % tensor.row_bytes):
                 raise PlanError(f"the ring of tensor '{name}' splits rows and reaches around")
 
     def _expiries(self) -> dict[str, np.ndarray]:

@@ -237,6 +237,18 @@ class Layout:
         """When each pixel of a tensor's ring is first written and last read."""
         return Profile(self.births[name], self.deaths[name], self.graph.tensors[name].shape[2])
 
+    def splits_rows(self, name: str) -> bool:
+        """True if a tensor's ring ends within a row, or one that lives in it begins within one: the
+        pool's end, which rows do not reach around, may not be in such a ring."""
+        width = self.graph.tensors[name].shape[1]
+        begins = [
+            home.phase
+            for group in self.groups
+            for home in group.homes
+            if group.tensors[home.owner].name == name
+        ]
+        return any(pixels % width for pixels in (len(self.births[name]), *begins))
+
     def ring_bytes(self, name: str) -> int:
         """Bytes that a tensor's ring takes."""
         return len(self.births[name]) * self.graph.tensors[name].shape[2]

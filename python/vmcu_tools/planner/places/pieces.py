@@ -119,7 +119,7 @@ class _Builder:
 
     def _add(self, tensor: Tensor, ways: tuple[Way, ...], scratch: int = 0, floor=None) -> None:
         size = self.layout.ring_bytes(tensor.name)
-        whole = tensor.name in self.ports or size % tensor.row_bytes != 0
+        whole = tensor.name in self.ports or self.layout.splits_rows(tensor.name)
         self.pieces.append(
             Piece(tensor.name, size, tensor.row_bytes, ways, whole, scratch, floor=floor)
         )
