@@ -76,6 +76,8 @@ INT8: dict[str, Function] = {
     "LOGISTIC beyond its range": Function(-40, 40, (1 / 256, -128)),
     "TANH": Function(-3, 3, (1 / 128, 0)),
     "TANH beyond its range": Function(-40, 40, (1 / 128, 0)),
+    "TANH of steps beyond its range": Function(-1900, 1900, (1 / 128, 0)),
+    "LOGISTIC of steps beyond its range": Function(-1900, 1900, (1 / 256, -128)),
     "QUANTIZE": Function(-5, 5, lambda x: x * 0.8, "Quantize"),
     "RELU": Function(-5, 5, FUNCTIONS["RELU"]),
     "RELU6": Function(-1, 8, None),

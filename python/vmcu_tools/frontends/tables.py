@@ -69,7 +69,8 @@ def _in_q4(x: Tensor) -> tuple[np.ndarray, np.ndarray]:
     require(0 <= shift <= 31, f"its input scale is {x.scale}", KEEP_QUANTISATION)
     radius = math.floor(((1 << _Q4) - 1) * 2.0 ** (31 - _Q4) / 2.0**shift)
     values = BYTES - x.zero_point
-    beyond = (values >= radius).astype(np.int64) - (values <= -radius)
+    # Below comes first: of scales so large that the radius is 0, the zero point is below.
+    beyond = np.select([values <= -radius, values >= radius], [-1, 1], 0)
     scaled = fixed_point_multiply(values, np.int64(multiplier), np.int64(shift))
     return np.where(beyond == 0, scaled, 0), beyond
 
