@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,9 @@ def test_messages_are_real(message: str) -> None:
 
 def test_there_are_messages() -> None:
     assert len(messages()) >= 10
+
+
+def test_the_testing_page_has_the_figures_of_now() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "figures.py"))
+    page = (ROOT / "doc" / "testing.md").read_text(encoding="utf-8")
+    assert script["inserted"](page) == page, "python scripts/figures.py --write doc/testing.md"
