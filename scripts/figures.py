@@ -49,7 +49,7 @@ def rows() -> Iterator[tuple[str, str]]:
     yield "lines of C generated, product", lines(generated)
     yield "lines of Python and C, tests", lines(files("tests/*.py", "tests/*.[ch]"))
     yield (
-        "test functions in tests/python, most of them for many cases",
+        "test functions of tests/python, most for many cases",
         f"{len([*tests(modules)]):,}",
     )
     checks = ROOT / "tests" / "python" / "checks.txt"
