@@ -6,7 +6,6 @@ python benchmarks/decisions/run.py [TABLE...] [--write FILE]
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ for beside in ("benchmarks/paper", "tests/python"):
 
 from bottlenecks import Module, modules  # noqa: E402
 from builders.dags import Dag  # noqa: E402
-from pages import Table, insert  # noqa: E402
+from pages import Table, options, show  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
@@ -166,20 +165,8 @@ def command(name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
-    options.add_argument("--write", type=Path, metavar="FILE")
-    args = options.parse_args(argv)
-    unknown = [name for name in args.tables if name not in TABLES]
-    if unknown:
-        options.error(f"no such table: {', '.join(unknown)}")
-    for name in args.tables or TABLES:
-        table = TABLES[name]()
-        block = table.markdown(command(name))
-        print(f"{table.title}\n\n{block}\n", flush=True)
-        if args.write:
-            text = args.write.read_text(encoding="utf-8")
-            args.write.write_text(insert(text, name, block), encoding="utf-8")
+    parser = options(__doc__, [*TABLES])
+    show(parser, parser.parse_args(argv), TABLES, command)
     return 0
 
 

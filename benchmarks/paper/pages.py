@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,33 @@ def insert(text: str, name: str, block: str) -> str:
     if not pattern.search(text):
         raise ValueError(f"there is no '{start}' followed by '{end}'")
     return pattern.sub(lambda match: f"{start}\n{block}\n{end}", text)
+
+
+def options(doc: str, names: Sequence[str]) -> argparse.ArgumentParser:
+    """What every script that prints tables takes: which, and the page to put them on."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(names)}")
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    return parser
+
+
+def show(
+    parser: argparse.ArgumentParser,
+    args: argparse.Namespace,
+    tables: Mapping[str, Callable[[], Table]],
+    command: Callable[[str], str],
+) -> None:
+    """Prints the tables that are asked for, all by default, and puts them on the page."""
+    unknown = [name for name in args.tables if name not in tables]
+    if unknown:
+        parser.error(f"no such table: {', '.join(unknown)}")
+    for name in args.tables or tables:
+        table = tables[name]()
+        block = table.markdown(command(name))
+        print(f"{table.title}\n\n{block}\n", flush=True)
+        if args.write:
+            try:
+                text = insert(args.write.read_text(encoding="utf-8"), name, block)
+            except ValueError as error:
+                parser.error(f"{args.write}: {error}")
+            args.write.write_text(text, encoding="utf-8")

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import argparse
+import functools
 import os
 import sys
 from pathlib import Path
 
 from figures import TABLES
-from pages import insert
+from pages import options, show
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
@@ -25,24 +25,11 @@ def command(name: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}")
-    options.add_argument("--models", type=Path, default=MODELS, help="where the MCUNet files are")
-    options.add_argument("--write", type=Path, metavar="FILE")
-    args = options.parse_args(argv)
-    unknown = [name for name in args.tables if name not in TABLES]
-    if unknown:
-        options.error(f"no such table: {', '.join(unknown)}")
-    for name in args.tables or TABLES:
-        table = TABLES[name](args.models)
-        block = table.markdown(command(name))
-        print(f"{table.title}\n\n{block}\n", flush=True)
-        if args.write:
-            try:
-                text = insert(args.write.read_text(encoding="utf-8"), name, block)
-            except ValueError as error:
-                options.error(f"{args.write}: {error}")
-            args.write.write_text(text, encoding="utf-8")
+    parser = options(__doc__, [*TABLES])
+    parser.add_argument("--models", type=Path, default=MODELS, help="where the MCUNet files are")
+    args = parser.parse_args(argv)
+    tables = {name: functools.partial(table, args.models) for name, table in TABLES.items()}
+    show(parser, args, tables, command)
     return 0
 
 

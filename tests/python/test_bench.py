@@ -15,16 +15,17 @@ from vmcu_tools import paths
 from vmcu_tools.bench import kernels
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
 from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
-from vmcu_tools.bench.timing import TIMINGS, Instruction, Spent
+from vmcu_tools.bench.timing import TIMINGS, Instruction, Spent, timing_of
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
 from vmcu_tools.ops import bind
 from vmcu_tools.planner.options import DEFAULT
 from vmcu_tools.planner.registry import make_plan
-from vmcu_tools.runners import counting
+from vmcu_tools.runners import RUNNERS, counting
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.counting import CountingRunner, Counts, Markers, blocks_of
+from vmcu_tools.runners.qemu import QemuRunner
 from vmcu_tools.runners.samples import make_samples
 
 MISSING = [
@@ -116,6 +117,17 @@ def test_cycles_are_those_added_up_by_hand(rounds: int, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", [n for n, r in RUNNERS.items() if isinstance(r, QemuRunner)])
+def test_every_board_that_counts_has_rules(name: str) -> None:
+    assert board(name).core.replace("cortex-m", "Cortex-M") == timing_of(board(name)).core
+
+
+def test_what_is_of_a_model_is_refused_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--flash-wait", "5"]) == 1
+    assert "name one" in capsys.readouterr().err
+    assert main(["bench", "--flash-wait", "-1"]) == 2
+
+
 @pytest.mark.parametrize(
     ("code", "cycles"),
     [
@@ -136,7 +148,7 @@ def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
     for text in code.split("; "):
         mnemonic, _, operands = text.partition(" ")
         run.append(Instruction.of(mnemonic, operands))
-    assert TIMINGS["qemu:m4"].block(run).total == cycles
+    assert TIMINGS["cortex-m4"].block(run).total == cycles
 
 
 def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) -> None:

@@ -70,6 +70,24 @@ def test_there_are_messages() -> None:
     assert len(messages()) >= 10
 
 
+def test_the_readme_has_the_figures_of_the_results() -> None:
+    """Its five rows, by what TFLite Micro needs, which no two of these networks share."""
+    results = (ROOT / "doc" / "results.md").read_text(encoding="utf-8")
+    table = results.partition("<!-- planners -->")[2].partition("<!-- end of planners -->")[0]
+    found = {}
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if len(cells) == 8:
+            _, vmcu, streamed, _, _, tflm, tinyengine, _ = cells
+            found[tflm] = [tinyengine, vmcu, streamed]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?:MobileNet|ResNet|DS-CNN|MCUNet).*$", readme, re.MULTILINE)
+    assert len(rows) == 5
+    for line in rows:
+        _, tflm, *others = (cell.strip() for cell in line.strip("| ").split("|"))
+        assert found[tflm] == others, line
+
+
 def test_the_testing_page_has_the_figures_of_now() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "figures.py"))
     page = (ROOT / "doc" / "testing.md").read_text(encoding="utf-8")

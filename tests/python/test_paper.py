@@ -12,6 +12,7 @@ from builders.networks import SHARED, present
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 import figures
+import pages
 import run
 from bottlenecks import TABLE_2, modules
 
@@ -29,7 +30,7 @@ def test_configurations_are_the_papers() -> None:
 def test_the_page_has_the_figures_of_the_own_networks() -> None:
     page = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
     block = figures.TABLES["own"](SHARED).markdown(run.command("own"))
-    assert run.insert(page, "own", block) == page, f"{run.command('own')} --write doc/results.md"
+    assert pages.insert(page, "own", block) == page, f"{run.command('own')} --write doc/results.md"
 
 
 def test_estimates_of_rows_between_layers() -> None:

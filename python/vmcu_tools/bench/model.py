@@ -28,7 +28,7 @@ from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
 from .flash import ART
-from .timing import TIMINGS, Spent, disassembled
+from .timing import Spent, disassembled, timing_of
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def bench(
 
 def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int) -> list[Spent]:
     """Cycles by row of the counts, as the core's timing rules have them."""
-    timing = TIMINGS[machine.name]
+    timing = timing_of(machine)
     code = disassembled(machine.toolchain.tool("objdump"), image)
     addresses = sorted(code)
     spent = [Spent()] * rows
@@ -168,7 +168,7 @@ def report(
         planner=plan.planner,
         compiler=compiler(machine),
         stack_bytes=counts[0].stack_bytes,
-        timing=TIMINGS[machine.name].said,
+        timing=timing_of(machine).said,
         layers=tuple(layers),
         executor=executor,
         energy=estimate(reduce(add, counts)),

@@ -7,12 +7,13 @@ A model: it knows instructions and branches, not the bus. What a memory adds is 
 
 from __future__ import annotations
 
-import functools
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+
+from ..runners.qemu import QemuRunner
 
 # A line of objdump -d without the code itself: address, mnemonic, operands.
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(\S+)\t?([^;@<]*)")
@@ -56,6 +57,17 @@ class Instruction:
             else:
                 found.append(first)
         return tuple(found)
+
+    @property
+    def words(self) -> int:
+        """Registers that it loads or stores, if it is one that may do so with several; else 0."""
+        if "{" in self.operands:
+            return len(self.registers)
+        if self.mnemonic in ("ldrd", "strd"):
+            return 2
+        if self.mnemonic.startswith(("vldr", "vstr")):
+            return 2 if self.destination.startswith("d") else 1
+        return 0
 
     @property
     def destination(self) -> str:
@@ -118,16 +130,11 @@ class Timing:
             return Spent(loads=self.pipelined if follows and not needed else self.load)
         if STORE.match(name):
             return Spent(stores=self.store)
-        if name in ("ldrd", "strd"):
-            return _moved(name, 2 + self.several)
-        if name in ("push", "pop") or name.startswith(
-            ("ldm", "stm", "vpush", "vpop", "vldm", "vstm")
-        ):
-            return _moved(name, len(instruction.registers) + self.several)
-        if name.startswith(("vldr", "vstr")):
-            return _moved(
-                name, (2 if instruction.destination.startswith("d") else 1) + self.several
-            )
+        words = instruction.words
+        if words:
+            stored = name.startswith(("st", "push", "vpush", "vst"))
+            cost = words + self.several
+            return Spent(stores=cost) if stored else Spent(loads=cost)
         cost = self.others.get(name, self.others.get(name.split(".")[0], 1.0))
         return Spent(branches=cost) if BRANCH.match(name) else Spent(arithmetic=cost)
 
@@ -140,11 +147,6 @@ class Timing:
         return Spent(branches=self.refill * count)
 
 
-def _moved(name: str, cost: float) -> Spent:
-    stored = name.startswith(("st", "push", "vpush", "vst"))
-    return Spent(stores=cost) if stored else Spent(loads=cost)
-
-
 # Division ends early: 2 to 12 cycles. Few divide by little.
 DIVISION = 7
 FLOATS = {"vdiv": 14, "vsqrt": 14, "vmla": 3, "vmls": 3, "vfma": 3, "vfms": 3}
@@ -154,8 +156,9 @@ M4 = Timing(
     "Cortex-M4 Technical Reference Manual, ARM 100166, tables 3-1 and 7-1",
     others={"udiv": DIVISION, "sdiv": DIVISION, **FLOATS},
 )
+# By what compilers call a core.
 TIMINGS = {
-    "qemu:m3": Timing(
+    "cortex-m3": Timing(
         "Cortex-M3",
         "Cortex-M3 Technical Reference Manual, ARM 100165, table 3-1",
         others={
@@ -164,18 +167,21 @@ TIMINGS = {
         },
         note="Long multiplications end early, 3 to 5 and 4 to 7 cycles; the middle is taken.",
     ),
-    "qemu:m4": M4,
-    "qemu:m7": Timing(
-        "Cortex-M7",
-        M4.source,
-        others=M4.others,
+    "cortex-m4": M4,
+    "cortex-m7": replace(
+        M4,
+        core="Cortex-M7",
         note="A bound from above: no cycles of this core are published, it issues up to two "
         "instructions at once, and here each takes what it takes on a Cortex-M4.",
     ),
 }
 
 
-@functools.lru_cache(maxsize=8)
+def timing_of(machine: QemuRunner) -> Timing:
+    """The rules of an emulated board's core."""
+    return TIMINGS[machine.core]
+
+
 def disassembled(objdump: str, image: Path) -> dict[int, Instruction]:
     """The instructions of an image by address."""
     done = subprocess.run(

@@ -7,7 +7,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from .options import EXIT_DONE, Subparsers, int8_model, json_option, planner_options
+from ..errors import Problem, UserError
+from .options import EXIT_DONE, Subparsers, count, int8_model, json_option, planner_options
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -21,11 +22,11 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--on",
         default="qemu:m4",
         metavar="TARGET",
-        help="qemu:m3, qemu:m4, qemu:m7 (default qemu:m4)",
+        help="qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7 (default qemu:m4)",
     )
     bench.add_argument(
         "--flash-wait",
-        type=int,
+        type=count,
         metavar="N",
         help="add what flash with N wait states behind small caches costs, by a model",
     )
@@ -43,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
     from .models import compiled, name_of
 
     if args.model is None:
+        if args.flash_wait is not None or args.keep is not None:
+            raise UserError(Problem("--flash-wait and --keep are of a model", "name one"))
         results = kernels.bench_kernels(args.on, args.planner, args.target)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..ops.values import Array, Struct, StructArray, Value
-from .structs import STRUCT_BYTES
+from ..ops.values import STRUCTS, Array, Struct, StructArray, Value
 
 # C type and values per line; the widest value of each type, and a word in hexadecimal one step
 # further in, then stays within 100 columns.
@@ -122,7 +121,7 @@ class Constants:
         lines = self._fields(label, struct)
         name = f"{self.prefix}_{label}"
         self._define(f"static const struct {struct.type} {name}", lines)
-        self.tables_bytes += STRUCT_BYTES[struct.type]
+        self.tables_bytes += STRUCTS[struct.type].size
         return name
 
     def _struct_array(self, label: str, array: StructArray) -> str:
@@ -132,7 +131,7 @@ class Constants:
         for item in array.items:
             lines += ["{", *(f"\t{line}" for line in self._fields(label, item)), "},"]
         self._define(f"static const struct {c_type} {name}[]", lines)
-        self.tables_bytes += STRUCT_BYTES[c_type] * len(array.items)
+        self.tables_bytes += STRUCTS[c_type].size * len(array.items)
         return name
 
     def _fields(self, label: str, struct: Struct) -> tuple[str, ...]:

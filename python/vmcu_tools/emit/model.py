@@ -21,7 +21,7 @@ from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_a
 from .initialisers import Constants, rows_of
 from .proof import prove
 from .schedule import Part, written
-from .structs import ROTATION_BYTES, STRUCT_BYTES
+from .structs import IO, LAYER, MODEL, PART, ROTATION_BYTES, STAGE, TENSOR
 from .text import comment, environment, string
 
 UINT16_MAX = 2**16 - 1
@@ -319,13 +319,13 @@ class _Emitter:
         names = [self.name, *(port.name for port in ports)]
         return (
             self.constants.tables_bytes
-            + STRUCT_BYTES["vmcu_model"]
+            + MODEL.size
             + (ROTATION_BYTES if self.plan.rotation else 0)
-            + STRUCT_BYTES["vmcu_tensor"] * len(self.index)
-            + STRUCT_BYTES["vmcu_layer"] * len(self.plan.steps)
-            + STRUCT_BYTES["vmcu_stage"] * len(self.plan.stages)
-            + STRUCT_BYTES["vmcu_io"] * len(ports)
-            + STRUCT_BYTES["vmcu_part"] * len(self.parts)
+            + TENSOR.size * len(self.index)
+            + LAYER.size * len(self.plan.steps)
+            + STAGE.size * len(self.plan.stages)
+            + IO.size * len(ports)
+            + PART.size * len(self.parts)
             + len(self.schedule)
             + 2 * len(self.inputs)
             + sum(len(name.encode("utf-8")) + 1 for name in names)

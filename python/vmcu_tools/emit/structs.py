@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..ops.values import STRUCTS, CStruct
+from ..ops.values import CStruct
 
 TENSOR = CStruct("vmcu_tensor", "uint32_t base, ring, phase; uint16_t height, width, channels;")
 LAYER = CStruct(
@@ -30,5 +30,3 @@ MODEL = CStruct(
 )
 # By which struct vmcu_model is larger in a build for pools that rotate.
 ROTATION_BYTES = 8
-# sizeof of every struct that tables are made of, on a 32-bit core.
-STRUCT_BYTES = {name: struct.size for name, struct in STRUCTS.items()}

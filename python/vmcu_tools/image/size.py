@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .. import paths
-from ..emit.structs import ROTATION_BYTES, STRUCT_BYTES
+from ..emit.structs import LAYER, MODEL, ROTATION_BYTES
 from ..errors import Problem, UserError
 from .elf import FUNCTION, OBJECT, Elf, Symbol
 from .linked import KernelCost, kernel_costs, stacks
@@ -143,7 +143,7 @@ def find_models(elf: Elf) -> Iterator[LinkedModel]:
         name = symbol.name.removesuffix("_model")
         if symbol.kind != OBJECT or name == symbol.name or elf.find(f"{name}_tensors") is None:
             continue
-        if symbol.size - STRUCT_BYTES["vmcu_model"] not in (0, ROTATION_BYTES):
+        if symbol.size - MODEL.size not in (0, ROTATION_BYTES):
             raise UserError(
                 Problem(
                     f"{symbol.name} is not what this version of vmcu emits for a 32-bit core",
@@ -154,7 +154,7 @@ def find_models(elf: Elf) -> Iterator[LinkedModel]:
         layers = elf.find(f"{name}_layers")
         words = elf.words(layers) if layers else []
         # The first members of struct vmcu_layer, and the second of struct vmcu_model.
-        step = STRUCT_BYTES["vmcu_layer"] // WORD
+        step = LAYER.size // WORD
         kernels = frozenset(word & ~1 for word in words[::step])
         yield LinkedModel(name, elf.words(symbol)[1], frozenset(words[1::step]), kernels)
 

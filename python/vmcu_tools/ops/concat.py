@@ -31,6 +31,10 @@ class Concat(Op):
     axis: int
     tables: tuple[np.ndarray | None, ...]
 
+    @property
+    def by_channel(self) -> bool:
+        return self.axis != 2
+
 
 class ConcatLayer(Layer[Concat], op=Concat):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:

@@ -94,7 +94,7 @@ def _want(layer: Layer, kept: Kept, found: dict[str, Interval]) -> None:
             part |= mask
             mask |= part
             start += len(mask)
-    elif (op.by_channel or isinstance(op, Concat)) and all(len(m) == len(out) for m in ins):
+    elif op.by_channel and all(len(m) == len(out) for m in ins):
         both = np.any([out, *ins], axis=0)
         for mask in (out, *ins):
             mask |= both

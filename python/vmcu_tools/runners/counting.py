@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..emit.structs import STRUCT_BYTES
+from ..emit.structs import LAYER
 from ..errors import Problem, UserError
 from ..image.elf import Elf
 from .base import RunnerError
@@ -98,10 +98,6 @@ class Markers:
     trace_bytes: int = 0
     caches: Caches | None = None
 
-    @staticmethod
-    def cached(caches: Caches) -> list[str]:
-        return [f"{name}={value}" for name, value in vars(caches).items()]
-
     def arguments(self) -> list[str]:
         """Them as the plugin takes them."""
         return [
@@ -113,7 +109,7 @@ class Markers:
             f"ram={RAM_START:#x}",
             *([] if self.stack is None else [f"stack={self.stack:#x}"]),
             *([f"span={self.trace_bytes}", f"trace={TRACE_FILE}"] if self.trace_bytes else []),
-            *([] if self.caches is None else self.cached(self.caches)),
+            *([] if self.caches is None else [f"{n}={v}" for n, v in vars(self.caches).items()]),
             f"blocks={BLOCKS_FILE}",
         ]
 
@@ -130,7 +126,7 @@ def markers_of(image: Path, model: str) -> Markers:
     stack = max((s.address + s.size for s in elf.symbols if s.address >= RAM_START), default=None)
     if table is None:
         return Markers(entries, stack=stack)
-    stride = STRUCT_BYTES["vmcu_layer"]
+    stride = LAYER.size
     functions = {symbol.address for symbol in elf.symbols if symbol.kind == "STT_FUNC"}
     # The kernel pointer is the first member of struct vmcu_layer.
     kernels = {word & ~1 for word in elf.words(table)[:: stride // 4]}

@@ -24,6 +24,11 @@ class QemuRunner(CompiledRunner):
     machine: str = ""
     ram: int | None = None
 
+    @property
+    def core(self) -> str:
+        """What compilers call it."""
+        return next(flag for flag in self.flags if flag.startswith("-mcpu=")).partition("=")[2]
+
     def command(self, image: Path) -> list[str]:
         return [
             find_program("qemu-system-arm", "qemu-system-arm"),
