@@ -163,7 +163,7 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 
 /* The sums of a block of four pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -227,7 +227,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const vmcu_la
 
 /* The sums of a block of two pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -275,7 +275,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const vmcu_la
 
 /* The sums of a block of one pixel; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -315,7 +315,8 @@ VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const vmcu_la
 
 /* Blocks of channels of four pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_run_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
-						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+					   int32_t steps, int8_t *out, int32_t pitch,
+					   int32_t blocks)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -547,7 +548,8 @@ VMCU_APART const uint8_t *vmcu_run_words_4(const uint8_t *stream, const vmcu_lan
 
 /* Blocks of channels of two pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
-						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+					   int32_t steps, int8_t *out, int32_t pitch,
+					   int32_t blocks)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -692,7 +694,8 @@ VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lan
 
 /* Blocks of channels of one pixel; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_run_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
-						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+					   int32_t steps, int8_t *out, int32_t pitch,
+					   int32_t blocks)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;

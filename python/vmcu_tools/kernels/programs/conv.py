@@ -68,7 +68,9 @@ def pointwise(packing: Packing) -> Program:
 
 
 def conv(packing: Packing) -> Program:
-    summary = "Convolution of any window and any groups, up to four pixels and two channels at a time."
+    summary = (
+        "Convolution of any window and any groups, up to four pixels and two channels at a time."
+    )
     k = Builder(f"vmcu_conv{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
