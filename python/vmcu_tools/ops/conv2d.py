@@ -13,6 +13,9 @@ from ..quant import Requant
 from .layer import PAIR, Cost, Form, Layer
 from .mac import MacLayer, Reading, accumulate
 
+# Taps of a window that gather.h collects side by side, at most: VMCU_PACKED.
+PACKED = 32
+
 
 @dataclass(frozen=True, eq=False)
 class Conv2D(Op):
@@ -78,4 +81,6 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
             if self.form is Form.DIRECT:
                 return Reading("dense", run, tiled=False)
             return Reading("pointwise", run)
-        return Reading("conv", run)
+        taps = op.weights[0].size
+        packed = taps if run % self.target.packing.lanes and taps <= PACKED else 0
+        return Reading("conv", run, packed=packed)

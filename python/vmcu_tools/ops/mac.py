@@ -36,7 +36,7 @@ WORD = 4
 PARAMS = CStruct(
     "vmcu_mac_params",
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
-    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, pixels;",
+    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, pixels, packed;",
 )
 
 
@@ -58,12 +58,19 @@ def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.nd
 @dataclass(frozen=True)
 class Reading:
     """kernel: its name; run: taps that are contiguous in the input; tiled: by way of a scratch
-    tile; flat: a row of the input is one pixel to it."""
+    tile; flat: a row of the input is one pixel to it; packed: so many taps, all of a window,
+    lie side by side in a tile, 0 where only a run's do."""
 
     kernel: str
     run: int
     tiled: bool = True
     flat: bool = False
+    packed: int = 0
+
+    @property
+    def side_by_side(self) -> int:
+        """Taps behind each other in the stream."""
+        return self.packed or self.run
 
     def step(self, packing: Packing) -> int:
         """Taps of a step of the dot product."""
@@ -158,8 +165,9 @@ class MacLayer(WindowLayer[OpT]):
         """Of a dot product."""
         reading, packing = self.reading, self.target.packing
         assert reading is not None
-        runs = self.op.weights[0].size // reading.run
-        return -(-runs * packing.padded(reading.run) // reading.step(packing))
+        runs = self.op.weights[0].size // reading.side_by_side
+        taps = runs * packing.padded(reading.side_by_side)
+        return -(-taps // reading.step(packing))
 
     @property
     def tile_pixels(self) -> int:
@@ -179,7 +187,7 @@ class MacLayer(WindowLayer[OpT]):
         assert reading is not None
         depth, run, tiled = op.weights.shape[-1], reading.run, reading.tiled
         channels, groups = len(op.bias), getattr(op, "groups", 1)
-        taps = op.weights.reshape(channels, -1, run)
+        taps = op.weights.reshape(channels, -1, reading.side_by_side)
         block = packing.channels if tiled else packing.dense
         step, steps, pixels = reading.step(packing), self.steps, self.tile_pixels
         size = channels // groups
@@ -188,7 +196,8 @@ class MacLayer(WindowLayer[OpT]):
         stream = b"".join(blocks(part, packing, block, step, tiled) for part in parts)
         fields = {
             **window_fields(self.window),
-            **{"groups": groups, "depth": depth, "run": run, "steps": steps, "pixels": pixels},
+            **{"groups": groups, "depth": depth, "run": run, "steps": steps},
+            **{"pixels": pixels, "packed": int(reading.packed > 0)},
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
