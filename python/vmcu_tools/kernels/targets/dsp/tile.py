@@ -7,8 +7,8 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
+from ..portable.blocks import RUN, SUMS
 from ..portable.dense import dot_dense, dot_dense_tail
-from ..portable.tile import PIXELS, RUN, SUMS
 from ..thumb import sums_body
 from . import blocks, widen
 
@@ -160,8 +160,8 @@ vmcu_dot_dense_word(acc, word, w);
 """
 
 OWN = {
-    **{SUMS[pixels]: sums_body(pixels) for pixels in PIXELS},
-    **{RUN[pixels]: blocks.run_body(pixels) for pixels in PIXELS},
+    **{made: sums_body(shape) for shape, made in SUMS.items()},
+    **{made: blocks.run_body(shape) for shape, made in RUN.items()},
     dot_dense: DOT_DENSE,
     dot_dense_tail: DOT_DENSE_TAIL,
 }
