@@ -157,6 +157,7 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 	}
 }
 
+#ifndef VMCU_OWN_SOME
 /*
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
@@ -176,6 +177,7 @@ VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, 
 	}
 	return (const uint8_t *)&c[3 * channels];
 }
+#endif
 
 #ifndef VMCU_OWN_INTERLEAVE
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */

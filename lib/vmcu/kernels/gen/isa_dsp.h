@@ -15,6 +15,7 @@
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN
 #define VMCU_OWN_NINES
+#define VMCU_OWN_SOME
 #define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_SUMS_4X2
@@ -368,6 +369,26 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 	return pixels != 1;
 }
 
+/*
+ * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
+ * returns where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
+					  const uint8_t *w, int8_t *out, int32_t pitch,
+					  int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+
+	for (int32_t i = 0; i < left; i++) {
+		int8_t *o = out++;
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
+		}
+	}
+	return (const uint8_t *)&c[3 * channels];
+}
+
 /* The sums of a block of four pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					      int32_t steps, int32_t *acc)
@@ -638,8 +659,8 @@ VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Whole blocks of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/* Whole blocks of four pixels. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
@@ -871,8 +892,29 @@ VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_l
 	return w;
 }
 
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/* Blocks of four pixels, the last of which may be a partial one; returns where the stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 1;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_4x2(stream, tile, steps, out, pitch,
+						    channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[8];
+
+		stream = vmcu_sums_words_4x2(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 2, 4, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of two pixels. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
@@ -1017,8 +1059,29 @@ VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_l
 	return w;
 }
 
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/* Blocks of two pixels, the last of which may be a partial one; returns where the stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 1;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_2x2(stream, tile, steps, out, pitch,
+						    channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[4];
+
+		stream = vmcu_sums_words_2x2(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 2, 2, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of one pixel. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
@@ -1101,8 +1164,29 @@ VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_l
 	return w;
 }
 
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/* Blocks of one pixel, the last of which may be a partial one; returns where the stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 1;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_1x2(stream, tile, steps, out, pitch,
+						    channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[2];
+
+		stream = vmcu_sums_words_1x2(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 2, 1, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of two pixels. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
@@ -1349,8 +1433,29 @@ VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_l
 	return w;
 }
 
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/* Blocks of two pixels, the last of which may be a partial one; returns where the stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 3;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_2x4(stream, tile, steps, out, pitch,
+						    channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[8];
+
+		stream = vmcu_sums_words_2x4(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 4, 2, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of one pixel. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
@@ -1471,6 +1576,27 @@ VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_l
 		:
 		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
+}
+
+/* Blocks of one pixel, the last of which may be a partial one; returns where the stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 3;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_1x4(stream, tile, steps, out, pitch,
+						    channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[4];
+
+		stream = vmcu_sums_words_1x4(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 4, 1, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
 }
 
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
@@ -1663,17 +1789,9 @@ VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	if (taken >= 2) {
-		*w = vmcu_run_words_4x2(*w, tile, p->steps, *out, pitch, taken & ~1);
-		*out += taken & ~1;
-		taken &= 1;
-	}
-
 	if (taken > 0) {
-		int32_t acc[8];
-
-		vmcu_sums_4x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 2, 4, *w, *out, pitch, taken);
+		*w = vmcu_run_words_4x2(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 
@@ -1684,17 +1802,9 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	if (taken >= 2) {
-		*w = vmcu_run_words_2x2(*w, tile, p->steps, *out, pitch, taken & ~1);
-		*out += taken & ~1;
-		taken &= 1;
-	}
-
 	if (taken > 0) {
-		int32_t acc[4];
-
-		vmcu_sums_2x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 2, 2, *w, *out, pitch, taken);
+		*w = vmcu_run_words_2x2(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 
@@ -1705,17 +1815,9 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	if (taken >= 2) {
-		*w = vmcu_run_words_1x2(*w, tile, p->steps, *out, pitch, taken & ~1);
-		*out += taken & ~1;
-		taken &= 1;
-	}
-
 	if (taken > 0) {
-		int32_t acc[2];
-
-		vmcu_sums_1x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 2, 1, *w, *out, pitch, taken);
+		*w = vmcu_run_words_1x2(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 
@@ -1726,17 +1828,9 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	if (taken >= 4) {
-		*w = vmcu_run_words_2x4(*w, tile, p->steps, *out, pitch, taken & ~3);
-		*out += taken & ~3;
-		taken &= 3;
-	}
-
 	if (taken > 0) {
-		int32_t acc[8];
-
-		vmcu_sums_2x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 4, 2, *w, *out, pitch, taken);
+		*w = vmcu_run_words_2x4(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 
@@ -1747,17 +1841,9 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	if (taken >= 4) {
-		*w = vmcu_run_words_1x4(*w, tile, p->steps, *out, pitch, taken & ~3);
-		*out += taken & ~3;
-		taken &= 3;
-	}
-
 	if (taken > 0) {
-		int32_t acc[4];
-
-		vmcu_sums_1x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 4, 1, *w, *out, pitch, taken);
+		*w = vmcu_run_words_1x4(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 

@@ -355,7 +355,6 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_sums_4x2(acc, tile, p->steps, w);
 		vmcu_store_fixed_4x2(acc, w, out, pitch);
 	}
-
 	if (taken > 0) {
 		int32_t acc[8];
 
@@ -379,7 +378,6 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_sums_2x2(acc, tile, p->steps, w);
 		vmcu_store_fixed_2x2(acc, w, out, pitch);
 	}
-
 	if (taken > 0) {
 		int32_t acc[4];
 
@@ -403,7 +401,6 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_sums_1x2(acc, tile, p->steps, w);
 		vmcu_store_fixed_1x2(acc, w, out, pitch);
 	}
-
 	if (taken > 0) {
 		int32_t acc[2];
 
@@ -427,7 +424,6 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_sums_2x4(acc, tile, p->steps, w);
 		vmcu_store_fixed_2x4(acc, w, out, pitch);
 	}
-
 	if (taken > 0) {
 		int32_t acc[8];
 
@@ -451,7 +447,6 @@ VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		vmcu_sums_1x4(acc, tile, p->steps, w);
 		vmcu_store_fixed_1x4(acc, w, out, pitch);
 	}
-
 	if (taken > 0) {
 		int32_t acc[4];
 

@@ -8,7 +8,8 @@ loads.
 
 from __future__ import annotations
 
-from ..portable.blocks import SHAPES, Shape, partial_c
+from ..portable import blocks as portable
+from ..portable.blocks import SHAPES, Shape
 from ..portable.tile import SEVERAL
 from ..thumb import (
     CLOBBERED,
@@ -164,14 +165,16 @@ def run(shape: Shape) -> list[str]:
 
 
 def run_function(shape: Shape) -> str:
+    size, several = shape.channels(), SEVERAL[shape.pixels]
     head = prototype(
         f"vmcu_run_words_{shape.name}",
         "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
         "int32_t pitch, int32_t channels",
     )
+    whole = head.replace("VMCU_APART", "VMCU_INLINE").replace("_words_", "_whole_")
     return f"""
-/* Whole blocks of {SEVERAL[shape.pixels]}; returns where the flash stream goes on. */
-{head}
+/* Whole blocks of {several}. */
+{whole}
 {{
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -189,23 +192,41 @@ def run_function(shape: Shape) -> str:
 		: {CLOBBERED});
 	return w;
 }}
+
+/* Blocks of {several}, the last of which may be a partial one; returns where the stream goes on. */
+{head}
+{{
+	const int32_t left = channels & {size - 1};
+
+	if (channels != left) {{
+		stream = vmcu_run_whole_{shape.name}(stream, tile, steps, out, pitch,
+						    channels - left);
+	}}
+	if (left > 0) {{
+		int32_t acc[{shape.sums()}];
+
+		stream = vmcu_sums_words_{shape.name}(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, {size}, {shape.pixels}, stream,
+					 out + (channels - left), pitch, left);
+	}}
+	return stream;
+}}
 """
 
 
 def run_body(shape: Shape) -> str:
     """C of the instruction."""
-    size = shape.channels()
     return f"""
-if (taken >= {size}) {{
-	*w = vmcu_run_words_{shape.name}(*w, tile, p->steps, *out, pitch, taken & ~{size - 1});
-	*out += taken & ~{size - 1};
-	taken &= {size - 1};
+if (taken > 0) {{
+	*w = vmcu_run_words_{shape.name}(*w, tile, p->steps, *out, pitch, taken);
+	*out += taken;
 }}
-{partial_c(shape)}
 """
 
 
 HELPERS = {
+    # Its functions call it.
+    "some": portable.HELPERS["some"],
     "sums": sums_helper(four, "vmcu_lane_t", 2),
     "runs": "".join(run_function(shape) for shape in SHAPES),
 }

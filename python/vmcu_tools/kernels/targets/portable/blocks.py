@@ -140,25 +140,19 @@ VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, 
 
 
 def run_c(shape: Shape, packing: Packing) -> str:
+    channels = shape.channels(packing)
     return f"""
-for (; taken >= {shape.channels(packing)}; taken -= {shape.channels(packing)}) {{
+for (; taken >= {channels}; taken -= {channels}) {{
 	int32_t acc[{shape.sums(packing)}];
 
 	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
 	vmcu_store_fixed_{shape.name}(acc, w, out, pitch);
 }}
-{partial_c(shape, packing)}
-"""
-
-
-def partial_c(shape: Shape, packing: Packing = WORDS) -> str:
-    """C of a run's last block if it is a partial one, `taken` channels."""
-    return f"""
 if (taken > 0) {{
 	int32_t acc[{shape.sums(packing)}];
 
 	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
-	*w = vmcu_store_some(acc, {shape.channels(packing)}, {shape.pixels}, *w, *out, pitch, taken);
+	*w = vmcu_store_some(acc, {channels}, {shape.pixels}, *w, *out, pitch, taken);
 }}
 """
 
@@ -186,12 +180,13 @@ def _run(shape: Shape) -> Instruction:
 
 
 def exact_c(shape: Shape, packing: Packing) -> str:
+    channels = shape.channels(packing)
     return f"""
 int32_t acc[{shape.sums(packing)}];
 
 vmcu_sums_{shape.name}(acc, t, p->steps, w);
-*w = vmcu_exact_block(p, acc, {shape.channels(packing)}, {shape.pixels}, *w, *out, pitch, left);
-*out += {shape.channels(packing)};
+*w = vmcu_exact_block(p, acc, {channels}, {shape.pixels}, *w, *out, pitch, left);
+*out += {channels};
 """
 
 
