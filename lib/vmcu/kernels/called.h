@@ -41,6 +41,38 @@ VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, cons
 	return (const uint8_t *)&c[2 * channels];
 }
 
+/**
+ * The sums of a block of channels of a pixel of a fully connected layer: @a in->run taps of each
+ * row of its window. Returns where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_dense_sums(int32_t *sums, const struct vmcu_source *in, int32_t row,
+					  int32_t pixel, int32_t channel, const uint8_t *w)
+{
+	int32_t acc[4];
+
+	vmcu_bias_dense(acc, &w);
+	for (int32_t r = 0; r < in->window->kernel_h; r++, row += in->window->dilation_h) {
+		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+		int32_t left = in->run;
+
+		for (; left >= 8; left -= 8, x += 8) {
+			vmcu_dot_dense(acc, x, &w);
+			vmcu_dot_dense(acc, x + 4, &w);
+		}
+		if (left >= 4) {
+			vmcu_dot_dense(acc, x, &w);
+			left -= 4;
+			x += 4;
+		}
+		vmcu_dot_dense_tail(acc, x, left, &w);
+	}
+	sums[0] = acc[0];
+	sums[1] = acc[1];
+	sums[2] = acc[2];
+	sums[3] = acc[3];
+	return w;
+}
+
 /** Adds `count` taps times as many taps to a sum. */
 VMCU_CALLED int32_t vmcu_product_row(int32_t sum, const int8_t *x, const int8_t *y, int32_t count,
 				     int32_t x_zero)

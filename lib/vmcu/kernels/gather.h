@@ -183,8 +183,8 @@ VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, cons
 }
 
 /** The rows @a row of the windows of a tile that is partly padding or not in one piece. */
-VMCU_APART void vmcu_gather_row(int8_t *to, int32_t pixels, const struct vmcu_source *in,
-				int32_t row, int32_t pixel, int32_t channel)
+VMCU_CALLED void vmcu_gather_row(int8_t *to, int32_t pixels, const struct vmcu_source *in,
+				 int32_t row, int32_t pixel, int32_t channel)
 {
 	const struct vmcu_window *window = in->window;
 	const int8_t *line = vmcu_whole_row(in, row);

@@ -112,8 +112,7 @@ def blocks(
     bodies: list[tuple[bool, bytes]] = []
     for first in range(0, channels, size):
         pick = np.arange(first, min(first + size, channels))
-        whole = len(pick) == size
-        quick = fixed and (whole or tiled) and bool(fast[pick].all())
+        quick = fixed and bool(fast[pick].all())
         block = fill(taps[pick], size)
         block = woven(block, packing) if tiled else np.moveaxis(block, 0, 1)
         parts = [fill(bias[pick], size), block]

@@ -179,6 +179,19 @@ VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, 
 }
 #endif
 
+#ifndef VMCU_OWN_DENSE_WHOLE
+/* As many channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
+				     const uint8_t **w, int8_t **out, int32_t channels)
+{
+	(void)in;
+	(void)x;
+	(void)w;
+	(void)out;
+	return channels;
+}
+#endif
+
 #ifndef VMCU_OWN_INTERLEAVE
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,

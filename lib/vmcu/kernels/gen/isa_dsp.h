@@ -16,6 +16,7 @@
 #define VMCU_OWN_WIDEN
 #define VMCU_OWN_NINES
 #define VMCU_OWN_SOME
+#define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_SUMS_4X2
@@ -124,37 +125,6 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
 {
 	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
-}
-
-/* Four taps in a word times those of four channels. */
-VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
-{
-	uint32_t even, odd, w0, w1, v;
-
-	__asm__("ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"sxtb16 %[even], %[x]\n\t"
-		"sxtb16 %[odd], %[x], ror #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a0], %[even], %[v], %[a0]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a0], %[odd], %[w0], %[a0]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a1], %[even], %[v], %[a1]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a1], %[odd], %[w1], %[a1]\n\t"
-		"ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a2], %[even], %[v], %[a2]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a2], %[odd], %[w0], %[a2]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a3], %[even], %[v], %[a3]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a3], %[odd], %[w1], %[a3]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [w0] "=&r"(w0), [w1] "=&r"(w1), [even] "=&r"(even),
-		  [odd] "=&r"(odd), [v] "=&r"(v)
-		: [x] "r"(x));
 }
 
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
@@ -659,7 +629,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Whole blocks of four pixels. */
+/* Whole blocks of four pixels; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -892,7 +862,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Blocks of four pixels, the last of which may be a partial one; returns where the stream goes on. */
+/* The same if the last block is a partial one. */
 VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -900,8 +870,7 @@ VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_l
 	const int32_t left = channels & 1;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_4x2(stream, tile, steps, out, pitch,
-						    channels - left);
+		stream = vmcu_run_whole_4x2(stream, tile, steps, out, pitch, channels - left);
 	}
 	if (left > 0) {
 		int32_t acc[8];
@@ -913,7 +882,7 @@ VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_l
 	return stream;
 }
 
-/* Whole blocks of two pixels. */
+/* Whole blocks of two pixels; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -925,7 +894,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 72U;
+		((0U - (uint32_t)steps) & 1U) * 72U;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
@@ -942,42 +911,6 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"mov pc, r6\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
 		"ldr.w r6, [r0], #8\n\t"
 		"ldr.w r7, [r0, #-4]\n\t"
 		"ldr.w r8, [r1], #16\n\t"
@@ -1059,7 +992,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Blocks of two pixels, the last of which may be a partial one; returns where the stream goes on. */
+/* The same if the last block is a partial one. */
 VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -1067,8 +1000,7 @@ VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_l
 	const int32_t left = channels & 1;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_2x2(stream, tile, steps, out, pitch,
-						    channels - left);
+		stream = vmcu_run_whole_2x2(stream, tile, steps, out, pitch, channels - left);
 	}
 	if (left > 0) {
 		int32_t acc[4];
@@ -1080,7 +1012,7 @@ VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_l
 	return stream;
 }
 
-/* Whole blocks of one pixel. */
+/* Whole blocks of one pixel; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -1164,7 +1096,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Blocks of one pixel, the last of which may be a partial one; returns where the stream goes on. */
+/* The same if the last block is a partial one. */
 VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -1172,8 +1104,7 @@ VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_l
 	const int32_t left = channels & 1;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_1x2(stream, tile, steps, out, pitch,
-						    channels - left);
+		stream = vmcu_run_whole_1x2(stream, tile, steps, out, pitch, channels - left);
 	}
 	if (left > 0) {
 		int32_t acc[2];
@@ -1185,7 +1116,7 @@ VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_l
 	return stream;
 }
 
-/* Whole blocks of two pixels. */
+/* Whole blocks of two pixels; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -1433,7 +1364,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Blocks of two pixels, the last of which may be a partial one; returns where the stream goes on. */
+/* The same if the last block is a partial one. */
 VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -1441,8 +1372,7 @@ VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_l
 	const int32_t left = channels & 3;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_2x4(stream, tile, steps, out, pitch,
-						    channels - left);
+		stream = vmcu_run_whole_2x4(stream, tile, steps, out, pitch, channels - left);
 	}
 	if (left > 0) {
 		int32_t acc[8];
@@ -1454,7 +1384,7 @@ VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_l
 	return stream;
 }
 
-/* Whole blocks of one pixel. */
+/* Whole blocks of one pixel; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -1578,7 +1508,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Blocks of one pixel, the last of which may be a partial one; returns where the stream goes on. */
+/* The same if the last block is a partial one. */
 VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels)
@@ -1586,8 +1516,7 @@ VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_l
 	const int32_t left = channels & 3;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_1x4(stream, tile, steps, out, pitch,
-						    channels - left);
+		stream = vmcu_run_whole_1x4(stream, tile, steps, out, pitch, channels - left);
 	}
 	if (left > 0) {
 		int32_t acc[4];
@@ -1597,6 +1526,161 @@ VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_l
 					 out + (channels - left), pitch, left);
 	}
 	return stream;
+}
+
+/* Four taps in a word times those of four channels. */
+VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+{
+	const uint32_t even = vmcu_sxtb16(x);
+	const uint32_t odd = vmcu_sxtb16_odd(x);
+
+	for (int32_t i = 0; i < 4; i++) {
+		const uint32_t word = vmcu_load32(*w + 4 * i);
+
+		acc[i] = vmcu_smlad(even, vmcu_sxtb16(word), acc[i]);
+		acc[i] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[i]);
+	}
+	*w += 16;
+}
+
+/* Whole blocks of one pixel; returns where the flash stream goes on. */
+VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int8_t *tile,
+					       int32_t steps, int8_t *out, int32_t pitch,
+					       int32_t channels)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const int8_t *t __asm__("r1") = tile;
+	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t width __asm__("r4") = pitch;
+	register int8_t *last __asm__("r5") = out + channels;
+	register uint32_t entry __asm__("r6") =
+		((0U - (uint32_t)steps) & 1U) * 92U;
+
+	__asm__ volatile(
+		"adr lr, 1f\n\t"
+		"add r6, r6, lr\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"2:\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r3, [r0, #-12]\n\t"
+		"ldr r4, [r0, #-8]\n\t"
+		"ldr r5, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr r6, [sp, #20]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"mov pc, r6\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r6, [r0], #48\n\t"
+		"ldr r7, [r0, #-44]\n\t"
+		"ldr r8, [r0, #-16]\n\t"
+		"add lr, r7, r2, asr #31\n\t"
+		"lsl r2, r2, #1\n\t"
+		"smmlar r2, r2, r6, lr\n\t"
+		"asr r2, r2, r8\n\t"
+		"ssat r2, #8, r2\n\t"
+		"ldr r6, [r0, #-40]\n\t"
+		"ldr r7, [r0, #-36]\n\t"
+		"ldr r8, [r0, #-12]\n\t"
+		"add lr, r7, r3, asr #31\n\t"
+		"lsl r3, r3, #1\n\t"
+		"smmlar r3, r3, r6, lr\n\t"
+		"asr r3, r3, r8\n\t"
+		"ssat r3, #8, r3\n\t"
+		"ldr r6, [r0, #-32]\n\t"
+		"ldr r7, [r0, #-28]\n\t"
+		"ldr r8, [r0, #-8]\n\t"
+		"add lr, r7, r4, asr #31\n\t"
+		"lsl r4, r4, #1\n\t"
+		"smmlar r4, r4, r6, lr\n\t"
+		"asr r4, r4, r8\n\t"
+		"ssat r4, #8, r4\n\t"
+		"ldr r6, [r0, #-24]\n\t"
+		"ldr r7, [r0, #-20]\n\t"
+		"ldr r8, [r0, #-4]\n\t"
+		"add lr, r7, r5, asr #31\n\t"
+		"lsl r5, r5, #1\n\t"
+		"smmlar r5, r5, r6, lr\n\t"
+		"asr r5, r5, r8\n\t"
+		"ssat r5, #8, r5\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"ldr lr, [sp, #12]\n\t"
+		"ldr r6, [sp, #16]\n\t"
+		"strb r2, [r1], #1\n\t"
+		"strb r3, [r1], #1\n\t"
+		"strb r4, [r1], #1\n\t"
+		"strb r5, [r1], #1\n\t"
+		"str r1, [sp, #8]\n\t"
+		"cmp r1, r6\n\t"
+		"bne 2b\n\t"
+		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* As many channels as are whole blocks of whole words; returns how many are left. */
+VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
+				    const uint8_t **w, int8_t **out, int32_t channels)
+{
+	const int32_t whole = channels & ~3;
+
+	if (in->window->kernel_h > 1 || (in->run & 3) != 0 || whole == 0) {
+		return channels;
+	}
+	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole);
+	*out += whole;
+	return channels - whole;
 }
 
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */

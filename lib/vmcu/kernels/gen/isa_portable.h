@@ -512,20 +512,6 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 }
 #endif
 
-/* Requantises in fixed point and stores a block of channels. */
-VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, int8_t **out)
-{
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = *out;
-
-	*w += 12 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
-	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
-	o[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
-	o[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
-	*out = o + 4;
-}
-
 /* Brings the columns under `wide` output pixels into the tile, for `lanes` channels. */
 VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel,
 			    int32_t channel, const struct vmcu_call *call, int32_t wide,
@@ -1260,6 +1246,32 @@ VMCU_INLINE void vmcu_exact_1x4(const struct vmcu_mac_params *p, const vmcu_lane
 	vmcu_sums_1x4(acc, t, p->steps, w);
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, pitch, left);
 	*out += 4;
+}
+
+/* The sums of a block: all taps, widened on the way, times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_dense(int32_t *acc, const struct vmcu_source *in, int32_t row,
+				 int32_t pixel, int32_t channel, const uint8_t **w)
+{
+	*w = vmcu_dense_sums(acc, in, row, pixel, channel, *w);
+}
+
+/*
+ * So many channels, block by block from bias to store, in fixed point; the last block may be the
+ * tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				int32_t row, int32_t pixel, int32_t channel, const uint8_t **w,
+				int8_t **out, int32_t taken)
+{
+	taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+	for (; taken > 0; taken -= 4) {
+		int32_t acc[4];
+
+		vmcu_sums_dense(acc, in, row, pixel, channel, w);
+		*w = vmcu_store_some(acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+		*out += 4;
+	}
+	(void)p;
 }
 
 /*

@@ -29,8 +29,8 @@ from ..thumb import (
     until_end,
 )
 
-# Fours of taps in a turn of the loop, by pixels.
-UNROLL = {4: 4, 2: 4, 1: 2}
+# Fours of taps in a turn of the loop.
+UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 2}
 INSTRUCTION = 4
 SAVED = "{r1, r2, r3, r4, r5, r6, r7}"
 # What eight sums leave free.
@@ -97,21 +97,21 @@ def four(shape: Shape) -> list[str]:
     return code
 
 
-def skipped(shape: Shape) -> str:
+def skipped(shape: Shape, instructions: int) -> str:
     """C: bytes of the loop in front of where its first turn begins, so that the last one ends with
-    the loop. Half of four taps may have been done before."""
-    size = INSTRUCTION * len(four(shape))
+    the loop. Half of four taps, which are so many instructions, may have been done before."""
+    size = INSTRUCTION * instructions
     done = f" + {size // 2}U" if shape in PAIRS else ""
-    return f"((0U - (uint32_t)steps) & {UNROLL[shape.pixels] - 1}U) * {size}U{done}"
+    return f"((0U - (uint32_t)steps) & {UNROLL[shape.name] - 1}U) * {size}U{done}"
 
 
-def sums(shape: Shape) -> list[str]:
-    """The dot product of a block."""
+def sums(shape: Shape, taps: list[str]) -> list[str]:
+    """The dot product of a block; `taps`: four of each pixel."""
     registers = Registers.of(shape)
     at = registers.free[0]
     head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
     head += [f"ldr {at}, {ENTRY}"] + ([f"ldr {registers.end}, {END}"] if registers.end else [])
-    loop = [line for _ in range(UNROLL[shape.pixels]) for line in four(shape)]
+    loop = taps * UNROLL[shape.name]
     return [*biases(shape), *head, f"mov pc, {at}", ".p2align 2", "1:", *loop, *until_end(shape)]
 
 
@@ -156,51 +156,61 @@ def stored(shape: Shape) -> list[str]:
     return [*code, f"str {T}, {OUT}", f"cmp {T}, {last}", "bne 2b"]
 
 
-def run(shape: Shape) -> list[str]:
+def run(shape: Shape, taps: list[str]) -> list[str]:
     """Blocks up to LAST."""
     entry = ["adr lr, 1f", "add r6, r6, lr"]
     finish = [line for n in range(shape.channels()) for line in requantised(shape, n)]
-    code = [f"push {SAVED}", "2:", *sums(shape), *finish, *stored(shape), f"pop {SAVED}"]
+    code = [f"push {SAVED}", "2:", *sums(shape, taps), *finish, *stored(shape), f"pop {SAVED}"]
     return [*entry, *code]
 
 
-def run_function(shape: Shape) -> str:
-    size, several = shape.channels(), SEVERAL[shape.pixels]
+def whole_function(name: str, shape: Shape, taps: list[str], lane: str, lanes: int) -> str:
+    """C of a function for whole blocks; four `taps` of all pixels are `lanes` of type `lane`."""
     head = prototype(
-        f"vmcu_run_words_{shape.name}",
-        "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
-        "int32_t pitch, int32_t channels",
+        name,
+        f"const uint8_t *stream, const {lane} *tile, int32_t steps, int8_t *out, int32_t pitch, "
+        "int32_t channels",
     )
-    whole = head.replace("VMCU_APART", "VMCU_INLINE").replace("_words_", "_whole_")
     return f"""
-/* Whole blocks of {several}. */
-{whole}
+/* Whole blocks of {SEVERAL[shape.pixels]}; returns where the flash stream goes on. */
+{head.replace("VMCU_APART", "VMCU_INLINE")}
 {{
 	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + {2 * shape.pixels} * steps;
+	register const {lane} *t __asm__("r1") = tile;
+	register const {lane} *end __asm__("r2") = tile + {lanes} * steps;
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		{skipped(shape)};
+		{skipped(shape, len(taps))};
 
 	__asm__ volatile(
-		{asm(run(shape))}
+		{asm(run(shape, taps))}
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
 		:
 		: {CLOBBERED});
 	return w;
 }}
+"""
 
-/* Blocks of {several}, the last of which may be a partial one; returns where the stream goes on. */
+
+def run_function(shape: Shape) -> str:
+    size, whole = shape.channels(), f"vmcu_run_whole_{shape.name}"
+    head = prototype(
+        f"vmcu_run_words_{shape.name}",
+        "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
+        "int32_t pitch, int32_t channels",
+    )
+    return f"""
+{whole_function(whole, shape, four(shape), "vmcu_lane_t", 2 * shape.pixels).strip()}
+
+/* The same if the last block is a partial one. */
 {head}
 {{
 	const int32_t left = channels & {size - 1};
 
 	if (channels != left) {{
-		stream = vmcu_run_whole_{shape.name}(stream, tile, steps, out, pitch,
-						    channels - left);
+		stream = {whole}(stream, tile, steps, out, pitch, channels - left);
 	}}
 	if (left > 0) {{
 		int32_t acc[{shape.sums()}];

@@ -24,5 +24,12 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
-HELPERS = {**tile.HELPERS, **blocks.HELPERS, **depthwise.HELPERS, **pooling.HELPERS, **sums.HELPERS}
+HELPERS = {
+    **tile.HELPERS,
+    **blocks.HELPERS,
+    **dense.HELPERS,
+    **depthwise.HELPERS,
+    **pooling.HELPERS,
+    **sums.HELPERS,
+}
 PORTABLE = Target("portable", "Portable C99", "1", WORDS, COSTS, {}, HELPERS)
