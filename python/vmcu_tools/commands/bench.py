@@ -22,7 +22,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--on",
         default="qemu:m4",
         metavar="TARGET",
-        help="qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7 (default qemu:m4)",
+        help="qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7, qemu:m33 (default qemu:m4)",
     )
     bench.add_argument(
         "--flash-wait",

@@ -214,7 +214,7 @@ def target_options() -> argparse.ArgumentParser:
         default="virtual",
         metavar="TARGET",
         help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
-        "qemu:m4-64k (64 KB of RAM), qemu:m7 (default virtual)",
+        "qemu:m4-64k (64 KB of RAM), qemu:m7, qemu:m33 (default virtual)",
     )
     where.add_argument(
         "--board",
