@@ -267,17 +267,19 @@ def test_kernel_cases_are_what_their_names_say(case: kernels.Case) -> None:
     graph = kernels.case_graph(case, 0)
     op = graph.nodes[0].op
     depth = 1 if case.kind == "depthwise" else case.inputs
-    pixels, taps = case.size**2, case.kernel**2
+    pixels, taps = case.out_size**2, case.kernel**2
     assert bind(graph, graph.nodes[0]).macs == pixels * taps * depth * case.outputs
     real = op.requant.multiplier / 2.0**31 * 2.0**op.requant.shift
     assert np.all((real >= 2.0**-12) & (real <= 2.0**-2))
 
 
 def test_kernels_stand_beside_their_figures() -> None:
-    case = kernels.Case("fc", "dense", 1, 8, 4, peer={"qemu:m3": 2.0}, goal={"qemu:m4": 1.0})
-    (result,) = kernels.bench_kernels("qemu:m3", cases=(case,))
-    assert (result.name, result.cmsis_nn, result.goal) == ("fc", 2.0, None)
-    assert result.report.macs == 32
+    peers = {"qemu:m3": 2.0, "qemu:m4": 1.5}
+    case = kernels.Case("fc", "dense", 1, 8, 4, peer=peers, peer_cycles=3.0, goal=1.0)
+    for on, expected in (("qemu:m3", (2.0, None, None)), ("qemu:m4", (1.5, 3.0, 1.0))):
+        (result,) = kernels.bench_kernels(on, cases=(case,))
+        assert (result.cmsis_nn, result.cmsis_nn_cycles, result.goal) == expected
+        assert (result.name, result.report.macs) == ("fc", 32)
 
 
 def test_only_emulated_boards_count() -> None:

@@ -90,7 +90,7 @@ class ZephyrRunner:
             raise UserError(
                 Problem(
                     f"the cycle counter of '{self.board}' stands still",
-                    "as most emulators' do: count with --on instead, or flash a board with --serial",
+                    "as under most emulators: count with --on, or flash a board with --serial",
                 )
             )
         return outputs, Measured(hertz, cycles, tuple((calls, spent) for calls, spent in layers))

@@ -119,8 +119,7 @@ static int measure(struct vmcu_context *ctx)
 	start = timing_counter_get();
 	err = ctx->model->streamed ? push(ctx, samples[0]) : vmcu_invoke(ctx);
 	end = timing_counter_get();
-	printk("\nvmcu inference: %llu %llu", timing_cycles_get(&start, &end),
-	       timing_freq_get());
+	printk("\nvmcu inference: %llu %llu", timing_cycles_get(&start, &end), timing_freq_get());
 	return err;
 }
 #else
