@@ -13,19 +13,41 @@
 #ifndef VMCU_KERNELS_CALLED_H_
 #define VMCU_KERNELS_CALLED_H_
 
-/** Two channels of two pixels; returns where the flash stream goes on. */
+/** Two channels of four pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_exact_block_4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+					     const uint8_t *w, int8_t *out, int32_t pitch,
+					     int32_t left)
+{
+	int32_t sums[8];
+
+	vmcu_sums_4(sums, t, p->steps, &w);
+
+	const int32_t *c = (const int32_t *)w;
+
+	if (!vmcu_are_lines(p, c[2] & c[3])) {
+		return vmcu_store_any(p, sums, 2, 4, w, out, pitch, left);
+	}
+	for (int32_t i = 0; i < 2; i++, out++) {
+		const struct vmcu_line line = vmcu_line(c[i], c[2 + i], p->output_zero);
+		const int32_t *acc = &sums[4 * i];
+
+		out[0] = vmcu_saturate8(vmcu_on_line(line, acc[0]));
+		out[pitch] = vmcu_saturate8(vmcu_on_line(line, acc[1]));
+		out[2 * pitch] = vmcu_saturate8(vmcu_on_line(line, acc[2]));
+		out[3 * pitch] = vmcu_saturate8(vmcu_on_line(line, acc[3]));
+	}
+	return (const uint8_t *)&c[4];
+}
+
+/** Two channels of two pixels. */
 VMCU_APART const uint8_t *vmcu_exact_block_2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
 					     const uint8_t *w, int8_t *out, int32_t pitch,
 					     int32_t left)
 {
-	int32_t acc[4];
+	int32_t sums[4];
 
-	vmcu_bias_2(acc, &w);
-	for (int32_t s = p->steps; s > 0; s--) {
-		vmcu_dot_2(acc, &t, &w);
-	}
+	vmcu_sums_2(sums, t, p->steps, &w);
 
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 	const int32_t *c = (const int32_t *)w;
 
 	if (vmcu_are_lines(p, c[2] & c[3])) {
@@ -46,15 +68,9 @@ VMCU_CALLED const uint8_t *vmcu_exact_block_1(const struct vmcu_mac_params *p, c
 					      const uint8_t *w, int8_t *out, int32_t pitch,
 					      int32_t left)
 {
-	int32_t acc[2];
+	int32_t sums[2];
 
-	vmcu_bias_1(acc, &w);
-	for (int32_t s = p->steps; s > 0; s--) {
-		vmcu_dot_1(acc, &t, &w);
-	}
-
-	const int32_t sums[] = {acc[0], acc[1]};
-
+	vmcu_sums_1(sums, t, p->steps, &w);
 	return vmcu_store_any(p, sums, 2, 1, w, out, pitch, left);
 }
 

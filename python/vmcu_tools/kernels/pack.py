@@ -91,9 +91,17 @@ def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
     return whole.reshape(channels, -1, packing.lanes)
 
 
-def blocks(weights: MacWeights, packing: Packing, size: int, step: int) -> bytes:
+def woven(taps: np.ndarray, packing: Packing) -> np.ndarray:
+    """int8 (channels, n, lanes) to (n, channels * lanes), as kernels with a tile read a block."""
+    order = packing.weave(len(taps), packing.lanes)
+    return np.stack([taps[channel, :, tap] for channel, tap in order], axis=1)
+
+
+def blocks(
+    weights: MacWeights, packing: Packing, size: int, step: int, tiled: bool = False
+) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
-    steps of taps.
+    steps of taps. `tiled`: for a kernel with a tile.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
@@ -106,7 +114,9 @@ def blocks(weights: MacWeights, packing: Packing, size: int, step: int) -> bytes
         pick = np.arange(first, min(first + size, channels))
         whole = len(pick) == size
         quick = fixed and whole and bool(fast[pick].all())
-        parts = [fill(bias[pick], size), np.moveaxis(fill(taps[pick], size), 0, 1)]
+        block = fill(taps[pick], size)
+        block = woven(block, packing) if tiled else np.moveaxis(block, 0, 1)
+        parts = [fill(bias[pick], size), block]
         parts += constants(weights, pick, size, quick)
         bodies.append((quick, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
     return with_heads(bodies, (channels - 1) % size + 1)

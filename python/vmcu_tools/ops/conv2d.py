@@ -74,9 +74,9 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
         run = kw * depth if merged else depth
         if merged and self.out.shape[1] == 1 and not any(window.pad):
-            return self.bind_mac("dense", run, flat=True)
+            return self.bind_mac("dense", run, tiled=False, flat=True)
         if op.pointwise:
             if self.form is Form.DIRECT:
-                return self.bind_mac("dense", run)
-            return self.bind_mac("pointwise", run, pixels=2)
-        return self.bind_mac("conv", run, pixels=2)
+                return self.bind_mac("dense", run, tiled=False)
+            return self.bind_mac("pointwise", run)
+        return self.bind_mac("conv", run)

@@ -43,5 +43,5 @@ class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
     def binding(self) -> Binding:
         depth = self.op.weights.shape[1]
         if self.out.shape[1] == 1:
-            return self.bind_mac("dense", depth, flat=True)
-        return self.bind_mac("pointwise", depth, pixels=2)
+            return self.bind_mac("dense", depth, tiled=False, flat=True)
+        return self.bind_mac("pointwise", depth)

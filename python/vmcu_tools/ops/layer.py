@@ -36,6 +36,8 @@ OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
 # Columns that most kernels work on together.
 PAIR = 2
+# The executor's own buffer for scratch; what does not fit into it lives in the pool.
+STACK_SCRATCH = 256
 # The layer of each op, entered by subclassing Layer with `op`.
 LAYER_OF: dict[type[Op], type[Layer]] = {}
 
@@ -43,11 +45,13 @@ LAYER_OF: dict[type[Op], type[Layer]] = {}
 class Form(enum.Enum):
     """How a layer works, where there is a choice. SUMMING: it sums up whatever it reads, call by
     call, and writes after the last. DIRECT: it widens its input on the way, again and again,
-    instead of in scratch."""
+    instead of in scratch. WIDE: it works on more pixels at once, for which it takes more
+    scratch; what may overlap what stays as it is."""
 
     USUAL = enum.auto()
     SUMMING = enum.auto()
     DIRECT = enum.auto()
+    WIDE = enum.auto()
 
 
 @dataclass(frozen=True)

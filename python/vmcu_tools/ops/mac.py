@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Op
+from ..graph import Graph, Node, Op
 from ..kernels.pack import MacWeights, blocks, lines
+from ..kernels.targets.portable.tile import PIXELS
 from ..quant import (
     INT32_MAX,
     INT32_MIN,
@@ -24,7 +25,7 @@ from ..quant import (
     wrap_int32,
 )
 from .biases import Biases, beyond_float32
-from .layer import Binding, Interval, OpT
+from .layer import STACK_SCRATCH, Binding, Form, Interval, Layer, OpT
 from .values import CStruct
 from .window import WindowLayer, covered, gather, window_fields
 
@@ -33,7 +34,7 @@ WORD = 4
 PARAMS = CStruct(
     "vmcu_mac_params",
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
-    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float;",
+    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, pixels;",
 )
 
 
@@ -54,6 +55,14 @@ def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.nd
 
 class MacLayer(WindowLayer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
+
+    @classmethod
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+        if form is Form.WIDE:
+            usual = cls(graph, node).binding.fields.get("pixels", 0)
+            wide = cls(graph, node, form=form).binding.fields.get("pixels", 0)
+            return cls if wide > usual else None
+        return super().working(graph, node, form)
 
     @property
     def by_columns(self) -> bool:
@@ -123,24 +132,33 @@ class MacLayer(WindowLayer[OpT]):
         is_float = int(isinstance(self.op.requant, FloatScale))
         return {**self.zeros, **self.bounds, "is_float": is_float}
 
-    def bind_mac(self, kernel: str, run: int, pixels: int = 0, flat: bool = False) -> Binding:
-        """A kernel of programs/conv.py or dense.py: taps in contiguous runs of `run`; `pixels` in
-        the scratch tile."""
+    def tile_pixels(self, taps: int) -> int:
+        """Pixels of a tile of so many taps each: as many as scratch that costs nothing has room
+        for, unless it may be wide."""
+        wide, narrow = PIXELS[:2]
+        size = wide * taps * self.target.packing.tap
+        enough = self.form is Form.WIDE or size <= STACK_SCRATCH
+        return wide if enough and self.out.shape[1] >= wide else narrow
+
+    def bind_mac(self, kernel: str, run: int, tiled: bool = True, flat: bool = False) -> Binding:
+        """A kernel of programs/conv.py, which has a scratch tile, or dense.py: taps in contiguous
+        runs of `run`."""
         op, packing = self.op, self.target.packing
         depth = op.weights.shape[-1]
         channels, groups = len(op.bias), getattr(op, "groups", 1)
         taps = op.weights.reshape(channels, -1, run)
         block, step = packing.dense, packing.lanes
-        if pixels:
+        if tiled:
             block, step = packing.channels, packing.step
         steps = -(-taps.shape[1] * packing.padded(run) // step)
+        pixels = self.tile_pixels(steps * step) if tiled else 0
         size = channels // groups
         picks = (slice(first, first + size) for first in range(0, channels, size))
         parts = (self.mac_weights(taps, pick) for pick in picks)
-        stream = b"".join(blocks(part, packing, block, step) for part in parts)
+        stream = b"".join(blocks(part, packing, block, step, tiled) for part in parts)
         fields = {
             **window_fields(self.window),
-            **{"groups": groups, "depth": depth, "run": run, "steps": steps},
+            **{"groups": groups, "depth": depth, "run": run, "steps": steps, "pixels": pixels},
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from ..graph import Graph, Node
 from ..ops import Form, Layer, bind
+from ..ops.layer import STACK_SCRATCH
 
-# The executor's own buffer for scratch; what does not fit into it lives in the pool.
-STACK_SCRATCH = 256
 SCRATCH_ALIGN = 4
 # What the executor notes down about a layer of a stage of several: how many calls it has made.
 PROGRESS_BYTES = 2

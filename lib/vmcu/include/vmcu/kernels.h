@@ -63,19 +63,20 @@ struct vmcu_mac_params {
 	 * read one input channel, else 1
 	 */
 	uint16_t run;
-	/** a window's taps in eights, each run a multiple of four; depthwise: pixels of a strip */
+	/** a window's taps in fours; depthwise: pixels of a strip */
 	uint16_t steps;
 	int8_t input_zero;
 	int8_t output_zero;
 	int8_t act_min;
 	int8_t act_max;
 	uint8_t is_float; /**< factors are float32, as in .onnx; else fixed point */
+	uint8_t pixels;   /**< that scratch has room for, 4 or 2; depthwise: unused */
 };
 
 /**
  * @brief 1 x 1 convolution without stride and padding.
  *
- * Reads two pixels, then writes their output channels in pairs.
+ * Reads four or two pixels, then writes their output channels in pairs.
  */
 void vmcu_pointwise(const struct vmcu_call *call);
 

@@ -6,42 +6,46 @@
 
 #include "isa.h"
 
-/* 1 x 1 convolution, two pixels and two channels at a time. */
+/* 1 x 1 convolution, up to four pixels and two channels at a time. */
 void vmcu_pointwise(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_output_start(call);
-	const int32_t steps = p->steps;
 	const int32_t columns = call->columns;
+	const int32_t wide = columns * (p->pixels / 4);
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, i, s;
+	int32_t x, blocks, i;
 
-	for (x = 0; x + 2 <= columns; x += 2) {
+	for (x = 0; x + 4 <= wide; x += 4) {
+		vmcu_widen_4(tile, in0 + (x * sign + turn * (columns - 4)) * in0_c, in0_c);
+		w = p->stream;
+		o = out + (x * sign + turn * (columns - 4)) * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			blocks = vmcu_segment_fast(counts);
+			vmcu_run_4(p, tile, &w, &o, out_c, blocks);
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 2);
+				vmcu_exact_4(p, tile, &w, &o, out_c, left);
+			}
+		} while (vmcu_segment_more(counts));
+	}
+	for (; x + 2 <= columns; x += 2) {
 		vmcu_widen_2(tile, in0 + (x * sign + turn * (columns - 2)) * in0_c, in0_c);
 		w = p->stream;
 		o = out + (x * sign + turn * (columns - 2)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
-			for (i = vmcu_segment_fast(counts); i > 0; i--) {
-				int32_t acc[4];
-
-				vmcu_bias_2(acc, &w);
-				t = tile;
-				s = steps;
-				do {
-					vmcu_dot_2(acc, &t, &w);
-				} while (--s != 0);
-				vmcu_store_fixed_2(acc, &w, &o, out_c);
-			}
+			blocks = vmcu_segment_fast(counts);
+			vmcu_run_2(p, tile, &w, &o, out_c, blocks);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 2);
 				vmcu_exact_2(p, tile, &w, &o, out_c, left);
@@ -54,17 +58,8 @@ void vmcu_pointwise(const struct vmcu_call *call)
 		o = out + (x * sign + turn * (columns - 1)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
-			for (i = vmcu_segment_fast(counts); i > 0; i--) {
-				int32_t acc[2];
-
-				vmcu_bias_1(acc, &w);
-				t = tile;
-				s = steps;
-				do {
-					vmcu_dot_1(acc, &t, &w);
-				} while (--s != 0);
-				vmcu_store_fixed_1(acc, &w, &o, out_c);
-			}
+			blocks = vmcu_segment_fast(counts);
+			vmcu_run_1(p, tile, &w, &o, out_c, blocks);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 2);
 				vmcu_exact_1(p, tile, &w, &o, out_c, left);
@@ -73,14 +68,14 @@ void vmcu_pointwise(const struct vmcu_call *call)
 	}
 }
 
-/* Convolution of any window and any groups, two pixels and two channels at a time. */
+/* Convolution of any window and any groups, up to four pixels and two channels at a time. */
 void vmcu_conv(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_output_start(call);
-	const int32_t steps = p->steps;
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
+	const int32_t wide = columns * (p->pixels / 4);
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const struct vmcu_source in0 = vmcu_mac_source(call, p);
 	const int32_t y = call->y;
@@ -88,13 +83,33 @@ void vmcu_conv(const struct vmcu_call *call)
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const vmcu_lane_t *t = tile;
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, g, lane, i, s;
+	int32_t x, g, lane, blocks, i;
 
-	for (x = 0; x + 2 <= columns; x += 2) {
+	for (x = 0; x + 4 <= wide; x += 4) {
+		w = p->stream;
+		for (g = 0; g < p->groups; g++) {
+			for (lane = 0; lane < 4; lane++) {
+				vmcu_gather_4(tile, &in0, y * p->window.stride_h -
+					      p->window.pad_top, (column + x * sign + turn *
+					      (columns - 4) + lane) * p->window.stride_w -
+					      p->window.pad_left, g * p->depth, lane);
+			}
+			o = out + (x * sign + turn * (columns - 4)) * out_c + g * per_group;
+			do {
+				counts = vmcu_segment(&w);
+				blocks = vmcu_segment_fast(counts);
+				vmcu_run_4(p, tile, &w, &o, out_c, blocks);
+				for (i = vmcu_segment_exact(counts); i > 0; i--) {
+					const int32_t left = vmcu_segment_left(counts, i, 2);
+					vmcu_exact_4(p, tile, &w, &o, out_c, left);
+				}
+			} while (vmcu_segment_more(counts));
+		}
+	}
+	for (; x + 2 <= columns; x += 2) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
 			for (lane = 0; lane < 2; lane++) {
@@ -106,17 +121,8 @@ void vmcu_conv(const struct vmcu_call *call)
 			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
-				for (i = vmcu_segment_fast(counts); i > 0; i--) {
-					int32_t acc[4];
-
-					vmcu_bias_2(acc, &w);
-					t = tile;
-					s = steps;
-					do {
-						vmcu_dot_2(acc, &t, &w);
-					} while (--s != 0);
-					vmcu_store_fixed_2(acc, &w, &o, out_c);
-				}
+				blocks = vmcu_segment_fast(counts);
+				vmcu_run_2(p, tile, &w, &o, out_c, blocks);
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
 					vmcu_exact_2(p, tile, &w, &o, out_c, left);
@@ -133,17 +139,8 @@ void vmcu_conv(const struct vmcu_call *call)
 			o = out + (x * sign + turn * (columns - 1)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
-				for (i = vmcu_segment_fast(counts); i > 0; i--) {
-					int32_t acc[2];
-
-					vmcu_bias_1(acc, &w);
-					t = tile;
-					s = steps;
-					do {
-						vmcu_dot_1(acc, &t, &w);
-					} while (--s != 0);
-					vmcu_store_fixed_1(acc, &w, &o, out_c);
-				}
+				blocks = vmcu_segment_fast(counts);
+				vmcu_run_1(p, tile, &w, &o, out_c, blocks);
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
 					vmcu_exact_1(p, tile, &w, &o, out_c, left);

@@ -15,12 +15,15 @@
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_FOUR
+#define VMCU_OWN_WIDEN_4
 #define VMCU_OWN_WIDEN_2
 #define VMCU_OWN_WIDEN_1
-#define VMCU_OWN_DOT_2
-#define VMCU_OWN_DOT_1
-#define VMCU_OWN_BIAS_2
-#define VMCU_OWN_STORE_FIXED_2
+#define VMCU_OWN_SUMS_4
+#define VMCU_OWN_SUMS_2
+#define VMCU_OWN_SUMS_1
+#define VMCU_OWN_RUN_4
+#define VMCU_OWN_RUN_2
+#define VMCU_OWN_RUN_1
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
 #define VMCU_OWN_BIAS_DEPTHWISE
@@ -116,50 +119,6 @@ VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
 	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
 }
 
-/* Four taps of two pixels times those of two channels. */
-VMCU_INLINE void vmcu_dot_2_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
-{
-	uint32_t w0, w1, x, y, v;
-
-	__asm__ volatile("ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"ldrd %[x], %[y], [%[t]], #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a0], %[x], %[v], %[a0]\n\t"
-		"smlad %[a1], %[y], %[v], %[a1]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a2], %[x], %[v], %[a2]\n\t"
-		"smlad %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrd %[x], %[y], [%[t]], #8\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a0], %[x], %[w0], %[a0]\n\t"
-		"smlad %[a1], %[y], %[w0], %[a1]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a2], %[x], %[w1], %[a2]\n\t"
-		"smlad %[a3], %[y], %[w1], %[a3]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [t] "+&r"(*t), [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x),
-		  [y] "=&r"(y), [v] "=&r"(v));
-}
-
-/* Four taps of one pixel times those of two channels. */
-VMCU_INLINE void vmcu_dot_1_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
-{
-	uint32_t w0, w1, x, y, v;
-
-	__asm__ volatile("ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"ldrd %[x], %[y], [%[t]], #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a0], %[x], %[v], %[a0]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a0], %[y], %[w0], %[a0]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a1], %[x], %[v], %[a1]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a1], %[y], %[w1], %[a1]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [w] "+&r"(*w), [t] "+&r"(*t),
-		  [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x), [y] "=&r"(y), [v] "=&r"(v));
-}
-
 /* Four taps in a word times those of four channels. */
 VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
 {
@@ -200,6 +159,642 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 		: "=r"(result)
 		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
 	return vmcu_saturate8(result >> shift);
+}
+
+/* The sums of a block of four pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
+						   int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"mov r3, r2\n\t"
+		"mov r4, r2\n\t"
+		"mov r5, r2\n\t"
+		"mov r7, r6\n\t"
+		"mov r8, r6\n\t"
+		"mov r9, r6\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The sums of a block of two pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
+						   int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r4, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"mov r3, r2\n\t"
+		"mov r5, r4\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r6, [r0], #8\n\t"
+		"ldr.w r7, [r0, #-4]\n\t"
+		"ldr.w r8, [r1], #16\n\t"
+		"ldr.w r9, [r1, #-12]\n\t"
+		"ldr.w r10, [r1, #-8]\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r8, r12, r2\n\t"
+		"smlad r3, r9, r12, r3\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r4, r8, r6, r4\n\t"
+		"smlad r5, r9, r6, r5\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"smlad r3, r11, r12, r3\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r4, r10, r7, r4\n\t"
+		"smlad r5, r11, r7, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The sums of a block of one pixel; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
+						   int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r3, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r4, [r0], #8\n\t"
+		"ldr.w r5, [r0, #-4]\n\t"
+		"ldr.w r6, [r1], #8\n\t"
+		"ldr.w r7, [r1, #-4]\n\t"
+		"sxtb16 r8, r4\n\t"
+		"smlad r2, r6, r8, r2\n\t"
+		"sxtb16 r4, r4, ror #8\n\t"
+		"smlad r3, r6, r4, r3\n\t"
+		"sxtb16 r8, r5\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r5, r5, ror #8\n\t"
+		"smlad r3, r7, r5, r3\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* Blocks of channels of four pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
+						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t width __asm__("r4") = pitch;
+	register int8_t *last __asm__("r5") = out + 2 * blocks;
+	register uint32_t entry __asm__("r6") =
+		((0U - (uint32_t)steps) & 3U) * 120U + 60U;
+
+	__asm__ volatile(
+		"adr lr, 1f\n\t"
+		"add r6, r6, lr\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"2:\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1, #4]\n\t"
+		"ldr.w lr, [r1, #8]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, r12, r10, r2\n\t"
+		"smlad r7, r12, r11, r6\n\t"
+		"smlad r4, lr, r10, r2\n\t"
+		"smlad r8, lr, r11, r6\n\t"
+		"ldr.w r12, [r1, #12]\n\t"
+		"ldr.w lr, [r1], #16\n\t"
+		"smlad r5, r12, r10, r2\n\t"
+		"smlad r9, r12, r11, r6\n\t"
+		"smlad r2, lr, r10, r2\n\t"
+		"smlad r6, lr, r11, r6\n\t"
+		"ldr r10, [sp, #20]\n\t"
+		"mov pc, r10\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr.w r10, [r0], #4\n\t"
+		"ldr.w r12, [r1], #16\n\t"
+		"ldr.w lr, [r1, #-12]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r6, r12, r11, r6\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r12, [r1, #-8]\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"smlad r4, r12, r10, r4\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r10, [r0], #24\n\t"
+		"ldr r11, [r0, #-20]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"add lr, r11, r2, asr #31\n\t"
+		"lsl r2, r2, #1\n\t"
+		"smmlar r2, r2, r10, lr\n\t"
+		"asr r2, r2, r12\n\t"
+		"ssat r2, #8, r2\n\t"
+		"add lr, r11, r3, asr #31\n\t"
+		"lsl r3, r3, #1\n\t"
+		"smmlar r3, r3, r10, lr\n\t"
+		"asr r3, r3, r12\n\t"
+		"ssat r3, #8, r3\n\t"
+		"add lr, r11, r4, asr #31\n\t"
+		"lsl r4, r4, #1\n\t"
+		"smmlar r4, r4, r10, lr\n\t"
+		"asr r4, r4, r12\n\t"
+		"ssat r4, #8, r4\n\t"
+		"add lr, r11, r5, asr #31\n\t"
+		"lsl r5, r5, #1\n\t"
+		"smmlar r5, r5, r10, lr\n\t"
+		"asr r5, r5, r12\n\t"
+		"ssat r5, #8, r5\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"ldr r11, [r0, #-12]\n\t"
+		"ldr r12, [r0, #-4]\n\t"
+		"add lr, r11, r6, asr #31\n\t"
+		"lsl r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, lr\n\t"
+		"asr r6, r6, r12\n\t"
+		"ssat r6, #8, r6\n\t"
+		"add lr, r11, r7, asr #31\n\t"
+		"lsl r7, r7, #1\n\t"
+		"smmlar r7, r7, r10, lr\n\t"
+		"asr r7, r7, r12\n\t"
+		"ssat r7, #8, r7\n\t"
+		"add lr, r11, r8, asr #31\n\t"
+		"lsl r8, r8, #1\n\t"
+		"smmlar r8, r8, r10, lr\n\t"
+		"asr r8, r8, r12\n\t"
+		"ssat r8, #8, r8\n\t"
+		"add lr, r11, r9, asr #31\n\t"
+		"lsl r9, r9, #1\n\t"
+		"smmlar r9, r9, r10, lr\n\t"
+		"asr r9, r9, r12\n\t"
+		"ssat r9, #8, r9\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"ldr lr, [sp, #12]\n\t"
+		"ldr r10, [sp, #16]\n\t"
+		"strb r4, [r1, lr, lsl #1]\n\t"
+		"strb r2, [r1]\n\t"
+		"add r1, r1, lr\n\t"
+		"strb r5, [r1, lr, lsl #1]\n\t"
+		"strb r3, [r1], #1\n\t"
+		"strb r9, [r1, lr, lsl #1]\n\t"
+		"strb r7, [r1]\n\t"
+		"sub r1, r1, lr\n\t"
+		"strb r8, [r1, lr, lsl #1]\n\t"
+		"strb r6, [r1], #1\n\t"
+		"str r1, [sp, #8]\n\t"
+		"cmp r1, r10\n\t"
+		"bne 2b\n\t"
+		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* Blocks of channels of two pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
+						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t width __asm__("r4") = pitch;
+	register int8_t *last __asm__("r5") = out + 2 * blocks;
+	register uint32_t entry __asm__("r6") =
+		((0U - (uint32_t)steps) & 3U) * 72U;
+
+	__asm__ volatile(
+		"adr lr, 1f\n\t"
+		"add r6, r6, lr\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"2:\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r4, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"mov r3, r2\n\t"
+		"mov r5, r4\n\t"
+		"ldr r6, [sp, #20]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"mov pc, r6\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r6, [r0], #8\n\t"
+		"ldr.w r7, [r0, #-4]\n\t"
+		"ldr.w r8, [r1], #16\n\t"
+		"ldr.w r9, [r1, #-12]\n\t"
+		"ldr.w r10, [r1, #-8]\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r8, r12, r2\n\t"
+		"smlad r3, r9, r12, r3\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r4, r8, r6, r4\n\t"
+		"smlad r5, r9, r6, r5\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"smlad r3, r11, r12, r3\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r4, r10, r7, r4\n\t"
+		"smlad r5, r11, r7, r5\n\t"
+		"ldr.w r6, [r0], #8\n\t"
+		"ldr.w r7, [r0, #-4]\n\t"
+		"ldr.w r8, [r1], #16\n\t"
+		"ldr.w r9, [r1, #-12]\n\t"
+		"ldr.w r10, [r1, #-8]\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r8, r12, r2\n\t"
+		"smlad r3, r9, r12, r3\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r4, r8, r6, r4\n\t"
+		"smlad r5, r9, r6, r5\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"smlad r3, r11, r12, r3\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r4, r10, r7, r4\n\t"
+		"smlad r5, r11, r7, r5\n\t"
+		"ldr.w r6, [r0], #8\n\t"
+		"ldr.w r7, [r0, #-4]\n\t"
+		"ldr.w r8, [r1], #16\n\t"
+		"ldr.w r9, [r1, #-12]\n\t"
+		"ldr.w r10, [r1, #-8]\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r8, r12, r2\n\t"
+		"smlad r3, r9, r12, r3\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r4, r8, r6, r4\n\t"
+		"smlad r5, r9, r6, r5\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"smlad r3, r11, r12, r3\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r4, r10, r7, r4\n\t"
+		"smlad r5, r11, r7, r5\n\t"
+		"ldr.w r6, [r0], #8\n\t"
+		"ldr.w r7, [r0, #-4]\n\t"
+		"ldr.w r8, [r1], #16\n\t"
+		"ldr.w r9, [r1, #-12]\n\t"
+		"ldr.w r10, [r1, #-8]\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r8, r12, r2\n\t"
+		"smlad r3, r9, r12, r3\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r4, r8, r6, r4\n\t"
+		"smlad r5, r9, r6, r5\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"smlad r3, r11, r12, r3\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r4, r10, r7, r4\n\t"
+		"smlad r5, r11, r7, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r6, [r0], #24\n\t"
+		"ldr r7, [r0, #-20]\n\t"
+		"ldr r8, [r0, #-8]\n\t"
+		"add lr, r7, r2, asr #31\n\t"
+		"lsl r2, r2, #1\n\t"
+		"smmlar r2, r2, r6, lr\n\t"
+		"asr r2, r2, r8\n\t"
+		"ssat r2, #8, r2\n\t"
+		"add lr, r7, r3, asr #31\n\t"
+		"lsl r3, r3, #1\n\t"
+		"smmlar r3, r3, r6, lr\n\t"
+		"asr r3, r3, r8\n\t"
+		"ssat r3, #8, r3\n\t"
+		"ldr r6, [r0, #-16]\n\t"
+		"ldr r7, [r0, #-12]\n\t"
+		"ldr r8, [r0, #-4]\n\t"
+		"add lr, r7, r4, asr #31\n\t"
+		"lsl r4, r4, #1\n\t"
+		"smmlar r4, r4, r6, lr\n\t"
+		"asr r4, r4, r8\n\t"
+		"ssat r4, #8, r4\n\t"
+		"add lr, r7, r5, asr #31\n\t"
+		"lsl r5, r5, #1\n\t"
+		"smmlar r5, r5, r6, lr\n\t"
+		"asr r5, r5, r8\n\t"
+		"ssat r5, #8, r5\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"ldr lr, [sp, #12]\n\t"
+		"ldr r6, [sp, #16]\n\t"
+		"strb r3, [r1, lr]\n\t"
+		"strb r2, [r1], #1\n\t"
+		"strb r5, [r1, lr]\n\t"
+		"strb r4, [r1], #1\n\t"
+		"str r1, [sp, #8]\n\t"
+		"cmp r1, r6\n\t"
+		"bne 2b\n\t"
+		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* Blocks of channels of one pixel; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_run_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
+						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t width __asm__("r4") = pitch;
+	register int8_t *last __asm__("r5") = out + 2 * blocks;
+	register uint32_t entry __asm__("r6") =
+		((0U - (uint32_t)steps) & 3U) * 48U;
+
+	__asm__ volatile(
+		"adr lr, 1f\n\t"
+		"add r6, r6, lr\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"2:\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r3, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr r4, [sp, #20]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"mov pc, r4\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r4, [r0], #8\n\t"
+		"ldr.w r5, [r0, #-4]\n\t"
+		"ldr.w r6, [r1], #8\n\t"
+		"ldr.w r7, [r1, #-4]\n\t"
+		"sxtb16 r8, r4\n\t"
+		"smlad r2, r6, r8, r2\n\t"
+		"sxtb16 r4, r4, ror #8\n\t"
+		"smlad r3, r6, r4, r3\n\t"
+		"sxtb16 r8, r5\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r5, r5, ror #8\n\t"
+		"smlad r3, r7, r5, r3\n\t"
+		"ldr.w r4, [r0], #8\n\t"
+		"ldr.w r5, [r0, #-4]\n\t"
+		"ldr.w r6, [r1], #8\n\t"
+		"ldr.w r7, [r1, #-4]\n\t"
+		"sxtb16 r8, r4\n\t"
+		"smlad r2, r6, r8, r2\n\t"
+		"sxtb16 r4, r4, ror #8\n\t"
+		"smlad r3, r6, r4, r3\n\t"
+		"sxtb16 r8, r5\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r5, r5, ror #8\n\t"
+		"smlad r3, r7, r5, r3\n\t"
+		"ldr.w r4, [r0], #8\n\t"
+		"ldr.w r5, [r0, #-4]\n\t"
+		"ldr.w r6, [r1], #8\n\t"
+		"ldr.w r7, [r1, #-4]\n\t"
+		"sxtb16 r8, r4\n\t"
+		"smlad r2, r6, r8, r2\n\t"
+		"sxtb16 r4, r4, ror #8\n\t"
+		"smlad r3, r6, r4, r3\n\t"
+		"sxtb16 r8, r5\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r5, r5, ror #8\n\t"
+		"smlad r3, r7, r5, r3\n\t"
+		"ldr.w r4, [r0], #8\n\t"
+		"ldr.w r5, [r0, #-4]\n\t"
+		"ldr.w r6, [r1], #8\n\t"
+		"ldr.w r7, [r1, #-4]\n\t"
+		"sxtb16 r8, r4\n\t"
+		"smlad r2, r6, r8, r2\n\t"
+		"sxtb16 r4, r4, ror #8\n\t"
+		"smlad r3, r6, r4, r3\n\t"
+		"sxtb16 r8, r5\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r5, r5, ror #8\n\t"
+		"smlad r3, r7, r5, r3\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r4, [r0], #24\n\t"
+		"ldr r5, [r0, #-20]\n\t"
+		"ldr r6, [r0, #-8]\n\t"
+		"add lr, r5, r2, asr #31\n\t"
+		"lsl r2, r2, #1\n\t"
+		"smmlar r2, r2, r4, lr\n\t"
+		"asr r2, r2, r6\n\t"
+		"ssat r2, #8, r2\n\t"
+		"ldr r4, [r0, #-16]\n\t"
+		"ldr r5, [r0, #-12]\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"add lr, r5, r3, asr #31\n\t"
+		"lsl r3, r3, #1\n\t"
+		"smmlar r3, r3, r4, lr\n\t"
+		"asr r3, r3, r6\n\t"
+		"ssat r3, #8, r3\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"ldr lr, [sp, #12]\n\t"
+		"ldr r4, [sp, #16]\n\t"
+		"strb r2, [r1], #1\n\t"
+		"strb r3, [r1], #1\n\t"
+		"str r1, [sp, #8]\n\t"
+		"cmp r1, r4\n\t"
+		"bne 2b\n\t"
+		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
 }
 
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
@@ -350,6 +945,50 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 
 #include "helpers.h"
 
+/* Widens four pixels of depth channels each, taps beyond depth are anything. */
+VMCU_INLINE void vmcu_widen_4(vmcu_lane_t *t, const int8_t *x, int32_t depth)
+{
+	const int8_t *y = x + depth;
+	const int8_t *z = y + depth;
+	const int8_t *u = z + depth;
+
+	for (int32_t n = depth >> 2; n != 0; n--) {
+		uint32_t a, b, c, d, odd;
+
+		__asm__ volatile("ldr %[a], [%[x]], #4\n\t"
+				 "ldr %[b], [%[y]], #4\n\t"
+				 "ldr %[c], [%[z]], #4\n\t"
+				 "ldr %[d], [%[u]], #4\n\t"
+				 "sxtb16 %[odd], %[a], ror #8\n\t"
+				 "sxtb16 %[a], %[a]\n\t"
+				 "str %[odd], [%[t], #16]\n\t"
+				 "str %[a], [%[t]], #32\n\t"
+				 "sxtb16 %[odd], %[b], ror #8\n\t"
+				 "sxtb16 %[b], %[b]\n\t"
+				 "str %[odd], [%[t], #-12]\n\t"
+				 "str %[b], [%[t], #-28]\n\t"
+				 "sxtb16 %[odd], %[c], ror #8\n\t"
+				 "sxtb16 %[c], %[c]\n\t"
+				 "str %[odd], [%[t], #-8]\n\t"
+				 "str %[c], [%[t], #-24]\n\t"
+				 "sxtb16 %[odd], %[d], ror #8\n\t"
+				 "sxtb16 %[d], %[d]\n\t"
+				 "str %[odd], [%[t], #-4]\n\t"
+				 "str %[d], [%[t], #-20]"
+				 : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [odd] "=&r"(odd),
+				   [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t)
+				 :
+				 : "memory");
+	}
+	for (int32_t k = 0; k < (depth & 3); k++) {
+		vmcu_lane_put(t, 4, 0, k, x[k]);
+		vmcu_lane_put(t, 4, 1, k, y[k]);
+		vmcu_lane_put(t, 4, 2, k, z[k]);
+		vmcu_lane_put(t, 4, 3, k, u[k]);
+	}
+	vmcu_tile_done();
+}
+
 /* Widens two pixels of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
@@ -364,8 +1003,10 @@ VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 				 "sxtb16 %[a], %[a]\n\t"
 				 "sxtb16 %[b_odd], %[b], ror #8\n\t"
 				 "sxtb16 %[b], %[b]\n\t"
-				 "strd %[a], %[b], [%[t]], #8\n\t"
-				 "strd %[a_odd], %[b_odd], [%[t]], #8"
+				 "str %[a], [%[t]], #16\n\t"
+				 "str %[b], [%[t], #-12]\n\t"
+				 "str %[a_odd], [%[t], #-8]\n\t"
+				 "str %[b_odd], [%[t], #-4]"
 				 : [a] "=&r"(a), [b] "=&r"(b), [a_odd] "=&r"(a_odd),
 				   [b_odd] "=&r"(b_odd), [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t)
 				 :
@@ -388,65 +1029,55 @@ VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 	vmcu_tile_done();
 }
 
-/* A step of taps of two pixels times those of a block of channels. */
-VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
 {
-	vmcu_dot_2_half(acc, t, w);
-	vmcu_dot_2_half(acc, t, w);
+	*w = vmcu_sums_words_4(*w, tile, steps, acc);
 }
 
-/* A step of taps of one pixel times those of a block of channels. */
-VMCU_INLINE void vmcu_dot_1(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
 {
-	vmcu_dot_1_half(acc, t, w);
-	vmcu_dot_1_half(acc, t, w);
+	*w = vmcu_sums_words_2(*w, tile, steps, acc);
 }
 
-/* Starts the accumulators of two pixels at the biases of a block. */
-VMCU_INLINE void vmcu_bias_2(int32_t *acc, const uint8_t **w)
+/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_1(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
 {
-	__asm__ volatile("ldrd %0, %1, [%2]" : "=&r"(acc[0]), "=&r"(acc[2]) : "r"(*w));
-	vmcu_ldrd(w, &acc[1], &acc[3]);
+	*w = vmcu_sums_words_1(*w, tile, steps, acc);
 }
 
-/* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t **out,
-				    int32_t pitch)
+/* So many blocks of channels of four pixels from bias to store, in fixed point. */
+VMCU_INLINE void vmcu_run_4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
 {
-	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3], m, c, s0, s1, t;
+	if (blocks > 0) {
+		*w = vmcu_run_words_4(*w, tile, p->steps, *out, pitch, blocks);
+		*out += 2 * blocks;
+	}
+}
 
-	__asm__ volatile("ldrd %[s0], %[s1], [%[w], #16]\n\t"
-		"ldrd %[m], %[c], [%[w]], #8\n\t"
-		"add %[t], %[c], %[a0], asr #31\n\t"
-		"lsl %[a0], %[a0], #1\n\t"
-		"smmlar %[a0], %[a0], %[m], %[t]\n\t"
-		"add %[c], %[c], %[a1], asr #31\n\t"
-		"lsl %[a1], %[a1], #1\n\t"
-		"smmlar %[a1], %[a1], %[m], %[c]\n\t"
-		"asr %[a1], %[a1], %[s0]\n\t"
-		"ssat %[a1], #8, %[a1]\n\t"
-		"strb %[a1], [%[o], %[pitch]]\n\t"
-		"asr %[a0], %[a0], %[s0]\n\t"
-		"ssat %[a0], #8, %[a0]\n\t"
-		"strb %[a0], [%[o]], #1\n\t"
-		"ldrd %[m], %[c], [%[w]], #16\n\t"
-		"add %[t], %[c], %[a2], asr #31\n\t"
-		"lsl %[a2], %[a2], #1\n\t"
-		"smmlar %[a2], %[a2], %[m], %[t]\n\t"
-		"add %[c], %[c], %[a3], asr #31\n\t"
-		"lsl %[a3], %[a3], #1\n\t"
-		"smmlar %[a3], %[a3], %[m], %[c]\n\t"
-		"asr %[a3], %[a3], %[s1]\n\t"
-		"ssat %[a3], #8, %[a3]\n\t"
-		"strb %[a3], [%[o], %[pitch]]\n\t"
-		"asr %[a2], %[a2], %[s1]\n\t"
-		"ssat %[a2], #8, %[a2]\n\t"
-		"strb %[a2], [%[o]], #1\n\t"
-		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3),
-		  [w] "+&r"(*w), [o] "+&r"(*out),
-		  [m] "=&r"(m), [c] "=&r"(c), [s0] "=&r"(s0), [s1] "=&r"(s1), [t] "=&r"(t)
-		: [pitch] "r"(pitch)
-		: "memory");
+/* So many blocks of channels of two pixels from bias to store, in fixed point. */
+VMCU_INLINE void vmcu_run_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+{
+	if (blocks > 0) {
+		*w = vmcu_run_words_2(*w, tile, p->steps, *out, pitch, blocks);
+		*out += 2 * blocks;
+	}
+}
+
+/* So many blocks of channels of one pixel from bias to store, in fixed point. */
+VMCU_INLINE void vmcu_run_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+{
+	if (blocks > 0) {
+		*w = vmcu_run_words_1(*w, tile, p->steps, *out, pitch, blocks);
+		*out += 2 * blocks;
+	}
 }
 
 /* As many taps as there are lanes, widened on the way, times those of a block. */

@@ -13,19 +13,41 @@
 
 #include "helpers.h"
 
+#ifndef VMCU_OWN_WIDEN_4
+/* Widens four pixels of depth channels each, taps beyond depth are anything. */
+VMCU_INLINE void vmcu_widen_4(vmcu_lane_t *t, const int8_t *x, int32_t depth)
+{
+	int32_t left = depth;
+
+	for (; left >= 4; left -= 4, x += 4, t += 16) {
+		__builtin_memcpy(t + 0, x, 4);
+		__builtin_memcpy(t + 4, x + depth, 4);
+		__builtin_memcpy(t + 8, x + 2 * depth, 4);
+		__builtin_memcpy(t + 12, x + 3 * depth, 4);
+	}
+	for (int32_t k = 0; k < left; k++) {
+		t[k + 0] = *(x + k);
+		t[k + 4] = *(x + depth + k);
+		t[k + 8] = *(x + 2 * depth + k);
+		t[k + 12] = *(x + 3 * depth + k);
+	}
+	vmcu_tile_done();
+}
+#endif
+
 #ifndef VMCU_OWN_WIDEN_2
 /* Widens two pixels of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	const int8_t *y = x + depth;
+	int32_t left = depth;
 
-	for (; depth >= 4; depth -= 4, x += 4, y += 4, t += 8) {
-		__builtin_memcpy(t, x, 4);
-		__builtin_memcpy(t + 4, y, 4);
+	for (; left >= 4; left -= 4, x += 4, t += 8) {
+		__builtin_memcpy(t + 0, x, 4);
+		__builtin_memcpy(t + 4, x + depth, 4);
 	}
-	for (int32_t k = 0; k < depth; k++) {
-		t[k] = x[k];
-		t[k + 4] = y[k];
+	for (int32_t k = 0; k < left; k++) {
+		t[k + 0] = *(x + k);
+		t[k + 4] = *(x + depth + k);
 	}
 	vmcu_tile_done();
 }
@@ -35,15 +57,28 @@ VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 /* Widens one pixel of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	for (; depth >= 4; depth -= 4, x += 4, t += 4) {
-		__builtin_memcpy(t, x, 4);
+	int32_t left = depth;
+
+	for (; left >= 4; left -= 4, x += 4, t += 4) {
+		__builtin_memcpy(t + 0, x, 4);
 	}
-	for (int32_t k = 0; k < depth; k++) {
-		t[k] = x[k];
+	for (int32_t k = 0; k < left; k++) {
+		t[k + 0] = *(x + k);
 	}
 	vmcu_tile_done();
 }
 #endif
+
+/*
+ * Widens the window of pixel number lane of four pixels; the zero point stands in for taps in
+ * the padding.
+ */
+VMCU_INLINE void vmcu_gather_4(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t lane)
+{
+	vmcu_gather(t, 4, in, row, pixel, channel, lane);
+	vmcu_tile_done();
+}
 
 /*
  * Widens the window of pixel number lane of two pixels; the zero point stands in for taps in the
@@ -67,103 +102,138 @@ VMCU_INLINE void vmcu_gather_1(vmcu_lane_t *t, const struct vmcu_source *in, int
 	vmcu_tile_done();
 }
 
-#ifndef VMCU_OWN_BIAS_2
-/* Starts the accumulators of two pixels at the biases of a block. */
-VMCU_INLINE void vmcu_bias_2(int32_t *acc, const uint8_t **w)
+#ifndef VMCU_OWN_SUMS_4
+/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
 {
 	const int32_t *b = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&b[2];
+
+	acc[0] = b[0];
+	acc[1] = b[0];
+	acc[2] = b[0];
+	acc[3] = b[0];
+	acc[4] = b[1];
+	acc[5] = b[1];
+	acc[6] = b[1];
+	acc[7] = b[1];
+	for (; steps > 0; steps--, tile += 16, v += 8) {
+		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], tile[4], v[0]);
+		acc[2] = vmcu_mac(acc[2], tile[8], v[0]);
+		acc[3] = vmcu_mac(acc[3], tile[12], v[0]);
+		acc[4] = vmcu_mac(acc[4], tile[0], v[1]);
+		acc[5] = vmcu_mac(acc[5], tile[4], v[1]);
+		acc[6] = vmcu_mac(acc[6], tile[8], v[1]);
+		acc[7] = vmcu_mac(acc[7], tile[12], v[1]);
+		acc[0] = vmcu_mac(acc[0], tile[1], v[4]);
+		acc[1] = vmcu_mac(acc[1], tile[5], v[4]);
+		acc[2] = vmcu_mac(acc[2], tile[9], v[4]);
+		acc[3] = vmcu_mac(acc[3], tile[13], v[4]);
+		acc[4] = vmcu_mac(acc[4], tile[1], v[5]);
+		acc[5] = vmcu_mac(acc[5], tile[5], v[5]);
+		acc[6] = vmcu_mac(acc[6], tile[9], v[5]);
+		acc[7] = vmcu_mac(acc[7], tile[13], v[5]);
+		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], tile[6], v[2]);
+		acc[2] = vmcu_mac(acc[2], tile[10], v[2]);
+		acc[3] = vmcu_mac(acc[3], tile[14], v[2]);
+		acc[4] = vmcu_mac(acc[4], tile[2], v[3]);
+		acc[5] = vmcu_mac(acc[5], tile[6], v[3]);
+		acc[6] = vmcu_mac(acc[6], tile[10], v[3]);
+		acc[7] = vmcu_mac(acc[7], tile[14], v[3]);
+		acc[0] = vmcu_mac(acc[0], tile[3], v[6]);
+		acc[1] = vmcu_mac(acc[1], tile[7], v[6]);
+		acc[2] = vmcu_mac(acc[2], tile[11], v[6]);
+		acc[3] = vmcu_mac(acc[3], tile[15], v[6]);
+		acc[4] = vmcu_mac(acc[4], tile[3], v[7]);
+		acc[5] = vmcu_mac(acc[5], tile[7], v[7]);
+		acc[6] = vmcu_mac(acc[6], tile[11], v[7]);
+		acc[7] = vmcu_mac(acc[7], tile[15], v[7]);
+	}
+	*w = (const uint8_t *)v;
+}
+#endif
+
+#ifndef VMCU_OWN_SUMS_2
+/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
+{
+	const int32_t *b = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&b[2];
 
 	acc[0] = b[0];
 	acc[1] = b[0];
 	acc[2] = b[1];
 	acc[3] = b[1];
-	*w += 2 * sizeof(int32_t);
+	for (; steps > 0; steps--, tile += 8, v += 8) {
+		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], tile[4], v[0]);
+		acc[2] = vmcu_mac(acc[2], tile[0], v[1]);
+		acc[3] = vmcu_mac(acc[3], tile[4], v[1]);
+		acc[0] = vmcu_mac(acc[0], tile[1], v[4]);
+		acc[1] = vmcu_mac(acc[1], tile[5], v[4]);
+		acc[2] = vmcu_mac(acc[2], tile[1], v[5]);
+		acc[3] = vmcu_mac(acc[3], tile[5], v[5]);
+		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], tile[6], v[2]);
+		acc[2] = vmcu_mac(acc[2], tile[2], v[3]);
+		acc[3] = vmcu_mac(acc[3], tile[6], v[3]);
+		acc[0] = vmcu_mac(acc[0], tile[3], v[6]);
+		acc[1] = vmcu_mac(acc[1], tile[7], v[6]);
+		acc[2] = vmcu_mac(acc[2], tile[3], v[7]);
+		acc[3] = vmcu_mac(acc[3], tile[7], v[7]);
+	}
+	*w = (const uint8_t *)v;
 }
 #endif
 
-/* Starts the accumulators of one pixel at the biases of a block. */
-VMCU_INLINE void vmcu_bias_1(int32_t *acc, const uint8_t **w)
+#ifndef VMCU_OWN_SUMS_1
+/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_1(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
 {
 	const int32_t *b = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&b[2];
 
 	acc[0] = b[0];
 	acc[1] = b[1];
-	*w += 2 * sizeof(int32_t);
-}
-
-#ifndef VMCU_OWN_DOT_2
-/* A step of taps of two pixels times those of a block of channels. */
-VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
-{
-	const int8_t *v = (const int8_t *)*w;
-	const vmcu_lane_t *x = *t;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[0], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[4], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[1], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[5], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[1], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[5], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[2], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[6], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[3], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[7], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[3], v[7]);
-	acc[3] = vmcu_mac(acc[3], x[7], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[12]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[9], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[13], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[9], v[13]);
-	acc[3] = vmcu_mac(acc[3], x[13], v[13]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[10]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[14]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[14]);
-	acc[0] = vmcu_mac(acc[0], x[11], v[11]);
-	acc[1] = vmcu_mac(acc[1], x[15], v[11]);
-	acc[2] = vmcu_mac(acc[2], x[11], v[15]);
-	acc[3] = vmcu_mac(acc[3], x[15], v[15]);
-	*t = x + 16;
-	*w += 16;
+	for (; steps > 0; steps--, tile += 4, v += 8) {
+		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], tile[0], v[1]);
+		acc[0] = vmcu_mac(acc[0], tile[1], v[4]);
+		acc[1] = vmcu_mac(acc[1], tile[1], v[5]);
+		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], tile[2], v[3]);
+		acc[0] = vmcu_mac(acc[0], tile[3], v[6]);
+		acc[1] = vmcu_mac(acc[1], tile[3], v[7]);
+	}
+	*w = (const uint8_t *)v;
 }
 #endif
 
-#ifndef VMCU_OWN_DOT_1
-/* A step of taps of one pixel times those of a block of channels. */
-VMCU_INLINE void vmcu_dot_1(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+/* Requantises in fixed point and stores a block of channels of four pixels. */
+VMCU_INLINE void vmcu_store_fixed_4(const int32_t *acc, const uint8_t **w, int8_t **out,
+				    int32_t pitch)
 {
-	const int8_t *v = (const int8_t *)*w;
-	const vmcu_lane_t *x = *t;
+	const int32_t *c = (const int32_t *)*w;
+	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
+	int8_t *o = *out;
 
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[0], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[1], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[1], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[3], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[3], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[5], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[5], v[13]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[14]);
-	acc[0] = vmcu_mac(acc[0], x[7], v[11]);
-	acc[1] = vmcu_mac(acc[1], x[7], v[15]);
-	*t = x + 8;
-	*w += 16;
+	*w += 6 * sizeof(int32_t);
+	o[0] = vmcu_fixed(acc[0], m0, c0, s0);
+	o[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
+	o[pitch + pitch] = vmcu_fixed(acc[2], m0, c0, s0);
+	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], m0, c0, s0);
+	o[1] = vmcu_fixed(acc[4], m1, c1, s1);
+	o[pitch + 1] = vmcu_fixed(acc[5], m1, c1, s1);
+	o[pitch + pitch + 1] = vmcu_fixed(acc[6], m1, c1, s1);
+	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], m1, c1, s1);
+	*out = o + 2;
 }
-#endif
 
-#ifndef VMCU_OWN_STORE_FIXED_2
 /* Requantises in fixed point and stores a block of channels of two pixels. */
 VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t **out,
 				    int32_t pitch)
@@ -179,7 +249,6 @@ VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_
 	o[pitch + 1] = vmcu_fixed(acc[3], m1, c1, s1);
 	*out = o + 2;
 }
-#endif
 
 /* Requantises in fixed point and stores a block of channels of one pixel. */
 VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_t **out,
@@ -195,6 +264,48 @@ VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_
 	(void)pitch;
 	*out = o + 2;
 }
+
+#ifndef VMCU_OWN_RUN_4
+/* So many blocks of channels of four pixels from bias to store, in fixed point. */
+VMCU_INLINE void vmcu_run_4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+{
+	for (; blocks > 0; blocks--) {
+		int32_t acc[8];
+
+		vmcu_sums_4(acc, tile, p->steps, w);
+		vmcu_store_fixed_4(acc, w, out, pitch);
+	}
+}
+#endif
+
+#ifndef VMCU_OWN_RUN_2
+/* So many blocks of channels of two pixels from bias to store, in fixed point. */
+VMCU_INLINE void vmcu_run_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+{
+	for (; blocks > 0; blocks--) {
+		int32_t acc[4];
+
+		vmcu_sums_2(acc, tile, p->steps, w);
+		vmcu_store_fixed_2(acc, w, out, pitch);
+	}
+}
+#endif
+
+#ifndef VMCU_OWN_RUN_1
+/* So many blocks of channels of one pixel from bias to store, in fixed point. */
+VMCU_INLINE void vmcu_run_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+{
+	for (; blocks > 0; blocks--) {
+		int32_t acc[2];
+
+		vmcu_sums_1(acc, tile, p->steps, w);
+		vmcu_store_fixed_1(acc, w, out, pitch);
+	}
+}
+#endif
 
 /* Starts the accumulators at the biases of a block. */
 VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
@@ -931,6 +1042,17 @@ VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t nar
 }
 
 #include "../called.h"
+
+/*
+ * A block of channels of four pixels from bias to store, for any shift, range and accumulator,
+ * in fixed point or float, and for fewer channels at the end.
+ */
+VMCU_INLINE void vmcu_exact_4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+{
+	*w = vmcu_exact_block_4(p, t, *w, *out, pitch, left);
+	*out += 2;
+}
 
 /*
  * A block of channels of two pixels from bias to store, for any shift, range and accumulator, in

@@ -11,131 +11,231 @@
 
 /* ARMv7-M and ARMv8-M without DSP */
 
-#define VMCU_OWN_DOT_2
-#define VMCU_OWN_DOT_1
+#define VMCU_OWN_SUMS_4
+#define VMCU_OWN_SUMS_2
+#define VMCU_OWN_SUMS_1
+
+/* The sums of a block of four pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const int8_t *tile,
+						   int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const int8_t *t __asm__("r1") = tile;
+	register const int8_t *end __asm__("r2") = tile + 16 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"mov r3, r2\n\t"
+		"mov r4, r2\n\t"
+		"mov r5, r2\n\t"
+		"mov r7, r6\n\t"
+		"mov r8, r6\n\t"
+		"mov r9, r6\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldrsb r10, [r0], #8\n\t"
+		"ldrsb r11, [r0, #-7]\n\t"
+		"ldrsb r12, [r1], #16\n\t"
+		"ldrsb lr, [r1, #-12]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r6, r12, r11, r6\n\t"
+		"mla r7, lr, r11, r7\n\t"
+		"ldrsb r12, [r1, #-8]\n\t"
+		"ldrsb lr, [r1, #-4]\n\t"
+		"mla r4, r12, r10, r4\n\t"
+		"mla r5, lr, r10, r5\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldrsb r10, [r0, #-4]\n\t"
+		"ldrsb r11, [r0, #-3]\n\t"
+		"ldrsb r12, [r1, #-15]\n\t"
+		"ldrsb lr, [r1, #-11]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r6, r12, r11, r6\n\t"
+		"mla r7, lr, r11, r7\n\t"
+		"ldrsb r12, [r1, #-7]\n\t"
+		"ldrsb lr, [r1, #-3]\n\t"
+		"mla r4, r12, r10, r4\n\t"
+		"mla r5, lr, r10, r5\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldrsb r10, [r0, #-6]\n\t"
+		"ldrsb r11, [r0, #-5]\n\t"
+		"ldrsb r12, [r1, #-14]\n\t"
+		"ldrsb lr, [r1, #-10]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r6, r12, r11, r6\n\t"
+		"mla r7, lr, r11, r7\n\t"
+		"ldrsb r12, [r1, #-6]\n\t"
+		"ldrsb lr, [r1, #-2]\n\t"
+		"mla r4, r12, r10, r4\n\t"
+		"mla r5, lr, r10, r5\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldrsb r10, [r0, #-2]\n\t"
+		"ldrsb r11, [r0, #-1]\n\t"
+		"ldrsb r12, [r1, #-13]\n\t"
+		"ldrsb lr, [r1, #-9]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r6, r12, r11, r6\n\t"
+		"mla r7, lr, r11, r7\n\t"
+		"ldrsb r12, [r1, #-5]\n\t"
+		"ldrsb lr, [r1, #-1]\n\t"
+		"mla r4, r12, r10, r4\n\t"
+		"mla r5, lr, r10, r5\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The sums of a block of two pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const int8_t *tile,
+						   int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const int8_t *t __asm__("r1") = tile;
+	register const int8_t *end __asm__("r2") = tile + 8 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r4, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"mov r3, r2\n\t"
+		"mov r5, r4\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldrsb r6, [r0], #8\n\t"
+		"ldrsb r7, [r0, #-7]\n\t"
+		"ldrsb r8, [r1], #8\n\t"
+		"ldrsb r9, [r1, #-4]\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r9, r6, r3\n\t"
+		"mla r4, r8, r7, r4\n\t"
+		"mla r5, r9, r7, r5\n\t"
+		"ldrsb r6, [r0, #-4]\n\t"
+		"ldrsb r7, [r0, #-3]\n\t"
+		"ldrsb r8, [r1, #-7]\n\t"
+		"ldrsb r9, [r1, #-3]\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r9, r6, r3\n\t"
+		"mla r4, r8, r7, r4\n\t"
+		"mla r5, r9, r7, r5\n\t"
+		"ldrsb r6, [r0, #-6]\n\t"
+		"ldrsb r7, [r0, #-5]\n\t"
+		"ldrsb r8, [r1, #-6]\n\t"
+		"ldrsb r9, [r1, #-2]\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r9, r6, r3\n\t"
+		"mla r4, r8, r7, r4\n\t"
+		"mla r5, r9, r7, r5\n\t"
+		"ldrsb r6, [r0, #-2]\n\t"
+		"ldrsb r7, [r0, #-1]\n\t"
+		"ldrsb r8, [r1, #-5]\n\t"
+		"ldrsb r9, [r1, #-1]\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r9, r6, r3\n\t"
+		"mla r4, r8, r7, r4\n\t"
+		"mla r5, r9, r7, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The sums of a block of one pixel; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const int8_t *tile,
+						   int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const int8_t *t __asm__("r1") = tile;
+	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #8\n\t"
+		"ldr r3, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldrsb r4, [r0], #8\n\t"
+		"ldrsb r5, [r0, #-7]\n\t"
+		"ldrsb r6, [r1], #4\n\t"
+		"mla r2, r6, r4, r2\n\t"
+		"mla r3, r6, r5, r3\n\t"
+		"ldrsb r4, [r0, #-4]\n\t"
+		"ldrsb r5, [r0, #-3]\n\t"
+		"ldrsb r6, [r1, #-3]\n\t"
+		"mla r2, r6, r4, r2\n\t"
+		"mla r3, r6, r5, r3\n\t"
+		"ldrsb r4, [r0, #-6]\n\t"
+		"ldrsb r5, [r0, #-5]\n\t"
+		"ldrsb r6, [r1, #-2]\n\t"
+		"mla r2, r6, r4, r2\n\t"
+		"mla r3, r6, r5, r3\n\t"
+		"ldrsb r4, [r0, #-2]\n\t"
+		"ldrsb r5, [r0, #-1]\n\t"
+		"ldrsb r6, [r1, #-1]\n\t"
+		"mla r2, r6, r4, r2\n\t"
+		"mla r3, r6, r5, r3\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
 
 #include "helpers.h"
 
-/* A step of taps of two pixels times those of a block of channels. */
-VMCU_INLINE void vmcu_dot_2(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
 {
-	int32_t x, y, v;
-
-	__asm__ volatile("ldrsb %[v], [%[w]], #16\n\t"
-		"ldrsb %[x], [%[t]], #16\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-12]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-12]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrsb %[v], [%[w], #-15]\n\t"
-		"ldrsb %[x], [%[t], #-15]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-11]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-11]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrsb %[v], [%[w], #-14]\n\t"
-		"ldrsb %[x], [%[t], #-14]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-10]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-10]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrsb %[v], [%[w], #-13]\n\t"
-		"ldrsb %[x], [%[t], #-13]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-9]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-9]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrsb %[v], [%[w], #-8]\n\t"
-		"ldrsb %[x], [%[t], #-8]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-4]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-4]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrsb %[v], [%[w], #-7]\n\t"
-		"ldrsb %[x], [%[t], #-7]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-3]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-3]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrsb %[v], [%[w], #-6]\n\t"
-		"ldrsb %[x], [%[t], #-6]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-2]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-2]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrsb %[v], [%[w], #-5]\n\t"
-		"ldrsb %[x], [%[t], #-5]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[y], [%[t], #-1]\n\t"
-		"mla %[a1], %[y], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-1]\n\t"
-		"mla %[a2], %[x], %[v], %[a2]\n\t"
-		"mla %[a3], %[y], %[v], %[a3]\n\t"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [t] "+&r"(*t), [x] "=&r"(x), [y] "=&r"(y), [v] "=&r"(v));
+	*w = vmcu_sums_words_4(*w, tile, steps, acc);
 }
 
-/* A step of taps of one pixel times those of a block of channels. */
-VMCU_INLINE void vmcu_dot_1(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
+/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
 {
-	int32_t x, v;
+	*w = vmcu_sums_words_2(*w, tile, steps, acc);
+}
 
-	__asm__ volatile("ldrsb %[v], [%[w]], #16\n\t"
-		"ldrsb %[x], [%[t]], #8\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-12]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-15]\n\t"
-		"ldrsb %[x], [%[t], #-7]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-11]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-14]\n\t"
-		"ldrsb %[x], [%[t], #-6]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-10]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-13]\n\t"
-		"ldrsb %[x], [%[t], #-5]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-9]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-8]\n\t"
-		"ldrsb %[x], [%[t], #-4]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-4]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-7]\n\t"
-		"ldrsb %[x], [%[t], #-3]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-3]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-6]\n\t"
-		"ldrsb %[x], [%[t], #-2]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-2]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		"ldrsb %[v], [%[w], #-5]\n\t"
-		"ldrsb %[x], [%[t], #-1]\n\t"
-		"mla %[a0], %[x], %[v], %[a0]\n\t"
-		"ldrsb %[v], [%[w], #-1]\n\t"
-		"mla %[a1], %[x], %[v], %[a1]\n\t"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]),
-		  [w] "+&r"(*w), [t] "+&r"(*t), [x] "=&r"(x), [v] "=&r"(v));
+/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_1(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			     const uint8_t **w)
+{
+	*w = vmcu_sums_words_1(*w, tile, steps, acc);
 }
 
 #include "isa_portable.h"

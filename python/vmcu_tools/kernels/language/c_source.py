@@ -9,6 +9,7 @@ import textwrap
 from .expr import Expr, Name, c_text, substitute
 from .instruction import Instruction
 from .ir import (
+    BLOCKS,
     COLUMN,
     LEFT,
     Do,
@@ -160,7 +161,10 @@ def loop_head(loop: Loop, tab: str) -> list[str]:
 
 def segments(stmt: Segments, indent: int) -> list[str]:
     tab, var = "\t" * indent, stmt.var.text
-    bodies = [block(body, indent + 2) for body in (stmt.fast, stmt.exact)]
+    bodies = [
+        block(stmt.fast, indent + (1 if stmt.runs else 2)),
+        block(stmt.exact, indent + 2),
+    ]
     if any(re.search(rf"\b{var}\b", line) for body in bodies for line in body):
         raise ValueError(f"segments do not count {var}: let a moving pointer follow it")
     if any(re.search(rf"\b{LEFT.text}\b", line) for line in bodies[1]):
@@ -168,6 +172,9 @@ def segments(stmt: Segments, indent: int) -> list[str]:
         bodies[1].insert(0, head)
     lines = [f"{tab}do {{", f"{tab}\tcounts = vmcu_segment(&{stmt.stream.name});"]
     for kind, body in zip(("fast", "exact"), bodies, strict=True):
+        if kind == "fast" and stmt.runs:
+            lines += [f"{tab}\t{BLOCKS.text} = vmcu_segment_fast(counts);", *body]
+            continue
         head = f"{tab}\tfor (i = vmcu_segment_{kind}(counts); i > 0; i--) {{"
         lines += [head, *body, f"{tab}\t}}"]
     return [*lines, f"{tab}}} while (vmcu_segment_more(counts));"]
@@ -197,7 +204,7 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
                 found += [stmt.var.text, stmt.span.text]
                 inner = (stmt.body,)
             case Segments():
-                found.append("i")
+                found += [BLOCKS.text, "i"] if stmt.runs else ["i"]
                 inner = (stmt.fast, stmt.exact)
         for part in inner:
             found += variables(part)

@@ -14,6 +14,7 @@ import numpy as np
 
 from .expr import evaluate
 from .ir import (
+    BLOCKS,
     LEFT,
     Do,
     Kept,
@@ -189,9 +190,10 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             machine.mark = machine.cursor
         case Loop():
             _loop(stmt, machine)
-        case Tiles(var, extent, choices):
-            at, stop = 0, evaluate(extent, machine.names)
-            for width, body in choices:
+        case Tiles(var, _, choices):
+            at = 0
+            for number, (width, body) in enumerate(choices):
+                stop = evaluate(stmt.reach(number), machine.names)
                 while at + width <= stop:
                     machine.names[var.text] = at
                     _body(body, machine)
@@ -238,11 +240,13 @@ def _segments(stmt: Segments, machine: Machine) -> None:
     more = True
     while more:
         head = Head.of(int(machine.take(np.uint32, 1)[0]))
-        for body, count in ((stmt.fast, head.fast), (stmt.exact, head.exact)):
-            for _ in range(count):
+        fast = [head.fast] if stmt.runs else [1] * head.fast
+        for body, counts in ((stmt.fast, fast), (stmt.exact, [1] * head.exact)):
+            for count in counts:
                 machine.names[stmt.var.text] = at
+                machine.names[BLOCKS.text] = count
                 machine.names[LEFT.text] = min(stop - at, stmt.step)
                 _body(body, machine)
-                at += stmt.step
+                at += stmt.step * count
         more = head.more
     assert stop <= at < stop + stmt.step, "the segments do not cover the extent"

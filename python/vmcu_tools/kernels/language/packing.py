@@ -16,13 +16,22 @@ def crossed(count: int) -> list[tuple[int, int]]:
     return places + [(4 * words, 4 * words + 1)] * (count % 2)
 
 
+def woven(channels: int, lanes: int) -> list[tuple[int, int]]:
+    """(channel, tap) of each byte where `lanes` taps of so many channels are woven into each other:
+    the even taps, each of all channels, then the odd ones. SXTB16 makes of a word of two channels
+    the even, or the odd, taps of either."""
+    taps = [*range(0, lanes, 2), *range(1, lanes, 2)]
+    return [(channel, tap) for tap in taps for channel in range(channels)]
+
+
 @dataclass(frozen=True)
 class Packing:
     """What kernels and packers agree on. The defaults are those of WORDS.
 
-    lanes: consecutive taps of a channel that stand together in a block of weights, before those of
-    the next channel; likewise of a pixel in a tile. Every contiguous run of taps starts at a
-    multiple of it. step: taps, whole lanes, that one dot instruction of a tile takes.
+    lanes: consecutive taps of a channel that stand together in a block of weights, with those of
+    the other channels in the order of `weave` in kernels with a tile, else before them; likewise
+    of a pixel in a tile. Every contiguous run of taps starts at a multiple of it. step: taps,
+    whole lanes, that one dot instruction of a tile takes.
     channels: of a block of the kernels with a tile; dense: of those without one; both at most 7,
     see evaluate.Head. pixels: of a block of depthwise kernels, an even number.
     tap: bytes of a tap in a tile, as the core with the widest has it.
@@ -32,12 +41,13 @@ class Packing:
     """
 
     lanes: int = 4
-    step: int = 8
+    step: int = 4
     channels: int = 2
     dense: int = 4
     pixels: int = 4
     tap: int = 2
     pairs: Callable[[int], list[tuple[int, int]]] = crossed
+    weave: Callable[[int, int], list[tuple[int, int]]] = woven
     suffix: str = ""
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions: two pixels are widened into the tile, then met by two channels at a time.
+"""Convolutions: four or two pixels are widened into the tile, as many as scratch has room for, then
+met by two channels at a time.
 
 Every byte of a tile's window is read before its first output byte is written; nothing is read
 after. `pointwise` is the 1 x 1 kernel without stride or padding, which needs no window.
@@ -10,37 +11,32 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..language.expr import Expr, Int, Name
-from ..language.ir import LEFT, Axis, Builder, Program, Ram, Stream, Tile
+from ..language.ir import BLOCKS, LEFT, Axis, Builder, Program, Ram, Stream, Tile
 from ..language.packing import Packing
-from ..targets.portable.tile import BIAS, DOT, EXACT, GATHER, PIXELS, STORE, WIDEN
+from ..targets.portable.tile import EXACT, GATHER, PIXELS, RUN, WIDEN
 
-STREAM, TILE, CURSOR = Stream(), Tile(), Tile(moving=True)
+STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
 
 
 def output_lets(k: Builder) -> tuple[Expr, Expr]:
     """The output, its columns to compute and its channels."""
     k.let("int8_t *", "out", "vmcu_output_start(call)")
-    k.define("steps", Name("p->steps"))
     columns = k.columns()
+    k.define("wide", columns * (Name("p->pixels") // PIXELS[0]))
     return columns, k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
 
 
 def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr) -> None:
     """All output channels first .. first + channels - 1 of the tile at pixel x."""
-    steps, y, size = Name("steps"), Name("y"), k.packing.channels
+    y, size, pitch = Name("y"), k.packing.channels, Name("out_c")
 
     def block(n: Expr, exact: bool) -> None:
         place = replace(target(first + n), guarded=exact, moving=pointer)
         if exact:
-            k.do(EXACT[pixels], Name("p"), TILE, STREAM, place, Name("out_c"), LEFT)
-            return
-        acc = k.reg_alloc("acc", size * pixels)
-        k.do(BIAS[pixels], acc, STREAM)
-        k.rewind(CURSOR)
-        with k.reduce("s", steps, once=True):
-            k.do(DOT[pixels], acc, CURSOR, STREAM)
-        k.do(STORE[pixels], acc, STREAM, place, Name("out_c"))
+            k.do(EXACT[pixels], Name("p"), TILE, STREAM, place, pitch, LEFT)
+        else:
+            k.do(RUN[pixels], Name("p"), TILE, STREAM, place, pitch, BLOCKS)
 
     def target(channel: Expr) -> Ram:
         axes = (Axis(1, Int(pixels), Int(1)), Axis(2, Int(size), Int(1)))
@@ -48,17 +44,17 @@ def channel_blocks(k: Builder, x: Expr, pixels: int, first: Expr, channels: Expr
         return Ram("output", y, x, channel, axes, limit=first + channels)
 
     pointer = k.point("o", target(first))
-    k.segments("n", channels, size, STREAM)(block)
+    k.segments("n", channels, size, STREAM, runs=True)(block)
 
 
 def pointwise(packing: Packing) -> Program:
-    summary = "1 x 1 convolution, two pixels and two channels at a time."
+    summary = "1 x 1 convolution, up to four pixels and two channels at a time."
     k = Builder(f"vmcu_pointwise{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const int8_t *", "in0", "vmcu_input_start(call, 0)")
     depth = k.let("const int32_t", "in0_c", "vmcu_call_input(call, 0)->channels")
 
-    @k.tiles("x", columns, PIXELS)
+    @k.tiles("x", columns, PIXELS, Name("wide"))
     def tile(turn: Expr, pixels: int) -> None:
         x = k.along(turn, pixels, columns)
         axes = (Axis(1, Int(pixels), Int(1)), Axis(2, depth, Int(1)))
@@ -72,7 +68,7 @@ def pointwise(packing: Packing) -> Program:
 
 
 def conv(packing: Packing) -> Program:
-    summary = "Convolution of any window and any groups, two pixels and two channels at a time."
+    summary = "Convolution of any window and any groups, up to four pixels and two channels at a time."
     k = Builder(f"vmcu_conv{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
@@ -95,7 +91,7 @@ def conv(packing: Packing) -> Program:
             guarded=True,
         )
 
-    @k.tiles("x", columns, PIXELS)
+    @k.tiles("x", columns, PIXELS, Name("wide"))
     def tile(turn: Expr, pixels: int) -> None:
         x = k.along(turn, pixels, columns)
         k.rewind(STREAM)

@@ -2,15 +2,15 @@
 """Multiply-accumulate kernels with the DSP extension: two 16-bit taps in a word.
 
 SXTB16 widens bytes 0 and 2 of a word, with ROR #8 bytes 1 and 3, so a tile holds its taps in that
-order and weights, which are widened as they are read, meet them without being shuffled. The dot
-product of two pixels and two channels is one block of assembly: thirteen registers is all there
-are, and compilers spill some of them.
+order and weights, which are widened as they are read, meet them without being shuffled.
 """
 
 from __future__ import annotations
 
 from ..portable.dense import dot_dense, dot_dense_tail
-from ..portable.tile import BIAS, DOT, STORE, WIDEN
+from ..portable.tile import PIXELS, RUN, SUMS, WIDEN
+from ..thumb import sums_body
+from . import blocks
 
 HELPERS = {
     "words": r"""
@@ -87,57 +87,14 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 	}
 }
 """,
-    "dot": r"""
+    "ldrd": r"""
 /* The next two words of the flash stream. */
 VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
 {
 	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
 }
-
-/* Four taps of two pixels times those of two channels. */
-VMCU_INLINE void vmcu_dot_2_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
-{
-	uint32_t w0, w1, x, y, v;
-
-	__asm__ volatile("ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"ldrd %[x], %[y], [%[t]], #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a0], %[x], %[v], %[a0]\n\t"
-		"smlad %[a1], %[y], %[v], %[a1]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a2], %[x], %[v], %[a2]\n\t"
-		"smlad %[a3], %[y], %[v], %[a3]\n\t"
-		"ldrd %[x], %[y], [%[t]], #8\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a0], %[x], %[w0], %[a0]\n\t"
-		"smlad %[a1], %[y], %[w0], %[a1]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a2], %[x], %[w1], %[a2]\n\t"
-		"smlad %[a3], %[y], %[w1], %[a3]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [t] "+&r"(*t), [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x),
-		  [y] "=&r"(y), [v] "=&r"(v));
-}
-
-/* Four taps of one pixel times those of two channels. */
-VMCU_INLINE void vmcu_dot_1_half(int32_t *acc, const vmcu_lane_t **t, const uint8_t **w)
-{
-	uint32_t w0, w1, x, y, v;
-
-	__asm__ volatile("ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"ldrd %[x], %[y], [%[t]], #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a0], %[x], %[v], %[a0]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a0], %[y], %[w0], %[a0]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a1], %[x], %[v], %[a1]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a1], %[y], %[w1], %[a1]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [w] "+&r"(*w), [t] "+&r"(*t),
-		  [w0] "=&r"(w0), [w1] "=&r"(w1), [x] "=&r"(x), [y] "=&r"(y), [v] "=&r"(v));
-}
-
+""",
+    "dense": r"""
 /* Four taps in a word times those of four channels. */
 VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
 {
@@ -183,6 +140,48 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 """,
 }
 
+WIDEN_4 = r"""
+const int8_t *y = x + depth;
+const int8_t *z = y + depth;
+const int8_t *u = z + depth;
+
+for (int32_t n = depth >> 2; n != 0; n--) {
+	uint32_t a, b, c, d, odd;
+
+	__asm__ volatile("ldr %[a], [%[x]], #4\n\t"
+			 "ldr %[b], [%[y]], #4\n\t"
+			 "ldr %[c], [%[z]], #4\n\t"
+			 "ldr %[d], [%[u]], #4\n\t"
+			 "sxtb16 %[odd], %[a], ror #8\n\t"
+			 "sxtb16 %[a], %[a]\n\t"
+			 "str %[odd], [%[t], #16]\n\t"
+			 "str %[a], [%[t]], #32\n\t"
+			 "sxtb16 %[odd], %[b], ror #8\n\t"
+			 "sxtb16 %[b], %[b]\n\t"
+			 "str %[odd], [%[t], #-12]\n\t"
+			 "str %[b], [%[t], #-28]\n\t"
+			 "sxtb16 %[odd], %[c], ror #8\n\t"
+			 "sxtb16 %[c], %[c]\n\t"
+			 "str %[odd], [%[t], #-8]\n\t"
+			 "str %[c], [%[t], #-24]\n\t"
+			 "sxtb16 %[odd], %[d], ror #8\n\t"
+			 "sxtb16 %[d], %[d]\n\t"
+			 "str %[odd], [%[t], #-4]\n\t"
+			 "str %[d], [%[t], #-20]"
+			 : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [odd] "=&r"(odd),
+			   [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t)
+			 :
+			 : "memory");
+}
+for (int32_t k = 0; k < (depth & 3); k++) {
+	vmcu_lane_put(t, 4, 0, k, x[k]);
+	vmcu_lane_put(t, 4, 1, k, y[k]);
+	vmcu_lane_put(t, 4, 2, k, z[k]);
+	vmcu_lane_put(t, 4, 3, k, u[k]);
+}
+vmcu_tile_done();
+"""
+
 WIDEN_2 = r"""
 const int8_t *y = x + depth;
 
@@ -195,8 +194,10 @@ for (int32_t n = depth >> 2; n != 0; n--) {
 			 "sxtb16 %[a], %[a]\n\t"
 			 "sxtb16 %[b_odd], %[b], ror #8\n\t"
 			 "sxtb16 %[b], %[b]\n\t"
-			 "strd %[a], %[b], [%[t]], #8\n\t"
-			 "strd %[a_odd], %[b_odd], [%[t]], #8"
+			 "str %[a], [%[t]], #16\n\t"
+			 "str %[b], [%[t], #-12]\n\t"
+			 "str %[a_odd], [%[t], #-8]\n\t"
+			 "str %[b_odd], [%[t], #-4]"
 			 : [a] "=&r"(a), [b] "=&r"(b), [a_odd] "=&r"(a_odd),
 			   [b_odd] "=&r"(b_odd), [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t)
 			 :
@@ -217,60 +218,6 @@ for (int32_t k = depth & ~3; k < depth; k++) {
 vmcu_tile_done();
 """
 
-DOT_2 = r"""
-vmcu_dot_2_half(acc, t, w);
-vmcu_dot_2_half(acc, t, w);
-"""
-
-DOT_1 = r"""
-vmcu_dot_1_half(acc, t, w);
-vmcu_dot_1_half(acc, t, w);
-"""
-
-# Loaded twice: that is one instruction less than two copies.
-BIAS_2 = r"""
-__asm__ volatile("ldrd %0, %1, [%2]" : "=&r"(acc[0]), "=&r"(acc[2]) : "r"(*w));
-vmcu_ldrd(w, &acc[1], &acc[3]);
-"""
-
-
-def fixed(channel: int) -> list[str]:
-    """vmcu_fixed() for a channel of two pixels, its constants in m, c and s; then their stores."""
-    lines = []
-    for pixel, sum_bias in ((0, "t"), (1, "c")):
-        acc = f"%[a{2 * channel + pixel}]"
-        lines += [
-            f"add %[{sum_bias}], %[c], {acc}, asr #31",
-            f"lsl {acc}, {acc}, #1",
-            f"smmlar {acc}, {acc}, %[m], %[{sum_bias}]",
-        ]
-    for pixel, place in ((1, "[%[o], %[pitch]]"), (0, "[%[o]], #1")):
-        acc = f"%[a{2 * channel + pixel}]"
-        lines += [
-            f"asr {acc}, {acc}, %[s{channel}]",
-            f"ssat {acc}, #8, {acc}",
-            f"strb {acc}, {place}",
-        ]
-    return lines
-
-
-def store_fixed() -> str:
-    """In one block: compilers give o + pitch a pointer of its own and run out of registers."""
-    code = ["ldrd %[s0], %[s1], [%[w], #16]", "ldrd %[m], %[c], [%[w]], #8", *fixed(0)]
-    code += ["ldrd %[m], %[c], [%[w]], #16", *fixed(1)]
-    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
-    sums = ", ".join(f'[a{i}] "+&r"(a{i})' for i in range(4))
-    scratch = ", ".join(f'[{name}] "=&r"({name})' for name in ("m", "c", "s0", "s1", "t"))
-    return (
-        "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3], m, c, s0, s1, t;\n\n"
-        f"__asm__ volatile({text}\n"
-        f"\t: {sums},\n"
-        f'\t  [w] "+&r"(*w), [o] "+&r"(*out),\n\t  {scratch}\n'
-        '\t: [pitch] "r"(pitch)\n'
-        '\t: "memory");'
-    )
-
-
 DOT_DENSE = r"""
 vmcu_dot_dense_word(acc, vmcu_load32(x), w);
 """
@@ -288,12 +235,12 @@ vmcu_dot_dense_word(acc, word, w);
 """
 
 OWN = {
+    WIDEN[4]: WIDEN_4,
     WIDEN[2]: WIDEN_2,
     WIDEN[1]: WIDEN_1,
-    DOT[2]: DOT_2,
-    DOT[1]: DOT_1,
-    BIAS[2]: BIAS_2,
-    STORE[2]: store_fixed(),
+    **{SUMS[pixels]: sums_body(pixels) for pixels in PIXELS},
+    **{RUN[pixels]: blocks.run_body(pixels) for pixels in PIXELS},
     dot_dense: DOT_DENSE,
     dot_dense_tail: DOT_DENSE_TAIL,
 }
+HELPERS |= blocks.HELPERS

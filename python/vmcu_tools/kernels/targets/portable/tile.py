@@ -2,13 +2,17 @@
 """Instructions of multiply-accumulate kernels that widen their input into a tile.
 
 Flash streams hold, for each block of output channels: the biases (int32), the weights in reading
-order, as many taps of one channel as there are lanes after as many of the next, and the constants
-of the requantiser. Tiles hold the input of one or two pixels in the same order.
+order, as many taps of each channel as there are lanes after as many more, woven into each other,
+and the constants of the requantiser. Tiles hold the input of up to four pixels, as many taps of
+one as there are lanes after as many of the next.
 
 In portable C a tile is bytes: cores without SIMD instructions widen a byte as they load it.
 """
 
 from __future__ import annotations
+
+import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,8 +25,8 @@ from ...language.packing import Packing
 from .registry import compound, define
 
 # Pixels of a tile.
-PIXELS = (2, 1)
-SEVERAL = {2: "two pixels", 1: "one pixel"}
+PIXELS = (4, 2, 1)
+SEVERAL = {4: "four pixels", 2: "two pixels", 1: "one pixel"}
 
 HELPERS = {
     "mac": r"""
@@ -121,36 +125,28 @@ def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | IntegerScale, pixe
     return requantize(wrap_int32(acc).reshape(-1, pixels).T, requant, zero, low, high)
 
 
-WIDEN_C = {
-    1: """
-for (; depth >= 4; depth -= 4, x += 4, t += 4) {
-	__builtin_memcpy(t, x, 4);
-}
-for (int32_t k = 0; k < depth; k++) {
-	t[k] = x[k];
-}
-vmcu_tile_done();
-""",
-    2: """
-const int8_t *y = x + depth;
+def widen_c(pixels: int) -> str:
+    taps = [f"x + {i} * depth" for i in range(pixels)]
+    taps[: min(2, pixels)] = ["x", "x + depth"][:pixels]
+    fours = "\n".join(f"\t__builtin_memcpy(t + {4 * i}, {x}, 4);" for i, x in enumerate(taps))
+    rest = [f"\tt[k + {4 * i}] = *({x} + k);" for i, x in enumerate(taps)]
+    return f"""
+int32_t left = depth;
 
-for (; depth >= 4; depth -= 4, x += 4, y += 4, t += 8) {
-	__builtin_memcpy(t, x, 4);
-	__builtin_memcpy(t + 4, y, 4);
-}
-for (int32_t k = 0; k < depth; k++) {
-	t[k] = x[k];
-	t[k + 4] = y[k];
-}
+for (; left >= 4; left -= 4, x += 4, t += {4 * pixels}) {{
+{fours}
+}}
+for (int32_t k = 0; k < left; k++) {{
+{chr(10).join(rest)}
+}}
 vmcu_tile_done();
-""",
-}
+"""
 
 
 def _widen(pixels: int) -> Instruction:
     parameters = "vmcu_lane_t *t, const int8_t *x, int32_t depth"
 
-    @define("RAMLoad", parameters, WIDEN_C[pixels], pixels, SEVERAL[pixels])
+    @define("RAMLoad", parameters, widen_c(pixels), pixels, SEVERAL[pixels])
     def widen(m: Machine, tile: Tile, ram: Ram, depth: int) -> None:
         """Widens {what} of depth channels each, taps beyond depth are anything."""
         values = m.load(ram)
@@ -183,48 +179,40 @@ def _gather(pixels: int) -> Instruction:
     return gather
 
 
-def _bias(pixels: int) -> Instruction:
-    def text(packing: Packing) -> str:
-        lines = ["const int32_t *b = (const int32_t *)*w;", ""]
-        lines += [f"acc[{i}] = b[{i // pixels}];" for i in range(packing.channels * pixels)]
-        return "\n".join([*lines, f"*w += {packing.channels} * sizeof(int32_t);"])
+def sums_c(pixels: int, packing: Packing) -> str:
+    lanes, channels, step = packing.lanes, packing.channels, packing.step
+    lines = ["const int32_t *b = (const int32_t *)*w;"]
+    lines.append(f"const int8_t *v = (const int8_t *)&b[{channels}];")
+    lines += ["", *(f"acc[{i}] = b[{i // pixels}];" for i in range(channels * pixels))]
+    lines.append(f"for (; steps > 0; steps--, tile += {step * pixels}, v += {step * channels}) {{")
+    places = {place: at for at, place in enumerate(packing.weave(channels, lanes))}
+    for tap in range(step):
+        group, lane = divmod(tap, lanes)
+        for i in range(channels * pixels):
+            channel, pixel = divmod(i, pixels)
+            x = f"tile[{lanes * (group * pixels + pixel) + lane}]"
+            weight = f"v[{lanes * channels * group + places[channel, lane]}]"
+            lines.append(f"\tacc[{i}] = vmcu_mac(acc[{i}], {x}, {weight});")
+    return "\n".join([*lines, "}", "*w = (const uint8_t *)v;"])
 
-    parameters = "int32_t *acc, const uint8_t **w"
 
-    @define("FlashLoad", parameters, text, pixels, SEVERAL[pixels])
-    def bias(m: Machine, acc: np.ndarray, stream: Stream) -> None:
-        """Starts the accumulators of {what} at the biases of a block."""
-        acc[:] = np.repeat(m.take(np.int32, m.packing.channels), pixels)
-
-    return bias
-
-
-def _dot(pixels: int) -> Instruction:
-    def text(packing: Packing) -> str:
-        lanes, channels = packing.lanes, packing.channels
-        lines = ["const int8_t *v = (const int8_t *)*w;", "const vmcu_lane_t *x = *t;", ""]
-        for tap in range(packing.step):
-            group, byte = divmod(tap, lanes)
-            for i in range(channels * pixels):
-                channel, pixel = divmod(i, pixels)
-                lane = f"x[{lanes * (group * pixels + pixel) + byte}]"
-                weight = f"v[{lanes * (group * channels + channel) + byte}]"
-                lines.append(f"acc[{i}] = vmcu_mac(acc[{i}], {lane}, {weight});")
-        ends = [f"*t = x + {packing.step * pixels};", f"*w += {packing.step * channels};"]
-        return "\n".join(lines + ends)
-
-    parameters = "int32_t *acc, const vmcu_lane_t **t, const uint8_t **w"
+def _sums(pixels: int) -> Instruction:
+    parameters = "int32_t *acc, const vmcu_lane_t *tile, int32_t steps, const uint8_t **w"
+    text = functools.partial(sums_c, pixels)
 
     @define("Dot", parameters, text, pixels, SEVERAL[pixels])
-    def dot(m: Machine, acc: np.ndarray, tile: Tile, stream: Stream) -> None:
-        """A step of taps of {what} times those of a block of channels."""
-        step, channels = m.packing.step, m.packing.channels
-        weights = m.take(np.int8, channels * step).reshape(-1, channels, m.packing.lanes)
-        taps = m.tile[:, m.tile_cursor : m.tile_cursor + step]
-        m.tile_cursor += step
-        acc += (weights.swapaxes(0, 1).reshape(channels, step) @ taps.T).reshape(-1)
+    def sums(m: Machine, acc: np.ndarray, tile: Tile, steps: int, stream: Stream) -> None:
+        """The sums of a block of channels of {what}: all taps times their weights, and the
+        biases."""
+        channels, lanes = m.packing.channels, m.packing.lanes
+        acc[:] = np.repeat(m.take(np.int32, channels), pixels)
+        groups = m.take(np.int8, channels * steps * m.packing.step).reshape(-1, channels * lanes)
+        weights = np.zeros((channels, len(groups), lanes), np.int64)
+        for at, (channel, tap) in enumerate(m.packing.weave(channels, lanes)):
+            weights[channel, :, tap] = groups[:, at]
+        acc += (weights.reshape(channels, -1) @ m.tile.T).reshape(-1)
 
-    return dot
+    return sums
 
 
 def _store(pixels: int) -> Instruction:
@@ -253,6 +241,38 @@ int8_t *o = *out;
     return store_fixed
 
 
+def run_c(pixels: int, packing: Packing) -> str:
+    return f"""
+for (; blocks > 0; blocks--) {{
+	int32_t acc[{packing.channels * pixels}];
+
+	vmcu_sums_{pixels}(acc, tile, p->steps, w);
+	vmcu_store_fixed_{pixels}(acc, w, out, pitch);
+}}
+"""
+
+
+def _run(pixels: int) -> Instruction:
+    parameters = (
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, const uint8_t **w, "
+        "int8_t **out, int32_t pitch, int32_t blocks"
+    )
+    text = functools.partial(run_c, pixels)
+
+    @define("RAMStore", parameters, text, pixels, SEVERAL[pixels])
+    def run(
+        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, blocks: int
+    ) -> None:
+        """So many blocks of channels of {what} from bias to store, in fixed point."""
+        acc = np.zeros(m.packing.channels * pixels, np.int64)
+        for number in range(blocks):
+            SUMS[pixels].meaning(m, acc, tile, m.names["p->steps"], stream)
+            place = replace(ram, channel=ram.channel + number * m.packing.channels)
+            STORE[pixels].meaning(m, acc, stream, place, pitch)
+
+    return run
+
+
 def _exact(pixels: int) -> Instruction:
     parameters = (
         "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
@@ -266,20 +286,16 @@ def _exact(pixels: int) -> Instruction:
     ) -> None:
         """A block of channels of {what} from bias to store, for any shift, range and accumulator,
         in fixed point or float, and for fewer channels at the end."""
-        channels = m.packing.channels
-        acc = np.zeros(channels * pixels, np.int64)
-        BIAS[pixels].meaning(m, acc, stream)
-        m.tile_cursor = 0
-        for _ in range(m.names["p->steps"]):
-            DOT[pixels].meaning(m, acc, tile, stream)
-        m.store(ram, finish(m, acc, any_requant(m, channels), pixels))
+        acc = np.zeros(m.packing.channels * pixels, np.int64)
+        SUMS[pixels].meaning(m, acc, tile, m.names["p->steps"], stream)
+        m.store(ram, finish(m, acc, any_requant(m, m.packing.channels), pixels))
 
     return exact
 
 
 WIDEN = {pixels: _widen(pixels) for pixels in PIXELS}
 GATHER = {pixels: _gather(pixels) for pixels in PIXELS}
-BIAS = {pixels: _bias(pixels) for pixels in PIXELS}
-DOT = {pixels: _dot(pixels) for pixels in PIXELS}
+SUMS = {pixels: _sums(pixels) for pixels in PIXELS}
 STORE = {pixels: _store(pixels) for pixels in PIXELS}
+RUN = {pixels: _run(pixels) for pixels in PIXELS}
 EXACT = {pixels: _exact(pixels) for pixels in PIXELS}

@@ -10,41 +10,37 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from ..portable.tile import DOT, PIXELS
+from ..portable.tile import PIXELS, SUMS
+from ..thumb import REGISTERS, STREAM, T, sums_body, sums_helper
+
+PLACES = {place: at for at, place in enumerate(WORDS.weave(WORDS.channels, WORDS.lanes))}
 
 
-def dot(pixels: int) -> str:
-    """Both pointers advance with the first load, the others look back."""
-    lanes = "xy"[:pixels]
-    width, step, channels = WORDS.lanes, WORDS.step, WORDS.channels
-    code = []
-    for tap in range(step):
-        group, byte = divmod(tap, width)
-        for channel in range(channels):
-            at = width * (channels * group + channel) + byte
-            code.append(load("v", "w", at, channels * step))
-            for pixel, lane in enumerate(lanes):
-                if channel == 0:
-                    at = width * (pixels * group + pixel) + byte
-                    code.append(load(lane, "t", at, pixels * step))
-                acc = f"%[a{pixels * channel + pixel}]"
-                code.append(f"mla {acc}, %[{lane}], %[v], {acc}")
-    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
-    sums = ", ".join(f'[a{i}] "+&r"(acc[{i}])' for i in range(channels * pixels))
-    scratch = ", ".join(f'[{name}] "=&r"({name})' for name in (*lanes, "v"))
-    return (
-        f"int32_t {', '.join(lanes)}, v;\n\n"
-        f"__asm__ volatile({text}\n"
-        f"\t: {sums},\n"
-        f'\t  [w] "+&r"(*w), [t] "+&r"(*t), {scratch});'
-    )
+def four(pixels: int) -> list[str]:
+    """Four taps of each pixel. Both pointers advance with their first load, the others look
+    back."""
+    a, free = REGISTERS[pixels].sums, REGISTERS[pixels].free
+    first, second, *taps = free[: 2 + min(pixels, 2)]
+    code: list[str] = []
+    for tap in range(WORDS.lanes):
+        for channel, weight in ((0, first), (1, second)):
+            code.append(load(weight, STREAM, PLACES[channel, tap], len(PLACES)))
+        for begin in range(0, pixels, 2):
+            lanes = list(zip(range(begin, pixels), taps, strict=False))
+            for pixel, x in lanes:
+                code.append(load(x, T, WORDS.lanes * pixel + tap, WORDS.lanes * pixels))
+            for channel, weight in ((0, first), (1, second)):
+                for pixel, x in lanes:
+                    acc = a[pixels * channel + pixel]
+                    code.append(f"mla {acc}, {x}, {weight}, {acc}")
+    return code
 
 
 def load(register: str, pointer: str, at: int, size: int) -> str:
     """A byte of the next `size`."""
     if at == 0:
-        return f"ldrsb %[{register}], [%[{pointer}]], #{size}"
-    return f"ldrsb %[{register}], [%[{pointer}], #{at - size}]"
+        return f"ldrsb {register}, [{pointer}], #{size}"
+    return f"ldrsb {register}, [{pointer}, #{at - size}]"
 
 
 V7M = Target(
@@ -54,6 +50,6 @@ V7M = Target(
     "\\\n\t!defined(VMCU_PORTABLE)",
     WORDS,
     COSTS,
-    {DOT[pixels]: dot(pixels) for pixels in PIXELS},
-    {},
+    {SUMS[pixels]: sums_body(pixels) for pixels in PIXELS},
+    {"sums": sums_helper(four, "int8_t", WORDS.lanes)},
 )
