@@ -180,6 +180,7 @@ def main() -> int:
         "--budget", type=float, default=60, help="seconds of tests a mutant, the fastest first"
     )
     parser.add_argument("--json", type=Path, help="writes the results, too")
+    parser.add_argument("--again", type=Path, metavar="JSON", help="only what survived there")
     args = parser.parse_args()
     build = ROOT / "build" / "mutants"
     trees = [Tree(build / f"tree{number}") for number in range(JOBS)]
@@ -190,6 +191,10 @@ def main() -> int:
     if not mutants:
         print(f"no mutants: none of these is a file of the product outside {GENERATED}")
         return 0
+    if args.again:
+        rows = json.loads(args.again.read_text())
+        alive = {row["name"] for row in rows if row["outcome"] in (SURVIVED, UNREACHED)}
+        mutants = [mutant for mutant in mutants if mutant.name in alive]
     if args.count is not None and args.count < len(mutants):
         mutants = random.Random(args.seed).sample(mutants, args.count)
     guards = [file for area in areas for file in area.test_files]
@@ -199,10 +204,7 @@ def main() -> int:
         print(f"left out, since it fails without a mutant: {name}")
     results = judge_all(mutants, trees, reach, args.budget)
     if args.json:
-        rows = [
-            {**asdict(result.mutant), "outcome": result.outcome, "killer": result.killer}
-            for result in results
-        ]
+        rows = [{"name": result.mutant.name, **asdict(result)} for result in results]
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
     return 1 if report(results, accepted()) else 0
 

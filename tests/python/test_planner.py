@@ -13,12 +13,13 @@ from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.machine.rotation import RotatedMcu
 from vmcu_tools.ops import NEVER, Layer, bind
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.ops.requantize import Requantize
-from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.plan import Placement, Plan
 from vmcu_tools.planner.options import SOLVER_SECONDS
 from vmcu_tools.planner.places import joint, swing
 from vmcu_tools.planner.places.overlap import Clearance, clearance
@@ -299,6 +300,18 @@ def test_a_refusal_names_step_tensor_and_byte() -> None:
     assert refusal(beyond) == (
         "row 3 of tensor 'b' at byte 22 is split by the pool's end (23 bytes)"
     )
+
+
+@pytest.mark.parametrize("machine", [VirtualMcu, RotatedMcu])
+def test_rings_are_pixels_in_the_pool(machine: type[VirtualMcu]) -> None:
+    graph = copies()
+    plan = plan_at(graph, {"x": 0, "a": 8, "b": 16}, 24)
+    wide = replace(graph, tensors={**graph.tensors, "x": Tensor("x", (2, 2, 2), 1.0, 0)})
+    for name, ring, there in (("a", 0, graph), ("a", 25, graph), ("x", 7, wide)):
+        placements = {**plan.placements, name: replace(plan.placements[name], ring=ring)}
+        with pytest.raises(PlanError, match=f"the ring of tensor '{name}' is no number of pixels"):
+            machine(replace(plan, graph=there, placements=placements))
+    machine(replace(plan, placements={**plan.placements, "a": Placement("a", 0, 24, 0, 0)}))
 
 
 def test_a_refusal_names_scratch() -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vmcu_tools import paths
 from vmcu_tools.errors import PlanError
+from vmcu_tools.machine.decoded import LIMITS
 from vmcu_tools.machine.tables import NUMBERS, Address, Objects, read
 
 # Numbers as the emitter writes them, those at the ends of each type too.
@@ -84,11 +86,11 @@ def objects(source: str, header: str = "") -> Objects:
 
 def printed(text: str, statements: str, folder: Path) -> bytes:
     """What a program that holds the text writes."""
-    (folder / "m.c").write_text(
-        "#include <stdbool.h>\n#include <stdint.h>\n#include <stdio.h>\n"
-        f"{text}\nint main(void)\n{{\n{statements}\n}}\n"
-    )
-    subprocess.run(["gcc", "-std=c99", "-w", "m.c", "-o", "m"], cwd=folder, check=True)
+    heads = "".join(f"#include <{head}.h>\n" for head in ("stdbool", "stdint", "stdio"))
+    (folder / "m.c").write_text(f"{heads}{text}\nint main(void)\n{{\n{statements}\n}}\n")
+    include = f"-I{paths.runtime() / 'include'}"
+    command = ["gcc", "-std=c99", "-w", "-DVMCU_POOL_ROTATE", include, "m.c", "-o", "m"]
+    subprocess.run(command, cwd=folder, check=True)
     return subprocess.run(["./m"], cwd=folder, capture_output=True, check=True).stdout
 
 
@@ -122,6 +124,18 @@ def test_structs_have_the_values_that_a_compiler_makes(tmp_path: Path) -> None:
     assert model["name"].replace("\\", "") == name.replace("\\", "")
     wanted = [model.get(number, 0) for number in numbers]
     assert [np.float32(value) for value in values.split()] == [np.float32(v) for v in wanted]
+
+
+def test_limits_are_those_of_the_members(tmp_path: Path) -> None:
+    """What a member wraps around to, one below 0, is the most that it holds."""
+    shown = "".join(
+        f'\t{{ static struct {kind} x; x.{member}--; printf("%ju ", (uintmax_t)x.{member}); }}\n'
+        for kind, members in LIMITS.items()
+        for member in members
+    )
+    said = printed("#include <vmcu/model.h>", shown, tmp_path).decode()
+    known = [most for members in LIMITS.values() for most in members.values()]
+    assert [int(word) for word in said.split()] == known
 
 
 def test_typed_numbers_keep_their_macro() -> None:
