@@ -31,7 +31,7 @@ AREAS = {
         tuple(f"{PYTHON}/planner/places/{name}.py" for name in ("overlap", "in_place", "layout")),
         ("planner", "fusion", "cuts", "offsets", "doc_kernels", "paper"),
     ),
-    "emit": Area((f"{PYTHON}/emit",), ("emit", "proof", "checks", "new", "rotation")),
+    "emit": Area((f"{PYTHON}/emit",), ("emit", "emitted_text", "proof", "checks", "new")),
     "integer_scale": Area((f"{PYTHON}/kernels/integer_scale.py",), ("integer_scale",)),
     "frontends": Area(
         (f"{PYTHON}/frontends",),
