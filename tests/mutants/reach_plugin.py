@@ -26,6 +26,7 @@ class Recorder:
     def __init__(self, target: Path):
         self.target = target.open("a", encoding="utf-8")
         self.known: dict[str, int] = {}
+        self.failed: set[str] = set()
         self.coverage = coverage.Coverage(data_file=None, include=[f"{PRODUCT[0]}/*"])
 
     def write(self, **entry: object) -> None:
@@ -55,7 +56,12 @@ class Recorder:
             for name, lines in sorted(found.items())
             if lines
         ]
-        self.write(test=item.nodeid, seconds=round(seconds, 3), sets=sets)
+        failed = item.nodeid in self.failed
+        self.write(test=item.nodeid, seconds=round(seconds, 3), failed=failed, sets=sets)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
 
 
 def _lines_of_c() -> dict[str, list[int]]:
