@@ -14,6 +14,8 @@
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_INTERLEAVE
+#define VMCU_OWN_TWO_TAPS
+#define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_WIDEN_2
 #define VMCU_OWN_WIDEN_1
@@ -275,6 +277,51 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 
 	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
 	*a = vmcu_sxtb16(x | x << 8);
+}
+
+/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	uint32_t even, low, v;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"pkhbt %[low], %[a], %[b], lsl #16\n\t"
+		"pkhtb %[a], %[b], %[a], asr #16\n\t"
+		"sxtb16 %[even], %[low]\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a0], %[even], %[b], %[a0]\n\t"
+		"sxtb16 %[low], %[low], ror #8\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a1], %[low], %[v], %[a1]\n\t"
+		"ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[a], %[a], ror #8\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a2], %[even], %[b], %[a2]\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a3], %[a], %[v], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [a] "+&r"(a), [b] "+&r"(b), [even] "=&r"(even), [low] "=&r"(low),
+		  [v] "=&r"(v));
+}
+
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	uint32_t even, v, x;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[x], %[v]\n\t"
+		"smlabb %[a0], %[even], %[x], %[a0]\n\t"
+		"smlatt %[a2], %[even], %[x], %[a2]\n\t"
+		"sxtb16 %[even], %[a], ror #8\n\t"
+		"sxtb16 %[x], %[v], ror #8\n\t"
+		"smlabb %[a1], %[even], %[x], %[a1]\n\t"
+		"smlatt %[a3], %[even], %[x], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [even] "=&r"(even), [v] "=&r"(v), [x] "=&r"(x)
+		: [a] "r"(a));
 }
 
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */

@@ -389,18 +389,44 @@ VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pit
 }
 
 /*
- * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
- * pool: any window, slowly.
+ * The biases and all taps of up to four channels, `spread` bytes apart in the input, straight
+ * from the pool: any window.
  */
-VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-			       const uint8_t **w)
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, vmcu_lane_t *tile, struct vmcu_places *in, int32_t row,
+			       int32_t pixel, int32_t channel, const struct vmcu_call *call,
+			       int32_t lanes, int32_t spread, const uint8_t **w)
 {
-	uint32_t sums[4];
+	if (channel == 0) {
+		vmcu_places_find(in, call, (int32_t *)tile, row, pixel);
+	}
+	if (lanes == 4 && in->is_direct) {
+		vmcu_dot_places(acc, in, channel, w);
+		return;
+	}
 
-	__builtin_memcpy(sums, acc, sizeof(sums));
-	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+	int32_t sums[4];
+
+	*w = vmcu_dot_any(sums, in, channel, lanes, spread, *w);
 	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* Requantises and stores up to four channels: all in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out, int32_t lanes)
+{
+	const int32_t *c = (const int32_t *)*w;
+
+	*w += 48;
+	if (vmcu_is_exact(c[2])) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_store_taps_any(p, sums, c, out, lanes);
+		return;
+	}
+	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
+	out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
+	out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
 }
 
 #ifndef VMCU_OWN_DOT_LINE_5

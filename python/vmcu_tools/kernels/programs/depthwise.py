@@ -8,12 +8,11 @@ and two have programs of their own, `taps` serves all the others pixel by pixel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
-from ..targets.portable import dense
 from ..targets.portable import depthwise as isa
 
 STREAM, TILE = Stream(), Tile()
@@ -145,34 +144,26 @@ def taps(packing: Packing) -> Program:
     summary = "Depthwise convolution of any window, four channels of a pixel at a time."
     k = Builder(f"vmcu_depthwise_any{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
-    k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
-    groups, spread, size = Name("p->groups"), Name("p->run"), packing.dense
+    k.let("struct vmcu_places", "in0", "")
+    groups, spread = Name("p->groups"), Name("p->run")
     per_group = k.define("per_group", channels // groups)
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
         k.rewind(STREAM)
-        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, size) as (n, lanes):
-            acc = k.reg_alloc("acc", size)
-            k.do(dense.bias_dense, acc, STREAM)
-            with k.reduce("r", Name(f"{WINDOW}kernel_h")) as r:
-                axes = (
-                    Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
-                    Axis(2, (lanes - 1) * spread + 1, Int(1)),
-                )
-                source = Ram(
-                    0,
-                    first_row() + r * Name(f"{WINDOW}dilation_h"),
-                    x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left"),
-                    g + n * spread,
-                    axes,
-                    guarded=True,
-                )
-                k.do(isa.dot_taps, acc, source, lanes, spread, STREAM)
-            axes, end = (Axis(2, Int(size), Int(1)),), g * per_group + per_group
-            first = g * per_group + n
-            place = Ram("output", Name("y"), x, first, axes, guarded=True, limit=end)
-            place = replace(place, moving=k.point("o", place))
-            k.do(dense.store_dense_any, Name("p"), acc, STREAM, place, lanes)
+        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, isa.GROUP) as strip:
+            n, lanes = strip
+            acc = k.reg_alloc("acc", isa.GROUP)
+            axes = (
+                Axis(0, Name(f"{WINDOW}kernel_h"), Name(f"{WINDOW}dilation_h")),
+                Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
+                Axis(2, (lanes - 1) * spread + 1, Int(1)),
+            )
+            left = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
+            source = Ram(0, first_row(), left, g + n * spread, axes, guarded=True)
+            k.do(isa.dot_taps, acc, TILE, source, Name("call"), lanes, spread, STREAM)
+            axes = (Axis(2, lanes, Int(1)),)
+            place = Ram("output", Name("y"), x, g * per_group + n, axes)
+            k.do(isa.store_taps, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 

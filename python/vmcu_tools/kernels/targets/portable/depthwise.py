@@ -49,7 +49,37 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
 	}
 }
-"""
+""",
+    "two_taps": r"""
+/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], (int8_t)a, v[0]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(a >> 8), v[1]);
+	acc[0] = vmcu_mac(acc[0], (int8_t)b, v[2]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(b >> 8), v[3]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[4]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[5]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(b >> 16), v[6]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(b >> 24), v[7]);
+	*w += 8;
+}
+""",
+    "one_tap": r"""
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], (int8_t)a, v[0]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(a >> 8), v[1]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[2]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[3]);
+	*w += 4;
+}
+""",
 }
 
 SQUARE_TAPS = 3
@@ -307,26 +337,88 @@ def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, 
     m.store(ram, channels[:wide, :lanes].astype(np.int8))
 
 
+def tap_order(taps: int) -> list[tuple[int, int]]:
+    """(tap, channel) of the weights of four channels, as dot_taps reads them: two taps of two
+    channels in a word; of the last of an odd number of taps, all four."""
+    order = []
+    for tap in range(0, taps - 1, 2):
+        order += [(t, n) for half in (0, 2) for t in (tap, tap + 1) for n in (half, half + 1)]
+    return order + [(taps - 1, n) for n in range(GROUP)] * (taps % 2)
+
+
 @define(
     "Dot",
-    "int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, "
-    "int32_t lanes, int32_t spread, const uint8_t **w",
+    "int32_t *acc, vmcu_lane_t *tile, struct vmcu_places *in, int32_t row, int32_t pixel, "
+    "int32_t channel, const struct vmcu_call *call, int32_t lanes, int32_t spread, "
+    "const uint8_t **w",
     """
-uint32_t sums[4];
+if (channel == 0) {
+	vmcu_places_find(in, call, (int32_t *)tile, row, pixel);
+}
+if (lanes == 4 && in->is_direct) {
+	vmcu_dot_places(acc, in, channel, w);
+	return;
+}
 
-__builtin_memcpy(sums, acc, sizeof(sums));
-*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+int32_t sums[4];
+
+*w = vmcu_dot_any(sums, in, channel, lanes, spread, *w);
 __builtin_memcpy(acc, sums, sizeof(sums));
 """,
 )
 def dot_taps(
-    m: Machine, acc: np.ndarray, ram: Ram, lanes: int, spread: int, stream: Stream
+    m: Machine,
+    acc: np.ndarray,
+    tile: Tile,
+    ram: Ram,
+    call: int,
+    lanes: int,
+    spread: int,
+    stream: Stream,
 ) -> None:
-    """A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
-    pool: any window, slowly."""
+    """The biases and all taps of up to four channels, `spread` bytes apart in the input, straight
+    from the pool: any window."""
     taps = m.load(ram, m.names["p->input_zero"])
-    weights = m.take(np.int8, len(acc) * len(taps)).reshape(-1, len(acc))
+    taps = taps.reshape(-1, taps.shape[-1])
+    acc[:] = m.take(np.int32, GROUP)
+    weights = np.zeros((len(taps), GROUP), np.int64)
+    for place, weight in zip(
+        tap_order(len(taps)), m.take(np.int8, GROUP * len(taps)), strict=True
+    ):
+        weights[place] = weight
     acc[:lanes] += (taps * weights[:, :lanes]).sum(axis=0)
+
+
+@define(
+    "RAMStore",
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t *out, "
+    "int32_t lanes",
+    """
+const int32_t *c = (const int32_t *)*w;
+
+*w += 48;
+if (vmcu_is_exact(c[2])) {
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_store_taps_any(p, sums, c, out, lanes);
+	return;
+}
+out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
+out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
+out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+""",
+)
+def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, lanes: int) -> None:
+    """Requantises and stores up to four channels: all in the fast way, or none."""
+    values = np.zeros(GROUP, np.int64)
+    for lane in range(GROUP):
+        constants, requant = take_requant(m)
+        if requant is None:
+            values[lane] = fixed_fast(wrap_int32(acc[lane]), *constants)
+        elif lane < lanes:
+            values[lane] = finish(m, acc[lane : lane + 1], requant, 1)[0, 0]
+    m.store(ram, values[:lanes])
 
 
 LINE = {taps: _line(taps) for taps in TAPS if taps != SQUARE_TAPS}
