@@ -6,8 +6,8 @@
  * @file
  * @brief Where the taps under one output pixel are, for depthwise convolutions of any window.
  *
- * Included by generated kernels after their instruction set, which defines vmcu_two_taps() and
- * vmcu_one_tap().
+ * Included by generated kernels after their instruction set, which defines vmcu_two_taps(),
+ * vmcu_one_tap() and vmcu_two_offsets().
  */
 
 #ifndef VMCU_KERNELS_PLACES_H_
@@ -39,8 +39,8 @@ static void vmcu_places_straight(int32_t *offset, const struct vmcu_window *wind
 }
 
 /** Places of the taps of the window whose first one is at (@a row, @a pixel). */
-static void vmcu_places_find(struct vmcu_places *places, const struct vmcu_call *call,
-			     int32_t *scratch, int32_t row, int32_t pixel)
+VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_call *call,
+				 int32_t *scratch, int32_t row, int32_t pixel)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	const struct vmcu_source in = vmcu_mac_source(call, p);
@@ -54,7 +54,7 @@ static void vmcu_places_find(struct vmcu_places *places, const struct vmcu_call 
 	places->offsets = scratch;
 	places->count = window->kernel_h * window->kernel_w;
 	places->zeros = (uint8_t)p->input_zero * 0x01010101U;
-	places->is_direct = row >= 0 && last_row < in.tensor->height && pixel >= 0 &&
+	places->is_direct = p->run != 0U && row >= 0 && last_row < in.tensor->height && pixel >= 0 &&
 			    last_pixel < width;
 	if (places->is_direct) {
 		const int8_t *x = vmcu_pixel(in.pool, in.tensor, (uint32_t)row, (uint32_t)pixel);
@@ -92,19 +92,22 @@ VMCU_INLINE void vmcu_dot_places(int32_t *acc, const struct vmcu_places *places,
 	acc[2] = bias[2];
 	acc[3] = bias[3];
 	*w += 16;
-	for (int32_t n = places->count >> 1; n > 0; n--, offset += 2) {
-		__builtin_memcpy(&a, x + offset[0], 4);
-		__builtin_memcpy(&b, x + offset[1], 4);
-		vmcu_two_taps(acc, a, b, w);
-	}
 	if ((places->count & 1) != 0) {
-		__builtin_memcpy(&a, x + offset[0], 4);
+		__builtin_memcpy(&a, x + *offset++, 4);
 		vmcu_one_tap(acc, a, w);
+	}
+	for (int32_t n = places->count >> 1; n > 0; n--) {
+		int32_t first, second;
+
+		vmcu_two_offsets(&offset, &first, &second);
+		__builtin_memcpy(&a, x + first, 4);
+		__builtin_memcpy(&b, x + second, 4);
+		vmcu_two_taps(acc, a, b, w);
 	}
 }
 
 /** A tap of up to four channels, @a spread bytes apart. */
-VMCU_INLINE uint32_t vmcu_place_word(const struct vmcu_places *places, int32_t tap, int32_t channel,
+static uint32_t vmcu_place_word(const struct vmcu_places *places, int32_t tap, int32_t channel,
 				     int32_t lanes, int32_t spread)
 {
 	uint32_t word = places->zeros;
@@ -131,26 +134,26 @@ VMCU_APART const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *
 				       const uint8_t *w)
 {
 	int32_t acc[4];
-	int32_t tap = 0;
+	int32_t tap = places->count & 1;
 
 	__builtin_memcpy(acc, w, sizeof(acc));
 	w += sizeof(acc);
-	for (; tap + 2 <= places->count; tap += 2) {
+	if (tap != 0) {
+		vmcu_one_tap(acc, vmcu_place_word(places, 0, channel, lanes, spread), &w);
+	}
+	for (; tap < places->count; tap += 2) {
 		const uint32_t a = vmcu_place_word(places, tap, channel, lanes, spread);
 		const uint32_t b = vmcu_place_word(places, tap + 1, channel, lanes, spread);
 
 		vmcu_two_taps(acc, a, b, &w);
-	}
-	if (tap < places->count) {
-		vmcu_one_tap(acc, vmcu_place_word(places, tap, channel, lanes, spread), &w);
 	}
 	__builtin_memcpy(sums, acc, sizeof(acc));
 	return w;
 }
 
 /** Four channels, whatever their constants: three words each. */
-VMCU_APART void vmcu_store_taps_any(const struct vmcu_mac_params *p, const int32_t *acc,
-				    const int32_t *c, int8_t *out, int32_t lanes)
+VMCU_APART void vmcu_store_places(const struct vmcu_mac_params *p, const int32_t *acc,
+				  const int32_t *c, int8_t *out, int32_t lanes)
 {
 	for (int32_t i = 0; i < lanes; i++, c += 3) {
 		if (vmcu_are_lines(p, c[1])) {

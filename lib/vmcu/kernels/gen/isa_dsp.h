@@ -14,6 +14,7 @@
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_INTERLEAVE
+#define VMCU_OWN_TWO_OFFSETS
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_FOUR
@@ -28,6 +29,7 @@
 #define VMCU_OWN_BIAS_DEPTHWISE
 #define VMCU_OWN_DOT_SQUARE
 #define VMCU_OWN_FINISH_DEPTHWISE
+#define VMCU_OWN_STORE_TAPS
 #define VMCU_OWN_DOT_PAIR_1
 #define VMCU_OWN_DOT_PAIR_2
 #define VMCU_OWN_DOT_PAIR_3
@@ -277,6 +279,12 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 
 	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
 	*a = vmcu_sxtb16(x | x << 8);
+}
+
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
 }
 
 /* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
@@ -598,6 +606,50 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
 	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+
+/* Requantises and stores four channels: all of them in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out)
+{
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+
+	if (vmcu_is_exact(((const int32_t *)*w)[2])) {
+		const int32_t sums[] = {a0, a1, a2, a3};
+
+		vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
+		*w += 48;
+		return;
+	}
+	__asm__ volatile("ldm %[w]!, {r4-r9}\n\t"
+		"add r5, r5, %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], r4, r5\n\t"
+		"asr %[a0], %[a0], r6\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add r8, r8, %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], r7, r8\n\t"
+		"asr %[a1], %[a1], r9\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #1]\n\t"
+		"ldm %[w]!, {r4-r9}\n\t"
+		"add r5, r5, %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], r4, r5\n\t"
+		"asr %[a2], %[a2], r6\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #2]\n\t"
+		"add r8, r8, %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], r7, r8\n\t"
+		"asr %[a3], %[a3], r9\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #3]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
+		: [o] "r"(out)
+		: "r4", "r5", "r6", "r7", "r8", "r9", "memory");
 }
 
 /* A word for each pixel of a block times a channel's pairs of weights. */
