@@ -282,24 +282,4 @@ VMCU_CALLED void vmcu_store_part(const int32_t *patch, int8_t *out, int32_t pitc
 	}
 }
 
-/** Adds a row of taps of up to four channels to acc; returns where the flash stream goes on. */
-static const uint8_t *vmcu_tap_row(uint32_t *acc, const struct vmcu_source *in, int32_t row,
-				   int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-				   const uint8_t *w)
-{
-	const int8_t *v = (const int8_t *)w;
-
-	for (int32_t s = 0; s < in->window->kernel_w; s++, v += 4) {
-		const int8_t *x = vmcu_source_pixel(in, row, pixel);
-
-		for (int32_t i = 0; i < lanes; i++) {
-			const int32_t tap = (x != NULL) ? x[channel + i * spread] : in->zero;
-
-			acc[i] += (uint32_t)(tap * v[i]);
-		}
-		pixel += in->window->dilation_w;
-	}
-	return (const uint8_t *)v;
-}
-
 #endif /* VMCU_KERNELS_BAND_H_ */

@@ -16,10 +16,10 @@ import numpy as np
 
 from ..graph import Op, Window
 from ..kernels.language.target import Target
-from ..kernels.pack import MacWeights, constants, factor_stream, fill, weight_stream
+from ..kernels.pack import MacWeights, factor_stream, fill, tap_stream, weight_stream
 from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
 from ..kernels.targets.portable.depthwise import EXACT, GROUP, STRIDES, TAPS
-from ..quant import Requant
+from ..quant import FixedPoint, Requant
 from .layer import Binding, Cost
 from .mac import MacLayer
 from .window import window_fields
@@ -27,6 +27,8 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
+# Factors of a channel that does not exist.
+MISSING = np.array((0, 0, EXACT), np.int32).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,20 +141,25 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
 
     def _missing(self, taps: int, stride: int) -> bytes:
         """A channel that does not exist."""
-        constants = np.array((0, 0, EXACT), np.int32).tobytes()
-        return bytes(4 + gap(taps, stride) + weight_bytes(taps, stride)) + constants
+        return bytes(4 + gap(taps, stride) + weight_bytes(taps, stride)) + MISSING
 
     def _taps(self) -> Binding:
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1
-        group, size = self.op.multiplier if multiplied else channels, self.target.packing.dense
-        bias, parts = self._weights.folded_bias, []
+        group = self.op.multiplier if multiplied else channels
+        weights, parts = self._weights, []
+        fixed = isinstance(self.op.requant, FixedPoint)
         for start in range(0, channels, group):
-            for first in range(start, start + group, size):
-                pick = np.arange(first, min(first + size, start + group))
-                taps = self._weights.weights[pick, 0]
-                pieces = [fill(bias[pick], size), fill(taps, size).T]
-                pieces += constants(self._weights, pick, size, False)
-                parts.append(b"".join(np.ascontiguousarray(p).tobytes() for p in pieces))
-        line = len(parts[0]) // 4
+            for first in range(start, start + group, GROUP):
+                pick = np.arange(first, min(first + GROUP, start + group))
+                quick = fixed and len(pick) == GROUP and bool(weights.is_fast[pick].all())
+                parts += [fill(weights.folded_bias[pick], GROUP).tobytes()]
+                parts += [tap_stream(weights.weights[pick, 0])]
+                parts += [factor_stream(weights, channel, quick) for channel in pick]
+                parts += [MISSING] * (GROUP - len(pick))
+        taps = weights.weights.shape[-1]
         fields = self._fields(channels // group, int(not multiplied), 0)
-        return Binding(self.program("depthwise_any"), fields, b"".join(parts), lines=(line,))
+        line = GROUP * (4 + taps + len(MISSING)) // 4
+        scratch = 4 * taps
+        return Binding(
+            self.program("depthwise_any"), fields, b"".join(parts), scratch, lines=(line,)
+        )

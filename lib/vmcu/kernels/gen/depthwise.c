@@ -379,32 +379,45 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
-	const struct vmcu_source in0 = vmcu_mac_source(call, p);
-	const int32_t per_group = out_c / p->groups;
+	struct vmcu_places in0;
+	const int32_t groups = p->groups;
+	const int32_t spread = p->run;
+	const int32_t per_group = out_c / groups;
+	const int32_t whole = per_group / 4;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
+	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int8_t *o;
-	int32_t x0, g, n, lanes, r;
+	int32_t x0, g, q, r, lanes;
 
 	for (x0 = 0; x0 < columns; x0++) {
 		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			for (n = 0; n < per_group; n += 4) {
+		vmcu_find_taps(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column + x0
+			       * sign + turn * (columns - 1)) * p->window.stride_w -
+			       p->window.pad_left, 0, call);
+		for (g = 0; g < groups; g++) {
+			for (q = 0; q < whole; q++) {
 				int32_t acc[4];
 
-				lanes = vmcu_min(4, per_group - n);
-				vmcu_bias_dense(acc, &w);
-				for (r = 0; r < p->window.kernel_h; r++) {
-					vmcu_dot_taps(acc, &in0, y * p->window.stride_h -
-						      p->window.pad_top + r * p->window.dilation_h,
-						      (column + x0 * sign + turn * (columns - 1)) *
-						      p->window.stride_w - p->window.pad_left, g + n
-						      * p->run, lanes, p->run, &w);
-				}
-				o = out + (x0 * sign + turn * (columns - 1)) * out_c + g * per_group
-					+ n;
-				vmcu_store_dense_any(p, acc, &w, &o, lanes);
+				vmcu_dot_taps(acc, &in0, y * p->window.stride_h - p->window.pad_top,
+					      (column + x0 * sign + turn * (columns - 1)) *
+					      p->window.stride_w - p->window.pad_left, g + q * 4 *
+					      spread, spread, &w);
+				vmcu_store_taps(p, acc, &w, out + (x0 * sign + turn * (columns - 1))
+						* out_c + g * per_group + q * 4);
+			}
+			for (r = 0; r < per_group % 4; r += 4) {
+				int32_t acc[4];
+
+				lanes = vmcu_min(4, per_group % 4 - r);
+				vmcu_dot_some_taps(acc, &in0, y * p->window.stride_h -
+						   p->window.pad_top, (column + x0 * sign + turn *
+						   (columns - 1)) * p->window.stride_w -
+						   p->window.pad_left, g + (whole * 4 + r) * spread,
+						   lanes, spread, &w);
+				vmcu_store_some_taps(p, acc, &w, out + (x0 * sign + turn * (columns
+						     - 1)) * out_c + g * per_group + whole * 4 + r,
+						     lanes);
 			}
 		}
 	}

@@ -14,6 +14,9 @@
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_INTERLEAVE
+#define VMCU_OWN_TWO_OFFSETS
+#define VMCU_OWN_TWO_TAPS
+#define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_WIDEN_4
 #define VMCU_OWN_WIDEN_2
@@ -29,6 +32,7 @@
 #define VMCU_OWN_BIAS_DEPTHWISE
 #define VMCU_OWN_DOT_SQUARE
 #define VMCU_OWN_FINISH_DEPTHWISE
+#define VMCU_OWN_STORE_TAPS
 #define VMCU_OWN_DOT_PAIR_1
 #define VMCU_OWN_DOT_PAIR_2
 #define VMCU_OWN_DOT_PAIR_3
@@ -872,6 +876,57 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 	*a = vmcu_sxtb16(x | x << 8);
 }
 
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
+}
+
+/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	uint32_t even, low, v;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"pkhbt %[low], %[a], %[b], lsl #16\n\t"
+		"pkhtb %[a], %[b], %[a], asr #16\n\t"
+		"sxtb16 %[even], %[low]\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a0], %[even], %[b], %[a0]\n\t"
+		"sxtb16 %[low], %[low], ror #8\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a1], %[low], %[v], %[a1]\n\t"
+		"ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[a], %[a], ror #8\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a2], %[even], %[b], %[a2]\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a3], %[a], %[v], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [a] "+&r"(a), [b] "+&r"(b), [even] "=&r"(even), [low] "=&r"(low),
+		  [v] "=&r"(v));
+}
+
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	uint32_t even, v, x;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[x], %[v]\n\t"
+		"smlabb %[a0], %[even], %[x], %[a0]\n\t"
+		"smlatt %[a2], %[even], %[x], %[a2]\n\t"
+		"sxtb16 %[even], %[a], ror #8\n\t"
+		"sxtb16 %[x], %[v], ror #8\n\t"
+		"smlabb %[a1], %[even], %[x], %[a1]\n\t"
+		"smlatt %[a3], %[even], %[x], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [even] "=&r"(even), [v] "=&r"(v), [x] "=&r"(x)
+		: [a] "r"(a));
+}
+
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
 VMCU_INLINE void vmcu_sum_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
 {
@@ -1182,6 +1237,50 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
 	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+
+/* Requantises and stores four channels: all of them in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out)
+{
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+
+	if (vmcu_is_exact(((const int32_t *)*w)[2])) {
+		const int32_t sums[] = {a0, a1, a2, a3};
+
+		vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
+		*w += 48;
+		return;
+	}
+	__asm__ volatile("ldm %[w]!, {r4-r9}\n\t"
+		"add r5, r5, %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], r4, r5\n\t"
+		"asr %[a0], %[a0], r6\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add r8, r8, %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], r7, r8\n\t"
+		"asr %[a1], %[a1], r9\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #1]\n\t"
+		"ldm %[w]!, {r4-r9}\n\t"
+		"add r5, r5, %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], r4, r5\n\t"
+		"asr %[a2], %[a2], r6\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #2]\n\t"
+		"add r8, r8, %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], r7, r8\n\t"
+		"asr %[a3], %[a3], r9\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #3]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
+		: [o] "r"(out)
+		: "r4", "r5", "r6", "r7", "r8", "r9", "memory");
 }
 
 /* A word for each pixel of a block times a channel's pairs of weights. */

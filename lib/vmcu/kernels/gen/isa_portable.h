@@ -499,19 +499,75 @@ VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pit
 	vmcu_store_part(patch, out, pitch, wide, lanes);
 }
 
-/*
- * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
- * pool: any window, slowly.
- */
-VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-			       const uint8_t **w)
+/* Finds the taps under an output pixel, without reading any. */
+VMCU_INLINE void vmcu_find_taps(vmcu_lane_t *tile, struct vmcu_places *in, int32_t row,
+				int32_t pixel, int32_t channel, const struct vmcu_call *call)
 {
-	uint32_t sums[4];
+	(void)channel;
+	vmcu_places_find(in, call, (int32_t *)tile, row, pixel);
+}
 
-	__builtin_memcpy(sums, acc, sizeof(sums));
-	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+/*
+ * The biases and all taps of four channels, `spread` bytes apart in the input, straight from the
+ * pool: any window.
+ */
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t spread, const uint8_t **w)
+{
+	int32_t sums[4];
+
+	(void)row;
+	(void)pixel;
+	if (in->is_direct) {
+		vmcu_dot_places(acc, in, channel, w);
+		return;
+	}
+	*w = vmcu_dot_any(sums, in, channel, 4, spread, *w);
 	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* Likewise of fewer than four channels, with weights for four. */
+VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
+				    int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
+				    const uint8_t **w)
+{
+	int32_t sums[4];
+
+	(void)row;
+	(void)pixel;
+	*w = vmcu_dot_any(sums, in, channel, lanes, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+#ifndef VMCU_OWN_STORE_TAPS
+/* Requantises and stores four channels: all of them in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out)
+{
+	const int32_t *c = (const int32_t *)*w;
+
+	*w += 48;
+	if (vmcu_is_exact(c[2])) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_store_places(p, sums, c, out, 4);
+		return;
+	}
+	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
+	out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
+	out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+}
+#endif
+
+/* Requantises and stores fewer than four channels, none of them in the fast way. */
+VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t *out, int32_t lanes)
+{
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
+	*w += 48;
 }
 
 #ifndef VMCU_OWN_DOT_LINE_5

@@ -8,12 +8,11 @@ and two have programs of their own, `taps` serves all the others pixel by pixel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
-from ..targets.portable import dense
 from ..targets.portable import depthwise as isa
 
 STREAM, TILE = Stream(), Tile()
@@ -145,34 +144,40 @@ def taps(packing: Packing) -> Program:
     summary = "Depthwise convolution of any window, four channels of a pixel at a time."
     k = Builder(f"vmcu_depthwise_any{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
-    k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
-    groups, spread, size = Name("p->groups"), Name("p->run"), packing.dense
+    k.let("struct vmcu_places", "in0", "")
+    groups, spread = k.define("groups", Name("p->groups")), k.define("spread", Name("p->run"))
     per_group = k.define("per_group", channels // groups)
+    whole = k.define("whole", per_group // isa.GROUP)
+
+    def source(x: Expr, first: Expr, lanes: Expr) -> Ram:
+        axes = (
+            Axis(0, Name(f"{WINDOW}kernel_h"), Name(f"{WINDOW}dilation_h")),
+            Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
+            Axis(2, lanes, Int(1)),
+        )
+        left = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
+        return Ram(0, first_row(), left, first, axes, guarded=True)
+
+    def target(x: Expr, first: Expr, lanes: Expr) -> Ram:
+        return Ram("output", Name("y"), x, first, (Axis(2, lanes, Int(1)),))
+
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
         k.rewind(STREAM)
-        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, size) as (n, lanes):
-            acc = k.reg_alloc("acc", size)
-            k.do(dense.bias_dense, acc, STREAM)
-            with k.reduce("r", Name(f"{WINDOW}kernel_h")) as r:
-                axes = (
-                    Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
-                    Axis(2, (lanes - 1) * spread + 1, Int(1)),
-                )
-                source = Ram(
-                    0,
-                    first_row() + r * Name(f"{WINDOW}dilation_h"),
-                    x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left"),
-                    g + n * spread,
-                    axes,
-                    guarded=True,
-                )
-                k.do(isa.dot_taps, acc, source, lanes, spread, STREAM)
-            axes, end = (Axis(2, Int(size), Int(1)),), g * per_group + per_group
-            first = g * per_group + n
-            place = Ram("output", Name("y"), x, first, axes, guarded=True, limit=end)
-            place = replace(place, moving=k.point("o", place))
-            k.do(dense.store_dense_any, Name("p"), acc, STREAM, place, lanes)
+        k.do(isa.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
+        with k.spatial("g", groups) as g:
+            with k.spatial("q", whole) as q:
+                acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
+                taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
+                k.do(isa.dot_taps, acc, taps, spread, STREAM)
+                place = target(x, g * per_group + n, Int(isa.GROUP))
+                k.do(isa.store_taps, Name("p"), acc, STREAM, place)
+            with k.strips("r", "lanes", per_group % isa.GROUP, isa.GROUP) as (r, lanes):
+                acc, n = k.reg_alloc("acc", isa.GROUP), whole * isa.GROUP + r
+                taps = source(x, g + n * spread, (lanes - 1) * spread + 1)
+                k.do(isa.dot_some_taps, acc, taps, lanes, spread, STREAM)
+                place = target(x, g * per_group + n, lanes)
+                k.do(isa.store_some_taps, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 

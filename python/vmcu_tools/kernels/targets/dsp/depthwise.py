@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ...language.packing import WORDS
 from ..portable.depthwise import (
+    GROUP,
     LINE,
     PAIR,
     SQUARE_TAPS,
@@ -17,6 +18,7 @@ from ..portable.depthwise import (
     finish_any_c,
     finish_depthwise,
     fixed_stores_c,
+    store_taps,
 )
 
 BLOCK = WORDS.pixels
@@ -97,7 +99,61 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
 	*a = vmcu_sxtb16(x | x << 8);
 }
-"""
+""",
+    "two_offsets": r"""
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
+}
+""",
+    "two_taps": r"""
+/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	uint32_t even, low, v;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"pkhbt %[low], %[a], %[b], lsl #16\n\t"
+		"pkhtb %[a], %[b], %[a], asr #16\n\t"
+		"sxtb16 %[even], %[low]\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a0], %[even], %[b], %[a0]\n\t"
+		"sxtb16 %[low], %[low], ror #8\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a1], %[low], %[v], %[a1]\n\t"
+		"ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[a], %[a], ror #8\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a2], %[even], %[b], %[a2]\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a3], %[a], %[v], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [a] "+&r"(a), [b] "+&r"(b), [even] "=&r"(even), [low] "=&r"(low),
+		  [v] "=&r"(v));
+}
+""",
+    "one_tap": r"""
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	uint32_t even, v, x;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[x], %[v]\n\t"
+		"smlabb %[a0], %[even], %[x], %[a0]\n\t"
+		"smlatt %[a2], %[even], %[x], %[a2]\n\t"
+		"sxtb16 %[even], %[a], ror #8\n\t"
+		"sxtb16 %[x], %[v], ror #8\n\t"
+		"smlabb %[a1], %[even], %[x], %[a1]\n\t"
+		"smlatt %[a3], %[even], %[x], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [even] "=&r"(even), [v] "=&r"(v), [x] "=&r"(x)
+		: [a] "r"(a));
+}
+""",
 }
 
 
@@ -217,8 +273,46 @@ def finish() -> str:
     return "\n".join(lines)
 
 
+def store_four() -> str:
+    """Constants come six at a time, so that an LDM takes them: two channels'."""
+    lists, code = [f"r{i}" for i in range(4, 10)], []
+    for channel in range(GROUP):
+        multiplier, bias, shift = lists[3 * (channel % 2) :][:3]
+        acc = f"%[a{channel}]"
+        if channel % 2 == 0:
+            code.append(f"ldm %[w]!, {{{lists[0]}-{lists[-1]}}}")
+        code += [
+            f"add {bias}, {bias}, {acc}, asr #31",
+            f"lsl {acc}, {acc}, #1",
+            f"smmlar {acc}, {acc}, {multiplier}, {bias}",
+            f"asr {acc}, {acc}, {shift}",
+            f"ssat {acc}, #8, {acc}",
+            f"strb {acc}, [%[o], #{channel}]",
+        ]
+    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
+    sums = ", ".join(f'[a{i}] "+&r"(a{i})' for i in range(GROUP))
+    clobbers = ", ".join(f'"{name}"' for name in (*lists, "memory"))
+    return (
+        "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];\n\n"
+        "if (vmcu_is_exact(((const int32_t *)*w)[2])) {\n"
+        "\tconst int32_t sums[] = {a0, a1, a2, a3};\n\n"
+        "\tvmcu_store_places(p, sums, (const int32_t *)*w, out, 4);\n"
+        "\t*w += 48;\n"
+        "\treturn;\n}\n"
+        f"__asm__ volatile({text}\n"
+        f'\t: {sums}, [w] "+&r"(*w)\n'
+        '\t: [o] "r"(out)\n'
+        f"\t: {clobbers});"
+    )
+
+
 OWN = (
-    {bias_depthwise: bias(), dot_square: square(), finish_depthwise: finish()}
+    {
+        bias_depthwise: bias(),
+        dot_square: square(),
+        finish_depthwise: finish(),
+        store_taps: store_four(),
+    }
     | {made: pair(count) for count, made in PAIR.items()}
     | {made: line(taps) for taps, made in LINE.items()}
 )
