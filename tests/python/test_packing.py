@@ -35,8 +35,13 @@ def side_by_side(count: int) -> list[tuple[int, int]]:
     return [(2 * i, 2 * i + 1) for i in range(count)]
 
 
+def one_by_one(channels: int, lanes: int) -> list[tuple[int, int]]:
+    """All taps of a channel, then those of the next."""
+    return [(channel, tap) for channel in range(channels) for tap in range(lanes)]
+
+
 PACKINGS = {
-    "eight consecutive taps": Packing(lanes=8, step=8, suffix="_other"),
+    "eight consecutive taps": Packing(lanes=8, step=8, weave=one_by_one, suffix="_other"),
     "two groups a step": Packing(lanes=8, step=16, suffix="_other"),
     "sixteen taps of four channels": Packing(16, 16, channels=4, dense=2, suffix="_other"),
     "depthwise in order": Packing(pixels=6, pairs=side_by_side, suffix="_other"),

@@ -4,16 +4,22 @@
 
 /**
  * @file
- * @brief Brings a pixel's window into a tile, whatever the instruction set makes of a tile.
+ * @brief Brings windows of pixels into a tile, whatever the instruction set makes of a tile.
  *
  * Included by generated kernels after their instruction set, which defines vmcu_lane_t,
- * vmcu_lane_put(), vmcu_lane_fours() and vmcu_lane_fill().
+ * vmcu_lane_put(), vmcu_lane_fours(), vmcu_lane_fill(), vmcu_widen_rows() and vmcu_widen_nines().
  */
 
 #ifndef VMCU_KERNELS_GATHER_H_
 #define VMCU_KERNELS_GATHER_H_
 
 #include "window.h"
+
+/** Taps of a window that is packed, at most: see struct vmcu_mac_params. */
+#define VMCU_PACKED 32
+
+/** Pixels of a tile. */
+#define VMCU_TILE 4
 
 /** Taps k .. k + count - 1 of a pixel of the tile, from bytes that lie side by side. */
 static inline void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
@@ -38,8 +44,8 @@ static inline void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lan
  * Widens the window whose first tap is at @a row and @a pixel, from @a channel on, into pixel
  * @a lane of a tile of @a pixels. Each run of contiguous taps starts at a multiple of four.
  */
-static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in, int32_t row,
-			int32_t pixel, int32_t channel, int32_t lane)
+static void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+			     int32_t row, int32_t pixel, int32_t channel, int32_t lane)
 {
 	const struct vmcu_window *window = in->window;
 	const struct vmcu_tensor *tensor = in->tensor;
@@ -48,18 +54,10 @@ static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source
 	const int32_t across = in->run / in->depth;
 	const int32_t pitch = (in->run + 3) & ~3;
 	const int32_t line = pitch * window->kernel_w / across;
-	const int32_t step = window->dilation_h * tensor->width * tensor->channels;
 
 	for (int32_t s = 0; s < line; s += pitch, pixel += window->dilation_w) {
 		const int32_t first = (pixel < 0) ? 0 : pixel;
 		const int32_t count = vmcu_min(pixel + across, tensor->width) - first;
-		const uint32_t top = (uint32_t)vmcu_tap(&rows, rows.begin);
-		const uint32_t place = vmcu_place(tensor, top, (uint32_t)first);
-		const int8_t *at = vmcu_pixel(in->pool, tensor, top, (uint32_t)first);
-		const bool straight = vmcu_straight(
-			in->pool, tensor, place, at,
-			(uint32_t)((rows.end - rows.begin - 1) * step + count * tensor->channels));
-		const int8_t *x = at + channel;
 		int32_t k = s;
 
 		for (int32_t r = 0; r < window->kernel_h; r++, k += line) {
@@ -68,19 +66,179 @@ static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source
 			if (!inside || count < across) {
 				vmcu_lane_fill(t, pixels, lane, k, in->zero, in->run);
 			}
-			for (int32_t done = 0, n = count; inside && done < count; done += n) {
-				if (!straight) {
-					const uint32_t y = (uint32_t)vmcu_tap(&rows, r);
-					const uint32_t column = (uint32_t)(first + done);
+			for (int32_t done = 0, n; inside && done < count; done += n) {
+				const uint32_t y = (uint32_t)vmcu_tap(&rows, r);
+				const uint32_t column = (uint32_t)(first + done);
 
-					n = vmcu_unsplit(tensor, y, column, count - done);
-					x = vmcu_pixel(in->pool, tensor, y, column) + channel;
-				}
-				vmcu_gather_bytes(t, pixels, lane,
-						  k + (first + done - pixel) * in->depth, x,
-						  n * in->depth);
+				n = vmcu_unsplit(tensor, y, column, count - done);
+				vmcu_gather_bytes(
+					t, pixels, lane, k + (first + done - pixel) * in->depth,
+					vmcu_pixel(in->pool, tensor, y, column) + channel,
+					n * in->depth);
 			}
-			x += inside ? step : 0;
+		}
+	}
+}
+
+/** The windows of a tile's pixels in a row of the input: `step` bytes on if `straight`. */
+struct vmcu_span {
+	int32_t pixels; /**< from the first column to the last */
+	bool inside;    /**< no column is padding, and what a window has of a row is one run */
+	bool straight;  /**< all rows lie in memory as they do in the tensor */
+	int32_t step;   /**< bytes from a row of the windows to the next */
+	const int8_t *x;
+};
+
+/** Where windows of @a pixels pixels are whose first tap is at @a row and @a pixel. */
+static inline struct vmcu_span vmcu_span_of(const struct vmcu_source *in, int32_t pixels,
+					    int32_t row, int32_t pixel)
+{
+	const struct vmcu_window *window = in->window;
+	const struct vmcu_tensor *tensor = in->tensor;
+	const int32_t wide = window->kernel_w;
+	const int32_t below = (window->kernel_h - 1) * window->dilation_h;
+	struct vmcu_span span = {
+		.pixels = (pixels - 1) * window->stride_w + (wide - 1) * window->dilation_w + 1,
+		.step = window->dilation_h * tensor->width * tensor->channels,
+	};
+
+	span.inside = in->run == wide * in->depth && pixel >= 0 &&
+		      pixel + span.pixels <= tensor->width;
+	if (span.inside && row >= 0 && row + below < tensor->height) {
+		const uint32_t bytes = (uint32_t)((window->kernel_h - 1) * span.step +
+						  span.pixels * tensor->channels);
+
+		span.x = vmcu_pixel(in->pool, tensor, (uint32_t)row, (uint32_t)pixel);
+		span.straight = vmcu_straight(
+			in->pool, tensor, vmcu_place(tensor, (uint32_t)row, (uint32_t)pixel),
+			span.x, bytes);
+	}
+	return span;
+}
+
+/** Where the windows are in row @a y, which is inside; NULL if not in one piece. */
+static inline const int8_t *vmcu_span_row(const struct vmcu_source *in,
+					  const struct vmcu_span *span, int32_t y, int32_t pixel)
+{
+	if (!span->inside || vmcu_source_unsplit(in, y, pixel, span->pixels) < span->pixels) {
+		return NULL;
+	}
+	return vmcu_source_at(in, y, pixel);
+}
+
+/** Copies @a count bytes of each of @a pixels, @a pitch bytes apart. */
+VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, int32_t pixels,
+			       int32_t count)
+{
+	const int32_t last = count - 4;
+	const int32_t second = vmcu_min(last, 4);
+
+	for (; pixels > 0; pixels--, to += VMCU_PACKED, from += pitch) {
+		if (last >= 0 && last <= 8) {
+			/* Three words, which may overlap. */
+			uint32_t a, b, c;
+
+			__builtin_memcpy(&a, from, 4);
+			__builtin_memcpy(&b, from + second, 4);
+			__builtin_memcpy(&c, from + last, 4);
+			__builtin_memcpy(to, &a, 4);
+			__builtin_memcpy(to + second, &b, 4);
+			__builtin_memcpy(to + last, &c, 4);
+			continue;
+		}
+		for (int32_t i = 0; i < count; i++) {
+			to[i] = from[i];
+		}
+	}
+}
+
+/** A row of a window that is partly padding or not in one piece, tap by tap. */
+VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, int32_t y,
+				  int32_t pixel, int32_t channel)
+{
+	for (int32_t s = 0; s < in->window->kernel_w; s++, pixel += in->window->dilation_w) {
+		const int8_t *x = vmcu_source_pixel(in, y, pixel);
+
+		for (int32_t c = 0; c < in->depth; c++) {
+			*to++ = (x == NULL) ? (int8_t)in->zero : x[channel + c];
+		}
+	}
+}
+
+/** Widens windows whose taps lie side by side, without regard to fours. */
+static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				      int32_t row, int32_t pixel, int32_t channel)
+{
+	const struct vmcu_window *window = in->window;
+	const struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
+	const int32_t line = window->kernel_w * in->depth;
+	const int32_t pitch = window->stride_w * in->tensor->channels;
+	const int8_t *x = span.x + channel;
+	int8_t taps[VMCU_TILE][VMCU_PACKED];
+	int32_t k = 0;
+
+	if (span.straight && window->kernel_h == 3 && line == 9 &&
+	    vmcu_widen_nines(t, pixels, x, span.step, pitch)) {
+		return;
+	}
+	for (int32_t r = 0; r < window->kernel_h; r++, row += window->dilation_h, k += line) {
+		if (span.straight) {
+			vmcu_copy_runs(&taps[0][k], x, pitch, pixels, line);
+			x += span.step;
+			continue;
+		}
+		for (int32_t lane = 0; lane < pixels; lane++) {
+			vmcu_gather_taps(&taps[lane][k], in, row, pixel + lane * window->stride_w,
+					 channel);
+		}
+	}
+	/* Taps behind the last one are anything. */
+	vmcu_widen_rows(t, pixels, taps[0], VMCU_PACKED, (k + 3) & ~3);
+}
+
+/**
+ * Widens the windows of a tile of @a pixels, the first of which begins at @a row and @a pixel, from
+ * @a channel on.
+ */
+static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in, int32_t row,
+			int32_t pixel, int32_t channel)
+{
+	const struct vmcu_window *window = in->window;
+
+	if (in->packed) {
+		vmcu_gather_packed(t, pixels, in, row, pixel, channel);
+		return;
+	}
+
+	const struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
+	const int32_t pitch = window->stride_w * in->tensor->channels;
+	const int32_t line = VMCU_FOUR * ((in->run + 3) >> 2) * pixels;
+	const int8_t *x = span.x;
+	int32_t r = 0;
+
+	for (int32_t y = row; span.inside && r < window->kernel_h; y += window->dilation_h) {
+		vmcu_lane_t *const to = t + r * line;
+
+		if (!vmcu_source_row(in, y)) {
+			for (int32_t lane = 0; lane < pixels; lane++) {
+				vmcu_lane_fill(to, pixels, lane, 0, in->zero, in->run);
+			}
+		} else {
+			if (!span.straight) {
+				x = vmcu_span_row(in, &span, y, pixel);
+			}
+			if (x == NULL) {
+				break;
+			}
+			vmcu_widen_rows(to, pixels, x + channel, pitch, in->run);
+			x += span.step;
+		}
+		r++;
+	}
+	if (r < window->kernel_h) {
+		for (int32_t lane = 0; lane < pixels; lane++) {
+			vmcu_gather_lane(t, pixels, in, row, pixel + lane * window->stride_w,
+					 channel, lane);
 		}
 	}
 }

@@ -52,6 +52,7 @@ struct vmcu_source {
 	int32_t run;   /**< taps that are contiguous in the input */
 	int32_t depth; /**< channels of a pixel that take part */
 	int32_t zero;  /**< what stands for padding */
+	bool packed;   /**< as in struct vmcu_mac_params */
 };
 
 static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
@@ -64,6 +65,7 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 		.run = p->run,
 		.depth = p->depth,
 		.zero = p->input_zero,
+		.packed = p->packed != 0U,
 	};
 }
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,8 +10,11 @@ import numpy as np
 
 from ..graph import Graph, Node, Op, Window
 from ..quant import Requant
-from .layer import PAIR, Binding, Cost, Form, Layer
-from .mac import MacLayer, accumulate
+from .layer import PAIR, Cost, Form, Layer
+from .mac import MacLayer, Reading, accumulate
+
+# Taps of a window that gather.h collects side by side, at most: VMCU_PACKED.
+PACKED = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +68,19 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
             parts.append(accumulate(group.reshape(*taps.shape[:2], kh * kw * depth), filters, bias))
         return self.finish(np.concatenate(parts, axis=-1))
 
-    @functools.cached_property
-    def binding(self) -> Binding:
+    @property
+    def reading(self) -> Reading:
         op, window = self.op, self.op.window
         kw, depth = op.weights.shape[2:]
         # Without dilation and groups a row of the window is contiguous in the input.
         merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
         run = kw * depth if merged else depth
         if merged and self.out.shape[1] == 1 and not any(window.pad):
-            return self.bind_mac("dense", run, tiled=False, flat=True)
+            return Reading("dense", run, tiled=False, flat=True)
         if op.pointwise:
             if self.form is Form.DIRECT:
-                return self.bind_mac("dense", run, tiled=False)
-            return self.bind_mac("pointwise", run)
-        return self.bind_mac("conv", run)
+                return Reading("dense", run, tiled=False)
+            return Reading("pointwise", run)
+        taps = op.weights[0].size
+        packed = taps if run % self.target.packing.lanes and taps <= PACKED else 0
+        return Reading("conv", run, packed=packed)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,8 +10,7 @@ import numpy as np
 
 from ..graph import Op, Window
 from ..quant import Requant
-from .layer import Binding
-from .mac import MacLayer, accumulate
+from .mac import MacLayer, Reading, accumulate
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +37,9 @@ class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
         taps = self.taps(data[0], y0, y1)[:, :, 0, 0]
         return self.finish(accumulate(taps, self.op.weights.T, self.op.bias))
 
-    @functools.cached_property
-    def binding(self) -> Binding:
+    @property
+    def reading(self) -> Reading:
         depth = self.op.weights.shape[1]
         if self.out.shape[1] == 1:
-            return self.bind_mac("dense", depth, tiled=False, flat=True)
-        return self.bind_mac("pointwise", depth)
+            return Reading("dense", depth, tiled=False, flat=True)
+        return Reading("pointwise", depth)

@@ -7,12 +7,14 @@ before its byte is written.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..graph import Graph, Node, Op
+from ..kernels.language.packing import Packing
 from ..kernels.pack import MacWeights, blocks, lines
 from ..kernels.targets.portable.tile import PIXELS
 from ..quant import (
@@ -34,7 +36,7 @@ WORD = 4
 PARAMS = CStruct(
     "vmcu_mac_params",
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
-    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, pixels;",
+    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, pixels, packed;",
 )
 
 
@@ -53,16 +55,42 @@ def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.nd
     return acc.astype(np.int64) + bias.astype(np.int64)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """kernel: its name; run: taps that are contiguous in the input; tiled: by way of a scratch
+    tile; flat: a row of the input is one pixel to it; packed: so many taps, all of a window,
+    lie side by side in a tile, 0 where only a run's do."""
+
+    kernel: str
+    run: int
+    tiled: bool = True
+    flat: bool = False
+    packed: int = 0
+
+    @property
+    def side_by_side(self) -> int:
+        """Taps behind each other in the stream."""
+        return self.packed or self.run
+
+    def step(self, packing: Packing) -> int:
+        """Taps of a step of the dot product."""
+        return packing.step if self.tiled else packing.lanes
+
+
 class MacLayer(WindowLayer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
 
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
         if form is Form.WIDE:
-            usual = cls(graph, node).binding.fields.get("pixels", 0)
-            wide = cls(graph, node, form=form).binding.fields.get("pixels", 0)
-            return cls if wide > usual else None
+            usual, wide = cls(graph, node), cls(graph, node, form=form)
+            return cls if wide.tile_pixels > usual.tile_pixels else None
         return super().working(graph, node, form)
+
+    @property
+    def reading(self) -> Reading | None:
+        """How a kernel of programs/conv.py or dense.py reads its input; None if another serves."""
+        return None
 
     @property
     def by_columns(self) -> bool:
@@ -132,39 +160,51 @@ class MacLayer(WindowLayer[OpT]):
         is_float = int(isinstance(self.op.requant, FloatScale))
         return {**self.zeros, **self.bounds, "is_float": is_float}
 
-    def tile_pixels(self, taps: int) -> int:
-        """Pixels of a tile of so many taps each: as many as scratch that costs nothing has room
-        for, unless it may be wide."""
-        wide, narrow = PIXELS[:2]
-        size = wide * taps * self.target.packing.tap
-        enough = self.form is Form.WIDE or size <= STACK_SCRATCH
-        return wide if enough and self.out.shape[1] >= wide else narrow
+    @property
+    def steps(self) -> int:
+        """Of a dot product."""
+        reading, packing = self.reading, self.target.packing
+        assert reading is not None
+        runs = self.op.weights[0].size // reading.side_by_side
+        taps = runs * packing.padded(reading.side_by_side)
+        return -(-taps // reading.step(packing))
 
-    def bind_mac(self, kernel: str, run: int, tiled: bool = True, flat: bool = False) -> Binding:
-        """A kernel of programs/conv.py, which has a scratch tile, or dense.py: taps in contiguous
-        runs of `run`."""
-        op, packing = self.op, self.target.packing
-        depth = op.weights.shape[-1]
+    @property
+    def tile_pixels(self) -> int:
+        """Pixels of a tile: as many as scratch that costs nothing has room for, unless it may be
+        wide; 0 without a tile."""
+        if self.reading is None or not self.reading.tiled:
+            return 0
+        wide, narrow = PIXELS[:2]
+        packing = self.target.packing
+        size = wide * self.steps * packing.step * packing.tap
+        enough = self.form is Form.WIDE or size <= STACK_SCRATCH
+        return wide if enough and self.columns >= wide else narrow
+
+    @functools.cached_property
+    def binding(self) -> Binding:
+        op, packing, reading = self.op, self.target.packing, self.reading
+        assert reading is not None
+        depth, run, tiled = op.weights.shape[-1], reading.run, reading.tiled
         channels, groups = len(op.bias), getattr(op, "groups", 1)
-        taps = op.weights.reshape(channels, -1, run)
-        block, step = packing.dense, packing.lanes
-        if tiled:
-            block, step = packing.channels, packing.step
-        steps = -(-taps.shape[1] * packing.padded(run) // step)
-        pixels = self.tile_pixels(steps * step) if tiled else 0
+        taps = op.weights.reshape(channels, -1, reading.side_by_side)
+        block = packing.channels if tiled else packing.dense
+        step, steps, pixels = reading.step(packing), self.steps, self.tile_pixels
         size = channels // groups
         picks = (slice(first, first + size) for first in range(0, channels, size))
         parts = (self.mac_weights(taps, pick) for pick in picks)
         stream = b"".join(blocks(part, packing, block, step, tiled) for part in parts)
         fields = {
             **window_fields(self.window),
-            **{"groups": groups, "depth": depth, "run": run, "steps": steps, "pixels": pixels},
+            **{"groups": groups, "depth": depth, "run": run, "steps": steps},
+            **{"pixels": pixels, "packed": int(reading.packed > 0)},
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
         # A bias, taps of a byte and factors for each channel.
         words = block * (1 + steps * step // WORD + (2 if fields["is_float"] else 3))
-        return Binding(self.program(kernel), fields, stream, tile, flat, lines(stream, words))
+        program = self.program(reading.kernel)
+        return Binding(program, fields, stream, tile, reading.flat, lines(stream, words))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
         """The weights of some output channels; taps (channels, runs, run)."""

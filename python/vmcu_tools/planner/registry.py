@@ -14,6 +14,7 @@ from ..plan.plan import Plan
 from .options import Options
 from .others import hmcos, single, tflm, tinyengine
 from .places import joint
+from .places.widen import widened
 from .stages import fusion
 
 
@@ -63,6 +64,8 @@ def make_plan(
         _check_stream(planner, graph)
     planned_by = chosen.original if original and chosen.original else chosen.plan
     plan = planned_by(graph, options)
+    if not (original and chosen.original):
+        plan = widened(plan)
     plan = replace(plan, solve_seconds=time.perf_counter() - start)
     if prove:
         VirtualMcu(plan).prove()

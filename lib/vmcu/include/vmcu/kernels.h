@@ -71,6 +71,10 @@ struct vmcu_mac_params {
 	int8_t act_max;
 	uint8_t is_float; /**< factors are float32, as in .onnx; else fixed point */
 	uint8_t pixels;   /**< that scratch has room for, 4 or 2; depthwise: unused */
+	/** taps of a window, at most 32, lie side by side; else each run begins at a multiple of
+	 * four
+	 */
+	uint8_t packed;
 };
 
 /**

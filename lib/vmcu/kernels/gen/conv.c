@@ -86,17 +86,14 @@ void vmcu_conv(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, g, lane, blocks, i;
+	int32_t x, g, blocks, i;
 
 	for (x = 0; x + 4 <= wide; x += 4) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			for (lane = 0; lane < 4; lane++) {
-				vmcu_gather_4(tile, &in0, y * p->window.stride_h -
-					      p->window.pad_top, (column + x * sign + turn *
-					      (columns - 4) + lane) * p->window.stride_w -
-					      p->window.pad_left, g * p->depth, lane);
-			}
+			vmcu_gather_4(tile, &in0, y * p->window.stride_h - p->window.pad_top,
+				      (column + x * sign + turn * (columns - 4)) *
+				      p->window.stride_w - p->window.pad_left, g * p->depth);
 			o = out + (x * sign + turn * (columns - 4)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
@@ -112,12 +109,9 @@ void vmcu_conv(const struct vmcu_call *call)
 	for (; x + 2 <= columns; x += 2) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			for (lane = 0; lane < 2; lane++) {
-				vmcu_gather_2(tile, &in0, y * p->window.stride_h -
-					      p->window.pad_top, (column + x * sign + turn *
-					      (columns - 2) + lane) * p->window.stride_w -
-					      p->window.pad_left, g * p->depth, lane);
-			}
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
+				      (column + x * sign + turn * (columns - 2)) *
+				      p->window.stride_w - p->window.pad_left, g * p->depth);
 			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
@@ -135,7 +129,7 @@ void vmcu_conv(const struct vmcu_call *call)
 		for (g = 0; g < p->groups; g++) {
 			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top,
 				      (column + x * sign + turn * (columns - 1)) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth, 0);
+				      p->window.stride_w - p->window.pad_left, g * p->depth);
 			o = out + (x * sign + turn * (columns - 1)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);

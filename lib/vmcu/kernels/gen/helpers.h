@@ -25,6 +25,9 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 #ifndef VMCU_OWN_TILE
 typedef int8_t vmcu_lane_t;
 
+/* What four taps of a pixel take of a tile. */
+#define VMCU_FOUR 4
+
 /* Where tap k of pixel `lane` is in a tile of `pixels`. */
 VMCU_INLINE int32_t vmcu_lane_at(int32_t pixels, int32_t lane, int32_t k)
 {
@@ -77,6 +80,82 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	return vmcu_saturate8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
 }
 #endif
+
+#ifndef VMCU_OWN_WIDEN
+/* `count` taps of each of four pixels, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{
+	for (; count >= 4; count -= 4, x += 4, t += 16) {
+		__builtin_memcpy(t + 0, x, 4);
+		__builtin_memcpy(t + 4, x + pitch, 4);
+		__builtin_memcpy(t + 8, x + 2 * pitch, 4);
+		__builtin_memcpy(t + 12, x + 3 * pitch, 4);
+	}
+	for (int32_t k = 0; k < count; k++) {
+		t[k + 0] = *(x + k);
+		t[k + 4] = *(x + pitch + k);
+		t[k + 8] = *(x + 2 * pitch + k);
+		t[k + 12] = *(x + 3 * pitch + k);
+	}
+	(void)pitch;
+}
+
+/* `count` taps of each of two pixels, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{
+	for (; count >= 4; count -= 4, x += 4, t += 8) {
+		__builtin_memcpy(t + 0, x, 4);
+		__builtin_memcpy(t + 4, x + pitch, 4);
+	}
+	for (int32_t k = 0; k < count; k++) {
+		t[k + 0] = *(x + k);
+		t[k + 4] = *(x + pitch + k);
+	}
+	(void)pitch;
+}
+
+/* `count` taps of each of one pixel, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{
+	for (; count >= 4; count -= 4, x += 4, t += 4) {
+		__builtin_memcpy(t + 0, x, 4);
+	}
+	for (int32_t k = 0; k < count; k++) {
+		t[k + 0] = *(x + k);
+	}
+	(void)pitch;
+}
+#endif
+
+#ifndef VMCU_OWN_NINES
+/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
+				  int32_t pitch)
+{
+	(void)t;
+	(void)pixels;
+	(void)x;
+	(void)step;
+	(void)pitch;
+	return false;
+}
+#endif
+
+/* The same for tiles of any number of pixels. */
+VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+				 int32_t count)
+{
+	if (pixels == 4) {
+		vmcu_widen_rows_4(t, x, pitch, count);
+	} else if (pixels == 2) {
+		vmcu_widen_rows_2(t, x, pitch, count);
+	} else {
+		vmcu_widen_rows_1(t, x, pitch, count);
+	}
+}
 
 #ifndef VMCU_OWN_INTERLEAVE
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */

@@ -13,14 +13,13 @@
 
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
+#define VMCU_OWN_WIDEN
+#define VMCU_OWN_NINES
 #define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_TWO_OFFSETS
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_FOUR
-#define VMCU_OWN_WIDEN_4
-#define VMCU_OWN_WIDEN_2
-#define VMCU_OWN_WIDEN_1
 #define VMCU_OWN_SUMS_4
 #define VMCU_OWN_SUMS_2
 #define VMCU_OWN_SUMS_1
@@ -80,6 +79,9 @@ VMCU_INLINE uint32_t vmcu_load32(const void *x)
 }
 
 typedef uint32_t vmcu_lane_t;
+
+/* What four taps of a pixel take of a tile. */
+#define VMCU_FOUR 2
 
 /* Tap k of pixel `lane` of a tile of `pixels`. */
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
@@ -165,9 +167,210 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	return vmcu_saturate8(result >> shift);
 }
 
+/* Fewer than four taps of a pixel of a tile of `pixels`; zeros make them four. */
+VMCU_APART void vmcu_lane_rest(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t count)
+{
+	uint32_t word = 0;
+
+	for (; count > 0; count--) {
+		word = (word << 8) | (uint8_t)x[count - 1];
+	}
+	t[0] = vmcu_sxtb16(word);
+	t[pixels] = vmcu_sxtb16_odd(word);
+}
+
+/* `count` taps of each of four pixels, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{
+	const int8_t *y = x + pitch;
+	const int8_t *z = y + pitch;
+	const int8_t *u = z + pitch;
+
+	for (int32_t n = count >> 2; n != 0; n--) {
+		uint32_t a, b, c, d, odd;
+
+		__asm__ volatile(
+			"ldr %[a], [%[x]], #4\n\t"
+			"ldr %[b], [%[y]], #4\n\t"
+			"ldr %[c], [%[z]], #4\n\t"
+			"ldr %[d], [%[u]], #4\n\t"
+			"sxtb16 %[odd], %[a], ror #8\n\t"
+			"sxtb16 %[a], %[a]\n\t"
+			"str %[odd], [%[t], #16]\n\t"
+			"str %[a], [%[t]], #32\n\t"
+			"sxtb16 %[odd], %[b], ror #8\n\t"
+			"sxtb16 %[b], %[b]\n\t"
+			"str %[odd], [%[t], #-12]\n\t"
+			"str %[b], [%[t], #-28]\n\t"
+			"sxtb16 %[odd], %[c], ror #8\n\t"
+			"sxtb16 %[c], %[c]\n\t"
+			"str %[odd], [%[t], #-8]\n\t"
+			"str %[c], [%[t], #-24]\n\t"
+			"sxtb16 %[odd], %[d], ror #8\n\t"
+			"sxtb16 %[d], %[d]\n\t"
+			"str %[odd], [%[t], #-4]\n\t"
+			"str %[d], [%[t], #-20]\n\t"
+			: [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [odd] "=&r"(odd),
+			  [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t)
+			:
+			: "memory");
+	}
+	if ((count & 3) != 0) {
+		vmcu_lane_rest(t + 0, 4, x, count & 3);
+		vmcu_lane_rest(t + 1, 4, y, count & 3);
+		vmcu_lane_rest(t + 2, 4, z, count & 3);
+		vmcu_lane_rest(t + 3, 4, u, count & 3);
+	}
+	(void)pitch;
+}
+
+/* `count` taps of each of two pixels, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{
+	const int8_t *y = x + pitch;
+
+	for (int32_t n = count >> 2; n != 0; n--) {
+		uint32_t a, b, odd;
+
+		__asm__ volatile(
+			"ldr %[a], [%[x]], #4\n\t"
+			"ldr %[b], [%[y]], #4\n\t"
+			"sxtb16 %[odd], %[a], ror #8\n\t"
+			"sxtb16 %[a], %[a]\n\t"
+			"str %[odd], [%[t], #8]\n\t"
+			"str %[a], [%[t]], #16\n\t"
+			"sxtb16 %[odd], %[b], ror #8\n\t"
+			"sxtb16 %[b], %[b]\n\t"
+			"str %[odd], [%[t], #-4]\n\t"
+			"str %[b], [%[t], #-12]\n\t"
+			: [a] "=&r"(a), [b] "=&r"(b), [odd] "=&r"(odd),
+			  [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t)
+			:
+			: "memory");
+	}
+	if ((count & 3) != 0) {
+		vmcu_lane_rest(t + 0, 2, x, count & 3);
+		vmcu_lane_rest(t + 1, 2, y, count & 3);
+	}
+	(void)pitch;
+}
+
+/* `count` taps of each of one pixel, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{
+
+	for (int32_t n = count >> 2; n != 0; n--) {
+		uint32_t a, odd;
+
+		__asm__ volatile(
+			"ldr %[a], [%[x]], #4\n\t"
+			"sxtb16 %[odd], %[a], ror #8\n\t"
+			"sxtb16 %[a], %[a]\n\t"
+			"str %[odd], [%[t], #4]\n\t"
+			"str %[a], [%[t]], #8\n\t"
+			: [a] "=&r"(a), [odd] "=&r"(odd),
+			  [x] "+&r"(x), [t] "+&r"(t)
+			:
+			: "memory");
+	}
+	if ((count & 3) != 0) {
+		vmcu_lane_rest(t + 0, 1, x, count & 3);
+	}
+	(void)pitch;
+}
+
+/* Three rows of nine bytes, `step` bytes apart, of each of four pixels, without a copy. */
+VMCU_APART void vmcu_widen_nine_4(vmcu_lane_t *t, const int8_t *x, int32_t step,
+					 int32_t pitch)
+{
+	for (int32_t lane = 0; lane < 4; lane++, t++, x += pitch) {
+		const int8_t *y = x + step;
+		const int8_t *z = y + step;
+		uint32_t a = vmcu_load32(x);
+		uint32_t b = vmcu_load32(x + 4);
+		uint32_t c = (uint8_t)x[8];
+		uint32_t d = vmcu_load32(y);
+		uint32_t e = vmcu_load32(y + 3);
+		uint32_t f = vmcu_load32(y + 5);
+		uint32_t g = vmcu_load32(z);
+		uint32_t h = vmcu_load32(z + 2);
+		uint32_t i = vmcu_load32(z + 5);
+
+		c |= d << 8;
+		f = (f >> 16) | (g << 16);
+		i >>= 8;
+		t[0] = vmcu_sxtb16(a);
+		t[4] = vmcu_sxtb16_odd(a);
+		t[8] = vmcu_sxtb16(b);
+		t[12] = vmcu_sxtb16_odd(b);
+		t[16] = vmcu_sxtb16(c);
+		t[20] = vmcu_sxtb16_odd(c);
+		t[24] = vmcu_sxtb16(e);
+		t[28] = vmcu_sxtb16_odd(e);
+		t[32] = vmcu_sxtb16(f);
+		t[36] = vmcu_sxtb16_odd(f);
+		t[40] = vmcu_sxtb16(h);
+		t[44] = vmcu_sxtb16_odd(h);
+		t[48] = vmcu_sxtb16(i);
+		t[52] = vmcu_sxtb16_odd(i);
+	}
+}
+
+/* Three rows of nine bytes, `step` bytes apart, of each of two pixels, without a copy. */
+VMCU_APART void vmcu_widen_nine_2(vmcu_lane_t *t, const int8_t *x, int32_t step,
+					 int32_t pitch)
+{
+	for (int32_t lane = 0; lane < 2; lane++, t++, x += pitch) {
+		const int8_t *y = x + step;
+		const int8_t *z = y + step;
+		uint32_t a = vmcu_load32(x);
+		uint32_t b = vmcu_load32(x + 4);
+		uint32_t c = (uint8_t)x[8];
+		uint32_t d = vmcu_load32(y);
+		uint32_t e = vmcu_load32(y + 3);
+		uint32_t f = vmcu_load32(y + 5);
+		uint32_t g = vmcu_load32(z);
+		uint32_t h = vmcu_load32(z + 2);
+		uint32_t i = vmcu_load32(z + 5);
+
+		c |= d << 8;
+		f = (f >> 16) | (g << 16);
+		i >>= 8;
+		t[0] = vmcu_sxtb16(a);
+		t[2] = vmcu_sxtb16_odd(a);
+		t[4] = vmcu_sxtb16(b);
+		t[6] = vmcu_sxtb16_odd(b);
+		t[8] = vmcu_sxtb16(c);
+		t[10] = vmcu_sxtb16_odd(c);
+		t[12] = vmcu_sxtb16(e);
+		t[14] = vmcu_sxtb16_odd(e);
+		t[16] = vmcu_sxtb16(f);
+		t[18] = vmcu_sxtb16_odd(f);
+		t[20] = vmcu_sxtb16(h);
+		t[22] = vmcu_sxtb16_odd(h);
+		t[24] = vmcu_sxtb16(i);
+		t[26] = vmcu_sxtb16_odd(i);
+	}
+}
+
+/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
+				  int32_t pitch)
+{
+	if (pixels == 4) {
+		vmcu_widen_nine_4(t, x, step, pitch);
+	} else if (pixels == 2) {
+		vmcu_widen_nine_2(t, x, step, pitch);
+	}
+	return pixels != 1;
+}
+
 /* The sums of a block of four pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -231,7 +434,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const vmcu_la
 
 /* The sums of a block of two pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -279,7 +482,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const vmcu_la
 
 /* The sums of a block of one pixel; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -319,7 +522,8 @@ VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const vmcu_la
 
 /* Blocks of channels of four pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_run_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
-						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+					   int32_t steps, int8_t *out, int32_t pitch,
+					   int32_t blocks)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -551,7 +755,8 @@ VMCU_APART const uint8_t *vmcu_run_words_4(const uint8_t *stream, const vmcu_lan
 
 /* Blocks of channels of two pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
-						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+					   int32_t steps, int8_t *out, int32_t pitch,
+					   int32_t blocks)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -696,7 +901,8 @@ VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lan
 
 /* Blocks of channels of one pixel; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_run_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
-						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+					   int32_t steps, int8_t *out, int32_t pitch,
+					   int32_t blocks)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -999,90 +1205,6 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 }
 
 #include "helpers.h"
-
-/* Widens four pixels of depth channels each, taps beyond depth are anything. */
-VMCU_INLINE void vmcu_widen_4(vmcu_lane_t *t, const int8_t *x, int32_t depth)
-{
-	const int8_t *y = x + depth;
-	const int8_t *z = y + depth;
-	const int8_t *u = z + depth;
-
-	for (int32_t n = depth >> 2; n != 0; n--) {
-		uint32_t a, b, c, d, odd;
-
-		__asm__ volatile("ldr %[a], [%[x]], #4\n\t"
-				 "ldr %[b], [%[y]], #4\n\t"
-				 "ldr %[c], [%[z]], #4\n\t"
-				 "ldr %[d], [%[u]], #4\n\t"
-				 "sxtb16 %[odd], %[a], ror #8\n\t"
-				 "sxtb16 %[a], %[a]\n\t"
-				 "str %[odd], [%[t], #16]\n\t"
-				 "str %[a], [%[t]], #32\n\t"
-				 "sxtb16 %[odd], %[b], ror #8\n\t"
-				 "sxtb16 %[b], %[b]\n\t"
-				 "str %[odd], [%[t], #-12]\n\t"
-				 "str %[b], [%[t], #-28]\n\t"
-				 "sxtb16 %[odd], %[c], ror #8\n\t"
-				 "sxtb16 %[c], %[c]\n\t"
-				 "str %[odd], [%[t], #-8]\n\t"
-				 "str %[c], [%[t], #-24]\n\t"
-				 "sxtb16 %[odd], %[d], ror #8\n\t"
-				 "sxtb16 %[d], %[d]\n\t"
-				 "str %[odd], [%[t], #-4]\n\t"
-				 "str %[d], [%[t], #-20]"
-				 : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [odd] "=&r"(odd),
-				   [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t)
-				 :
-				 : "memory");
-	}
-	for (int32_t k = 0; k < (depth & 3); k++) {
-		vmcu_lane_put(t, 4, 0, k, x[k]);
-		vmcu_lane_put(t, 4, 1, k, y[k]);
-		vmcu_lane_put(t, 4, 2, k, z[k]);
-		vmcu_lane_put(t, 4, 3, k, u[k]);
-	}
-	vmcu_tile_done();
-}
-
-/* Widens two pixels of depth channels each, taps beyond depth are anything. */
-VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
-{
-	const int8_t *y = x + depth;
-
-	for (int32_t n = depth >> 2; n != 0; n--) {
-		uint32_t a, b, a_odd, b_odd;
-
-		__asm__ volatile("ldr %[a], [%[x]], #4\n\t"
-				 "ldr %[b], [%[y]], #4\n\t"
-				 "sxtb16 %[a_odd], %[a], ror #8\n\t"
-				 "sxtb16 %[a], %[a]\n\t"
-				 "sxtb16 %[b_odd], %[b], ror #8\n\t"
-				 "sxtb16 %[b], %[b]\n\t"
-				 "str %[a], [%[t]], #16\n\t"
-				 "str %[b], [%[t], #-12]\n\t"
-				 "str %[a_odd], [%[t], #-8]\n\t"
-				 "str %[b_odd], [%[t], #-4]"
-				 : [a] "=&r"(a), [b] "=&r"(b), [a_odd] "=&r"(a_odd),
-				   [b_odd] "=&r"(b_odd), [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t)
-				 :
-				 : "memory");
-	}
-	for (int32_t k = 0; k < (depth & 3); k++) {
-		vmcu_lane_put(t, 2, 0, k, x[k]);
-		vmcu_lane_put(t, 2, 1, k, y[k]);
-	}
-	vmcu_tile_done();
-}
-
-/* Widens one pixel of depth channels each, taps beyond depth are anything. */
-VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
-{
-	vmcu_lane_fours(t, 1, 0, 0, x, depth & ~3);
-	for (int32_t k = depth & ~3; k < depth; k++) {
-		vmcu_lane_put(t, 1, 0, k, x[k]);
-	}
-	vmcu_tile_done();
-}
 
 /* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
 VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,

@@ -13,92 +13,48 @@
 
 #include "helpers.h"
 
-#ifndef VMCU_OWN_WIDEN_4
 /* Widens four pixels of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_4(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	int32_t left = depth;
-
-	for (; left >= 4; left -= 4, x += 4, t += 16) {
-		__builtin_memcpy(t + 0, x, 4);
-		__builtin_memcpy(t + 4, x + depth, 4);
-		__builtin_memcpy(t + 8, x + 2 * depth, 4);
-		__builtin_memcpy(t + 12, x + 3 * depth, 4);
-	}
-	for (int32_t k = 0; k < left; k++) {
-		t[k + 0] = *(x + k);
-		t[k + 4] = *(x + depth + k);
-		t[k + 8] = *(x + 2 * depth + k);
-		t[k + 12] = *(x + 3 * depth + k);
-	}
+	vmcu_widen_rows_4(t, x, depth, depth);
 	vmcu_tile_done();
 }
-#endif
 
-#ifndef VMCU_OWN_WIDEN_2
 /* Widens two pixels of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	int32_t left = depth;
-
-	for (; left >= 4; left -= 4, x += 4, t += 8) {
-		__builtin_memcpy(t + 0, x, 4);
-		__builtin_memcpy(t + 4, x + depth, 4);
-	}
-	for (int32_t k = 0; k < left; k++) {
-		t[k + 0] = *(x + k);
-		t[k + 4] = *(x + depth + k);
-	}
+	vmcu_widen_rows_2(t, x, depth, depth);
 	vmcu_tile_done();
 }
-#endif
 
-#ifndef VMCU_OWN_WIDEN_1
 /* Widens one pixel of depth channels each, taps beyond depth are anything. */
 VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
 {
-	int32_t left = depth;
-
-	for (; left >= 4; left -= 4, x += 4, t += 4) {
-		__builtin_memcpy(t + 0, x, 4);
-	}
-	for (int32_t k = 0; k < left; k++) {
-		t[k + 0] = *(x + k);
-	}
+	vmcu_widen_rows_1(t, x, depth, depth);
 	vmcu_tile_done();
 }
-#endif
 
-/*
- * Widens the window of pixel number lane of four pixels; the zero point stands in for taps in
- * the padding.
- */
+/* Widens the windows of four pixels; the zero point stands in for taps in the padding. */
 VMCU_INLINE void vmcu_gather_4(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lane)
+			       int32_t pixel, int32_t channel)
 {
-	vmcu_gather(t, 4, in, row, pixel, channel, lane);
+	vmcu_gather(t, 4, in, row, pixel, channel);
 	vmcu_tile_done();
 }
 
-/*
- * Widens the window of pixel number lane of two pixels; the zero point stands in for taps in the
- * padding.
- */
+/* Widens the windows of two pixels; the zero point stands in for taps in the padding. */
 VMCU_INLINE void vmcu_gather_2(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lane)
+			       int32_t pixel, int32_t channel)
 {
-	vmcu_gather(t, 2, in, row, pixel, channel, lane);
+	vmcu_gather(t, 2, in, row, pixel, channel);
 	vmcu_tile_done();
 }
 
-/*
- * Widens the window of pixel number lane of one pixel; the zero point stands in for taps in the
- * padding.
- */
+/* Widens the windows of one pixel; the zero point stands in for taps in the padding. */
 VMCU_INLINE void vmcu_gather_1(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lane)
+			       int32_t pixel, int32_t channel)
 {
-	vmcu_gather(t, 1, in, row, pixel, channel, lane);
+	vmcu_gather(t, 1, in, row, pixel, channel);
 	vmcu_tile_done();
 }
 

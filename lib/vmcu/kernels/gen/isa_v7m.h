@@ -17,7 +17,7 @@
 
 /* The sums of a block of four pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const int8_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
@@ -107,7 +107,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const int8_t 
 
 /* The sums of a block of two pixels; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const int8_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
@@ -169,7 +169,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const int8_t 
 
 /* The sums of a block of one pixel; returns where the flash stream goes on. */
 VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const int8_t *tile,
-						   int32_t steps, int32_t *acc)
+					    int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;

@@ -219,13 +219,13 @@ def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str,
         for axis in ram.axes:
             if axis.dimension in ranges:
                 count, step = evaluate(axis.count, bound), evaluate(axis.step, bound)
-                (start,) = ranges[axis.dimension]
-                ranges[axis.dimension] = list(range(start, start + count * step, step))
+                more = {at + i * step for at in ranges[axis.dimension] for i in range(count)}
+                ranges[axis.dimension] = sorted(more)
         pixels = [v for v in ranges[1] if 0 <= v < limits[1]]
         end = limits[2] if ram.limit is None else min(limits[2], evaluate(ram.limit, bound))
         channels = [v for v in ranges[2] if 0 <= v < end]
         # An evenly spaced range as a slice: much faster than an index array.
-        where = (as_slice(pixels), as_slice(channels))
+        where = (as_slice(pixels) or pixels, as_slice(channels) or channels)
         if is_read:
             reads[ram.tensor][where] = clock
         else:
@@ -234,11 +234,13 @@ def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str,
     return Ticks(clock, reads, writes)
 
 
-def as_slice(values: list[int]) -> slice:
+def as_slice(values: list[int]) -> slice | None:
+    """None if they are not evenly spaced."""
     if not values:
         return slice(0, 0)
     step = values[1] - values[0] if len(values) > 1 else 1
-    return slice(values[0], values[-1] + 1, step)
+    even = values[-1] == values[0] + (len(values) - 1) * step
+    return slice(values[0], values[-1] + 1, step) if even else None
 
 
 def executions(

@@ -68,7 +68,9 @@ def pointwise(packing: Packing) -> Program:
 
 
 def conv(packing: Packing) -> Program:
-    summary = "Convolution of any window and any groups, up to four pixels and two channels at a time."
+    summary = (
+        "Convolution of any window and any groups, up to four pixels and two channels at a time."
+    )
     k = Builder(f"vmcu_conv{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
     k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
@@ -76,7 +78,7 @@ def conv(packing: Packing) -> Program:
     groups, depth = Name("p->groups"), Name("p->depth")
     per_group = k.define("per_group", channels // groups)
 
-    def window(x: Expr, channel: Expr) -> Ram:
+    def windows(x: Expr, pixels: int, channel: Expr) -> Ram:
         side = {axis: Name(f"p->window.{axis}") for axis in WINDOW_FIELDS}
         return Ram(
             0,
@@ -85,6 +87,7 @@ def conv(packing: Packing) -> Program:
             channel,
             (
                 Axis(0, side["kernel_h"], side["dilation_h"]),
+                Axis(1, Int(pixels), side["stride_w"]),
                 Axis(1, side["kernel_w"], side["dilation_w"]),
                 Axis(2, depth, Int(1)),
             ),
@@ -96,8 +99,7 @@ def conv(packing: Packing) -> Program:
         x = k.along(turn, pixels, columns)
         k.rewind(STREAM)
         with k.spatial("g", groups) as g:
-            with k.spatial("lane", pixels) as lane:
-                k.do(GATHER[pixels], TILE, window(x + lane, g * depth), lane)
+            k.do(GATHER[pixels], TILE, windows(x, pixels, g * depth))
             channel_blocks(k, x, pixels, g * per_group, per_group)
 
     return k.program()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..language.c_source import wrap
 from .portable.tile import PIXELS, SEVERAL
 
 STREAM, T = "r0", "r1"
@@ -68,12 +69,21 @@ def asm(code: list[str]) -> str:
     return "\n\t\t".join(f'"{line}\\n\\t"' for line in code)
 
 
+def prototype(name: str, parameters: str) -> str:
+    """The head of a function that returns where the flash stream goes on."""
+    head = f"VMCU_APART const uint8_t *{name}({parameters})"
+    return "\n".join(wrap(head, "", head.index("(") + 1))
+
+
 def sums_function(pixels: int, four: list[str], lane: str, lanes: int) -> str:
     """C of a function; `lanes` of type `lane` in a tile are four taps of all pixels."""
+    head = prototype(
+        f"vmcu_sums_words_{pixels}",
+        f"const uint8_t *stream, const {lane} *tile, int32_t steps, int32_t *acc",
+    )
     return f"""
 /* The sums of a block of {SEVERAL[pixels]}; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_{pixels}(const uint8_t *stream, const {lane} *tile,
-						   int32_t steps, int32_t *acc)
+{head}
 {{
 	register const uint8_t *w __asm__("r0") = stream;
 	register const {lane} *t __asm__("r1") = tile;

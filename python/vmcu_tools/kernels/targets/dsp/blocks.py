@@ -22,6 +22,7 @@ from ..thumb import (
     asm,
     biases,
     copies,
+    prototype,
     sums_helper,
     until_end,
 )
@@ -133,10 +134,14 @@ def run(pixels: int) -> list[str]:
 
 
 def run_function(pixels: int) -> str:
+    head = prototype(
+        f"vmcu_run_words_{pixels}",
+        "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
+        "int32_t pitch, int32_t blocks",
+    )
     return f"""
 /* Blocks of channels of {SEVERAL[pixels]}; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_{pixels}(const uint8_t *stream, const vmcu_lane_t *tile,
-						  int32_t steps, int8_t *out, int32_t pitch, int32_t blocks)
+{head}
 {{
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;

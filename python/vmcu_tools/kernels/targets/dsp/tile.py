@@ -8,9 +8,9 @@ order and weights, which are widened as they are read, meet them without being s
 from __future__ import annotations
 
 from ..portable.dense import dot_dense, dot_dense_tail
-from ..portable.tile import PIXELS, RUN, SUMS, WIDEN
+from ..portable.tile import PIXELS, RUN, SUMS
 from ..thumb import sums_body
-from . import blocks
+from . import blocks, widen
 
 HELPERS = {
     "words": r"""
@@ -50,6 +50,9 @@ VMCU_INLINE uint32_t vmcu_load32(const void *x)
 """,
     "tile": r"""
 typedef uint32_t vmcu_lane_t;
+
+/* What four taps of a pixel take of a tile. */
+#define VMCU_FOUR 2
 
 /* Tap k of pixel `lane` of a tile of `pixels`. */
 VMCU_INLINE void vmcu_lane_put(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
@@ -140,84 +143,6 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 """,
 }
 
-WIDEN_4 = r"""
-const int8_t *y = x + depth;
-const int8_t *z = y + depth;
-const int8_t *u = z + depth;
-
-for (int32_t n = depth >> 2; n != 0; n--) {
-	uint32_t a, b, c, d, odd;
-
-	__asm__ volatile("ldr %[a], [%[x]], #4\n\t"
-			 "ldr %[b], [%[y]], #4\n\t"
-			 "ldr %[c], [%[z]], #4\n\t"
-			 "ldr %[d], [%[u]], #4\n\t"
-			 "sxtb16 %[odd], %[a], ror #8\n\t"
-			 "sxtb16 %[a], %[a]\n\t"
-			 "str %[odd], [%[t], #16]\n\t"
-			 "str %[a], [%[t]], #32\n\t"
-			 "sxtb16 %[odd], %[b], ror #8\n\t"
-			 "sxtb16 %[b], %[b]\n\t"
-			 "str %[odd], [%[t], #-12]\n\t"
-			 "str %[b], [%[t], #-28]\n\t"
-			 "sxtb16 %[odd], %[c], ror #8\n\t"
-			 "sxtb16 %[c], %[c]\n\t"
-			 "str %[odd], [%[t], #-8]\n\t"
-			 "str %[c], [%[t], #-24]\n\t"
-			 "sxtb16 %[odd], %[d], ror #8\n\t"
-			 "sxtb16 %[d], %[d]\n\t"
-			 "str %[odd], [%[t], #-4]\n\t"
-			 "str %[d], [%[t], #-20]"
-			 : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [odd] "=&r"(odd),
-			   [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t)
-			 :
-			 : "memory");
-}
-for (int32_t k = 0; k < (depth & 3); k++) {
-	vmcu_lane_put(t, 4, 0, k, x[k]);
-	vmcu_lane_put(t, 4, 1, k, y[k]);
-	vmcu_lane_put(t, 4, 2, k, z[k]);
-	vmcu_lane_put(t, 4, 3, k, u[k]);
-}
-vmcu_tile_done();
-"""
-
-WIDEN_2 = r"""
-const int8_t *y = x + depth;
-
-for (int32_t n = depth >> 2; n != 0; n--) {
-	uint32_t a, b, a_odd, b_odd;
-
-	__asm__ volatile("ldr %[a], [%[x]], #4\n\t"
-			 "ldr %[b], [%[y]], #4\n\t"
-			 "sxtb16 %[a_odd], %[a], ror #8\n\t"
-			 "sxtb16 %[a], %[a]\n\t"
-			 "sxtb16 %[b_odd], %[b], ror #8\n\t"
-			 "sxtb16 %[b], %[b]\n\t"
-			 "str %[a], [%[t]], #16\n\t"
-			 "str %[b], [%[t], #-12]\n\t"
-			 "str %[a_odd], [%[t], #-8]\n\t"
-			 "str %[b_odd], [%[t], #-4]"
-			 : [a] "=&r"(a), [b] "=&r"(b), [a_odd] "=&r"(a_odd),
-			   [b_odd] "=&r"(b_odd), [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t)
-			 :
-			 : "memory");
-}
-for (int32_t k = 0; k < (depth & 3); k++) {
-	vmcu_lane_put(t, 2, 0, k, x[k]);
-	vmcu_lane_put(t, 2, 1, k, y[k]);
-}
-vmcu_tile_done();
-"""
-
-WIDEN_1 = r"""
-vmcu_lane_fours(t, 1, 0, 0, x, depth & ~3);
-for (int32_t k = depth & ~3; k < depth; k++) {
-	vmcu_lane_put(t, 1, 0, k, x[k]);
-}
-vmcu_tile_done();
-"""
-
 DOT_DENSE = r"""
 vmcu_dot_dense_word(acc, vmcu_load32(x), w);
 """
@@ -235,12 +160,9 @@ vmcu_dot_dense_word(acc, word, w);
 """
 
 OWN = {
-    WIDEN[4]: WIDEN_4,
-    WIDEN[2]: WIDEN_2,
-    WIDEN[1]: WIDEN_1,
     **{SUMS[pixels]: sums_body(pixels) for pixels in PIXELS},
     **{RUN[pixels]: blocks.run_body(pixels) for pixels in PIXELS},
     dot_dense: DOT_DENSE,
     dot_dense_tail: DOT_DENSE_TAIL,
 }
-HELPERS |= blocks.HELPERS
+HELPERS |= {**widen.HELPERS, **blocks.HELPERS}

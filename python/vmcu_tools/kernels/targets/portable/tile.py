@@ -44,6 +44,9 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
     "tile": r"""
 typedef int8_t vmcu_lane_t;
 
+/* What four taps of a pixel take of a tile. */
+#define VMCU_FOUR 4
+
 /* Where tap k of pixel `lane` is in a tile of `pixels`. */
 VMCU_INLINE int32_t vmcu_lane_at(int32_t pixels, int32_t lane, int32_t k)
 {
@@ -125,28 +128,62 @@ def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | IntegerScale, pixe
     return requantize(wrap_int32(acc).reshape(-1, pixels).T, requant, zero, low, high)
 
 
-def widen_c(pixels: int) -> str:
-    taps = [f"x + {i} * depth" for i in range(pixels)]
-    taps[: min(2, pixels)] = ["x", "x + depth"][:pixels]
-    fours = "\n".join(f"\t__builtin_memcpy(t + {4 * i}, {x}, 4);" for i, x in enumerate(taps))
-    rest = [f"\tt[k + {4 * i}] = *({x} + k);" for i, x in enumerate(taps)]
+def widen_rows(pixels: int) -> str:
+    taps = ["x", *("x + pitch" if i == 1 else f"x + {i} * pitch" for i in range(1, pixels))]
+    fours = "\n".join(f"\t\t__builtin_memcpy(t + {4 * i}, {x}, 4);" for i, x in enumerate(taps))
+    rest = "\n".join(f"\t\tt[k + {4 * i}] = *({x} + k);" for i, x in enumerate(taps))
     return f"""
-int32_t left = depth;
-
-for (; left >= 4; left -= 4, x += 4, t += {4 * pixels}) {{
+/* `count` taps of each of {SEVERAL[pixels]}, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{{
+	for (; count >= 4; count -= 4, x += 4, t += {4 * pixels}) {{
 {fours}
+	}}
+	for (int32_t k = 0; k < count; k++) {{
+{rest}
+	}}
+	(void)pitch;
 }}
-for (int32_t k = 0; k < left; k++) {{
-{chr(10).join(rest)}
-}}
-vmcu_tile_done();
 """
+
+
+# `count` taps of each pixel of a tile.
+WIDEN_ROWS = """
+/* The same for tiles of any number of pixels. */
+VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t pitch,
+				 int32_t count)
+{
+	if (pixels == 4) {
+		vmcu_widen_rows_4(t, x, pitch, count);
+	} else if (pixels == 2) {
+		vmcu_widen_rows_2(t, x, pitch, count);
+	} else {
+		vmcu_widen_rows_1(t, x, pitch, count);
+	}
+}
+"""
+NINES = """
+/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
+				  int32_t pitch)
+{
+	(void)t;
+	(void)pixels;
+	(void)x;
+	(void)step;
+	(void)pitch;
+	return false;
+}
+"""
+HELPERS |= {"widen": "".join(map(widen_rows, PIXELS)), "nines": NINES, "widen_any": WIDEN_ROWS}
 
 
 def _widen(pixels: int) -> Instruction:
     parameters = "vmcu_lane_t *t, const int8_t *x, int32_t depth"
+    text = f"vmcu_widen_rows_{pixels}(t, x, depth, depth);\nvmcu_tile_done();"
 
-    @define("RAMLoad", parameters, widen_c(pixels), pixels, SEVERAL[pixels])
+    @define("RAMLoad", parameters, text, pixels, SEVERAL[pixels])
     def widen(m: Machine, tile: Tile, ram: Ram, depth: int) -> None:
         """Widens {what} of depth channels each, taps beyond depth are anything."""
         values = m.load(ram)
@@ -158,23 +195,19 @@ def _widen(pixels: int) -> Instruction:
 
 def _gather(pixels: int) -> Instruction:
     parameters = (
-        "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, "
-        "int32_t channel, int32_t lane"
+        "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel"
     )
-    text = f"vmcu_gather(t, {pixels}, in, row, pixel, channel, lane);\nvmcu_tile_done();"
+    text = f"vmcu_gather(t, {pixels}, in, row, pixel, channel);\nvmcu_tile_done();"
 
     @define("RAMLoad", parameters, text, pixels, SEVERAL[pixels])
-    def gather(m: Machine, tile: Tile, ram: Ram, lane: int) -> None:
-        """Widens the window of pixel number lane of {what}; the zero point stands in for taps in
-        the padding."""
-        taps = m.load(ram, m.names["p->input_zero"])
-        runs = taps.reshape(-1, m.names["p->run"])
-        size = (pixels, m.names["p->steps"] * m.packing.step)
-        if m.tile.shape != size:
-            m.tile = np.zeros(size, np.int64)
-        for number, run in enumerate(runs):
-            at = number * m.packing.padded(len(run))
-            m.tile[lane, at : at + len(run)] = run
+    def gather(m: Machine, tile: Tile, ram: Ram) -> None:
+        """Widens the windows of {what}; the zero point stands in for taps in the padding."""
+        taps = np.moveaxis(m.load(ram, m.names["p->input_zero"]), 1, 0)
+        runs = taps.reshape(pixels, -1, taps[0].size if m.names["p->packed"] else m.names["p->run"])
+        m.tile = np.zeros((pixels, m.names["p->steps"] * m.packing.step), np.int64)
+        for number in range(runs.shape[1]):
+            at = number * m.packing.padded(runs.shape[2])
+            m.tile[:, at : at + runs.shape[2]] = runs[:, number]
 
     return gather
 

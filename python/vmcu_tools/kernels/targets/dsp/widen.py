@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes of several pixels to a tile of 16-bit taps.
+
+Loads stand together; the pixels' pointers are two and a pitch, so that all registers suffice.
+"""
+
+from __future__ import annotations
+
+from ..portable.tile import PIXELS, SEVERAL
+
+REST = """
+/* Fewer than four taps of a pixel of a tile of `pixels`; zeros make them four. */
+VMCU_APART void vmcu_lane_rest(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t count)
+{
+	uint32_t word = 0;
+
+	for (; count > 0; count--) {
+		word = (word << 8) | (uint8_t)x[count - 1];
+	}
+	t[0] = vmcu_sxtb16(word);
+	t[pixels] = vmcu_sxtb16_odd(word);
+}
+"""
+NAMES = "xyzu"
+
+
+def four(pixels: int) -> list[str]:
+    """Four taps of each pixel, from words in a, b, c and d."""
+    words = "abcd"[:pixels]
+    code = [f"ldr %[{word}], [%[{x}]], #4" for word, x in zip(words, NAMES, strict=False)]
+    size = 8 * pixels
+    for lane, word in enumerate(words):
+        even = "], #" + str(size) if lane == 0 else f", #{4 * lane - size}]"
+        odd = 4 * (pixels + lane) - (0 if lane == 0 else size)
+        code += [
+            f"sxtb16 %[odd], %[{word}], ror #8",
+            f"sxtb16 %[{word}], %[{word}]",
+            f"str %[odd], [%[t], #{odd}]",
+            f"str %[{word}], [%[t]{even}",
+        ]
+    return code
+
+
+def function(pixels: int) -> str:
+    text = "\n\t\t\t".join(f'"{line}\\n\\t"' for line in four(pixels))
+    words, lanes = "abcd"[:pixels], NAMES[:pixels]
+    others = "".join(
+        f"\tconst int8_t *{new} = {old} + pitch;\n"
+        for old, new in zip(lanes, lanes[1:], strict=False)
+    )
+    loaded = ", ".join(f'[{word}] "=&r"({word})' for word in (*words, "odd"))
+    moved = ", ".join(f'[{x}] "+&r"({x})' for x in (*lanes, "t"))
+    rest = "\n".join(
+        f"\t\tvmcu_lane_rest(t + {lane}, {pixels}, {x}, count & 3);" for lane, x in enumerate(lanes)
+    )
+    return f"""
+/* `count` taps of each of {SEVERAL[pixels]}, `pitch` bytes apart. */
+VMCU_APART void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					int32_t count)
+{{
+{others}
+	for (int32_t n = count >> 2; n != 0; n--) {{
+		uint32_t {", ".join((*words, "odd"))};
+
+		__asm__ volatile(
+			{text}
+			: {loaded},
+			  {moved}
+			:
+			: "memory");
+	}}
+	if ((count & 3) != 0) {{
+{rest}
+	}}
+	(void)pitch;
+}}
+"""
+
+
+NINE = """
+/* Three rows of nine bytes, `step` bytes apart, of each of {what}, without a copy. */
+VMCU_APART void vmcu_widen_nine_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_t step,
+					 int32_t pitch)
+{{
+	for (int32_t lane = 0; lane < {pixels}; lane++, t++, x += pitch) {{
+		const int8_t *y = x + step;
+		const int8_t *z = y + step;
+		uint32_t a = vmcu_load32(x);
+		uint32_t b = vmcu_load32(x + 4);
+		uint32_t c = (uint8_t)x[8];
+		uint32_t d = vmcu_load32(y);
+		uint32_t e = vmcu_load32(y + 3);
+		uint32_t f = vmcu_load32(y + 5);
+		uint32_t g = vmcu_load32(z);
+		uint32_t h = vmcu_load32(z + 2);
+		uint32_t i = vmcu_load32(z + 5);
+
+		c |= d << 8;
+		f = (f >> 16) | (g << 16);
+		i >>= 8;
+{stores}
+	}}
+}}
+"""
+NINES = """
+/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
+				  int32_t pitch)
+{
+	if (pixels == 4) {
+		vmcu_widen_nine_4(t, x, step, pitch);
+	} else if (pixels == 2) {
+		vmcu_widen_nine_2(t, x, step, pitch);
+	}
+	return pixels != 1;
+}
+"""
+
+
+def nine(pixels: int) -> str:
+    """27 bytes, and a 28th that is nothing, are seven words."""
+    stores = "\n".join(
+        f"\t\tt[{2 * pixels * four + pixels * odd}] = vmcu_sxtb16{'_odd' * odd}({word});"
+        for four, word in enumerate("abcefhi")
+        for odd in range(2)
+    )
+    return NINE.format(what=SEVERAL[pixels], pixels=pixels, stores=stores)
+
+
+HELPERS = {
+    "widen": "".join([REST, *map(function, PIXELS)]),
+    "nines": "".join([nine(4), nine(2), NINES]),
+}
