@@ -14,9 +14,9 @@
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_INTERLEAVE
-#define VMCU_OWN_TWO_OFFSETS
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
+#define VMCU_OWN_TWO_OFFSETS
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_WIDEN_2
 #define VMCU_OWN_WIDEN_1
@@ -281,13 +281,7 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 	*a = vmcu_sxtb16(x | x << 8);
 }
 
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
-{
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
-}
-
-/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+/* Two taps of four channels times their weights. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
 {
 	uint32_t even, low, v;
@@ -330,6 +324,12 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
 		  [w] "+&r"(*w), [even] "=&r"(even), [v] "=&r"(v), [x] "=&r"(x)
 		: [a] "r"(a));
+}
+
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
 }
 
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */

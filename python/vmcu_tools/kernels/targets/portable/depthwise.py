@@ -50,15 +50,6 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	}
 }
 """,
-    "two_offsets": r"""
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
-{
-	*a = (*list)[0];
-	*b = (*list)[1];
-	*list += 2;
-}
-""",
     "two_taps": r"""
 /* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
@@ -87,6 +78,15 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[2]);
 	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[3]);
 	*w += 4;
+}
+""",
+    "two_offsets": r"""
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	*a = (*list)[0];
+	*b = (*list)[1];
+	*list += 2;
 }
 """,
 }
