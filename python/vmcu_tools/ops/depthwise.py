@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Op, Window
+from ..kernels.integer_scale import WHOLE
 from ..kernels.language.target import Target
 from ..kernels.pack import MacWeights, factor_stream, fill, tap_stream, weight_stream
 from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
@@ -27,8 +28,10 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-# Factors of a channel that does not exist.
+# Factors of a channel that does not exist: among fast ones, and as a line where factors are float32.
 MISSING = np.array((0, 0, EXACT), np.int32).tobytes()
+MISSING_FAST = np.array((0, 0, 1), np.int32).tobytes()
+MISSING_LINE = np.array((0, WHOLE | 1, EXACT), np.int32).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +134,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
             parts += [bias[channel].tobytes(), bytes(gap(taps, stride))]
             parts += [weight_stream(self.target.packing, self.op.weights[:, :, channel], stride)]
             parts += [factor_stream(self._weights, channel)]
-        # Channels are computed in fours; nothing of those that do not exist is stored.
-        parts += [self._missing(taps, stride)] * (-channels % GROUP)
+        # Channels are computed in twos; nothing of one that does not exist is stored.
+        parts += [self._missing(taps, stride)] * (channels % 2)
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
@@ -141,7 +144,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
 
     def _missing(self, taps: int, stride: int) -> bytes:
         """A channel that does not exist."""
-        return bytes(4 + gap(taps, stride) + weight_bytes(taps, stride)) + MISSING
+        factors = MISSING_FAST if isinstance(self.op.requant, FixedPoint) else MISSING_LINE
+        return bytes(4 + gap(taps, stride) + weight_bytes(taps, stride)) + factors
 
     def _taps(self) -> Binding:
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1

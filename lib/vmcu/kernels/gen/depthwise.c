@@ -40,7 +40,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -92,7 +92,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -148,7 +148,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -210,7 +210,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -276,7 +276,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -338,7 +338,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 

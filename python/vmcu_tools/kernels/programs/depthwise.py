@@ -105,7 +105,7 @@ class Kernel:
         may reach beyond its strip: what it computes there is not stored."""
         k = self.k
         patch = k.reg_alloc("patch", k.packing.pixels)
-        with k.spatial("h", isa.GROUP // 2) as h:
+        with k.spatial("h", (lanes + 1) // 2) as h:
             for odd in (0, 1):
                 acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
                 self.dot(acc, h * Name("plane"), x, odd)
