@@ -256,20 +256,20 @@ static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32
 	}
 }
 
-/** A channel of four pixels, whatever its constants, into a patch. */
-VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc,
+/** A channel of some pixels, whatever its constants, into a patch. */
+VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t pixels,
 				const uint8_t *w, int8_t *patch)
 {
 	const int32_t *c = (const int32_t *)w;
 
 	if (!vmcu_are_lines(p, c[1])) {
-		(void)vmcu_store_any(p, acc, 1, 4, w, patch, 4, 1);
+		(void)vmcu_store_any(p, acc, 1, pixels, w, patch, 4, 1);
 		return;
 	}
 
 	const struct vmcu_line line = vmcu_line(c[0], c[1], p->output_zero);
 
-	for (int32_t i = 0; i < 4; i++) {
+	for (int32_t i = 0; i < pixels; i++) {
 		patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
 	}
 }

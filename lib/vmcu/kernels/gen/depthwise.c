@@ -24,7 +24,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h;
+	int32_t strip, wide, c, lanes, x, left, h, z;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -35,24 +35,48 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (x = 0; x < (wide + 1) / 6 * 6 - wide % 6 / 5; x += 6) {
+				int32_t patch[6];
+
+				left = vmcu_min(6, (wide + 1) / 6 * 6 - wide % 6 / 5 - x);
+				w = mark;
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					int32_t acc0[6];
+					int32_t acc1[6];
+
+					vmcu_dot_square_wide_1(acc0, tile, h * plane + x,
+							       h * plane + row + x / 2, 0, &w);
+					vmcu_finish_wide(p, acc0, &w, patch, h * 2);
+					vmcu_dot_square_wide_1(acc1, tile, h * plane + x,
+							       h * plane + row + x / 2, 1, &w);
+					vmcu_finish_wide(p, acc1, &w, patch, h * 2 + 1);
+				}
+				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
+						+ x) * out_c + c, out_c, left, lanes);
+			}
+			for (z = 0; z < wide - ((wide + 1) / 6 * 6 - wide % 6 / 5); z += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, wide - ((wide + 1) / 6 * 6 - wide % 6 / 5) - z);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_dot_square(acc0, tile, h * plane + x,
-							h * plane + row + x / 2, 0, &w);
+					vmcu_dot_square_1(acc0, tile, h * plane + (wide + 1) / 6 * 6
+							  - wide % 6 / 5 + z, h * plane + row +
+							  ((wide + 1) / 6 * 6 - wide % 6 / 5 + z) /
+							  2, 0, &w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_dot_square(acc1, tile, h * plane + x,
-							h * plane + row + x / 2, 1, &w);
+					vmcu_dot_square_1(acc1, tile, h * plane + (wide + 1) / 6 * 6
+							  - wide % 6 / 5 + z, h * plane + row +
+							  ((wide + 1) / 6 * 6 - wide % 6 / 5 + z) /
+							  2, 1, &w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+						 wide) + (wide + 1) / 6 * 6 - wide % 6 / 5 + z) *
+						 out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -76,7 +100,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h;
+	int32_t strip, wide, c, lanes, x, left, h, z;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -87,28 +111,48 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (x = 0; x < (wide + 1) / 6 * 6 - wide % 6 / 5; x += 6) {
+				int32_t patch[6];
+
+				left = vmcu_min(6, (wide + 1) / 6 * 6 - wide % 6 / 5 - x);
+				w = mark;
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					int32_t acc0[6];
+					int32_t acc1[6];
+
+					vmcu_dot_square_wide_2(acc0, tile, h * plane + x, phase,
+							       h * plane + row + x, 0, &w);
+					vmcu_finish_wide(p, acc0, &w, patch, h * 2);
+					vmcu_dot_square_wide_2(acc1, tile, h * plane + x, phase,
+							       h * plane + row + x, 1, &w);
+					vmcu_finish_wide(p, acc1, &w, patch, h * 2 + 1);
+				}
+				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
+						+ x) * out_c + c, out_c, left, lanes);
+			}
+			for (z = 0; z < wide - ((wide + 1) / 6 * 6 - wide % 6 / 5); z += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, wide - ((wide + 1) / 6 * 6 - wide % 6 / 5) - z);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
-					vmcu_bias_depthwise(acc0, &w, 2);
-					vmcu_dot_pair_2(acc0, tile, h * plane + x, 0, &w);
-					vmcu_dot_pair_1(acc0, tile, h * plane + x + phase, 0, &w);
-					vmcu_dot_pair_2(acc0, tile, h * plane + row + x, 0, &w);
+					vmcu_dot_square_2(acc0, tile, h * plane + (wide + 1) / 6 * 6
+							  - wide % 6 / 5 + z, phase, h * plane + row
+							  + (wide + 1) / 6 * 6 - wide % 6 / 5 + z,
+							  0, &w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_bias_depthwise(acc1, &w, 2);
-					vmcu_dot_pair_2(acc1, tile, h * plane + x, 1, &w);
-					vmcu_dot_pair_1(acc1, tile, h * plane + x + phase, 1, &w);
-					vmcu_dot_pair_2(acc1, tile, h * plane + row + x, 1, &w);
+					vmcu_dot_square_2(acc1, tile, h * plane + (wide + 1) / 6 * 6
+							  - wide % 6 / 5 + z, phase, h * plane + row
+							  + (wide + 1) / 6 * 6 - wide % 6 / 5 + z,
+							  1, &w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+						 wide) + (wide + 1) / 6 * 6 - wide % 6 / 5 + z) *
+						 out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -132,7 +176,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes, z, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -143,10 +187,10 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (z = 0; z < wide; z += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, wide - z);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -154,23 +198,23 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5(acc0, tile, h * plane + r * row + x,
+						vmcu_dot_pair_5(acc0, tile, h * plane + r * row + z,
 								0, &w);
 					}
-					vmcu_dot_line_5(acc0, tile, h * plane + row * 2 + x / 2, 0,
+					vmcu_dot_line_5(acc0, tile, h * plane + row * 2 + z / 2, 0,
 							&w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5(acc1, tile, h * plane + r * row + x,
+						vmcu_dot_pair_5(acc1, tile, h * plane + r * row + z,
 								1, &w);
 					}
-					vmcu_dot_line_5(acc1, tile, h * plane + row * 2 + x / 2, 1,
+					vmcu_dot_line_5(acc1, tile, h * plane + row * 2 + z / 2, 1,
 							&w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+						 wide) + z) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -194,7 +238,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes, z, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -205,10 +249,10 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (z = 0; z < wide; z += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, wide - z);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -216,27 +260,27 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3(acc0, tile, h * plane + r * row + x,
+						vmcu_dot_pair_3(acc0, tile, h * plane + r * row + z,
 								0, &w);
 						vmcu_dot_pair_2(acc0, tile,
-								h * plane + r * row + x + phase, 0,
+								h * plane + r * row + z + phase, 0,
 								&w);
 					}
-					vmcu_dot_pair_3(acc0, tile, h * plane + row * 2 + x, 0, &w);
+					vmcu_dot_pair_3(acc0, tile, h * plane + row * 2 + z, 0, &w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3(acc1, tile, h * plane + r * row + x,
+						vmcu_dot_pair_3(acc1, tile, h * plane + r * row + z,
 								1, &w);
 						vmcu_dot_pair_2(acc1, tile,
-								h * plane + r * row + x + phase, 1,
+								h * plane + r * row + z + phase, 1,
 								&w);
 					}
-					vmcu_dot_pair_3(acc1, tile, h * plane + row * 2 + x, 1, &w);
+					vmcu_dot_pair_3(acc1, tile, h * plane + row * 2 + z, 1, &w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+						 wide) + z) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -260,7 +304,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes, z, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -271,10 +315,10 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (z = 0; z < wide; z += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, wide - z);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -282,23 +326,23 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 0);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7(acc0, tile, h * plane + r * row + x,
+						vmcu_dot_pair_7(acc0, tile, h * plane + r * row + z,
 								0, &w);
 					}
-					vmcu_dot_line_7(acc0, tile, h * plane + row * 3 + x / 2, 0,
+					vmcu_dot_line_7(acc0, tile, h * plane + row * 3 + z / 2, 0,
 							&w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 0);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7(acc1, tile, h * plane + r * row + x,
+						vmcu_dot_pair_7(acc1, tile, h * plane + r * row + z,
 								1, &w);
 					}
-					vmcu_dot_line_7(acc1, tile, h * plane + row * 3 + x / 2, 1,
+					vmcu_dot_line_7(acc1, tile, h * plane + row * 3 + z / 2, 1,
 							&w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+						 wide) + z) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -322,7 +366,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes, z, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -333,10 +377,10 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (z = 0; z < wide; z += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, wide - z);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -344,27 +388,27 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4(acc0, tile, h * plane + r * row + x,
+						vmcu_dot_pair_4(acc0, tile, h * plane + r * row + z,
 								0, &w);
 						vmcu_dot_pair_3(acc0, tile,
-								h * plane + r * row + x + phase, 0,
+								h * plane + r * row + z + phase, 0,
 								&w);
 					}
-					vmcu_dot_pair_4(acc0, tile, h * plane + row * 3 + x, 0, &w);
+					vmcu_dot_pair_4(acc0, tile, h * plane + row * 3 + z, 0, &w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4(acc1, tile, h * plane + r * row + x,
+						vmcu_dot_pair_4(acc1, tile, h * plane + r * row + z,
 								1, &w);
 						vmcu_dot_pair_3(acc1, tile,
-								h * plane + r * row + x + phase, 1,
+								h * plane + r * row + z + phase, 1,
 								&w);
 					}
-					vmcu_dot_pair_4(acc1, tile, h * plane + row * 3 + x, 1, &w);
+					vmcu_dot_pair_4(acc1, tile, h * plane + row * 3 + z, 1, &w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+						 wide) + z) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}

@@ -35,6 +35,8 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
 
 def weight_bytes(taps: int, stride: int) -> int:
     """Weights of one channel in the stream, without the gap that aligns their end."""
+    if taps == isa.SQUARE_TAPS:
+        return 4 * taps
     last = taps if stride == 1 else (taps + 1) // 2
     return 2 * (taps // 2 * taps + last)
 
@@ -67,10 +69,6 @@ class Kernel:
     taps: int
     stride: int
 
-    @property
-    def is_square(self) -> bool:
-        return (self.taps, self.stride) == (isa.SQUARE_TAPS, 1)
-
     def window(self, x: Expr, wide: Expr, c: Expr, lanes: Expr) -> Ram:
         """The input under `wide` output pixels from x on."""
         axes = (
@@ -81,13 +79,14 @@ class Kernel:
         left = x * self.stride - Name(f"{WINDOW}pad_left")
         return Ram(0, first_row(), left, c, axes, guarded=True)
 
-    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int) -> None:
+    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int, wider: int) -> None:
         """The bias and all taps of the pixels from x on; the channel's words are at `plane`."""
         k, phase, row = self.k, Name("phase"), Name("row")
         counts = isa.pair_counts(self.taps, self.stride)
         last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
-        if self.is_square:
-            k.do(isa.dot_square, acc, TILE, plane + x, last, odd, STREAM)
+        if self.taps == isa.SQUARE_TAPS:
+            places = (plane + x, last) if self.stride == 1 else (plane + x, phase, last)
+            k.do(isa.SQUARE[self.stride, wider], acc, TILE, *places, odd, STREAM)
             return
         k.do(isa.bias_depthwise, acc, STREAM, gap(self.taps, self.stride))
         with k.reduce("r", self.taps // 2) as r:
@@ -100,19 +99,44 @@ class Kernel:
         else:
             k.do(isa.PAIR[counts[0]], acc, TILE, last, odd, STREAM)
 
-    def block(self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
+    def block(
+        self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr, wider: int = 0
+    ) -> None:
         """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
         may reach beyond its strip: what it computes there is not stored."""
         k = self.k
-        patch = k.reg_alloc("patch", k.packing.pixels)
+        size = k.packing.pixels + wider
+        k.rewind(STREAM, to_mark=True)
+        patch = k.reg_alloc("patch", size)
         with k.spatial("h", (lanes + 1) // 2) as h:
             for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
-                self.dot(acc, h * Name("plane"), x, odd)
-                k.do(isa.finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
+                acc = k.reg_alloc(f"acc{odd}", size)
+                self.dot(acc, h * Name("plane"), x, odd, wider)
+                k.do(isa.FINISH[wider], Name("p"), acc, STREAM, patch, h * 2 + odd)
         axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
         place = Ram("output", Name("y"), column, c, axes)
-        k.do(isa.store_patch, patch, place, Name("out_c"), wide, lanes)
+        k.do(isa.STORE_PATCH[wider], patch, place, Name("out_c"), wide, lanes)
+
+    def blocks(self, x0: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
+        """A strip of `wide` pixels from x0 on. Where there are blocks of two sizes, the wider ones
+        come first, as long as there are more pixels left than one of the others takes."""
+        k, size = self.k, self.k.packing.pixels
+        first: Expr = Int(0)
+        if self.taps == isa.SQUARE_TAPS:
+            wider = size + isa.WIDER
+            first = wide_pixels(wide, size)
+            with k.strips("x", "left", first, wider) as (x, left):
+                self.block(x, x0 + x, left, c, lanes, isa.WIDER)
+        with k.strips("z", "left", wide - first, size) as (z, left):
+            x = first + z
+            self.block(x, x0 + x, left, c, lanes)
+
+
+def wide_pixels(pixels: Expr, size: int) -> Expr:
+    """Of a strip's pixels, those that wider blocks compute: while more than `size` are left. The
+    last of these blocks may lack a pixel."""
+    wider = size + isa.WIDER
+    return (pixels + 1) // wider * wider - pixels % wider // (wider - 1)
 
 
 def depthwise(packing: Packing, taps: int, stride: int) -> Program:
@@ -130,9 +154,7 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
             source = kernel.window(x0, wide, c, lanes)
             k.do(isa.stage, TILE, source, Name("call"), wide, lanes)
             k.mark(STREAM)
-            with k.strips("x", "left", wide, packing.pixels) as (x, left):
-                k.rewind(STREAM, to_mark=True)
-                kernel.block(x, x0 + x, left, c, lanes)
+            kernel.blocks(x0, wide, c, lanes)
 
     return k.program()
 
