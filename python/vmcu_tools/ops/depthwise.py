@@ -16,13 +16,13 @@ import numpy as np
 
 from ..graph import Op, Window
 from ..kernels.integer_scale import WHOLE
+from ..kernels.language.expr import Int, evaluate
 from ..kernels.language.target import Target
 from ..kernels.pack import MacWeights, factor_stream, fill, tap_stream, weight_stream
-from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
+from ..kernels.programs.depthwise import gap, narrow_pixels, tile_bytes, weight_bytes
 from ..kernels.targets.portable.depthwise import (
     EXACT,
     GROUP,
-    SQUARE_TAPS,
     STRIDES,
     TAPS,
     WIDER,
@@ -63,39 +63,31 @@ class DepthwiseConv2D(Op):
         return replace(self, weights=weights, bias=self.bias[picked], requant=requant)
 
 
-def block_sizes(target: Target, taps: int) -> tuple[int, ...]:
-    """Pixels of the blocks of windows of so many taps, the widest first."""
-    size = target.packing.pixels
-    return (size + WIDER, size) if taps == SQUARE_TAPS else (size,)
-
-
-def blocks_of(target: Target, taps: int, pixels: int) -> list[int]:
+def blocks_of(target: Target, taps: int, stride: int, pixels: int) -> list[int]:
     """The blocks that a strip is computed in, which may hang over its end."""
-    sizes, found = block_sizes(target, taps), []
-    while sum(found) < pixels:
-        left = pixels - sum(found)
-        found.append(sizes[0] if left > sizes[-1] else sizes[-1])
-    return found
+    narrow, wide = target.packing.pixels, target.packing.pixels + WIDER
+    first = evaluate(narrow_pixels(taps, stride, Int(pixels), narrow), {})
+    return [narrow] * -(-first // narrow) + [wide] * -(-(pixels - first) // wide)
 
 
-def row_cost(target: Target, taps: int, wide: int, width: int) -> float:
+def row_cost(target: Target, taps: int, stride: int, wide: int, width: int) -> float:
     """What a row of `width` pixels costs in strips of `wide`, in pixels: every block reads its
     weights and constants, every strip reads columns that the one before has read."""
     strips, left = divmod(width, wide)
     parts = [wide] * strips + [left] * (left > 0)
-    blocks = [block for part in parts for block in blocks_of(target, taps, part)]
+    blocks = [block for part in parts for block in blocks_of(target, taps, stride, part)]
     return sum(blocks) + len(blocks) * target.costs.block + len(parts) * target.costs.strip
 
 
 def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     """Pixels of a strip, whole blocks, in rows of `width`: the cheapest whose tile costs no RAM,
     the whole row if its tile is hardly larger, else one block."""
-    widths = {sum(blocks_of(target, taps, pixels)) for pixels in range(1, width + 1)}
+    widths = {sum(blocks_of(target, taps, stride, pixels)) for pixels in range(1, width + 1)}
     whole = max(widths)
     if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
         return whole
     free = [wide for wide in sorted(widths) if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
-    return min(free or [min(widths)], key=lambda wide: row_cost(target, taps, wide, width))
+    return min(free or [min(widths)], key=lambda wide: row_cost(target, taps, stride, wide, width))
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):

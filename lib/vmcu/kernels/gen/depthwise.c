@@ -24,7 +24,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, z;
+	int32_t strip, wide, c, lanes, x, left, h, odd, z;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -35,48 +35,45 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x < (wide + 1) / 6 * 6 - wide % 6 / 5; x += 6) {
-				int32_t patch[6];
-
-				left = vmcu_min(6, (wide + 1) / 6 * 6 - wide % 6 / 5 - x);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[6];
-					int32_t acc1[6];
-
-					vmcu_dot_square_wide_1(acc0, tile, h * plane + x,
-							       h * plane + row + x / 2, 0, &w);
-					vmcu_finish_wide(p, acc0, &w, patch, h * 2);
-					vmcu_dot_square_wide_1(acc1, tile, h * plane + x,
-							       h * plane + row + x / 2, 1, &w);
-					vmcu_finish_wide(p, acc1, &w, patch, h * 2 + 1);
-				}
-				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
-						+ x) * out_c + c, out_c, left, lanes);
-			}
-			for (z = 0; z < wide - ((wide + 1) / 6 * 6 - wide % 6 / 5); z += 4) {
+			for (x = 0; x < vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); x += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - ((wide + 1) / 6 * 6 - wide % 6 / 5) - z);
+				left = vmcu_min(4, vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - x);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[4];
 
-					vmcu_dot_square_1(acc0, tile, h * plane + (wide + 1) / 6 * 6
-							  - wide % 6 / 5 + z, h * plane + row +
-							  ((wide + 1) / 6 * 6 - wide % 6 / 5 + z) /
-							  2, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_dot_square_1(acc1, tile, h * plane + (wide + 1) / 6 * 6
-							  - wide % 6 / 5 + z, h * plane + row +
-							  ((wide + 1) / 6 * 6 - wide % 6 / 5 + z) /
-							  2, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+						vmcu_dot_square_1(acc, tile, h * plane + x,
+								  h * plane + row + x / 2, odd, &w);
+						vmcu_finish_depthwise(p, acc, &w, patch,
+								      h * 2 + odd);
+					}
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + (wide + 1) / 6 * 6 - wide % 6 / 5 + z) *
-						 out_c + c, out_c, left, lanes);
+						 wide) + x) * out_c + c, out_c, left, lanes);
+			}
+			for (z = 0; z < wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); z += 6) {
+				int32_t patch[6];
+
+				left = vmcu_min(6, wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - z);
+				w = mark;
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[6];
+
+						vmcu_dot_square_wide_1(acc, tile, h * plane +
+								       vmcu_min((6 - wide % 6) / 2 %
+								       3 * 4, wide) + z, h * plane +
+								       row + (vmcu_min((6 - wide %
+								       6) / 2 % 3 * 4, wide) + z) /
+								       2, odd, &w);
+						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
+					}
+				}
+				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
+						+ vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) + z) *
+						out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -100,7 +97,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, z;
+	int32_t strip, wide, c, lanes, z, left, h, odd;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -111,48 +108,23 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x < (wide + 1) / 6 * 6 - wide % 6 / 5; x += 6) {
+			for (z = 0; z < wide; z += 6) {
 				int32_t patch[6];
 
-				left = vmcu_min(6, (wide + 1) / 6 * 6 - wide % 6 / 5 - x);
+				left = vmcu_min(6, wide - z);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[6];
-					int32_t acc1[6];
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[6];
 
-					vmcu_dot_square_wide_2(acc0, tile, h * plane + x, phase,
-							       h * plane + row + x, 0, &w);
-					vmcu_finish_wide(p, acc0, &w, patch, h * 2);
-					vmcu_dot_square_wide_2(acc1, tile, h * plane + x, phase,
-							       h * plane + row + x, 1, &w);
-					vmcu_finish_wide(p, acc1, &w, patch, h * 2 + 1);
+						vmcu_dot_square_wide_2(acc, tile, h * plane + z,
+								       phase, h * plane + row + z,
+								       odd, &w);
+						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
+					}
 				}
 				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
-						+ x) * out_c + c, out_c, left, lanes);
-			}
-			for (z = 0; z < wide - ((wide + 1) / 6 * 6 - wide % 6 / 5); z += 4) {
-				int32_t patch[4];
-
-				left = vmcu_min(4, wide - ((wide + 1) / 6 * 6 - wide % 6 / 5) - z);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
-
-					vmcu_dot_square_2(acc0, tile, h * plane + (wide + 1) / 6 * 6
-							  - wide % 6 / 5 + z, phase, h * plane + row
-							  + (wide + 1) / 6 * 6 - wide % 6 / 5 + z,
-							  0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_dot_square_2(acc1, tile, h * plane + (wide + 1) / 6 * 6
-							  - wide % 6 / 5 + z, phase, h * plane + row
-							  + (wide + 1) / 6 * 6 - wide % 6 / 5 + z,
-							  1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
-				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + (wide + 1) / 6 * 6 - wide % 6 / 5 + z) *
-						 out_c + c, out_c, left, lanes);
+						+ z) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -176,7 +148,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, z, left, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -187,10 +159,10 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (z = 0; z < wide; z += 4) {
+			for (x = 0; x < wide; x += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - z);
+				left = vmcu_min(4, wide - x);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -198,23 +170,23 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5(acc0, tile, h * plane + r * row + z,
+						vmcu_dot_pair_5(acc0, tile, h * plane + r * row + x,
 								0, &w);
 					}
-					vmcu_dot_line_5(acc0, tile, h * plane + row * 2 + z / 2, 0,
+					vmcu_dot_line_5(acc0, tile, h * plane + row * 2 + x / 2, 0,
 							&w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5(acc1, tile, h * plane + r * row + z,
+						vmcu_dot_pair_5(acc1, tile, h * plane + r * row + x,
 								1, &w);
 					}
-					vmcu_dot_line_5(acc1, tile, h * plane + row * 2 + z / 2, 1,
+					vmcu_dot_line_5(acc1, tile, h * plane + row * 2 + x / 2, 1,
 							&w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + z) * out_c + c, out_c, left, lanes);
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -238,7 +210,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, z, left, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -249,10 +221,10 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (z = 0; z < wide; z += 4) {
+			for (x = 0; x < wide; x += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - z);
+				left = vmcu_min(4, wide - x);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -260,27 +232,27 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3(acc0, tile, h * plane + r * row + z,
+						vmcu_dot_pair_3(acc0, tile, h * plane + r * row + x,
 								0, &w);
 						vmcu_dot_pair_2(acc0, tile,
-								h * plane + r * row + z + phase, 0,
+								h * plane + r * row + x + phase, 0,
 								&w);
 					}
-					vmcu_dot_pair_3(acc0, tile, h * plane + row * 2 + z, 0, &w);
+					vmcu_dot_pair_3(acc0, tile, h * plane + row * 2 + x, 0, &w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3(acc1, tile, h * plane + r * row + z,
+						vmcu_dot_pair_3(acc1, tile, h * plane + r * row + x,
 								1, &w);
 						vmcu_dot_pair_2(acc1, tile,
-								h * plane + r * row + z + phase, 1,
+								h * plane + r * row + x + phase, 1,
 								&w);
 					}
-					vmcu_dot_pair_3(acc1, tile, h * plane + row * 2 + z, 1, &w);
+					vmcu_dot_pair_3(acc1, tile, h * plane + row * 2 + x, 1, &w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + z) * out_c + c, out_c, left, lanes);
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -304,7 +276,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, z, left, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -315,10 +287,10 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (z = 0; z < wide; z += 4) {
+			for (x = 0; x < wide; x += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - z);
+				left = vmcu_min(4, wide - x);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -326,23 +298,23 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 0);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7(acc0, tile, h * plane + r * row + z,
+						vmcu_dot_pair_7(acc0, tile, h * plane + r * row + x,
 								0, &w);
 					}
-					vmcu_dot_line_7(acc0, tile, h * plane + row * 3 + z / 2, 0,
+					vmcu_dot_line_7(acc0, tile, h * plane + row * 3 + x / 2, 0,
 							&w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 0);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7(acc1, tile, h * plane + r * row + z,
+						vmcu_dot_pair_7(acc1, tile, h * plane + r * row + x,
 								1, &w);
 					}
-					vmcu_dot_line_7(acc1, tile, h * plane + row * 3 + z / 2, 1,
+					vmcu_dot_line_7(acc1, tile, h * plane + row * 3 + x / 2, 1,
 							&w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + z) * out_c + c, out_c, left, lanes);
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -366,7 +338,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, z, left, h, r;
+	int32_t strip, wide, c, lanes, x, left, h, r;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -377,10 +349,10 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (z = 0; z < wide; z += 4) {
+			for (x = 0; x < wide; x += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - z);
+				left = vmcu_min(4, wide - x);
 				w = mark;
 				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
@@ -388,27 +360,27 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 
 					vmcu_bias_depthwise(acc0, &w, 2);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4(acc0, tile, h * plane + r * row + z,
+						vmcu_dot_pair_4(acc0, tile, h * plane + r * row + x,
 								0, &w);
 						vmcu_dot_pair_3(acc0, tile,
-								h * plane + r * row + z + phase, 0,
+								h * plane + r * row + x + phase, 0,
 								&w);
 					}
-					vmcu_dot_pair_4(acc0, tile, h * plane + row * 3 + z, 0, &w);
+					vmcu_dot_pair_4(acc0, tile, h * plane + row * 3 + x, 0, &w);
 					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4(acc1, tile, h * plane + r * row + z,
+						vmcu_dot_pair_4(acc1, tile, h * plane + r * row + x,
 								1, &w);
 						vmcu_dot_pair_3(acc1, tile,
-								h * plane + r * row + z + phase, 1,
+								h * plane + r * row + x + phase, 1,
 								&w);
 					}
-					vmcu_dot_pair_4(acc1, tile, h * plane + row * 3 + z, 1, &w);
+					vmcu_dot_pair_4(acc1, tile, h * plane + row * 3 + x, 1, &w);
 					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + z) * out_c + c, out_c, left, lanes);
+						 wide) + x) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}

@@ -30,7 +30,6 @@
 #define VMCU_OWN_STORE_TAPS
 #define VMCU_OWN_DOT_SQUARE_1
 #define VMCU_OWN_DOT_SQUARE_WIDE_1
-#define VMCU_OWN_DOT_SQUARE_2
 #define VMCU_OWN_DOT_SQUARE_WIDE_2
 #define VMCU_OWN_FINISH_DEPTHWISE
 #define VMCU_OWN_FINISH_WIDE
@@ -226,8 +225,10 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
 			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
 			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
-			"strd %[low], %[b0], [%[u]], #8\n\t"
-			"strd %[a0], %[a1], [%[v]], #8"
+			"str %[low], [%[u]], #4\n\t"
+			"str %[b0], [%[u]], #4\n\t"
+			"str %[a0], [%[v]], #4\n\t"
+			"str %[a1], [%[v]], #4"
 			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
 			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
 			  [low] "=&r"(low)
@@ -880,155 +881,6 @@ VMCU_INLINE void vmcu_dot_square_wide_1(int32_t *acc, const vmcu_lane_t *tile, i
 }
 
 /*
- * The bias and nine taps for each pixel of a block, at a stride of 2; odd columns are `phase`
- * behind even ones, the last three taps at `last`.
- */
-VMCU_INLINE void vmcu_dot_square_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t phase,
-				   int32_t last, int32_t odd, const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t v0, v1, x, y, z;
-
-	if (odd == 0) {
-		__asm__ volatile("ldr %[a3], [%[w]], #8\n\t"
-			"ldr %[v0], [%[w], #-4]\n\t"
-			"ldr %[x], [%[t], #0]\n\t"
-			"ldr %[y], [%[t], #4]\n\t"
-			"ldr %[z], [%[t], #8]\n\t"
-			"sxtb16 %[v1], %[v0], ror #8\n\t"
-			"sxtb16 %[v0], %[v0]\n\t"
-			"sxtb16 %[x], %[x]\n\t"
-			"smlad %[a0], %[x], %[v0], %[a3]\n\t"
-			"sxtb16 %[y], %[y]\n\t"
-			"smlad %[a1], %[y], %[v0], %[a3]\n\t"
-			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
-			"sxtb16 %[z], %[z]\n\t"
-			"smlad %[a2], %[z], %[v0], %[a3]\n\t"
-			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
-			"ldr %[x], [%[t], #12]\n\t"
-			"ldr %[y], [%[t], #16]\n\t"
-			"sxtb16 %[x], %[x]\n\t"
-			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
-			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
-			"sxtb16 %[y], %[y]\n\t"
-			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
-			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [v1] "=&r"(v1)
-			: [t] "r"(t));
-		t = tile + at + phase;
-		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
-			"ldr %[x], [%[t], #0]\n\t"
-			"ldr %[y], [%[t], #4]\n\t"
-			"ldr %[z], [%[t], #8]\n\t"
-			"sxtb16 %[v0], %[v0]\n\t"
-			"sxtb16 %[x], %[x]\n\t"
-			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
-			"sxtb16 %[y], %[y]\n\t"
-			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
-			"sxtb16 %[z], %[z]\n\t"
-			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
-			"ldr %[x], [%[t], #12]\n\t"
-			"sxtb16 %[x], %[x]\n\t"
-			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
-			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
-			: [t] "r"(t));
-		t = tile + last;
-		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
-			"ldr %[v1], [%[w], #4]\n\t"
-			"ldr %[x], [%[t], #0]\n\t"
-			"ldr %[y], [%[t], #4]\n\t"
-			"ldr %[z], [%[t], #8]\n\t"
-			"sxtb16 %[v0], %[v0], ror #8\n\t"
-			"sxtb16 %[v1], %[v1]\n\t"
-			"sxtb16 %[x], %[x]\n\t"
-			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
-			"sxtb16 %[y], %[y]\n\t"
-			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
-			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
-			"sxtb16 %[z], %[z]\n\t"
-			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
-			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
-			"ldr %[x], [%[t], #12]\n\t"
-			"ldr %[y], [%[t], #16]\n\t"
-			"sxtb16 %[x], %[x]\n\t"
-			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
-			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
-			"sxtb16 %[y], %[y]\n\t"
-			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
-			"add %[w], %[w], #8\n\t"
-			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [v1] "=&r"(v1), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
-			: [t] "r"(t));
-	} else {
-		__asm__ volatile("ldr %[a3], [%[w]], #8\n\t"
-			"ldr %[v0], [%[w], #-4]\n\t"
-			"ldr %[x], [%[t], #0]\n\t"
-			"ldr %[y], [%[t], #4]\n\t"
-			"ldr %[z], [%[t], #8]\n\t"
-			"sxtb16 %[v1], %[v0], ror #8\n\t"
-			"sxtb16 %[v0], %[v0]\n\t"
-			"sxtb16 %[x], %[x], ror #8\n\t"
-			"smlad %[a0], %[x], %[v0], %[a3]\n\t"
-			"sxtb16 %[y], %[y], ror #8\n\t"
-			"smlad %[a1], %[y], %[v0], %[a3]\n\t"
-			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
-			"sxtb16 %[z], %[z], ror #8\n\t"
-			"smlad %[a2], %[z], %[v0], %[a3]\n\t"
-			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
-			"ldr %[x], [%[t], #12]\n\t"
-			"ldr %[y], [%[t], #16]\n\t"
-			"sxtb16 %[x], %[x], ror #8\n\t"
-			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
-			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
-			"sxtb16 %[y], %[y], ror #8\n\t"
-			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
-			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [v1] "=&r"(v1)
-			: [t] "r"(t));
-		t = tile + at + phase;
-		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
-			"ldr %[x], [%[t], #0]\n\t"
-			"ldr %[y], [%[t], #4]\n\t"
-			"ldr %[z], [%[t], #8]\n\t"
-			"sxtb16 %[v0], %[v0]\n\t"
-			"sxtb16 %[x], %[x], ror #8\n\t"
-			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
-			"sxtb16 %[y], %[y], ror #8\n\t"
-			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
-			"sxtb16 %[z], %[z], ror #8\n\t"
-			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
-			"ldr %[x], [%[t], #12]\n\t"
-			"sxtb16 %[x], %[x], ror #8\n\t"
-			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
-			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
-			: [t] "r"(t));
-		t = tile + last;
-		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
-			"ldr %[v1], [%[w], #4]\n\t"
-			"ldr %[x], [%[t], #0]\n\t"
-			"ldr %[y], [%[t], #4]\n\t"
-			"ldr %[z], [%[t], #8]\n\t"
-			"sxtb16 %[v0], %[v0], ror #8\n\t"
-			"sxtb16 %[v1], %[v1]\n\t"
-			"sxtb16 %[x], %[x], ror #8\n\t"
-			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
-			"sxtb16 %[y], %[y], ror #8\n\t"
-			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
-			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
-			"sxtb16 %[z], %[z], ror #8\n\t"
-			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
-			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
-			"ldr %[x], [%[t], #12]\n\t"
-			"ldr %[y], [%[t], #16]\n\t"
-			"sxtb16 %[x], %[x], ror #8\n\t"
-			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
-			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
-			"sxtb16 %[y], %[y], ror #8\n\t"
-			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
-			"add %[w], %[w], #8\n\t"
-			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [v1] "=&r"(v1), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
-			: [t] "r"(t));
-	}
-}
-
-/*
  * The bias and nine taps for each pixel of a wide block, at a stride of 2; odd columns are
  * `phase` behind even ones, the last three taps at `last`.
  */
@@ -1225,7 +1077,8 @@ VMCU_INLINE void vmcu_dot_square_wide_2(int32_t *acc, const vmcu_lane_t *tile, i
 VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
 				       const uint8_t **w, int32_t *patch, int32_t channel)
 {
-	int32_t multiplier, bias, shift;
+	int32_t multiplier, bias, shift, x;
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
 	int8_t *o = (int8_t *)patch + channel;
 
 	vmcu_factors(w, &multiplier, &bias, &shift);
@@ -1235,17 +1088,41 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 		vmcu_finish_any(p, sums, 4, *w - 12, o);
 		return;
 	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	__asm__ volatile("add %[x], %[b], %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], %[m], %[x]\n\t"
+		"asr %[a0], %[a0], %[s]\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add %[x], %[b], %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], %[m], %[x]\n\t"
+		"asr %[a1], %[a1], %[s]\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #4]\n\t"
+		"add %[x], %[b], %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], %[m], %[x]\n\t"
+		"asr %[a2], %[a2], %[s]\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #8]\n\t"
+		"add %[x], %[b], %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], %[m], %[x]\n\t"
+		"asr %[a3], %[a3], %[s]\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #12]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [x] "=&r"(x)
+		: [m] "r"(multiplier), [b] "r"(bias), [s] "r"(shift), [o] "r"(o)
+		: "memory");
 }
 
 /* Requantises a channel of a wide block into a patch: a word for the bytes of each pixel. */
 VMCU_INLINE void vmcu_finish_wide(const struct vmcu_mac_params *p, const int32_t *acc,
 				  const uint8_t **w, int32_t *patch, int32_t channel)
 {
-	int32_t multiplier, bias, shift;
+	int32_t multiplier, bias, shift, x;
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3], a4 = acc[4], a5 = acc[5];
 	int8_t *o = (int8_t *)patch + channel;
 
 	vmcu_factors(w, &multiplier, &bias, &shift);
@@ -1255,12 +1132,45 @@ VMCU_INLINE void vmcu_finish_wide(const struct vmcu_mac_params *p, const int32_t
 		vmcu_finish_any(p, sums, 6, *w - 12, o);
 		return;
 	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
-	o[16] = vmcu_fixed(acc[4], multiplier, bias, shift);
-	o[20] = vmcu_fixed(acc[5], multiplier, bias, shift);
+	__asm__ volatile("add %[x], %[b], %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], %[m], %[x]\n\t"
+		"asr %[a0], %[a0], %[s]\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add %[x], %[b], %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], %[m], %[x]\n\t"
+		"asr %[a1], %[a1], %[s]\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #4]\n\t"
+		"add %[x], %[b], %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], %[m], %[x]\n\t"
+		"asr %[a2], %[a2], %[s]\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #8]\n\t"
+		"add %[x], %[b], %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], %[m], %[x]\n\t"
+		"asr %[a3], %[a3], %[s]\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #12]\n\t"
+		"add %[x], %[b], %[a4], asr #31\n\t"
+		"lsl %[a4], %[a4], #1\n\t"
+		"smmlar %[a4], %[a4], %[m], %[x]\n\t"
+		"asr %[a4], %[a4], %[s]\n\t"
+		"ssat %[a4], #8, %[a4]\n\t"
+		"strb %[a4], [%[o], #16]\n\t"
+		"add %[x], %[b], %[a5], asr #31\n\t"
+		"lsl %[a5], %[a5], #1\n\t"
+		"smmlar %[a5], %[a5], %[m], %[x]\n\t"
+		"asr %[a5], %[a5], %[s]\n\t"
+		"ssat %[a5], #8, %[a5]\n\t"
+		"strb %[a5], [%[o], #20]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [a4] "+&r"(a4), [a5] "+&r"(a5), [x] "=&r"(x)
+		: [m] "r"(multiplier), [b] "r"(bias), [s] "r"(shift), [o] "r"(o)
+		: "memory");
 }
 
 /* 2 words for each pixel of a block times a channel's pairs of weights. */

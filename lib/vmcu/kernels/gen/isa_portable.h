@@ -579,69 +579,6 @@ VMCU_INLINE void vmcu_dot_square_wide_1(int32_t *acc, const vmcu_lane_t *tile, i
 }
 #endif
 
-#ifndef VMCU_OWN_DOT_SQUARE_2
-/*
- * The bias and nine taps for each pixel of a block, at a stride of 2; odd columns are `phase`
- * behind even ones, the last three taps at `last`.
- */
-VMCU_INLINE void vmcu_dot_square_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t phase,
-				   int32_t last, int32_t odd, const uint8_t **w)
-{
-	const int32_t b = *(const int32_t *)*w;
-
-	*w += 4;
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	x = (const int8_t *)tile + 4 * (at + phase) + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[6]);
-	x = (const int8_t *)tile + 4 * (last) + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[7]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[7]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[8]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[10]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[10]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[10]);
-	*w += 12;
-}
-#endif
-
 #ifndef VMCU_OWN_DOT_SQUARE_WIDE_2
 /*
  * The bias and nine taps for each pixel of a wide block, at a stride of 2; odd columns are

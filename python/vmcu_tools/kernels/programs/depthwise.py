@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.expr import Expr, Int, Name
+from ..language.expr import Expr, Int, Name, minimum
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import depthwise as isa
@@ -79,7 +79,7 @@ class Kernel:
         left = x * self.stride - Name(f"{WINDOW}pad_left")
         return Ram(0, first_row(), left, c, axes, guarded=True)
 
-    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int, wider: int) -> None:
+    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: Expr, wider: int) -> None:
         """The bias and all taps of the pixels from x on; the channel's words are at `plane`."""
         k, phase, row = self.k, Name("phase"), Name("row")
         counts = isa.pair_counts(self.taps, self.stride)
@@ -99,6 +99,14 @@ class Kernel:
         else:
             k.do(isa.PAIR[counts[0]], acc, TILE, last, odd, STREAM)
 
+    def channel(
+        self, x: Expr, patch: Registers, h: Expr, odd: Expr, name: str, wider: int
+    ) -> None:
+        """The even or the odd channel of plane h."""
+        acc = self.k.reg_alloc(name, patch.count)
+        self.dot(acc, h * Name("plane"), x, odd, wider)
+        self.k.do(isa.FINISH[wider], Name("p"), acc, STREAM, patch, h * 2 + odd)
+
     def block(
         self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr, wider: int = 0
     ) -> None:
@@ -109,34 +117,42 @@ class Kernel:
         k.rewind(STREAM, to_mark=True)
         patch = k.reg_alloc("patch", size)
         with k.spatial("h", (lanes + 1) // 2) as h:
-            for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", size)
-                self.dot(acc, h * Name("plane"), x, odd, wider)
-                k.do(isa.FINISH[wider], Name("p"), acc, STREAM, patch, h * 2 + odd)
+            if self.taps == isa.SQUARE_TAPS:
+                # Half the code, for a question in each channel.
+                with k.spatial("odd", 2) as odd:
+                    self.channel(x, patch, h, odd, "acc", wider)
+            else:
+                for odd in (0, 1):
+                    self.channel(x, patch, h, Int(odd), f"acc{odd}", wider)
         axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
         place = Ram("output", Name("y"), column, c, axes)
         k.do(isa.STORE_PATCH[wider], patch, place, Name("out_c"), wide, lanes)
 
     def blocks(self, x0: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
-        """A strip of `wide` pixels from x0 on. Where there are blocks of two sizes, the wider ones
-        come first, as long as there are more pixels left than one of the others takes."""
+        """A strip of `wide` pixels from x0 on. Where there are blocks of two sizes, as many narrow
+        ones come first as leave whole wide ones, or such that lack a pixel."""
         k, size = self.k, self.k.packing.pixels
-        first: Expr = Int(0)
-        if self.taps == isa.SQUARE_TAPS:
-            wider = size + isa.WIDER
-            first = wide_pixels(wide, size)
-            with k.strips("x", "left", first, wider) as (x, left):
+        first = narrow_pixels(self.taps, self.stride, wide, size)
+        if first != Int(0):
+            with k.strips("x", "left", first, size) as (x, left):
+                self.block(x, x0 + x, left, c, lanes)
+        if first != wide:
+            with k.strips("z", "left", wide - first, size + isa.WIDER) as (z, left):
+                x = first + z
                 self.block(x, x0 + x, left, c, lanes, isa.WIDER)
-        with k.strips("z", "left", wide - first, size) as (z, left):
-            x = first + z
-            self.block(x, x0 + x, left, c, lanes)
 
 
-def wide_pixels(pixels: Expr, size: int) -> Expr:
-    """Of a strip's pixels, those that wider blocks compute: while more than `size` are left. The
-    last of these blocks may lack a pixel."""
+def narrow_pixels(taps: int, stride: int, pixels: Expr, size: int) -> Expr:
+    """Of a strip's pixels, those in blocks of `size`, before all others in wider ones."""
+    if taps != isa.SQUARE_TAPS:
+        return pixels
+    if stride == 2:
+        # Blocks of one size for half the code; these are the faster ones.
+        return Int(0)
+    # A wide block is two pixels more: each narrow one makes up for two that the last wide one lacks.
     wider = size + isa.WIDER
-    return (pixels + 1) // wider * wider - pixels % wider // (wider - 1)
+    blocks = (Int(wider) - pixels % wider) // 2 % (wider // 2)
+    return minimum(blocks * size, pixels)
 
 
 def depthwise(packing: Packing, taps: int, stride: int) -> Program:

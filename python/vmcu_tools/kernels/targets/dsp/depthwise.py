@@ -16,7 +16,6 @@ from ..portable.depthwise import (
     SQUARE,
     bias_depthwise,
     finish_any_c,
-    fixed_stores_c,
     store_taps,
 )
 
@@ -43,8 +42,10 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
 			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
 			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
-			"strd %[low], %[b0], [%[u]], #8\n\t"
-			"strd %[a0], %[a1], [%[v]], #8"
+			"str %[low], [%[u]], #4\n\t"
+			"str %[b0], [%[u]], #4\n\t"
+			"str %[a0], [%[v]], #4\n\t"
+			"str %[a1], [%[v]], #4"
 			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
 			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
 			  [low] "=&r"(low)
@@ -430,49 +431,66 @@ def square(stride: int, wider: int) -> str:
     return "\n".join([*text, "}"])
 
 
+def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> list[str]:
+    """vmcu_fixed() of a sum, in its place."""
+    return [
+        f"add {scratch}, {bias}, {acc}, asr #31",
+        f"lsl {acc}, {acc}, #1",
+        f"smmlar {acc}, {acc}, {multiplier}, {scratch}",
+        f"asr {acc}, {acc}, {shift}",
+        f"ssat {acc}, #8, {acc}",
+    ]
+
+
+def asm(code: list[str], outputs: list[str], inputs: list[str], clobbers: list[str]) -> str:
+    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
+    lines = [f"__asm__ volatile({text}", f"\t: {', '.join(outputs)}", f"\t: {', '.join(inputs)}"]
+    return "\n".join([*lines, "\t: " + ", ".join(f'"{name}"' for name in clobbers) + ");"])
+
+
 def finish(wider: int) -> str:
+    """In one block: compilers load the patch's address for each pixel."""
+    pixels = BLOCK + wider
     lines = [
-        "int32_t multiplier, bias, shift;",
+        "int32_t multiplier, bias, shift, x;",
+        f"int32_t {', '.join(f'a{i} = acc[{i}]' for i in range(pixels))};",
         "int8_t *o = (int8_t *)patch + channel;",
         "",
         "vmcu_factors(w, &multiplier, &bias, &shift);",
-        *finish_any_c("shift", BLOCK + wider),
-        *fixed_stores_c("multiplier, bias, shift", BLOCK + wider),
+        *finish_any_c("shift", pixels),
     ]
-    return "\n".join(lines)
+    code = []
+    for i in range(pixels):
+        code += fixed(f"%[a{i}]", "%[m]", "%[b]", "%[s]", "%[x]")
+        code.append(f"strb %[a{i}], [%[o], #{4 * i}]")
+    outputs = [f'[a{i}] "+&r"(a{i})' for i in range(pixels)] + ['[x] "=&r"(x)']
+    inputs = ['[m] "r"(multiplier)', '[b] "r"(bias)', '[s] "r"(shift)', '[o] "r"(o)']
+    return "\n".join([*lines, asm(code, outputs, inputs, ["memory"])])
 
 
 def store_four() -> str:
     """Constants come six at a time, so that an LDM takes them: two channels'."""
     lists, code = [f"r{i}" for i in range(4, 10)], []
     for channel in range(GROUP):
-        multiplier, bias, shift = lists[3 * (channel % 2) :][:3]
-        acc = f"%[a{channel}]"
+        constants = lists[3 * (channel % 2) :][:3]
         if channel % 2 == 0:
             code.append(f"ldm %[w]!, {{{lists[0]}-{lists[-1]}}}")
-        code += [
-            f"add {bias}, {bias}, {acc}, asr #31",
-            f"lsl {acc}, {acc}, #1",
-            f"smmlar {acc}, {acc}, {multiplier}, {bias}",
-            f"asr {acc}, {acc}, {shift}",
-            f"ssat {acc}, #8, {acc}",
-            f"strb {acc}, [%[o], #{channel}]",
-        ]
-    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
-    sums = ", ".join(f'[a{i}] "+&r"(a{i})' for i in range(GROUP))
-    clobbers = ", ".join(f'"{name}"' for name in (*lists, "memory"))
-    return (
-        "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];\n\n"
-        "if (vmcu_is_exact(((const int32_t *)*w)[2])) {\n"
-        "\tconst int32_t sums[] = {a0, a1, a2, a3};\n\n"
-        "\tvmcu_store_places(p, sums, (const int32_t *)*w, out, 4);\n"
-        "\t*w += 48;\n"
-        "\treturn;\n}\n"
-        f"__asm__ volatile({text}\n"
-        f'\t: {sums}, [w] "+&r"(*w)\n'
-        '\t: [o] "r"(out)\n'
-        f"\t: {clobbers});"
-    )
+        code += fixed(f"%[a{channel}]", *constants, constants[1])
+        code.append(f"strb %[a{channel}], [%[o], #{channel}]")
+    sums = [f'[a{i}] "+&r"(a{i})' for i in range(GROUP)]
+    lines = [
+        "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];",
+        "",
+        "if (vmcu_is_exact(((const int32_t *)*w)[2])) {",
+        "\tconst int32_t sums[] = {a0, a1, a2, a3};",
+        "",
+        "\tvmcu_store_places(p, sums, (const int32_t *)*w, out, 4);",
+        "\t*w += 48;",
+        "\treturn;",
+        "}",
+        asm(code, [*sums, '[w] "+&r"(*w)'], ['[o] "r"(out)'], [*lists, "memory"]),
+    ]
+    return "\n".join(lines)
 
 
 OWN = (

@@ -534,7 +534,7 @@ def store_some_taps(
 FINISH = {wider: _finish(wider) for wider in (0, WIDER)}
 STORE_PATCH = {wider: _store_patch(wider) for wider in (0, WIDER)}
 # By stride, too.
-SQUARE = {(stride, wider): _square(stride, wider) for stride in STRIDES for wider in (0, WIDER)}
+SQUARE = {(stride, wider): _square(stride, wider) for stride, wider in ((1, 0), (1, WIDER), (2, WIDER))}
 LINE = {taps: _line(taps) for taps in TAPS if taps != SQUARE_TAPS}
 PAIR = {
     count: _pair(count)
