@@ -22,60 +22,66 @@ struct vmcu_places {
 	int32_t *offsets;    /**< of each tap, in reading order */
 	uint32_t zeros;      /**< four times what stands for padding */
 	int32_t count;
-	bool is_direct; /**< no tap is padding */
+	bool is_direct; /**< no tap is padding, and every channel has an output of its own */
 };
 
-/** Writes the offsets of a window of which nothing is padding; @a steps bytes apart in a row. */
-static void vmcu_places_straight(int32_t *offset, const struct vmcu_window *window, int32_t at,
-				 int32_t row_step, int32_t step)
+/** vmcu_places_find() where a tap is padding, or not where the window's first one has it. */
+VMCU_CALLED void vmcu_places_search(const struct vmcu_places *places, const struct vmcu_call *call,
+				    int32_t row, int32_t pixel)
 {
-	for (int32_t r = window->kernel_h; r > 0; r--, at += row_step) {
-		int32_t tap = at;
+	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_source in = vmcu_mac_source(call, p);
+	int32_t *offset = places->offsets;
 
-		for (int32_t s = window->kernel_w; s > 0; s--, tap += step) {
-			*offset++ = tap;
+	for (int32_t r = 0; r < p->window.kernel_h; r++, row += p->window.dilation_h) {
+		for (int32_t s = 0; s < p->window.kernel_w; s++) {
+			const int32_t at = pixel + s * p->window.dilation_w;
+			const int8_t *x = vmcu_source_pixel(&in, row, at);
+
+			*offset++ = (x != NULL) ? (int32_t)(x - places->start)
+						: VMCU_PLACE_OUTSIDE;
 		}
 	}
 }
 
 /** Places of the taps of the window whose first one is at (@a row, @a pixel). */
 VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_call *call,
-				 int32_t *scratch, int32_t row, int32_t pixel)
+				 int32_t *offset, int32_t row, int32_t pixel)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	const struct vmcu_source in = vmcu_mac_source(call, p);
-	const struct vmcu_window *window = in.window;
-	const int32_t last_row = row + (window->kernel_h - 1) * window->dilation_h;
-	const int32_t last_pixel = pixel + (window->kernel_w - 1) * window->dilation_w;
-	const int32_t channels = in.tensor->channels, width = in.tensor->width;
-	int32_t *offset = scratch;
+	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
+	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
+	const int32_t right = (p->window.kernel_w - 1) * p->window.dilation_w;
+	const bool is_inside = row >= 0 && row + below < t->height && pixel >= 0 &&
+			       pixel + right < t->width;
 
-	places->start = in.pool->start;
-	places->offsets = scratch;
-	places->count = window->kernel_h * window->kernel_w;
+	places->start = call->pool->start;
+	places->offsets = offset;
+	places->count = p->window.kernel_h * p->window.kernel_w;
 	places->zeros = (uint8_t)p->input_zero * 0x01010101U;
-	places->is_direct = p->run != 0U && row >= 0 && last_row < in.tensor->height && pixel >= 0 &&
-			    last_pixel < width;
-	if (places->is_direct) {
-		const int8_t *x = vmcu_pixel(in.pool, in.tensor, (uint32_t)row, (uint32_t)pixel);
-		const uint32_t place = vmcu_place(in.tensor, (uint32_t)row, (uint32_t)pixel);
-		const int32_t pixels = (last_row - row) * width + last_pixel - pixel + 1;
+	places->is_direct = p->run != 0U && is_inside;
+	if (is_inside) {
+		const int8_t *x = vmcu_pixel(call->pool, t, (uint32_t)row, (uint32_t)pixel);
+		const uint32_t place = vmcu_place(t, (uint32_t)row, (uint32_t)pixel);
+		const int32_t pitch = t->width * t->channels;
+		const int32_t last = below * pitch + right * t->channels;
+		int32_t at = (int32_t)(x - places->start);
 
-		if (vmcu_straight(in.pool, in.tensor, place, x, (uint32_t)(pixels * channels))) {
-			vmcu_places_straight(offset, window, (int32_t)(x - places->start),
-					     window->dilation_h * width * channels,
-					     window->dilation_w * channels);
+		if (vmcu_straight(call->pool, t, place, x, (uint32_t)(last + t->channels))) {
+			const int32_t step = p->window.dilation_w * t->channels;
+			const int32_t back = p->window.dilation_h * pitch -
+					     p->window.kernel_w * step;
+
+			for (const int32_t *end = offset + places->count; offset < end;
+			     at += back) {
+				for (int32_t s = p->window.kernel_w; s > 0; s--, at += step) {
+					*offset++ = at;
+				}
+			}
 			return;
 		}
 	}
-	for (; row <= last_row; row += window->dilation_h) {
-		for (int32_t s = pixel; s <= last_pixel; s += window->dilation_w) {
-			const int8_t *x = vmcu_source_pixel(&in, row, s);
-
-			*offset++ = (x != NULL) ? (int32_t)(x - places->start)
-						: VMCU_PLACE_OUTSIDE;
-		}
-	}
+	vmcu_places_search(places, call, row, pixel);
 }
 
 /** Biases of four channels, which are all there and inside, and all of their taps. */

@@ -186,8 +186,12 @@ def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
     taps = len(window)
     last = np.append(window[-1], np.int8(0))  # -1 names no weight
     line = [(last[a], last[b]) for a, b in line_order(taps)]
-    if (taps, stride) == (SQUARE_TAPS, 1):
-        return packed(packing, [*zip(window[0], window[1], strict=True), *line])
+    if taps == SQUARE_TAPS:
+        above = [*zip(window[0], window[1], strict=True)]
+        if stride == 1:
+            return packed(packing, [*above, *line])
+        columns = [above[0], above[2], above[1]]
+        return packed(packing, [*columns, (last[0], last[1]), (last[2], last[3]), (0, 0)])
     stream = b""
     for r in range(0, taps - 1, 2):
         for phase in range(stride):

@@ -24,7 +24,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h;
+	int32_t strip, wide, c, lanes, x, left, h, odd, z;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -35,24 +35,45 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (x = 0; x < vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); x += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[4];
 
-					vmcu_dot_square(acc0, tile, h * plane + x,
-							h * plane + row + x / 2, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_dot_square(acc1, tile, h * plane + x,
-							h * plane + row + x / 2, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+						vmcu_dot_square_1(acc, tile, h * plane + x,
+								  h * plane + row + x / 2, odd, &w);
+						vmcu_finish_depthwise(p, acc, &w, patch,
+								      h * 2 + odd);
+					}
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
 						 wide) + x) * out_c + c, out_c, left, lanes);
+			}
+			for (z = 0; z < wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); z += 6) {
+				int32_t patch[6];
+
+				left = vmcu_min(6, wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - z);
+				w = mark;
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[6];
+
+						vmcu_dot_square_wide_1(acc, tile, h * plane +
+								       vmcu_min((6 - wide % 6) / 2 %
+								       3 * 4, wide) + z, h * plane +
+								       row + (vmcu_min((6 - wide %
+								       6) / 2 % 3 * 4, wide) + z) /
+								       2, odd, &w);
+						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
+					}
+				}
+				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
+						+ vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) + z) *
+						out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -76,7 +97,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h;
+	int32_t strip, wide, c, lanes, z, left, h, odd;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -87,28 +108,23 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
-				int32_t patch[4];
+			for (z = 0; z < wide; z += 6) {
+				int32_t patch[6];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(6, wide - z);
 				w = mark;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[6];
 
-					vmcu_bias_depthwise(acc0, &w, 2);
-					vmcu_dot_pair_2(acc0, tile, h * plane + x, 0, &w);
-					vmcu_dot_pair_1(acc0, tile, h * plane + x + phase, 0, &w);
-					vmcu_dot_pair_2(acc0, tile, h * plane + row + x, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_bias_depthwise(acc1, &w, 2);
-					vmcu_dot_pair_2(acc1, tile, h * plane + x, 1, &w);
-					vmcu_dot_pair_1(acc1, tile, h * plane + x + phase, 1, &w);
-					vmcu_dot_pair_2(acc1, tile, h * plane + row + x, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+						vmcu_dot_square_wide_2(acc, tile, h * plane + z,
+								       phase, h * plane + row + z,
+								       odd, &w);
+						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
+					}
 				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
+						+ z) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -148,7 +164,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -210,7 +226,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -276,7 +292,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -338,7 +354,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 

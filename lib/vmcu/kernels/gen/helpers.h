@@ -171,16 +171,6 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 }
 #endif
 
-#ifndef VMCU_OWN_TWO_OFFSETS
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
-{
-	*a = (*list)[0];
-	*b = (*list)[1];
-	*list += 2;
-}
-#endif
-
 #ifndef VMCU_OWN_TWO_TAPS
 /* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
@@ -210,6 +200,16 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[2]);
 	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[3]);
 	*w += 4;
+}
+#endif
+
+#ifndef VMCU_OWN_TWO_OFFSETS
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	*a = (*list)[0];
+	*b = (*list)[1];
+	*list += 2;
 }
 #endif
 
