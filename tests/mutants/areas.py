@@ -29,7 +29,7 @@ AREAS = {
     ),
     "places": Area(
         tuple(f"{PYTHON}/planner/places/{name}.py" for name in ("overlap", "in_place", "layout")),
-        ("distances", "planner", "fusion", "cuts", "offsets", "paper"),
+        ("distances", "shared_rings", "planner", "cuts", "fusion", "offsets", "paper"),
     ),
     "emit": Area((f"{PYTHON}/emit",), ("emit", "emitted_text", "proof", "checks", "new")),
     "integer_scale": Area((f"{PYTHON}/kernels/integer_scale.py",), ("integer_scale",)),
