@@ -35,7 +35,11 @@ AREAS = {
     "integer_scale": Area((f"{PYTHON}/kernels/integer_scale.py",), ("integer_scale",)),
     "frontends": Area(
         (f"{PYTHON}/frontends",),
-        ("frontend_onnx", "frontend_tflite", "rules", "bad_models", "onnx_ops", "tflite_ops"),
+        (
+            *("rules", "bad_models", "frontend_onnx", "onnx_ops", "onnx_options"),
+            *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
+            "tflite_functions",
+        ),
     ),
     "runtime": Area(
         tuple(f"{C}/{name}.c" for name in ("convert", "executor", "guard", "stage")),
