@@ -14,8 +14,9 @@ from random_graphs import convolution, depthwise_of
 from vmcu_tools.graph import Graph, Tensor, Window
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.requantize import Requantize
+from vmcu_tools.plan.schedule import ONE_COLUMN, Tile
 from vmcu_tools.plan.trace import Steps, Trace
-from vmcu_tools.planner.places.in_place import in_place, traced
+from vmcu_tools.planner.places.in_place import Guest, Ring, in_place, traced
 from vmcu_tools.planner.places.layout import Binder, Cut
 from vmcu_tools.quant import FixedSum
 
@@ -90,11 +91,42 @@ def stages(graph: Graph) -> Iterator[Trace]:
                 yield traced(binder.scheduled(cut, binder.stage(cut), None))
 
 
+def test_guests_are_apart_where_they_never_need_the_same_place() -> None:
+    """Of guests that need a few places or none in each of some calls."""
+    dice = np.random.default_rng(5)
+    together = 0
+    for _ in range(600):
+        calls, guests = int(dice.integers(1, 4)), []
+        for number in range(2):
+            low = dice.integers(-4, 5, calls)
+            guests.append(Guest(number, 0, low, low + np.maximum(dice.integers(-2, 4, calls), -1)))
+        one, other = guests
+        needed = [
+            [set(range(low, high)) for low, high in zip(guest.low, guest.high, strict=True)]
+            for guest in guests
+        ]
+        apart = not any(a & b for a, b in zip(*needed, strict=True))
+        assert one.apart(other) == other.apart(one) == apart
+        together += not apart
+        both = [a | b for a, b in zip(*needed, strict=True)]
+        spans = [max(places) - min(places) + 1 for places in both if places]
+        assert Ring(guests).span() == max(spans, default=1)
+    assert 50 < together < 550
+
+
 Layer = Callable[[Builder, Tensor], Tensor]
 
 
 def depthwise(b: Builder, x: Tensor) -> Tensor:
     return depthwise_of(b, x, SQUARE, *x.shape[:2], 1)
+
+
+def upright(b: Builder, x: Tensor) -> Tensor:
+    return depthwise_of(b, x, Window((3, 1), pad=(1, 0, 1, 0)), *x.shape[:2], 1)
+
+
+def lying(b: Builder, x: Tensor) -> Tensor:
+    return depthwise_of(b, x, Window((1, 3), pad=(0, 1, 0, 1)), *x.shape[:2], 1)
 
 
 def copied(b: Builder, x: Tensor) -> Tensor:
@@ -110,6 +142,9 @@ def as_many(b: Builder, x: Tensor) -> Tensor:
     return convolution(b, x, Window(), *x.shape)
 
 
+LAYERS = (depthwise, copied, upright, lying, as_many)
+
+
 def same_sizes(seed: int) -> Graph:
     """A chain of layers with sums over short branches, whose images are all of one size."""
     b = Builder(np.random.default_rng(seed))
@@ -120,7 +155,7 @@ def same_sizes(seed: int) -> Graph:
             factors = b.factor(0.1, 1.0), b.factor(0.1, 1.0), b.factor(2**-21, 2**-17)
             past.append(b.node(Add(FixedSum(*factors)), [branch, x], x.shape))
         else:
-            layer = (depthwise, copied, depthwise, as_many)[int(b.rng.integers(4))]
+            layer = LAYERS[int(b.rng.integers(len(LAYERS)))]
             past.append(layer(b, x))
     return b.graph([past[-1].name])
 
@@ -130,14 +165,14 @@ def test_rings_are_as_large_as_their_tensors_are_apart(seed: int) -> None:
     assert sum(map(expect_rings, stages(same_sizes(seed)))) > 0
 
 
-def stage_of(*layers: Layer) -> Trace:
-    """A stage of these layers on an image of 8 x 6 pixels, in tiles of a pixel."""
+def stage_of(*layers: Layer, tile: Tile = 4) -> Trace:
+    """A stage of these layers on an image of 8 x 6 pixels."""
     b = Builder(np.random.default_rng(0))
     x = b.input((8, 6, 4))
     for layer in layers:
         x = layer(b, x)
     graph = b.graph([x.name])
-    binder, cut = Binder(graph), Cut(0, len(layers), 4)
+    binder, cut = Binder(graph), Cut(0, len(layers), tile)
     return traced(binder.scheduled(cut, binder.stage(cut), None))
 
 
@@ -151,12 +186,19 @@ def test_what_is_computed_pixel_by_pixel_takes_its_inputs_place() -> None:
     assert expect_rings(trace)
 
 
+def test_a_ring_of_one_pixel_is_enough_for_copies() -> None:
+    trace = stage_of(copied, copied, copied, as_many, tile=ONE_COLUMN)
+    assert owners(trace)[:3] == [0, 0, 0]
+    assert trace.rings[:3] == (1, 1, 1) and expect_rings(trace)
+
+
 def test_a_window_of_the_same_size_trails_behind_its_input() -> None:
-    trace = stage_of(copied, depthwise, as_many)
-    assert owners(trace)[:2] == [0, 0]
-    # A row and a pixel behind: what its window has not yet read.
-    assert -trace.homes[1].phase % trace.rings[0] == 7 % trace.rings[0]
-    assert expect_rings(trace)
+    # A row and a pixel behind, a row, or a pixel: what its window has not yet read.
+    for layer, behind in ((depthwise, 7), (upright, 6), (lying, 1)):
+        trace = stage_of(copied, layer, as_many)
+        assert owners(trace)[:2] == [0, 0]
+        assert -trace.homes[1].phase % trace.rings[0] == behind % trace.rings[0]
+        assert expect_rings(trace)
 
 
 def test_other_shapes_and_outputs_have_rings_of_their_own() -> None:
