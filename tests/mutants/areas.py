@@ -43,6 +43,7 @@ AREAS = {
     ),
     "runtime": Area(
         tuple(f"{C}/{name}.c" for name in ("convert", "executor", "guard", "stage")),
-        ("c", "convert", "rotation"),
+        ("c", "convert", "rotation", "fusion"),
     ),
+    "kernels": Area((f"{C}/kernels",), ("kernels_c", "c", "float_sum")),
 }
