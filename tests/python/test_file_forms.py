@@ -13,14 +13,14 @@ import pytest
 from builders import tflite_models, tflite_ops
 from builders.tflite_models import TfliteModel
 from onnx import AttributeProto, helper
-from refusals import sound_onnx
+from refusals_onnx import SOUND
 from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 
 TFLITE = tflite_models.CASES | tflite_ops.CASES
-ONNX = sound_onnx()
+ONNX = SOUND
 
 
 def extremes(graph: Graph, seed: int) -> list[np.ndarray]:

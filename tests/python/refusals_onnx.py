@@ -17,7 +17,7 @@ from builders import (
     onnx_qoperators,
 )
 from builders.onnx_models import OnnxModel, single
-from onnx import AttributeProto, NodeProto, helper, numpy_helper
+from onnx import AttributeProto, helper, numpy_helper
 
 Models = dict[str, Callable[[], onnx.ModelProto]]
 
@@ -75,6 +75,7 @@ def _attributes(attribute: AttributeProto) -> Iterator[object]:
             yield "nonsense"
 
 
+SOUND = sound_onnx()
 # Attributes that a file may have, and that importers take some values of only.
 ADDED: dict[str, object] = {
     **{"auto_pad": "SAME_UPPER", "axis": 7, "group": 3, "kernel_shape": [2, 2], "mode": "cubic"},
@@ -86,64 +87,73 @@ ADDED: dict[str, object] = {
 }
 
 
-def _copy(model: onnx.ModelProto, node: NodeProto) -> tuple[onnx.ModelProto, NodeProto]:
-    other = onnx.ModelProto()
-    other.CopyFrom(model)
-    return other, next(same for same in other.graph.node if same.output[0] == node.output[0])
-
-
-def changes(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.ModelProto]]:
-    """The model with one thing changed, and what."""
-    for node in model.graph.node:
-        yield from _of_inputs(model, node)
-        yield from _of_attributes(model, node)
+def changes(case: str) -> Iterator[tuple[str, onnx.ModelProto]]:
+    """The model of a case with one thing changed, and what."""
+    model = SOUND[case]()
+    for number, node in enumerate(model.graph.node):
+        who = f"{node.op_type} {number}"
+        yield from _of_inputs(model, number, who)
+        yield from _of_attributes(model, number, who)
     for place, port in enumerate(model.graph.input):
         dims = [d.dim_value for d in port.type.tensor_type.shape.dim]
         for shape in ([*dims, 1], dims[1:], [3, *dims[1:]], [1, 1, *dims], [0] * len(dims)):
-            other = onnx.ModelProto()
-            other.CopyFrom(model)
+            other = _copy(model)
             kind = port.type.tensor_type.elem_type
-            other.graph.input[place].CopyFrom(helper.make_tensor_value_info(port.name, kind, shape))
+            info = helper.make_tensor_value_info(port.name, kind, shape)
+            other.graph.input[place].CopyFrom(info)
             yield f"input {place} of shape {shape}", other
 
 
-def _of_inputs(model: onnx.ModelProto, node: NodeProto) -> Iterator[tuple[str, onnx.ModelProto]]:
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    other = onnx.ModelProto()
+    other.CopyFrom(model)
+    return other
+
+
+def _with(model: onnx.ModelProto, number: int, place: int, values: np.ndarray) -> onnx.ModelProto:
+    """Constants in place of a node's input."""
+    other = _copy(model)
+    other.graph.initializer.append(numpy_helper.from_array(values, "changed"))
+    other.graph.node[number].input[place] = "changed"
+    return other
+
+
+def _of_inputs(
+    model: onnx.ModelProto, number: int, who: str
+) -> Iterator[tuple[str, onnx.ModelProto]]:
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    for place, name in enumerate(node.input):
-        other, same = _copy(model, node)
-        same.input[place] = ""
-        yield f"{node.op_type}: input {place} left out", other
-        other, same = _copy(model, node)
-        same.input.append(name)
-        yield f"{node.op_type}: input {place} once more", other
-        if name not in constants:
-            other, same = _copy(model, node)
+    for place, name in enumerate(model.graph.node[number].input):
+        other = _copy(model)
+        other.graph.node[number].input[place] = ""
+        yield f"{who}: input {place} left out", other
+        other = _copy(model)
+        other.graph.node[number].input.append(name)
+        yield f"{who}: input {place} once more", other
+        if name in constants:
+            other = _copy(model)
+            other.graph.node[number].input[place] = model.graph.input[0].name
+            yield f"{who}: input {place} the model's", other
+            for what, values in _constants(numpy_helper.to_array(constants[name])):
+                yield f"{who}: input {place} {what}", _with(model, number, place, values)
+        else:
             floats = np.ones((1, 2), np.float32)
-            other.graph.initializer.append(numpy_helper.from_array(floats, "changed"))
-            same.input[place] = "changed"
-            yield f"{node.op_type}: input {place} a constant", other
-            continue
-        other, same = _copy(model, node)
-        same.input[place] = model.graph.input[0].name
-        yield f"{node.op_type}: input {place} the model's", other
-        for what, values in _constants(numpy_helper.to_array(constants[name])):
-            other, same = _copy(model, node)
-            other.graph.initializer.append(numpy_helper.from_array(values, "changed"))
-            same.input[place] = "changed"
-            yield f"{node.op_type}: input {place} {what}", other
-    other, same = _copy(model, node)
-    same.output.append("further")
-    yield f"{node.op_type}: a further output", other
+            yield f"{who}: input {place} a constant", _with(model, number, place, floats)
+    other = _copy(model)
+    other.graph.node[number].output.append("further")
+    yield f"{who}: a further output", other
 
 
 def _of_attributes(
-    model: onnx.ModelProto, node: NodeProto
+    model: onnx.ModelProto, number: int, who: str
 ) -> Iterator[tuple[str, onnx.ModelProto]]:
+    node = model.graph.node[number]
     values = [(a.name, value) for a in node.attribute for value in _attributes(a)]
-    values += [(name, value) for name, value in ADDED.items()]
+    if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+        values += list(ADDED.items())
     for name, value in values:
-        other, same = _copy(model, node)
+        other = _copy(model)
+        same = other.graph.node[number]
         for there in [a for a in same.attribute if a.name == name]:
             same.attribute.remove(there)
         same.attribute.append(helper.make_attribute(name, value))
-        yield f"{node.op_type}: {name} = {value}", other
+        yield f"{who}: {name} = {value}", other
