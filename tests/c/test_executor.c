@@ -205,6 +205,38 @@ static void test_rows_are_pushed(void)
 	CHECK(memcmp(vmcu_output(&ctx, 0), rows_out, sizeof(rows_out)) == 0);
 }
 
+static uint16_t order[3];
+static unsigned int calls;
+
+static void note(const struct vmcu_call *call)
+{
+	CHECK(call->x == 0U && call->columns == 2U);
+	order[calls++ % 3U] = call->y;
+}
+
+/** A layer works from its first row to its last, or the other way round. */
+static void test_directions(void)
+{
+	for (unsigned int descending = 0; descending < 2U; descending++) {
+		struct vmcu_layer layer = layers[0];
+		struct vmcu_model one = model;
+		struct vmcu_context ctx;
+
+		layer.kernel = note;
+		layer.descending = (uint8_t)descending;
+		one.layers = &layer;
+		one.layer_count = 1;
+		one.stage_count = 1;
+		calls = 0;
+		CHECK(vmcu_init(&ctx, &one, pool, sizeof(pool)) == 0);
+		CHECK(vmcu_invoke(&ctx) == 0);
+		CHECK(calls == 3U);
+		for (unsigned int i = 0; i < 3U; i++) {
+			CHECK(order[i] == (descending ? 2U - i : i));
+		}
+	}
+}
+
 /** Rows of one of two inputs would leave the other's unsaid. */
 static void test_two_inputs_are_not_pushed(void)
 {
@@ -240,6 +272,7 @@ static void test_streamed_inputs_have_no_place(void)
 
 int main(void)
 {
+	test_directions();
 	test_rows();
 	test_rows_are_pushed();
 	test_two_inputs_are_not_pushed();

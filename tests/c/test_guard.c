@@ -166,6 +166,36 @@ static void test_poison_is_everywhere_else(void)
 	check_only(ctx.pool.start, 12, 20, 0);
 }
 
+/** Gaps in front of, between and behind what is alive. */
+static void test_poison_in_every_gap(void)
+{
+	static const struct vmcu_tensor apart[TENSORS] = {
+		[INPUT] = {.base = 2, .ring = 2, .height = 2, .width = 1, .channels = 1},
+		[MIDDLE] = {.base = 10, .ring = 3, .height = 3, .width = 1, .channels = 1},
+		[OUTPUT] = {.base = 18, .ring = 2, .height = 2, .width = 1, .channels = 1},
+		[UNWRITTEN] = {.base = 5, .ring = 2, .height = 2, .width = 1, .channels = 1},
+	};
+	static const struct vmcu_io three[] = {
+		{.tensor = INPUT}, {.tensor = MIDDLE}, {.tensor = OUTPUT}};
+	struct vmcu_model kept = model;
+
+	kept.tensors = apart;
+	kept.inputs = three;
+	kept.outputs = three;
+	kept.input_count = 3;
+	kept.output_count = 3;
+	kept.layer_count = 0;
+	kept.stage_count = 0;
+	CHECK(vmcu_init(&ctx, &kept, pool, ALL) == 0);
+	memset(ctx.pool.start, 7, BYTES);
+	CHECK(vmcu_invoke(&ctx) == 0);
+	for (int i = 0; i < BYTES; i++) {
+		const bool alive = i == 2 || i == 3 || (i >= 10 && i < 13) || i == 18 || i == 19;
+
+		CHECK(ctx.pool.start[i] == (alive ? 7 : POISONED));
+	}
+}
+
 /** An input that comes in rows is not there before its first one. */
 static void test_poison_where_rows_will_be(void)
 {
@@ -252,6 +282,7 @@ int main(void)
 	test_what_holds_something_is_left_alone();
 	test_stale_bytes();
 	test_poison_is_everywhere_else();
+	test_poison_in_every_gap();
 	test_poison_where_rows_will_be();
 	test_a_layer_writes_outside();
 	test_somebody_else_writes_outside();

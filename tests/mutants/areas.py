@@ -29,16 +29,21 @@ AREAS = {
     ),
     "places": Area(
         tuple(f"{PYTHON}/planner/places/{name}.py" for name in ("overlap", "in_place", "layout")),
-        ("distances", "planner", "fusion", "cuts", "offsets", "paper"),
+        ("distances", "shared_rings", "planner", "cuts", "fusion", "offsets", "paper"),
     ),
     "emit": Area((f"{PYTHON}/emit",), ("emit", "emitted_text", "proof", "checks", "new")),
     "integer_scale": Area((f"{PYTHON}/kernels/integer_scale.py",), ("integer_scale",)),
     "frontends": Area(
         (f"{PYTHON}/frontends",),
-        ("frontend_onnx", "frontend_tflite", "rules", "bad_models", "onnx_ops", "tflite_ops"),
+        (
+            *("rules", "bad_models", "frontend_onnx", "onnx_ops", "onnx_options"),
+            *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
+            "tflite_functions",
+        ),
     ),
     "runtime": Area(
         tuple(f"{C}/{name}.c" for name in ("convert", "executor", "guard", "stage")),
-        ("c", "convert", "rotation"),
+        ("c", "convert", "rotation", "fusion"),
     ),
+    "kernels": Area((f"{C}/kernels",), ("kernels_c", "c", "float_sum")),
 }

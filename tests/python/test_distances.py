@@ -12,7 +12,7 @@ from random_networks import AnyNetwork, wide
 from vmcu_tools.ops import Form, bind
 from vmcu_tools.plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from vmcu_tools.planner.places import layout
-from vmcu_tools.planner.places.layout import Cut, Layout, Memory, Profile
+from vmcu_tools.planner.places.layout import Binder, Cut, Layout, Memory, Profile
 from vmcu_tools.planner.places.overlap import Clearance, clearance, min_distance
 
 
@@ -157,3 +157,42 @@ def test_single_layers_live_as_long_as_they_are_read(seed: int) -> None:
 def test_a_cut_has_the_tiles_that_it_names() -> None:
     cut = Cut(2, 5, 64, larger=((3, 256), (4, None)))
     assert [cut.tile_of(number) for number in (2, 3, 4)] == [64, 256, None]
+
+
+def test_the_last_layer_of_a_stage_sums_if_it_can() -> None:
+    graph = wide(4)
+    binder = Binder(graph)
+    for first, stop in ((0, 5), (3, 5), (0, 4), (2, 6)):
+        layers = binder.stage(Cut(first, stop, 64))
+        assert [layer.node for layer in layers] == list(graph.nodes[first:stop])
+        wanted = [number == 4 and stop == 5 for number in range(first, stop)]
+        assert [layer.sums for layer in layers] == wanted
+        assert binder.serves(4, Form.SUMMING) and not binder.serves(3, Form.SUMMING)
+
+
+def test_a_direct_stage_has_no_scratch_in_the_pool() -> None:
+    graph = wide(4)
+    binder = Binder(graph)
+    usual, direct = (binder.stage(Cut(0, 4, 64, direct)) for direct in (False, True))
+    able = [binder.serves(number, Form.DIRECT) for number in range(4)]
+    needs = [pool_scratch(layer) > 0 for layer in usual]
+    assert any(both for both in zip(able, needs, strict=True) if all(both))
+    for number, layer in enumerate(direct):
+        if able[number] and needs[number]:
+            assert pool_scratch(layer) == 0
+        else:
+            assert layer is usual[number]
+
+
+def test_layers_are_bound_once_for_each_tile() -> None:
+    graph = wide(4)
+    binder = Binder(graph)
+    whole = binder.layer(0)
+    assert binder.layer(0) is whole and binder.layer(0, 10**6) is whole
+    assert whole.columns == whole.width
+    narrow = binder.layer(0, 64)
+    assert narrow is binder.layer(0, 64) is not whole and narrow.columns < narrow.width
+    turned = binder.descending(whole)
+    assert turned.descending and not whole.descending and binder.descending(whole) is turned
+    cut = Cut(0, 3, 64, larger=((1, None),))
+    assert binder.stage(cut)[1] is binder.layer(1) and binder.stage(cut)[0] is narrow
