@@ -30,8 +30,8 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_tools.image.elf import Elf, Symbol  # noqa: E402
 from vmcu_tools.runners.compiled import find_program  # noqa: E402
-from vmcu_tools.runners.counting import RAM_START, CountingRunner, Markers, trace_of  # noqa: E402
-from vmcu_tools.runners.qemu import BOARDS  # noqa: E402
+from vmcu_tools.runners.counting import CountingRunner, Markers, trace_of  # noqa: E402
+from vmcu_tools.runners.qemu import BOARDS, RAM_START  # noqa: E402
 from vmcu_tools.runners.workspace import board_module  # noqa: E402
 from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
 from vmcu_tools.wear.traces import Stored, variables  # noqa: E402

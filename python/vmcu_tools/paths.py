@@ -33,6 +33,8 @@ def runtime() -> Path:
 
 
 def import_modules(package: str) -> None:
-    """Imports all modules of a package, so that a file in its folder is all that one takes."""
+    """Imports all modules of a package, so that a file in its folder is all that one
+    takes; what `python -m` runs is left out."""
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        importlib.import_module(f"{package}.{module.name}")
+        if module.name != "__main__":
+            importlib.import_module(f"{package}.{module.name}")

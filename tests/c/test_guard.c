@@ -15,6 +15,9 @@
 #define SIDE  (VMCU_POOL_GUARD_BYTES / 2)
 #define ALL   (BYTES + VMCU_POOL_GUARD_BYTES)
 
+/* What guard.c writes where nothing is. */
+#define POISONED 0x55
+
 enum tensor {
 	INPUT,
 	MIDDLE,
@@ -34,6 +37,8 @@ static const struct vmcu_tensor tensors[TENSORS] = {
 /* What the second layer reads besides its input, and where it writes besides its output. */
 static enum tensor also_read;
 static int32_t also_written;
+/* The pool as each layer's first row found it. */
+static int8_t found[2][BYTES];
 
 static void copy(const struct vmcu_call *call, enum tensor from)
 {
@@ -43,11 +48,17 @@ static void copy(const struct vmcu_call *call, enum tensor from)
 
 static void first(const struct vmcu_call *call)
 {
+	if (call->y == 0U) {
+		memcpy(found[0], call->pool->start, BYTES);
+	}
 	copy(call, INPUT);
 }
 
 static void second(const struct vmcu_call *call)
 {
+	if (call->y == 0U) {
+		memcpy(found[1], call->pool->start, BYTES);
+	}
 	copy(call, also_read);
 	if (also_written != 0) {
 		call->pool->start[also_written] = 0;
@@ -87,6 +98,7 @@ static const struct vmcu_model model = {
 	.output_count = 1,
 };
 
+static const int8_t sevens[4] = {7, 7, 7, 7};
 static uint8_t pool[ALL + 8] __attribute__((aligned(VMCU_POOL_ALIGN)));
 static struct vmcu_context ctx;
 
@@ -136,6 +148,93 @@ static void test_stale_bytes(void)
 	CHECK(vmcu_output(&ctx, 0)[0] != 7);
 }
 
+/** Checks that bytes [from, to) of a pool are alive, and all others poisoned. */
+static void check_only(const int8_t *bytes, int from, int to, int also)
+{
+	for (int i = 0; i < BYTES; i++) {
+		CHECK(bytes[i] == (((i >= from && i < to) || i < also) ? 7 : POISONED));
+	}
+}
+
+/** Every byte that no tensor needs any more, or yet, and no other. */
+static void test_poison_is_everywhere_else(void)
+{
+	CHECK(vmcu_init(&ctx, &model, pool, ALL) == 0);
+	CHECK(infer(MIDDLE, 0) == 0);
+	check_only(found[0], 20, BYTES, 4);
+	check_only(found[1], 4, 12, 0);
+	check_only(ctx.pool.start, 12, 20, 0);
+}
+
+/** Gaps in front of, between and behind what is alive. */
+static void test_poison_in_every_gap(void)
+{
+	static const struct vmcu_tensor apart[TENSORS] = {
+		[INPUT] = {.base = 2, .ring = 2, .height = 2, .width = 1, .channels = 1},
+		[MIDDLE] = {.base = 10, .ring = 3, .height = 3, .width = 1, .channels = 1},
+		[OUTPUT] = {.base = 18, .ring = 2, .height = 2, .width = 1, .channels = 1},
+		[UNWRITTEN] = {.base = 5, .ring = 2, .height = 2, .width = 1, .channels = 1},
+	};
+	static const struct vmcu_io three[] = {
+		{.tensor = INPUT}, {.tensor = MIDDLE}, {.tensor = OUTPUT}};
+	struct vmcu_model kept = model;
+
+	kept.tensors = apart;
+	kept.inputs = three;
+	kept.outputs = three;
+	kept.input_count = 3;
+	kept.output_count = 3;
+	kept.layer_count = 0;
+	kept.stage_count = 0;
+	CHECK(vmcu_init(&ctx, &kept, pool, ALL) == 0);
+	memset(ctx.pool.start, 7, BYTES);
+	CHECK(vmcu_invoke(&ctx) == 0);
+	for (int i = 0; i < BYTES; i++) {
+		const bool alive = i == 2 || i == 3 || (i >= 10 && i < 13) || i == 18 || i == 19;
+
+		CHECK(ctx.pool.start[i] == (alive ? 7 : POISONED));
+	}
+}
+
+/** An input that comes in rows is not there before its first one. */
+static void test_poison_where_rows_will_be(void)
+{
+	static const struct vmcu_layer layer = {.kernel = first,
+						.inputs = &layer_inputs[0],
+						.input_count = 1,
+						.output = MIDDLE,
+						.rows = 2,
+						.width = 4,
+						.columns = 4};
+	static const uint8_t schedule[] = {VMCU_TAKE, 0};
+	static const struct vmcu_part part = {.length = 2, .times = 2};
+	static const struct vmcu_stage stage = {.schedule = schedule,
+						.parts = &part,
+						.progress = 16,
+						.part_count = 1,
+						.count = 1,
+						.taken = 4};
+	static const struct vmcu_io out = {.tensor = MIDDLE};
+	struct vmcu_model streamed = model;
+
+	streamed.layers = &layer;
+	streamed.stages = &stage;
+	streamed.outputs = &out;
+	streamed.layer_count = 1;
+	streamed.stage_count = 1;
+	streamed.streamed = true;
+	CHECK(vmcu_init(&ctx, &streamed, pool, ALL) == 0);
+	memset(ctx.pool.start, 1, BYTES);
+	CHECK(vmcu_push_row(&ctx, sevens) == 1);
+	for (int i = 0; i < BYTES; i++) {
+		const bool progress = i == 16 || i == 17;
+
+		CHECK(found[0][i] == (progress ? (i == 16) : (i >= 20) ? 7 : POISONED));
+	}
+	CHECK(vmcu_push_row(&ctx, sevens) == 0);
+	check_only(ctx.pool.start, 4, 12, 0);
+}
+
 static void test_a_layer_writes_outside(void)
 {
 	static const int32_t places[] = {-SIDE, -1, BYTES, BYTES + SIDE - 1};
@@ -182,6 +281,9 @@ int main(void)
 	test_size();
 	test_what_holds_something_is_left_alone();
 	test_stale_bytes();
+	test_poison_is_everywhere_else();
+	test_poison_in_every_gap();
+	test_poison_where_rows_will_be();
 	test_a_layer_writes_outside();
 	test_somebody_else_writes_outside();
 	test_shared_array();

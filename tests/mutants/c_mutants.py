@@ -45,12 +45,15 @@ def _tokens(data: bytes) -> list[re.Match[bytes]]:
 
 def _of_tokens(file: str, data: bytes) -> Iterator[Mutant]:
     tokens = _tokens(data)
-    for before, token in zip([None, *tokens], tokens, strict=False):
+    for kind, before, token in zip([None, None, *tokens], [None, *tokens], tokens, strict=False):
         text = token[0]
         if token.lastgroup == "number" and b"." not in text:
             digits = text.rstrip(b"uUlL").decode()
             suffix = text[len(digits) :].decode()
             yield _put(file, data, token, f"{int(digits, 0) + 1}{suffix}")
+        elif kind is not None and kind[0] == b"struct":
+            # What follows is a pointer, not a product.
+            continue
         elif text in SIGNS and before is not None and _is_binary(before, text):
             yield _put(file, data, token, SIGNS[text])
 

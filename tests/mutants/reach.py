@@ -6,13 +6,15 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import queue
 import shutil
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mutant import Mutant
-from tree import Tree
+from tree import Tree, in_each
 
 # Lines around a changed one whose tests stand in for its own.
 NEAR = 3
@@ -27,7 +29,8 @@ class Test:
 @dataclass
 class Reach:
     """tests: by file and line of the sources that they ran on. killers: by file, how many of its
-    mutants a test has killed."""
+    mutants a test has killed. failed: tests that fail without any mutant, which can judge none.
+    readers: tests that run no line themselves; they look at the files, or run them elsewhere."""
 
     folder: Path
     tests: dict[str, dict[int, set[Test]]] = field(
@@ -35,6 +38,8 @@ class Reach:
     )
     maps: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)
     killers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    failed: list[str] = field(default_factory=list)
+    readers: set[Test] = field(default_factory=set)
 
     def add(self, path: Path, tree: Tree) -> None:
         """The record of one test file, its lines moved to where they are now in the tree. Files
@@ -45,7 +50,12 @@ class Reach:
         for entry in lines:
             if "test" not in entry:
                 continue
+            if entry["failed"]:
+                self.failed.append(entry["test"])
+                continue
             test = Test(entry["test"], entry["seconds"])
+            if not entry["sets"]:
+                self.readers.add(test)
             for number in entry["sets"]:
                 file = sets[number]["file"]
                 if file not in texts:
@@ -80,6 +90,7 @@ class Reach:
             found = set().union(*(lines.get(line, set()) for line in around))
         if not found:
             found = set().union(*lines.values())
+        found = found | self.readers
         killers = self.killers[mutant.file]
         turns: Counter[str] = Counter()
         places = {}
@@ -90,22 +101,50 @@ class Reach:
         return sorted(found, key=places.__getitem__)
 
 
-def collect(folder: Path, test_files: list[str], tree: Tree) -> Reach:
-    """Runs the test files that have changed since they were recorded, or were not recorded."""
+def collect(folder: Path, test_files: list[str], trees: Sequence[Tree]) -> Reach:
+    """Runs the test files that have changed since they were recorded, or were not recorded, one in
+    each tree at a time."""
     (folder / "texts").mkdir(parents=True, exist_ok=True)
-    reach = Reach(folder)
+    first = trees[0]
+    header = {"texts": _texts(folder, first)}
+    wanted: queue.SimpleQueue[str] = queue.SimpleQueue()
     for file in test_files:
-        record = folder / f"{Path(file).stem}.jsonl"
-        digest = hashlib.sha256((tree.folder / file).read_bytes()).hexdigest()
-        if not record.exists() or json.loads(record.open().readline())["digest"] != digest:
+        if not _is_recorded(_record(folder, file), _digest(first, file)):
+            wanted.put(file)
+
+    def work(tree: Tree) -> None:
+        while True:
+            try:
+                file = wanted.get_nowait()
+            except queue.Empty:
+                return
             print(f"which lines {file} reaches", flush=True)
+            record = _record(folder, file)
             fresh = record.with_suffix(".new")
-            header = {"digest": digest, "texts": _texts(folder, tree)}
-            fresh.write_text(json.dumps(header) + "\n")
+            fresh.write_text(json.dumps(header | {"digest": _digest(tree, file)}) + "\n")
             tree.record(file, fresh)
             fresh.replace(record)
-        reach.add(record, tree)
+
+    in_each(trees, work)
+    reach = Reach(folder)
+    for file in test_files:
+        reach.add(_record(folder, file), first)
     return reach
+
+
+def _record(folder: Path, file: str) -> Path:
+    return folder / f"{Path(file).stem}.jsonl"
+
+
+def _is_recorded(record: Path, digest: str) -> bool:
+    if not record.exists():
+        return False
+    with record.open() as lines:
+        return json.loads(lines.readline())["digest"] == digest
+
+
+def _digest(tree: Tree, file: str) -> str:
+    return hashlib.sha256((tree.folder / file).read_bytes()).hexdigest()
 
 
 def _texts(folder: Path, tree: Tree) -> dict[str, str]:

@@ -26,6 +26,7 @@ class Recorder:
     def __init__(self, target: Path):
         self.target = target.open("a", encoding="utf-8")
         self.known: dict[str, int] = {}
+        self.failed: set[str] = set()
         self.coverage = coverage.Coverage(data_file=None, include=[f"{PRODUCT[0]}/*"])
 
     def write(self, **entry: object) -> None:
@@ -55,7 +56,12 @@ class Recorder:
             for name, lines in sorted(found.items())
             if lines
         ]
-        self.write(test=item.nodeid, seconds=round(seconds, 3), sets=sets)
+        failed = item.nodeid in self.failed
+        self.write(test=item.nodeid, seconds=round(seconds, 3), failed=failed, sets=sets)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
 
 
 def _lines_of_c() -> dict[str, list[int]]:
@@ -75,6 +81,13 @@ def _lines_of_c() -> dict[str, list[int]]:
                 ran = {line["line_number"] for line in file["lines"] if line["count"]}
                 lines.setdefault(str(path), set()).update(ran)
     return {name: sorted(numbers) for name, numbers in lines.items()}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what runs on emulated boards: slow, and which lines of C it runs is not seen."""
+    boards = [item for item in items if "qemu" in item.nodeid or "board" in item.name]
+    config.hook.pytest_deselected(items=boards)
+    items[:] = [item for item in items if item not in boards]
 
 
 def pytest_configure(config: pytest.Config) -> None:

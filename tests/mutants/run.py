@@ -3,10 +3,11 @@
 
     ./test mutants [FILE...] [--count N] [--seed N] [--tests FILE...]
 
-FILE: files or folders of python/vmcu_tools and lib/vmcu; without any, those that differ from the
-commit before or are not committed. What each test reaches is found out once and kept in
-build/mutants, which takes as long as the tests, several times over. A mutant is killed if a test
-fails, or does not end in time. Survivors that accepted.txt lists with a reason do not count.
+FILE: files or folders of python/vmcu_tools and lib/vmcu, or an area of areas.py with the tests that
+guard it; without any, those that differ from the commit before or are not committed. What each
+test reaches is found out once and kept in build/mutants, which takes as long as the tests, several
+times over. A mutant is killed if a test fails, or does not end in time. Survivors that accepted.txt
+lists with a reason do not count.
 Ends with exit code 1 if one survives that is not listed.
 """
 
@@ -18,16 +19,16 @@ import queue
 import random
 import subprocess
 import sys
-import threading
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import c_mutants
 import python_mutants
+from areas import AREAS
 from mutant import Mutant
 from reach import Reach, Test, collect
-from tree import GENERATED, HERE, ROOT, Tree
+from tree import GENERATED, HERE, ROOT, Tree, in_each
 
 ACCEPTED = HERE / "accepted.txt"
 JOBS = 2
@@ -39,8 +40,11 @@ SAME = "the same code"
 
 @dataclass(frozen=True)
 class Result:
+    """killer: the test that failed, "" if none did."""
+
     mutant: Mutant
     outcome: str
+    killer: str = ""
 
 
 def accepted() -> dict[str, str]:
@@ -81,27 +85,26 @@ def drawn(files: list[str], tree: Tree) -> list[Mutant]:
 
 
 def within(tests: list[Test], budget: float) -> list[Test]:
-    """As many as take so long, and at least one."""
+    """As many as take so long, those that do not fit left out, and at least one."""
     chosen, total = [], 0.0
     for test in tests:
-        if chosen and total + test.seconds > budget:
-            break
-        chosen.append(test)
-        total += test.seconds
+        if not chosen or total + test.seconds <= budget:
+            chosen.append(test)
+            total += test.seconds
     return chosen
 
 
-def judge(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> str:
+def judge(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> Result:
     tests = within(reach.of(mutant), budget)
     if not tests:
-        return UNREACHED
+        return Result(mutant, UNREACHED)
     path = tree.folder / mutant.file
     before = path.read_bytes()
     objects = None if mutant.file.endswith(".py") else tree.compiled(mutant.file)
     path.write_bytes(mutant.applied(before))
     try:
         if objects is not None and tree.compiled(mutant.file) in (None, objects):
-            return SAME
+            return Result(mutant, SAME)
         seconds = GRACE + SLOWER * sum(test.seconds for test in tests)
         code, killer = tree.run([test.name for test in tests], seconds)
     finally:
@@ -109,8 +112,8 @@ def judge(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> str:
     if killer:
         reach.killers[mutant.file][killer] += 1
     if code is None:
-        return TIMEOUT
-    return SURVIVED if code == 0 else KILLED
+        return Result(mutant, TIMEOUT)
+    return Result(mutant, SURVIVED if code == 0 else KILLED, killer)
 
 
 def judge_all(
@@ -127,15 +130,12 @@ def judge_all(
                 mutant = waiting.get_nowait()
             except queue.Empty:
                 return
-            results.append(Result(mutant, judge(mutant, tree, reach, budget)))
-            last = results[-1]
-            print(f"{last.outcome:10} {mutant.file}:{mutant.line} {mutant.change}", flush=True)
+            last = judge(mutant, tree, reach, budget)
+            results.append(last)
+            place, by = f"{mutant.file}:{mutant.line}", last.killer.rpartition("/")[2]
+            print(f"{last.outcome:10} {place} {mutant.change}  {by}".rstrip(), flush=True)
 
-    threads = [threading.Thread(target=work, args=(tree,)) for tree in trees]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_each(trees, work)
     return sorted(results, key=lambda result: (result.mutant.file, result.mutant.begin))
 
 
@@ -180,20 +180,31 @@ def main() -> int:
         "--budget", type=float, default=60, help="seconds of tests a mutant, the fastest first"
     )
     parser.add_argument("--json", type=Path, help="writes the results, too")
+    parser.add_argument("--again", type=Path, metavar="JSON", help="only what survived there")
     args = parser.parse_args()
     build = ROOT / "build" / "mutants"
     trees = [Tree(build / f"tree{number}") for number in range(JOBS)]
-    mutants = drawn(args.files or changed(), trees[0])
+    areas = [AREAS[name] for name in args.files if name in AREAS]
+    names = [name for name in args.files if name not in AREAS]
+    names += [file for area in areas for file in area.files]
+    mutants = drawn(names or changed(), trees[0])
     if not mutants:
         print(f"no mutants: none of these is a file of the product outside {GENERATED}")
         return 0
+    if args.again:
+        rows = json.loads(args.again.read_text())
+        alive = {row["name"] for row in rows if row["outcome"] in (SURVIVED, UNREACHED)}
+        mutants = [mutant for mutant in mutants if mutant.name in alive]
     if args.count is not None and args.count < len(mutants):
         mutants = random.Random(args.seed).sample(mutants, args.count)
-    tests = args.tests or trees[0].files("tests/python/test_*.py")
-    reach = collect(build / "reach", tests, trees[0])
+    guards = [file for area in areas for file in area.test_files]
+    tests = args.tests or guards or trees[0].files("tests/python/test_*.py")
+    reach = collect(build / "reach", tests, trees)
+    for name in reach.failed:
+        print(f"left out, since it fails without a mutant: {name}")
     results = judge_all(mutants, trees, reach, args.budget)
     if args.json:
-        rows = [{**asdict(result.mutant), "outcome": result.outcome} for result in results]
+        rows = [{"name": result.mutant.name, **asdict(result)} for result in results]
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
     return 1 if report(results, accepted()) else 0
 

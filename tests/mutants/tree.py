@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -126,3 +127,12 @@ class Tree:
         done = subprocess.run([*command, "-MM"], capture_output=True, text=True, check=False)
         words = (Path(word) for word in done.stdout.replace("\\\n", " ").split()[1:])
         return any(word.resolve() == (self.folder / file).resolve() for word in words)
+
+
+def in_each(trees: Sequence[Tree], work: Callable[[Tree], None]) -> None:
+    """Does something in all trees at the same time."""
+    threads = [threading.Thread(target=work, args=(tree,)) for tree in trees]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ from random_graphs import disjoint, random_layers
 from vmcu_tools import paths
 from vmcu_tools.bench import kernels
 from vmcu_tools.bench.energy import FLASH_LOAD, INSTRUCTION, RAM_ACCESS, estimate
+from vmcu_tools.bench.flash import ART
+from vmcu_tools.bench.flash import BOARDS as PARTS
 from vmcu_tools.bench.model import BenchReport, bench, board, check_outputs, cycles_of
 from vmcu_tools.bench.timing import TIMINGS, Instruction, Spent, timing_of
 from vmcu_tools.cli import main
@@ -35,7 +38,7 @@ MISSING = [
 ]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
-BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7")
+BOARDS = ("qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33")
 SMALL = kernels.Case("small", "conv", 4, 5, 6, 3)
 
 # Two instructions before the loop, five in it, four behind it, of which one does nothing.
@@ -129,6 +132,46 @@ def test_what_is_of_a_model_is_refused_without_one(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--board", "nucleo_l4r5zi"], "name one"),
+        (["hello.onnx", "--measure"], "name it with --board"),
+        (["hello.onnx", "--serial", "/dev/null"], "add --measure"),
+        (["hello.onnx", "--board", "b", "--measure", "--flash-wait", "1"], "leave them or"),
+        (["hello.onnx", "--board", "no_such"], "nucleo_l4r5zi, nucleo_l476rg"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *options]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_board_takes_its_cycles_at_its_clock(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same as with its wait states given by hand; another clock or flash would be seen."""
+    hello, there = str(paths.root() / "samples" / "hello" / "hello.onnx"), tmp_path / "there.json"
+    assert main(["bench", hello, "--board", "nucleo_l4r5zi/stm32l4r5xx", "--json", str(there)]) == 0
+    assert "ms at 120 MHz on nucleo_l4r5zi/stm32l4r5xx: model, not measured" in (
+        " ".join(capsys.readouterr().out.split())
+    )
+    assert main(["bench", hello, "--flash-wait", "5", "--json", str(tmp_path / "here.json")]) == 0
+    board, counted = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("there", "here"))
+    assert board["cycles"] == counted["cycles"] > 0
+    assert board["time"]["milliseconds"] == pytest.approx(counted["cycles"] / 120e3, abs=6e-4)
+    assert counted["time"] is None
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_has_a_core_that_counts(name: str) -> None:
+    part = PARTS[name]
+    assert isinstance(RUNNERS[part.target], QemuRunner)
+    assert part.flash.waits > 0 and part.flash.caches.code > 0
+
+
+@pytest.mark.parametrize(
     ("code", "cycles"),
     [
         ("ldr r0, [r1]", 2),
@@ -153,7 +196,10 @@ def test_a_run_takes_what_the_manual_says(code: str, cycles: float) -> None:
 
 def test_a_flash_with_caches_waits_for_what_it_has_not_seen(small: BenchReport) -> None:
     plan = make_plan(DEFAULT, kernels.case_graph(SMALL, 0))
-    slow = {waits: bench(plan, "small", "qemu:m4", flash_waits=waits) for waits in (0, 5, 10)}
+    slow = {
+        waits: bench(plan, "small", "qemu:m4", flash=replace(ART, waits=waits))
+        for waits in (0, 5, 10)
+    }
     assert slow[0].flash_waits == 0 and slow[0].cycles == small.cycles
     # The image is small: a few lines of code, and each line of weights once for each pixel pair.
     assert 0 < slow[5].flash_waits < slow[10].flash_waits
@@ -221,17 +267,19 @@ def test_kernel_cases_are_what_their_names_say(case: kernels.Case) -> None:
     graph = kernels.case_graph(case, 0)
     op = graph.nodes[0].op
     depth = 1 if case.kind == "depthwise" else case.inputs
-    pixels, taps = case.size**2, case.kernel**2
+    pixels, taps = case.out_size**2, case.kernel**2
     assert bind(graph, graph.nodes[0]).macs == pixels * taps * depth * case.outputs
     real = op.requant.multiplier / 2.0**31 * 2.0**op.requant.shift
     assert np.all((real >= 2.0**-12) & (real <= 2.0**-2))
 
 
 def test_kernels_stand_beside_their_figures() -> None:
-    case = kernels.Case("fc", "dense", 1, 8, 4, peer={"qemu:m3": 2.0}, goal={"qemu:m4": 1.0})
-    (result,) = kernels.bench_kernels("qemu:m3", cases=(case,))
-    assert (result.name, result.cmsis_nn, result.goal) == ("fc", 2.0, None)
-    assert result.report.macs == 32
+    peers = {"qemu:m3": 2.0, "qemu:m4": 1.5}
+    case = kernels.Case("fc", "dense", 1, 8, 4, peer=peers, peer_cycles=3.0, goal=1.0)
+    for on, expected in (("qemu:m3", (2.0, None, None)), ("qemu:m4", (1.5, 3.0, 1.0))):
+        (result,) = kernels.bench_kernels(on, cases=(case,))
+        assert (result.cmsis_nn, result.cmsis_nn_cycles, result.goal) == expected
+        assert (result.name, result.report.macs) == ("fc", 32)
 
 
 def test_only_emulated_boards_count() -> None:

@@ -245,13 +245,14 @@ def test_each_check_has_a_mutant_that_only_it_catches() -> None:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_no_layer_has_more_columns_than_its_rows(number: int) -> None:
+def test_a_layer_has_columns_and_no_more_than_its_rows(number: int) -> None:
     one, found = plan(number), 0
-    for files in edited(r"(\.columns = )\d+", r"\1 4000", one):
-        with pytest.raises(PlanError, match="has other columns"):
-            prove(files, MODEL_NAME, one)
-        found += 1
-    assert found == len(one.steps)
+    for columns in ("0", "4000"):
+        for files in edited(r"(\.columns = )\d+", rf"\1 {columns}", one):
+            with pytest.raises(PlanError, match="has other columns"):
+                prove(files, MODEL_NAME, one)
+            found += 1
+    assert found == 2 * len(one.steps)
 
 
 @pytest.mark.parametrize("height", [1, 2, 5, 9])

@@ -3,26 +3,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from scripts import ROOT, script
+
 PAGE = ROOT / "doc" / "design-decisions.md"
 
 
 def benchmark() -> ModuleType:
-    """benchmarks/decisions/run.py, whose name another benchmark has as well."""
-    spec = importlib.util.spec_from_file_location(
-        "decisions", ROOT / "benchmarks" / "decisions" / "run.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("decisions", "benchmarks/decisions/run.py")
 
 
 @pytest.mark.parametrize("name", ["orders", "places", "tiles", "windows"])

@@ -197,8 +197,7 @@ def test_struct_sizes(tmp_path: Path) -> None:
 
 
 def test_structs_are_those_of_the_headers() -> None:
-    headers = paths.runtime() / "include" / "vmcu"
-    text = (headers / "kernels.h").read_text() + (headers / "operators.h").read_text()
+    text = (paths.runtime() / "include" / "vmcu" / "kernels.h").read_text()
     found = set(re.findall(r"^struct (\w+) {$", text, re.MULTILINE))
     assert found <= set(STRUCTS)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)

@@ -15,6 +15,7 @@ from vmcu_tools.kernels.language.target import portable_body
 from vmcu_tools.kernels.programs import PROGRAMS
 from vmcu_tools.kernels.targets import PORTABLE, TARGETS
 from vmcu_tools.kernels.targets.portable import COMPOUND, INSTRUCTIONS
+from vmcu_tools.ops import operators_h
 
 DIGEST = """
 import hashlib
@@ -30,6 +31,11 @@ def test_committed_files_are_what_is_generated() -> None:
     assert sorted(committed) == sorted(generated)
     for name, text in generated.items():
         assert committed[name] == text, f"{name}: run `python -m vmcu_tools.kernels`"
+
+
+def test_the_ops_header_is_what_is_generated() -> None:
+    committed = (paths.runtime() / "include" / "vmcu" / "operators.h").read_text()
+    assert committed == operators_h.text(), "run `python -m vmcu_tools.ops`"
 
 
 def test_generation_does_not_depend_on_hashes() -> None:

@@ -10,8 +10,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from vmcu_tools.errors import PlanError
-from vmcu_tools.kernels.integer_scale import STEP, WHOLE, check_line, integer_scale
-from vmcu_tools.quant import FloatScale
+from vmcu_tools.kernels.integer_scale import (
+    STEP,
+    WHOLE,
+    IntegerScale,
+    _first_above,
+    check_line,
+    integer_product,
+    integer_scale,
+)
+from vmcu_tools.quant import FloatProduct, FloatScale, float_bits
 
 MOST = 400_000
 CHANNELS = int(os.environ.get("VMCU_CASES", "400"))
@@ -173,3 +181,69 @@ def test_a_wrong_line_is_refused() -> None:
                 refused += 1
                 assert not same
     assert refused > 10 and passed > 10
+
+
+def by_hand(acc: int, multiplier: int, word: int) -> int:
+    """A line as the kernel has it, in whole numbers without end."""
+    shift, adjust = word % WHOLE, word - word % STEP
+    return ((acc * multiplier + adjust >> 32) + (1 << shift - 1)) >> shift
+
+
+def test_a_line_is_computed_to_the_last_bit() -> None:
+    """Where what is there before the shift is a whole number, and next to it."""
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        multiplier = int(rng.integers(2**30, 2**31)) | 1
+        shift, adjust = int(rng.integers(1, 23)), int(rng.integers(-(2**22), 2**22)) * STEP
+        word = adjust + shift + WHOLE * int(rng.integers(0, 2))
+        for part in (0, 1, STEP - 1, 2**32 - 1):
+            acc = (part - adjust) * pow(multiplier, -1, 2**32) % 2**32 - 2**31
+            for near in (acc, acc + 2**31 if acc < 0 else acc - 2**31):
+                found = IntegerScale(np.array([multiplier]), np.array([word]))
+                assert found.apply(np.array([near])).tolist() == [by_hand(near, multiplier, word)]
+
+
+@pytest.mark.parametrize("low", range(-24, -2, 2))
+def test_borders_are_where_float32_has_them(low: int) -> None:
+    rng = np.random.default_rng(100 - low)
+    for _ in range(40):
+        factor = np.exp2(rng.uniform(low, low + 2)).astype(np.float32)
+        real, zero = FloatScale(factor).apply, int(rng.integers(-128, 128))
+        values = np.arange(-128 - zero, 127 - zero)
+        first = _first_above(factor, real, values)
+        assert (real(first) > values).all() and (real(first - 1) <= values).all()
+
+
+def line_of(factor: float, whole: bool = False) -> int:
+    """The word of a factor for accumulators with one border."""
+    scale = np.array([factor], np.float32)
+    return int(integer_scale(scale, 0, np.array([0]), np.array([int(1 / factor)]), whole).word[0])
+
+
+def test_lines_are_for_every_factor_that_a_shift_expresses() -> None:
+    for shift in range(1, 23):
+        for part in (1.01, 1.37, 1.99):
+            assert line_of(part * 2.0 ** -(shift + 2)) % STEP == shift
+            assert line_of(part * 2.0 ** -(shift + 2), whole=True) % STEP == shift + WHOLE
+    for factor in (1.01 * 2.0**-2, 1.99 * 2.0**-25):
+        assert line_of(factor) == 0
+
+
+def test_products_of_two_values() -> None:
+    """Every product that two int8 values less their zero points can have."""
+    rng = np.random.default_rng(8)
+    products = np.arange(-(255**2), 255**2 + 1)
+    lines = 0
+    for number in range(60):
+        factor = float(np.float32(np.exp2(rng.uniform(-14, -2.01)) if number else 1.25))
+        product = FloatProduct(factor, int(rng.choice([0, 128])))
+        zero = int(rng.integers(-128, 128))
+        multiplier, word = integer_product(product, zero)
+        if word == 0:
+            assert multiplier == float_bits(np.float32(factor))
+            continue
+        lines += 1
+        found = IntegerScale(np.array([multiplier]), np.array([word])).apply(products[:, None])
+        wanted = np.clip(product.apply(products, zero), -128, 127)
+        np.testing.assert_array_equal(bytes_of(found[:, 0], zero), wanted)
+    assert 30 < lines < 60

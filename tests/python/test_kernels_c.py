@@ -63,7 +63,7 @@ def test_qemu_m4(kind: str, batch: tuple[int, int]) -> None:
     expect_random_layers(kind, batch, "qemu:m4")
 
 
-@pytest.mark.parametrize("board", ["qemu:m3", "qemu:m7"])
+@pytest.mark.parametrize("board", ["qemu:m3", "qemu:m7", "qemu:m33"])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_board(kind: str, board: str) -> None:
     expect_random_layers(kind, (1, 40), board)

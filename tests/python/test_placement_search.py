@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import itertools
 import json
@@ -29,7 +28,8 @@ from vmcu_tools.placement.portfolio import NEARBY, STRATEGIES, components_of, lu
 from vmcu_tools.placement.search import LimitError, Search
 from vmcu_tools.placement.strategy import Strategy
 
-ROOT = Path(__file__).resolve().parents[2]
+from scripts import script
+
 EXAMPLE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
 NODES = 10**6
 
@@ -139,13 +139,7 @@ def test_limits_grow_as_luby_says() -> None:
 
 
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "generate", ROOT / "benchmarks" / "placement" / "generate.py"
-    )
-    assert spec and spec.loader
-    module = sys.modules["generate"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("generate", "benchmarks/placement/generate.py")
 
 
 def generated(family: str, count: int, seed: int) -> Instance:

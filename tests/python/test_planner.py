@@ -7,16 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from random_graphs import LAYERS, random_layers
+from random_graphs import LAYERS, disjoint, plan_at, random_layers
+from random_networks import wide
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.machine.rotation import RotatedMcu
 from vmcu_tools.ops import NEVER, Layer, bind
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
-from vmcu_tools.plan.plan import Plan
+from vmcu_tools.ops.requantize import Requantize
+from vmcu_tools.plan.plan import Placement, Plan
 from vmcu_tools.planner.options import SOLVER_SECONDS
 from vmcu_tools.planner.places import joint, swing
 from vmcu_tools.planner.places.overlap import Clearance, clearance
@@ -255,3 +258,75 @@ def test_the_proof_rejects_lost_rows() -> None:
                 VirtualMcu(replace(plan, placements={**plan.placements, name: ring})).prove()
             rejected += 1
     assert rejected >= 30
+
+
+def copies() -> Graph:
+    """x to a to b, each 4 x 2 x 1 bytes."""
+    tensors = {name: Tensor(name, (4, 2, 1), 1.0, 0) for name in "xab"}
+    nodes = tuple(
+        Node(f"to {out}", Requantize(None), (source,), (out,)) for source, out in ("xa", "ab")
+    )
+    ports = tuple(Port(name, name, (1, 4, 2, 1), "int8") for name in "xb")
+    return Graph("copies", "", tensors, nodes, ports[:1], ports[1:])
+
+
+def refusal(plan: Plan) -> str:
+    with pytest.raises(PlanError) as caught:
+        VirtualMcu(plan).prove()
+    return str(caught.value)
+
+
+def test_a_refusal_names_step_tensor_and_byte() -> None:
+    graph = copies()
+    apart = {"x": 0, "a": 8, "b": 16}
+    VirtualMcu(plan_at(graph, apart, 24)).prove()
+    assert refusal(plan_at(graph, {**apart, "a": 5}, 24)) == (
+        "step 'to a', row 0: writing byte 0 of tensor 'a' (pool byte 5) destroys a live byte; "
+        "it holds byte 1 of row 2 of tensor 'x'"
+    )
+    plan = plan_at(graph, apart, 24)
+    assert refusal(replace(plan, stages=plan.stages[::-1])) == (
+        "step 'to b', row 0: byte 0 of tensor 'a', of its row 0 (pool byte 8), is gone; "
+        "it holds nothing"
+    )
+    outputs = (replace(graph.outputs[0], tensor="b"), replace(graph.outputs[0], tensor="a"))
+    assert refusal(plan_at(replace(graph, outputs=outputs), {**apart, "b": 9}, 24)) == (
+        "step 'to b', row 0: writing byte 0 of tensor 'b' (pool byte 9) destroys a live byte; "
+        "it holds byte 1 of row 0 of tensor 'a'"
+    )
+    never = replace(plan, stages=plan.stages[:1])
+    assert refusal(never) == "row 0 of output 'b' is gone at the end"
+    beyond = replace(plan, pool_bytes=23)
+    assert refusal(beyond) == (
+        "row 3 of tensor 'b' at byte 22 is split by the pool's end (23 bytes)"
+    )
+
+
+@pytest.mark.parametrize("machine", [VirtualMcu, RotatedMcu])
+def test_rings_are_pixels_in_the_pool(machine: type[VirtualMcu]) -> None:
+    graph = copies()
+    plan = plan_at(graph, {"x": 0, "a": 8, "b": 16}, 24)
+    wide = replace(graph, tensors={**graph.tensors, "x": Tensor("x", (2, 2, 2), 1.0, 0)})
+    for name, ring, there in (("a", 0, graph), ("a", 25, graph), ("x", 7, wide)):
+        placements = {**plan.placements, name: replace(plan.placements[name], ring=ring)}
+        with pytest.raises(PlanError, match=f"the ring of tensor '{name}' is no number of pixels"):
+            machine(replace(plan, graph=there, placements=placements))
+    machine(replace(plan, placements={**plan.placements, "a": Placement("a", 0, 24, 0, 0)}))
+
+
+def test_a_refusal_names_scratch() -> None:
+    graph = wide(0)
+    plan = disjoint(graph)
+    plan = replace(plan, pool_bytes=2 * plan.pool_bytes)
+    step = next(step for step in plan.steps if step.scratch_bytes)
+    out = plan.placements[step.node.outputs[0]]
+    there = replace(out, base=step.scratch)
+    found = refusal(replace(plan, placements={**plan.placements, out.tensor: there}))
+    assert found.startswith(f"step '{step.node.name}', row 0: writing byte 0 of tensor")
+    assert found.endswith("destroys a live byte; it holds scratch")
+    low = replace(step, scratch_bytes=step.scratch_bytes - 1)
+    odd = replace(step, scratch=step.scratch - 2)
+    for other in (low, odd):
+        stages = tuple((other,) if stage == (step,) else stage for stage in plan.stages)
+        found = refusal(replace(plan, stages=stages))
+        assert found == f"step '{step.node.name}': its scratch is too small or misaligned"

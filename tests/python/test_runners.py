@@ -16,7 +16,7 @@ from vmcu_tools.plan.plan import Plan
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import CompiledRunner
 
-IMAGES = ("host", "qemu:m3", "qemu:m4", "qemu:m7")
+IMAGES = ("host", "qemu:m3", "qemu:m4", "qemu:m7", "qemu:m33")
 
 
 def compiled(name: str) -> CompiledRunner:

@@ -22,7 +22,8 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.image.elf import Elf
 from vmcu_tools.runners.base import RunnerError
 from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.counting import RAM_START, CountingRunner, markers_of, trace_of
+from vmcu_tools.runners.counting import CountingRunner, markers_of, trace_of
+from vmcu_tools.runners.qemu import RAM_START
 from vmcu_tools.runners.samples import make_samples
 from vmcu_tools.runners.workspace import zephyr_base
 from vmcu_tools.wear import objects, paper, traces
@@ -140,7 +141,7 @@ def test_a_store_to_what_has_no_name_is_an_error() -> None:
         traces.variables(stores, Nameless(), ())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("target", ["qemu:m3", "qemu:m4", "qemu:m4-64k", "qemu:m7"])
+@pytest.mark.parametrize("target", ["qemu:m3", "qemu:m4", "qemu:m4-64k", "qemu:m7", "qemu:m33"])
 def test_every_core_has_a_supervisor(target: str) -> None:
     """Of a board that was measured, or the most of any."""
     found = {one.name: one.writes for one in objects.supervised(target)}

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
+import tty
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +21,7 @@ from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.runners import get
 from vmcu_tools.runners.workspace import zephyr_base
-from vmcu_tools.runners.zephyr import ZephyrRunner, running
+from vmcu_tools.runners.zephyr import ZephyrRunner, running, serial_lines
 
 MODEL = paths.root() / "tests" / "runtime" / "tiny.onnx"
 
@@ -64,6 +67,48 @@ def test_a_board_that_does_not_exist(
     assert run(sample, output, "--board", "no_such_board") == 1
     assert "has no board 'no_such_board'\n  remedy: `west boards`" in capsys.readouterr().err
     assert not output.exists()
+
+
+def test_a_measured_inference(tree: Path, tmp_path: Path) -> None:
+    """On a board whose counter runs under QEMU: a timer's, as it has no other."""
+    counted, modelled = tmp_path / "counted.json", tmp_path / "modelled.json"
+    board = ["--board", "qemu_mps2_m7", "--measure"]
+    assert main(["bench", str(MODEL), *board, "--json", str(counted)]) == 0
+    assert main(["bench", str(MODEL), "--on", "qemu:m7", "--json", str(modelled)]) == 0
+    there, here = (json.loads(path.read_text()) for path in (counted, modelled))
+    assert there.keys() == here.keys() and there["layers"][0].keys() == here["layers"][0].keys()
+    for name in ("name", "op", "macs", "calls"):
+        assert [row[name] for row in there["layers"]] == [row[name] for row in here["layers"]]
+    assert all(row["cycles"] > 0 for row in there["layers"])
+    assert there["cycles"] > 0 and there["time"]["known"] == "measured by its own counter"
+    assert here["instructions"] > 0 and there["instructions"] is None
+
+
+def test_a_counter_that_stands_still(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", str(MODEL), "--board", "qemu_cortex_m3", "--measure"]) == 1
+    assert "cycle counter of 'qemu_cortex_m3' stands still" in capsys.readouterr().err
+
+
+def test_lines_of_a_serial_port() -> None:
+    """A pair of pseudo terminals stands for the board's cable."""
+    pytest.importorskip("serial")
+    board, ours = os.openpty()
+    tty.setraw(ours)
+    with serial_lines(os.ttyname(ours), 20) as lines:
+        os.write(board, b"*** Booting\r\nvmcu layer: 3 4")
+        assert next(lines) == "*** Booting"
+        threading.Timer(0.7, os.write, (board, b"56\r\nvmcu ended: 0\r\n")).start()
+        assert [next(lines), next(lines)] == ["vmcu layer: 3 456", "vmcu ended: 0"]
+    with serial_lines(os.ttyname(ours), 0.1) as lines:
+        assert list(lines) == []
+    os.close(board)
+    os.close(ours)
+
+
+def test_a_serial_port_that_is_not_there(tmp_path: Path) -> None:
+    pytest.importorskip("serial")
+    with pytest.raises(UserError, match="list_ports"), serial_lines(str(tmp_path / "tty"), 1):
+        pass
 
 
 def test_no_tree(

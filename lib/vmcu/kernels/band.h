@@ -187,39 +187,42 @@ static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call
 	vmcu_band_run(band, tile, &in, run, (wide * step + taps + 1 - step) >> 1);
 }
 
-static uint32_t vmcu_stage_pixel(const struct vmcu_band *band, const int8_t *x, int32_t lanes)
+/** Fewer than four channels of a pixel. */
+static uint32_t vmcu_few(const int8_t *x, int32_t lanes)
 {
-	uint32_t word = band->zeros;
+	const uint8_t *byte = (const uint8_t *)x;
+	uint16_t pair;
 
-	__builtin_memcpy(&word, x, (size_t)lanes);
-	return word;
+	if (lanes == 1) {
+		return byte[0];
+	}
+	__builtin_memcpy(&pair, x, sizeof(pair));
+	return (lanes == 2) ? pair : pair | (uint32_t)byte[2] << 16;
 }
 
 /** The tensor's last channels, fewer than four, which may be the last bytes of the pool. */
-VMCU_CALLED void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
+VMCU_APART void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
 	for (const struct vmcu_piece *piece = band->pieces; piece != band->end; piece++) {
 		const int32_t last_b = piece->head + piece->middle;
 		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
 		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
 		uint32_t *u = piece->u;
-		uint32_t *v = u + band->plane;
 
-		for (int32_t i = 0; i < last_b + piece->tail; i++) {
+		for (int32_t i = 0; i < last_b + piece->tail; i++, u++) {
 			uint32_t pixel_a = band->zeros;
 			uint32_t pixel_b = band->zeros;
-			const int8_t *x = (const int8_t *)&pixel_a;
-			const int8_t *y = (const int8_t *)&pixel_b;
 
 			if (i >= piece->head) {
-				pixel_a = vmcu_stage_pixel(band, a, lanes);
+				pixel_a = vmcu_few(a, lanes);
 				a += piece->pitch_a;
 			}
 			if (i < last_b) {
-				pixel_b = vmcu_stage_pixel(band, b, lanes);
+				pixel_b = vmcu_few(b, lanes);
 				b += piece->pitch_b;
 			}
-			vmcu_interleave(&u, &v, &x, 0, &y, 0, 1);
+			u[0] = (pixel_a & 0xffffU) | pixel_b << 16;
+			u[band->plane] = pixel_a >> 16 | (pixel_b & 0xffff0000U);
 		}
 	}
 }
@@ -253,53 +256,42 @@ static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32
 	}
 }
 
-/** A channel of four pixels, whatever its constants, into a patch. */
-VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc,
+/** A channel of some pixels, whatever its constants, into a patch. */
+VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t pixels,
 				const uint8_t *w, int8_t *patch)
 {
 	const int32_t *c = (const int32_t *)w;
 
 	if (!vmcu_are_lines(p, c[1])) {
-		(void)vmcu_store_any(p, acc, 1, 4, w, patch, 4, 1);
+		(void)vmcu_store_any(p, acc, 1, pixels, w, patch, 4, 1);
 		return;
 	}
 
 	const struct vmcu_line line = vmcu_line(c[0], c[1], p->output_zero);
 
-	for (int32_t i = 0; i < 4; i++) {
+	for (int32_t i = 0; i < pixels; i++) {
 		patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
 	}
 }
 
 /** Those pixels and channels of a patch that exist. */
-VMCU_CALLED void vmcu_store_part(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
-				 int32_t lanes)
+VMCU_APART void vmcu_store_part(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
+				int32_t lanes)
 {
 	for (; wide > 0; wide--, patch++, out += pitch) {
-		for (int32_t i = 0; i < lanes; i++) {
-			out[i] = ((const int8_t *)patch)[i];
+		const int8_t *bytes = (const int8_t *)patch;
+
+		if (lanes == 4) {
+			__builtin_memcpy(out, bytes, 4);
+			continue;
+		}
+		if (lanes != 1) {
+			__builtin_memcpy(out, bytes, 2);
+		}
+		if (lanes != 2) {
+			out[lanes - 1] = bytes[lanes - 1];
 		}
 	}
-}
-
-/** Adds a row of taps of up to four channels to acc; returns where the flash stream goes on. */
-static const uint8_t *vmcu_tap_row(uint32_t *acc, const struct vmcu_source *in, int32_t row,
-				   int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-				   const uint8_t *w)
-{
-	const int8_t *v = (const int8_t *)w;
-
-	for (int32_t s = 0; s < in->window->kernel_w; s++, v += 4) {
-		const int8_t *x = vmcu_source_pixel(in, row, pixel);
-
-		for (int32_t i = 0; i < lanes; i++) {
-			const int32_t tap = (x != NULL) ? x[channel + i * spread] : in->zero;
-
-			acc[i] += (uint32_t)(tap * v[i]);
-		}
-		pixel += in->window->dilation_w;
-	}
-	return (const uint8_t *)v;
 }
 
 #endif /* VMCU_KERNELS_BAND_H_ */

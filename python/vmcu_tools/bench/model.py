@@ -27,56 +27,75 @@ from ..runners.counting import Block, CountingRunner, Counts, blocks_of, markers
 from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
-from .flash import ART
+from .flash import Flash, Microcontroller
 from .timing import Spent, disassembled, timing_of
 
 
 @dataclass(frozen=True)
 class LayerBench:
-    """`calls` of the kernel, usually one for each output row. `instructions_per_mac` is None for
-    layers without multiply-accumulates. `cycles` are those of the timing rules, `spent` where they
-    go, and `flash_waits`, part of `cycles`, what flash behind its caches adds; see timing.py."""
+    """`calls` of the kernel, usually one for each output row. What is per MAC is None for layers
+    without multiply-accumulates. `cycles` are those of the timing rules, `spent` where they go, and
+    `flash_waits`, part of `cycles`, what flash behind its caches adds; see timing.py. A board that
+    was measured tells cycles alone, the rest is None."""
 
     name: str
     op: str
     macs: int
     calls: int
-    instructions: int
-    instructions_per_mac: float | None
-    loads_ram: int
-    loads_flash: int
-    stores: int
     cycles: int
     cycles_per_mac: float | None
-    spent: Spent
-    flash_waits: int
+    instructions: int | None = None
+    instructions_per_mac: float | None = None
+    loads_ram: int | None = None
+    loads_flash: int | None = None
+    stores: int | None = None
+    spent: Spent | None = None
+    flash_waits: int | None = None
+
+
+@dataclass(frozen=True)
+class Time:
+    """What the cycles of an inference take on a board, and how that is known."""
+
+    board: str
+    megahertz: float
+    milliseconds: float
+    known: str
 
 
 @dataclass(frozen=True)
 class BenchReport:
     """One inference, from the call of vmcu_invoke to its return. The totals are the sum of the
     layers and `executor`, which is what runs between kernels; stack_bytes includes everything
-    below the caller's frame."""
+    below the caller's frame. What only an emulator counts is None where a board was measured."""
 
     model: str
     target: str
     planner: str
-    compiler: str
     macs: int
-    instructions: int
-    instructions_per_mac: float | None
-    loads_ram: int
-    loads_flash: int
-    stores: int
-    stack_bytes: int
     cycles: int
     cycles_per_mac: float | None
-    spent: Spent
-    flash_waits: int
     timing: str
     layers: tuple[LayerBench, ...]
     executor: LayerBench
-    energy: Energy
+    compiler: str | None = None
+    instructions: int | None = None
+    instructions_per_mac: float | None = None
+    loads_ram: int | None = None
+    loads_flash: int | None = None
+    stores: int | None = None
+    stack_bytes: int | None = None
+    spent: Spent | None = None
+    flash_waits: int | None = None
+    energy: Energy | None = None
+    time: Time | None = None
+
+
+def on_part(report: BenchReport, name: str, part: Microcontroller) -> BenchReport:
+    """The report, with the time on a board of that part."""
+    milliseconds = round(report.cycles / part.megahertz / 1000, 3)
+    known = f"model, not measured; {part.flash.said}, by {part.manual}"
+    return replace(report, time=Time(name, part.megahertz, milliseconds, known))
 
 
 def board(name: str) -> QemuRunner:
@@ -93,13 +112,13 @@ def bench(
     name: str,
     target: str,
     seed: int = 0,
-    flash_waits: int | None = None,
+    flash: Flash | None = None,
     keep: Path | None = None,
 ) -> BenchReport:
     """Counts one inference on one random input.
 
-    flash_waits: wait states of a flash behind ART's caches, None for memories without any. keep: a
-    folder for the image that was counted. Raises RunnerError if the outputs are not the model's:
+    flash: where code and constants are, None for a memory without wait states. keep: a folder for
+    the image that was counted. Raises RunnerError if the outputs are not the model's:
     the cost of wrong bytes is no figure.
     """
     machine = board(target).suited(plan)
@@ -108,8 +127,8 @@ def bench(
         folder = Path(text)
         image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
         markers = markers_of(image, MODEL_NAME)
-        if flash_waits is not None:
-            markers = replace(markers, caches=ART.caches)
+        if flash is not None:
+            markers = replace(markers, caches=flash.caches)
         counting = CountingRunner.of(machine, markers)
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
         spent = cycles_of(machine, image, blocks_of(folder), len(counts))
@@ -117,7 +136,7 @@ def bench(
             keep.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(image, keep / f"{name}.elf")
     check_outputs(plan, sample, results[0], target)
-    return report(plan, name, machine, counts, spent, flash_waits)
+    return report(plan, name, machine, counts, spent, flash)
 
 
 def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int) -> list[Spent]:
@@ -147,20 +166,20 @@ def report(
     machine: QemuRunner,
     counts: Sequence[Counts],
     spent: Sequence[Spent],
-    flash_waits: int | None,
+    flash: Flash | None,
 ) -> BenchReport:
     """Counts and cycles are the executor's, then each layer's."""
     if (counts[0].calls != 1 and not plan.input_streamed) or len(counts) != len(plan.steps) + 1:
         raise RunnerError(f"{machine.name}: not one inference of {len(plan.steps)} layers")
     executor, *layers = (
-        row(label, op, macs, count, where, flash_waits)
-        for (label, op, macs), count, where in zip(_rows(plan), counts, spent, strict=True)
+        row(label, op, macs, count, where, flash)
+        for (label, op, macs), count, where in zip(rows(plan), counts, spent, strict=True)
     )
     unseen = next((entry.name for entry in layers if not entry.calls), None)
     if unseen is not None:
         raise RunnerError(f"{machine.name}: layer '{unseen}' was not seen running")
     macs = sum(entry.macs for entry in layers)
-    total = row("", "", macs, reduce(add, counts), reduce(add, spent), flash_waits)
+    total = row("", "", macs, reduce(add, counts), reduce(add, spent), flash)
     same = {key: value for key, value in vars(total).items() if key not in ("name", "op", "calls")}
     return BenchReport(
         model=name,
@@ -176,30 +195,30 @@ def report(
     )
 
 
-def _rows(plan: Plan) -> Iterator[tuple[str, str, int]]:
-    """Name, op and multiply-accumulates of each row of the counts."""
+def rows(plan: Plan) -> Iterator[tuple[str, str, int]]:
+    """Name, op and multiply-accumulates of the executor and of each layer."""
     yield "(between layers)", "executor", 0
     for step in plan.steps:
         yield step.node.name, step.node.kind, bind(plan.graph, step.node).macs
 
 
 def row(
-    name: str, op: str, macs: int, counts: Counts, spent: Spent, flash_waits: int | None
+    name: str, op: str, macs: int, counts: Counts, spent: Spent, flash: Flash | None
 ) -> LayerBench:
-    stalls = 0 if flash_waits is None else ART.stalls(counts, flash_waits)
+    stalls = 0 if flash is None else flash.stalls(counts)
     cycles = round(spent.total) + stalls
     return LayerBench(
         name,
         op,
         macs,
         counts.calls,
+        cycles,
+        per_mac(cycles, macs),
         counts.instructions,
         per_mac(counts.instructions, macs),
         counts.loads_ram,
         counts.loads_flash,
         counts.stores,
-        cycles,
-        per_mac(cycles, macs),
         spent,
         stalls,
     )

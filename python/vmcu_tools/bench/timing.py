@@ -168,6 +168,12 @@ TIMINGS = {
         note="Long multiplications end early, 3 to 5 and 4 to 7 cycles; the middle is taken.",
     ),
     "cortex-m4": M4,
+    "cortex-m33": replace(
+        M4,
+        core="Cortex-M33",
+        note="A bound from above: no cycles of this core are published, it issues some pairs of "
+        "instructions together, and here each takes what it takes on a Cortex-M4.",
+    ),
     "cortex-m7": replace(
         M4,
         core="Cortex-M7",

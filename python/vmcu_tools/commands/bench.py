@@ -4,11 +4,25 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
-from .options import EXIT_DONE, Subparsers, count, int8_model, json_option, planner_options
+from .options import (
+    EXIT_DONE,
+    Subparsers,
+    count,
+    int8_model,
+    json_option,
+    planner_options,
+    zephyr_board,
+)
+
+if TYPE_CHECKING:
+    from ..bench.model import BenchReport
+
+DEFAULT = "qemu:m4"
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -18,11 +32,30 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="count instructions, loads, stores and cycles on an emulated board, layer by layer",
     )
     int8_model(bench, "single kernels, beside CMSIS-NN's figures")
-    bench.add_argument(
+    where = bench.add_mutually_exclusive_group()
+    where.add_argument(
         "--on",
-        default="qemu:m4",
         metavar="TARGET",
-        help="qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7 (default qemu:m4)",
+        help="qemu:m3, qemu:m4, qemu:m4-64k, qemu:m7, qemu:m33 (default qemu:m4)",
+    )
+    where.add_argument(
+        "--board",
+        type=zephyr_board,
+        metavar="BOARD",
+        help="milliseconds on a board, such as nucleo_l4r5zi: by a model of its core, clock and "
+        "flash, or by itself with --measure",
+    )
+    bench.add_argument(
+        "--measure",
+        action="store_true",
+        help="build a Zephyr application for --board that reads the core's cycle counter around "
+        "each layer, run it there, and print what it says",
+    )
+    bench.add_argument(
+        "--serial",
+        metavar="PORT",
+        help="with --measure: flash the board and read this serial port (default: the board is "
+        "emulated, or this computer)",
     )
     bench.add_argument(
         "--flash-wait",
@@ -38,22 +71,57 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..bench import kernels, model
+    from ..bench import kernels
     from ..report import costs
     from ..report.terminal import console, write_json
-    from .models import compiled, name_of
 
+    _check(args)
     if args.model is None:
-        if args.flash_wait is not None or args.keep is not None:
-            raise UserError(Problem("--flash-wait and --keep are of a model", "name one"))
-        results = kernels.bench_kernels(args.on, args.planner, args.target)
+        results = kernels.bench_kernels(args.on or DEFAULT, args.planner, args.target)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}
     else:
-        model.board(args.on)
-        plan, name = compiled(args), name_of(args.model)
-        report = model.bench(plan, name, args.on, flash_waits=args.flash_wait, keep=args.keep)
+        report = _report(args)
         costs.print_bench(report, console())
         figures = asdict(report)
     write_json(figures, args.json)
     return EXIT_DONE
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises UserError where options do not go together."""
+    of_a_model = (args.flash_wait, args.keep, args.board)
+    if args.model is None and any(option is not None for option in of_a_model):
+        raise UserError(Problem("--board, --flash-wait and --keep are of a model", "name one"))
+    if args.measure and args.board is None:
+        raise UserError(Problem("--measure needs a board", "name it with --board"))
+    if args.serial is not None and not args.measure:
+        raise UserError(Problem("--serial is where --measure reads", "add --measure"))
+    if args.measure and (args.flash_wait is not None or args.keep is not None):
+        raise UserError(
+            Problem("--flash-wait and --keep are of the model of cycles", "leave them or --measure")
+        )
+
+
+def _report(args: argparse.Namespace) -> BenchReport:
+    """The report of a model on what the options name."""
+    from ..bench import model
+    from ..bench.flash import ART, part
+    from .models import compiled, name_of
+
+    name = name_of(args.model)
+    if args.measure:
+        from ..bench.measured import measure
+        from ..runners.zephyr import ZephyrRunner
+
+        return measure(compiled(args), name, ZephyrRunner(args.board, port=args.serial))
+    found = None if args.board is None else part(args.board)
+    target = args.on or (DEFAULT if found is None else found.target)
+    flash = None if found is None else found.flash
+    if args.flash_wait is not None:
+        flash = replace(flash or ART, waits=args.flash_wait)
+    model.board(target)
+    report = model.bench(compiled(args), name, target, flash=flash, keep=args.keep)
+    if found is None:
+        return report
+    return model.on_part(report, args.board, replace(found, flash=flash))

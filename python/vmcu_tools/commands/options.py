@@ -55,11 +55,16 @@ def target_name(text: str) -> str:
     return text
 
 
-def zephyr_target(text: str) -> str:
-    """A Zephyr board as --on names it."""
+def zephyr_board(text: str) -> str:
+    """The name of a Zephyr board, with qualifiers."""
     if not re.fullmatch(r"[\w/@.-]+", text, flags=re.ASCII):
         raise argparse.ArgumentTypeError(f"'{text}' is not the name of a board")
-    return f"zephyr:{text}"
+    return text
+
+
+def zephyr_target(text: str) -> str:
+    """A Zephyr board as --on names it."""
+    return f"zephyr:{zephyr_board(text)}"
 
 
 def real(text: str, what: str, least: float = 0.0, most: float = math.inf, unit: str = "") -> float:
@@ -214,7 +219,7 @@ def target_options() -> argparse.ArgumentParser:
         default="virtual",
         metavar="TARGET",
         help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
-        "qemu:m4-64k (64 KB of RAM), qemu:m7 (default virtual)",
+        "qemu:m4-64k (64 KB of RAM), qemu:m7, qemu:m33 (default virtual)",
     )
     where.add_argument(
         "--board",

@@ -90,8 +90,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--on",
         default="qemu:m4",
         metavar="TARGET",
-        help="where the model's writes are counted: qemu:m3, qemu:m4, qemu:m7 (everything, store "
-        "by store), or virtual (the pool, from the plan; no years) (default qemu:m4)",
+        help="where the model's writes are counted: qemu:m3, qemu:m4, qemu:m7, qemu:m33 "
+        "(everything, store by store), or virtual (the pool, from the plan; no years) (default "
+        "qemu:m4)",
     )
     wear.add_argument("--seed", type=int, default=0, help="of the random strides (default 0)")
     json_option(wear)

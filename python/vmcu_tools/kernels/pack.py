@@ -12,7 +12,7 @@ from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_in
 from .integer_scale import IntegerScale, integer_scale
 from .language.evaluate import Head
 from .language.packing import Packing
-from .targets.portable.depthwise import EXACT, SQUARE_TAPS, line_order
+from .targets.portable.depthwise import EXACT, GROUP, SQUARE_TAPS, line_order, tap_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 23)
@@ -185,8 +185,12 @@ def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
     taps = len(window)
     last = np.append(window[-1], np.int8(0))  # -1 names no weight
     line = [(last[a], last[b]) for a, b in line_order(taps)]
-    if (taps, stride) == (SQUARE_TAPS, 1):
-        return packed(packing, [*zip(window[0], window[1], strict=True), *line])
+    if taps == SQUARE_TAPS:
+        above = [*zip(window[0], window[1], strict=True)]
+        if stride == 1:
+            return packed(packing, [*above, *line])
+        columns = [above[0], above[2], above[1]]
+        return packed(packing, [*columns, (last[0], last[1]), (last[2], last[3]), (0, 0)])
     stream = b""
     for r in range(0, taps - 1, 2):
         for phase in range(stride):
@@ -197,14 +201,21 @@ def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
     return stream + packed(packing, [(last[s], last[s + 1]) for s in range(0, taps, 2)])
 
 
-def factor_stream(weights: MacWeights, channel: int) -> bytes:
-    """The requantiser's constants of one channel of a depthwise convolution."""
+def tap_stream(weights: np.ndarray) -> bytes:
+    """The weights of up to four channels for any window, int8 (channels, taps)."""
+    wide = fill(weights, GROUP)
+    return bytes(int(wide[n, tap]) & 0xFF for tap, n in tap_order(weights.shape[1]))
+
+
+def factor_stream(weights: MacWeights, channel: int, quick: bool = True) -> bytes:
+    """The requantiser's constants of one channel of a depthwise convolution; for the fast one if
+    that is exact and `quick`."""
     if isinstance(weights.requant, FloatScale):
         found = weights.integers
         words = found.multiplier[channel], found.word[channel], EXACT
         return np.array(words, np.int32).tobytes()
     multiplier, shift = weights.requant.multiplier[channel], weights.requant.shift[channel]
-    if weights.is_fast[channel]:
+    if weights.is_fast[channel] and quick:
         words = multiplier, weights.fast_bias[channel], -shift
     else:
         words = multiplier, shift, EXACT

@@ -33,7 +33,8 @@ _DEFINITION = re.compile(
 )
 _MACRO = re.compile(r"^#define (\w+) (\S.*)$", re.MULTILINE)
 _BESIDES = re.compile(r"#(include|if|endif|error)\b|VMCU_MODEL_REGISTER\(")
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+# What looks like a comment within a string is none.
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/', re.DOTALL)
 _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")'
     r"|(?P<float>-?0x[0-9a-f.]+p[-+]?\d+f|-?\d[\d.]*(?:e[-+]?\d+)?f)\b|(?P<int>-?\d+)U?\b|(?P<name>\w+)|(?P<mark>[{}=,.&|()\[\]]))"
@@ -70,8 +71,8 @@ class Objects:
 
 def read(files: Mapping[str, str], name: str) -> Objects:
     """The objects of model `name`'s emitted files. Raises PlanError for what is no such table."""
-    text = _COMMENT.sub("", files[f"{name}.c"])
-    macros = dict(_MACRO.findall(_COMMENT.sub("", files[f"{name}.h"])))
+    text = _without_comments(files[f"{name}.c"])
+    macros = dict(_MACRO.findall(_without_comments(files[f"{name}.h"])))
     found = Objects(macros=macros)
     for match in _DEFINITION.finditer(text):
         kind, array = match["type"], match["array"]
@@ -86,6 +87,10 @@ def read(files: Mapping[str, str], name: str) -> Objects:
         if line.strip() and not _BESIDES.match(line):
             raise PlanError(f"the tables hold what cannot be read back: {line.strip()[:60]!r}")
     return found
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda match: match[1] or "", text)
 
 
 def _numbers(body: str, kind: str, array: str) -> np.ndarray:

@@ -15,7 +15,21 @@ from ..graph import Op
 from .layer import Layer, Reach
 from .values import CStruct, Kernel
 
-PARAMS = CStruct("vmcu_arg_max_params", "bool smallest, last;")
+PARAMS = CStruct(
+    "vmcu_arg_max_params",
+    """
+	bool smallest; /**< looks for the smallest channel instead */
+	bool last;     /**< takes the last of equal ones */
+""",
+    declares="""
+/**
+ * @brief The number of the largest channel, an int32 whose bytes are four channels.
+ *
+ * For each pixel: reads all of it, then writes four bytes, the least significant one first.
+ */
+void vmcu_arg_max(const struct vmcu_call *call);
+""",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,9 +20,50 @@ from .values import Array, CStruct, Kernel, Struct, StructArray, Value, factor
 
 PARAMS = CStruct(
     "vmcu_binary_params",
-    "struct vmcu_factor a, b, output; const struct vmcu_float_sum *sum; const int8_t *constant;"
-    "uint16_t constant_height, constant_width, constant_channels; uint8_t kind, left_shift;"
-    "bool rescale; int8_t a_zero, b_zero, output_zero, act_min, act_max; uint8_t offset;",
+    """
+	struct vmcu_factor a;
+	struct vmcu_factor b;
+	struct vmcu_factor output;
+	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
+	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
+	uint16_t constant_height;
+	uint16_t constant_width;
+	uint16_t constant_channels;
+	uint8_t kind; /**< enum vmcu_binary_kind */
+	uint8_t left_shift;
+	bool rescale;
+	int8_t a_zero;
+	int8_t b_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+	uint8_t offset; /**< of the file's bytes from int8: VMCU_BINARY_FLOAT_PRODUCT */
+""",
+    before="""
+/**
+ * What vmcu_binary() makes of two values a and b with their zero points taken out. "Terms" are
+ * these, shifted left and times the factors of their operand.
+ */
+enum vmcu_binary_kind {
+	VMCU_BINARY_SUM,        /**< of the terms, times @a output */
+	VMCU_BINARY_DIFFERENCE, /**< first less second term, times @a output */
+	VMCU_BINARY_REVERSED,   /**< second less first term, times @a output */
+	VMCU_BINARY_SQUARED,    /**< the terms' difference squared, times @a output */
+	VMCU_BINARY_PRODUCT,    /**< of a and b, times @a output */
+	VMCU_BINARY_MINIMUM,    /**< of the terms; without @a rescale of the bytes as they are */
+	VMCU_BINARY_MAXIMUM,    /**< as the minimum */
+	VMCU_BINARY_PRELU,     /**< the first term; where a is negative a times b times @a output */
+	VMCU_BINARY_FLOAT_SUM, /**< as ONNX Runtime has it, by @a sum */
+	VMCU_BINARY_FLOAT_PRODUCT, /**< as ONNX Runtime has it, by @a output: a line or a float32 */
+	VMCU_BINARY_QUOTIENT,      /**< a / b, times @a output; the largest value where b is zero */
+};
+
+/** An operand's sizes are 1, which repeats it, or the output's. */
+""",
+    declares="""
+/** @brief Two operands, element by element. For each byte, ascending: reads both, then writes. */
+void vmcu_binary(const struct vmcu_call *call);
+""",
 )
 
 

@@ -15,11 +15,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Op, Window
+from ..kernels.integer_scale import WHOLE
+from ..kernels.language.expr import Int, evaluate
 from ..kernels.language.target import Target
-from ..kernels.pack import MacWeights, constants, factor_stream, fill, weight_stream
-from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
-from ..kernels.targets.portable.depthwise import EXACT, GROUP, STRIDES, TAPS
-from ..quant import Requant
+from ..kernels.pack import MacWeights, factor_stream, fill, tap_stream, weight_stream
+from ..kernels.programs.depthwise import gap, narrow_pixels, tile_bytes, weight_bytes
+from ..kernels.targets.portable.depthwise import (
+    EXACT,
+    GROUP,
+    STRIDES,
+    TAPS,
+    WIDER,
+)
+from ..quant import FixedPoint, Requant
 from .layer import Binding, Cost
 from .mac import MacLayer
 from .window import window_fields
@@ -27,6 +35,10 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
+# Factors of a channel that does not exist: among fast ones, and as a line where factors are float32.
+MISSING = np.array((0, 0, EXACT), np.int32).tobytes()
+MISSING_FAST = np.array((0, 0, 1), np.int32).tobytes()
+MISSING_LINE = np.array((0, WHOLE | 1, EXACT), np.int32).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,25 +63,31 @@ class DepthwiseConv2D(Op):
         return replace(self, weights=weights, bias=self.bias[picked], requant=requant)
 
 
-def row_cost(target: Target, wide: int, width: int) -> float:
+def blocks_of(target: Target, taps: int, stride: int, pixels: int) -> list[int]:
+    """The blocks that a strip is computed in, which may hang over its end."""
+    narrow, wide = target.packing.pixels, target.packing.pixels + WIDER
+    first = evaluate(narrow_pixels(taps, stride, Int(pixels), narrow), {})
+    return [narrow] * -(-first // narrow) + [wide] * -(-(pixels - first) // wide)
+
+
+def row_cost(target: Target, taps: int, stride: int, wide: int, width: int) -> float:
     """What a row of `width` pixels costs in strips of `wide`, in pixels: every block reads its
     weights and constants, every strip reads columns that the one before has read."""
     strips, left = divmod(width, wide)
-    block = target.packing.pixels
-    blocks = strips * (wide // block) + -(-left // block)
-    return blocks * (block + target.costs.block) + -(-width // wide) * target.costs.strip
+    parts = [wide] * strips + [left] * (left > 0)
+    blocks = [block for part in parts for block in blocks_of(target, taps, stride, part)]
+    return sum(blocks) + len(blocks) * target.costs.block + len(parts) * target.costs.strip
 
 
 def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     """Pixels of a strip, whole blocks, in rows of `width`: the cheapest whose tile costs no RAM,
     the whole row if its tile is hardly larger, else one block."""
-    block = target.packing.pixels
-    whole = -(-width // block) * block
+    widths = {sum(blocks_of(target, taps, stride, pixels)) for pixels in range(1, width + 1)}
+    whole = max(widths)
     if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
         return whole
-    widths = range(block, whole + 1, block)
-    free = [wide for wide in widths if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
-    return min(free or [block], key=lambda wide: row_cost(target, wide, width))
+    free = [wide for wide in sorted(widths) if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
+    return min(free or [min(widths)], key=lambda wide: row_cost(target, taps, stride, wide, width))
 
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
@@ -129,8 +147,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
             parts += [bias[channel].tobytes(), bytes(gap(taps, stride))]
             parts += [weight_stream(self.target.packing, self.op.weights[:, :, channel], stride)]
             parts += [factor_stream(self._weights, channel)]
-        # Channels are computed in fours; nothing of those that do not exist is stored.
-        parts += [self._missing(taps, stride)] * (-channels % GROUP)
+        # Channels are computed in twos; nothing of one that does not exist is stored.
+        parts += [self._missing(taps, stride)] * (channels % 2)
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
@@ -139,20 +157,26 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
 
     def _missing(self, taps: int, stride: int) -> bytes:
         """A channel that does not exist."""
-        constants = np.array((0, 0, EXACT), np.int32).tobytes()
-        return bytes(4 + gap(taps, stride) + weight_bytes(taps, stride)) + constants
+        factors = MISSING_FAST if isinstance(self.op.requant, FixedPoint) else MISSING_LINE
+        return bytes(4 + gap(taps, stride) + weight_bytes(taps, stride)) + factors
 
     def _taps(self) -> Binding:
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1
-        group, size = self.op.multiplier if multiplied else channels, self.target.packing.dense
-        bias, parts = self._weights.folded_bias, []
+        group = self.op.multiplier if multiplied else channels
+        weights, parts = self._weights, []
+        fixed = isinstance(self.op.requant, FixedPoint)
         for start in range(0, channels, group):
-            for first in range(start, start + group, size):
-                pick = np.arange(first, min(first + size, start + group))
-                taps = self._weights.weights[pick, 0]
-                pieces = [fill(bias[pick], size), fill(taps, size).T]
-                pieces += constants(self._weights, pick, size, False)
-                parts.append(b"".join(np.ascontiguousarray(p).tobytes() for p in pieces))
-        line = len(parts[0]) // 4
+            for first in range(start, start + group, GROUP):
+                pick = np.arange(first, min(first + GROUP, start + group))
+                quick = fixed and len(pick) == GROUP and bool(weights.is_fast[pick].all())
+                parts += [fill(weights.folded_bias[pick], GROUP).tobytes()]
+                parts += [tap_stream(weights.weights[pick, 0])]
+                parts += [factor_stream(weights, channel, quick) for channel in pick]
+                parts += [MISSING] * (GROUP - len(pick))
+        taps = weights.weights.shape[-1]
         fields = self._fields(channels // group, int(not multiplied), 0)
-        return Binding(self.program("depthwise_any"), fields, b"".join(parts), lines=(line,))
+        line = GROUP * (4 + taps + len(MISSING)) // 4
+        scratch = 4 * taps
+        return Binding(
+            self.program("depthwise_any"), fields, b"".join(parts), scratch, lines=(line,)
+        )

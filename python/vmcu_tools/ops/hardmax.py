@@ -12,7 +12,21 @@ from ..graph import Op
 from .pixelwise import PixelwiseLayer
 from .values import CStruct, Kernel
 
-PARAMS = CStruct("vmcu_hardmax_params", "int8_t one, zero;")
+PARAMS = CStruct(
+    "vmcu_hardmax_params",
+    """
+	int8_t one;  /**< what the largest channel becomes, the first of equal ones */
+	int8_t zero; /**< what the others become */
+""",
+    declares="""
+/**
+ * @brief Marks the largest channel of each pixel.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_hardmax(const struct vmcu_call *call);
+""",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,23 @@ from ..quant import fixed_point_multiply, inverse_square_root
 from .pixelwise import PixelwiseLayer
 from .values import CStruct, Kernel
 
-PARAMS = CStruct("vmcu_l2_norm_params", "int8_t input_zero, act_min, act_max;")
+PARAMS = CStruct(
+    "vmcu_l2_norm_params",
+    """
+	int8_t input_zero;
+	int8_t act_min;
+	int8_t act_max;
+""",
+    declares="""
+/**
+ * @brief Divides the channels of each pixel by the root of the sum of their squares; the output
+ * counts in 1/128.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_l2_norm(const struct vmcu_call *call);
+""",
+)
 
 
 @dataclass(frozen=True, eq=False)

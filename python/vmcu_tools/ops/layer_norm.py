@@ -17,8 +17,34 @@ Z_BITS = 16
 ROOT_BITS = 48
 PARAMS = CStruct(
     "vmcu_layer_norm_params",
-    "const int32_t *gain, *offset; int64_t epsilon; int32_t factors, run; uint8_t bits;"
-    "bool centred; int8_t input_zero, output_zero, act_min, act_max;",
+    """
+	const int32_t *gain;
+	const int32_t *offset;
+	int64_t epsilon; /**< added to the variance times the square of the number of channels */
+	int32_t factors;
+	int32_t run;
+	uint8_t bits;
+	bool centred; /**< takes the mean out */
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+""",
+    before="""
+/**
+ * @a gain and @a offset, one for every @a run neighbours, have @a bits fractional bits; after
+ * @a factors of them they start again.
+ */
+""",
+    declares="""
+/**
+ * @brief Brings the channels of each pixel to mean 0 and variance 1, or only the mean of their
+ * squares to 1, times a gain, plus an offset.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_layer_norm(const struct vmcu_call *call);
+""",
 )
 
 

@@ -15,11 +15,41 @@ from .values import Array, CStruct, Kernel
 
 SQUARING_PARAMS = CStruct(
     "vmcu_log_softmax_onnx_params",
-    "const uint32_t *exp; int64_t gain; int32_t step; int8_t output_zero, act_min, act_max;",
+    """
+	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
+	int64_t gain;        /**< of a logarithm to the base of two */
+	int32_t step;        /**< of the input */
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+""",
+    before="""
+/** @a step and @a gain are in units of 1/65536 of the output's step. */
+""",
+    declares="""
+/**
+ * @brief Logarithm of softmax over the channels of each pixel.
+ *
+ * For each pixel: reads all of it, then for each channel, ascending: reads it again, then writes.
+ */
+void vmcu_log_softmax_onnx(const struct vmcu_call *call);
+""",
 )
 POLYNOMIAL_PARAMS = CStruct(
     "vmcu_log_softmax_tflite_params",
-    "const uint32_t *exp; const int32_t *scaled; int8_t act_min, act_max;",
+    """
+	const uint32_t *exp;   /**< in Q0.31 */
+	const int32_t *scaled; /**< the negative difference itself, in Q5.26 */
+	int8_t act_min;
+	int8_t act_max;
+""",
+    before="""
+/** Both tables are indexed by the pixel's maximum minus q and have VMCU_SOFTMAX_ENTRIES. */
+""",
+    declares="""
+/** @brief The same as TensorFlow Lite has it, in 1/16 below 127. */
+void vmcu_log_softmax_tflite(const struct vmcu_call *call);
+""",
 )
 
 

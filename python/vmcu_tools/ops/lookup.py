@@ -14,7 +14,16 @@ from .layer import Interval
 from .pixelwise import PixelwiseLayer
 from .values import Array, CStruct, Kernel
 
-PARAMS = CStruct("vmcu_lookup_params", "const int8_t *table;")
+PARAMS = CStruct(
+    "vmcu_lookup_params",
+    """
+	const int8_t *table; /**< 256 results, for -128 to 127 */
+""",
+    declares="""
+/** @brief Any function of one value. For each byte, ascending: reads, then writes. */
+void vmcu_lookup(const struct vmcu_call *call);
+""",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,29 @@ from ..graph import Op
 from .layer import NEVER, Layer
 from .values import Array, CStruct, Kernel
 
-PARAMS = CStruct("vmcu_move_params", "const int32_t *rows, *columns, *channels; uint16_t run;")
+PARAMS = CStruct(
+    "vmcu_move_params",
+    """
+	const int32_t *rows;
+	const int32_t *columns;
+	const int32_t *channels;
+	uint16_t run;
+""",
+    before="""
+/**
+ * Output byte (y, x, c) is byte rows[y] + columns[x] + channels[c / run] + c % run of the input;
+ * no run is split by the end of an input row.
+ */
+""",
+    declares="""
+/**
+ * @brief Another arrangement of the input's bytes, all of which must exist.
+ *
+ * For each byte, ascending: reads, then writes.
+ */
+void vmcu_move(const struct vmcu_call *call);
+""",
+)
 
 
 @dataclass(frozen=True, eq=False)

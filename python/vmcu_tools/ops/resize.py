@@ -19,8 +19,27 @@ from .values import Array, CStruct, Kernel, factor
 UNIT = 1 << 10
 PARAMS = CStruct(
     "vmcu_resize_params",
-    "const int16_t *rows, *columns; struct vmcu_factor factor; bool rescale;"
-    "int8_t input_zero, output_zero, act_min, act_max;",
+    """
+	const int16_t *rows;
+	const int16_t *columns;
+	struct vmcu_factor factor; /**< of a sum of taps, whose weights sum up to 2^20 */
+	bool rescale;
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+""",
+    before="""
+/**
+ * @brief For each output index two input indices and the weight of the second one in 1/1024.
+ *
+ * Without @a rescale the scale and the zero point are kept.
+ */
+""",
+    declares="""
+/** @brief Linear interpolation. For each byte, ascending: reads four taps, then writes. */
+void vmcu_resize(const struct vmcu_call *call);
+""",
 )
 
 

@@ -21,9 +21,31 @@ from .window import window_values
 
 PARAMS = CStruct(
     "vmcu_transpose_conv_params",
-    "const int8_t *weights; const int32_t *bias, *multiplier, *shift; const float *scale;"
-    "struct vmcu_window window; uint16_t groups, depth;"
-    "int8_t input_zero, output_zero, act_min, act_max;",
+    """
+	const int8_t *weights; /**< output channel, kernel row, kernel column, input channel */
+	const int32_t *bias;
+	const int32_t *multiplier;
+	const int32_t *shift;
+	const float *scale;
+	struct vmcu_window window; /**< its padding is what is cut from the full result */
+	uint16_t groups;
+	uint16_t depth; /**< input channels of a group */
+	int8_t input_zero;
+	int8_t output_zero;
+	int8_t act_min;
+	int8_t act_max;
+""",
+    before="""
+/** Factors are fixed point, or float32 where @a scale is not NULL; one for each channel. */
+""",
+    declares="""
+/**
+ * @brief Transposed convolution.
+ *
+ * For each pixel, for each channel: reads all taps, then writes the channel.
+ */
+void vmcu_transpose_conv(const struct vmcu_call *call);
+""",
 )
 
 

@@ -69,15 +69,22 @@ class CStruct:
     """A struct of lib/vmcu/include: its name and its members, as C declares them.
 
     `members` has where each lies on a 32-bit core, `size` what the whole takes. Structs within it
-    come before it. Called with values by member, it gives an initialiser.
+    come before it. Called with values by member, it gives an initialiser. Parameters of a kernel
+    that one op alone has are declared here: `in_header` is the C text of all of it for operators.h.
     """
 
-    def __init__(self, name: str, declarations: str):
-        """Raises KeyError for a type that is none, or not yet one."""
+    def __init__(self, name: str, declarations: str, before: str = "", declares: str = ""):
+        """declares: the kernel that takes it, before: what C needs ahead of it, both with their
+        comments; declarations have their own then. Raises KeyError for a type that is none, or not
+        yet one."""
         self.name, self.align = name, 1
         self.members: dict[str, Member] = {}
+        body = f"struct {name} {{{declarations}}};\n"
+        parts = (before.lstrip("\n"), body, declares)
+        self.in_header = "".join(parts) if declares else ""
         end = 0
-        for declaration in declarations.rstrip("; ").split(";"):
+        bare = re.sub(r"/\*.*?\*/", "", declarations, flags=re.DOTALL)
+        for declaration in bare.rstrip("; \n").split(";"):
             kind, names = re.match(r"\s*((?:const )?(?:struct )?\w+) (.*)", declaration).groups()
             for member in names.split(","):
                 size, align = self._layout(kind, "*" in member)

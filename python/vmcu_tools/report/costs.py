@@ -30,7 +30,7 @@ def cells(entry: LayerBench | BenchReport, digits: int = 2) -> list[str]:
     """Instructions, how many of them a multiply-accumulate, and accesses."""
     accesses = (entry.loads_ram, entry.loads_flash, entry.stores)
     per_mac = number(entry.instructions_per_mac, digits)
-    return [f"{entry.instructions:,}", per_mac, *(f"{count:,}" for count in accesses)]
+    return [number(entry.instructions, 0), per_mac, *(number(count, 0) for count in accesses)]
 
 
 def modelled(entry: LayerBench | BenchReport) -> list[str]:
@@ -40,9 +40,10 @@ def modelled(entry: LayerBench | BenchReport) -> list[str]:
 
 def layer_cells(entry: LayerBench | BenchReport) -> list[str]:
     """The figures of a layer, with where its cycles go."""
-    spent = (100 * part / max(entry.cycles, 1) for part in astuple(entry.spent))
-    macs = f"{entry.macs:,}" if entry.macs else "-"
-    return [macs, *cells(entry), *modelled(entry), *(f"{share:.0f}" for share in spent)]
+    parts = [None] * len(SPENT) if entry.spent is None else astuple(entry.spent)
+    shares = (None if part is None else 100 * part / max(entry.cycles, 1) for part in parts)
+    macs = number(entry.macs or None, 0)
+    return [macs, *cells(entry), *modelled(entry), *(number(share, 0) for share in shares)]
 
 
 def print_bench(report: BenchReport, console: Console) -> None:
@@ -56,12 +57,19 @@ def print_bench(report: BenchReport, console: Console) -> None:
     grid.add_row("", "total", "", *layer_cells(report))
     console.print(grid)
     say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
-    say(console, f"cycles, modelled, not measured; {', '.join(SPENT)} in percent of them")
+    if report.spent is not None:
+        say(console, f"cycles, modelled, not measured; {', '.join(SPENT)} in percent of them")
     say(console, f"  {report.timing}")
     if report.flash_waits:
         say(console, f"  {report.flash_waits:,} of them wait for flash behind caches, modelled")
-    say(console, f"compiled by {report.compiler}")
-    print_energy(report.energy, console)
+    if report.time is not None:
+        time = report.time
+        taken = f"{time.milliseconds:,.2f} ms at {time.megahertz:g} MHz on {time.board}"
+        say(console, f"{taken}: {time.known}")
+    if report.compiler is not None:
+        say(console, f"compiled by {report.compiler}")
+    if report.energy is not None:
+        print_energy(report.energy, console)
 
 
 def print_energy(energy: Energy, console: Console) -> None:
@@ -74,25 +82,17 @@ def print_energy(energy: Energy, console: Console) -> None:
 
 def print_kernels(results: Sequence[KernelBench], console: Console) -> None:
     """One line per kernel, beside what CMSIS-NN takes and what is aimed at."""
-    grid = table(
-        "layer",
-        "MACs",
-        *COUNTS[:2],
-        "CMSIS-NN",
-        "goal",
-        *COUNTS[2:],
-        "cycles",
-        "per MAC",
-        left=1,
-    )
+    counts = (*COUNTS[:2], "CMSIS-NN", *COUNTS[2:])
+    grid = table("layer", "MACs", *counts, "cycles", "per MAC", "CMSIS-NN", "goal", left=1)
     for result in results:
         instructions, per_mac, *accesses = cells(result.report, 3)
-        others = number(result.cmsis_nn), number(result.goal)
-        figures = instructions, per_mac, *others, *accesses, *modelled(result.report)
-        grid.add_row(result.name, f"{result.report.macs:,}", *figures)
+        counted = instructions, per_mac, number(result.cmsis_nn), *accesses
+        cycles = *modelled(result.report), number(result.cmsis_nn_cycles), number(result.goal)
+        grid.add_row(result.name, f"{result.report.macs:,}", *counted, *cycles)
     console.print(grid)
     first = results[0].report
     say(console, f"{first.target}; CMSIS-NN per MAC: compiled at -O3, counted on the same emulator")
+    say(console, f"cycles, modelled, not measured: {first.timing}")
     say(console, f"compiled by {first.compiler}")
 
 

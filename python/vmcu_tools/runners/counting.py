@@ -21,13 +21,12 @@ from ..errors import Problem, UserError
 from ..image.elf import Elf
 from .base import RunnerError
 from .host import NATIVE
-from .qemu import QemuRunner
+from .qemu import RAM_START, QemuRunner
 
 SOURCE = Path(__file__).parent / "plugin" / "count.c"
 COUNTS_FILE = "counts.txt"
 TRACE_FILE = "trace.txt"
 BLOCKS_FILE = "blocks.txt"
-RAM_START = 0x20000000
 OLDEST_API = 1
 # The calls that an inference is made of.
 ENTRIES = ("vmcu_invoke", "vmcu_push_row")
@@ -106,7 +105,6 @@ class Markers:
             f"table={self.table:#x}",
             f"stride={self.stride}",
             f"layers={self.layers}",
-            f"ram={RAM_START:#x}",
             *([] if self.stack is None else [f"stack={self.stack:#x}"]),
             *([f"span={self.trace_bytes}", f"trace={TRACE_FILE}"] if self.trace_bytes else []),
             *([] if self.caches is None else [f"{n}={v}" for n, v in vars(self.caches).items()]),
@@ -122,7 +120,7 @@ def markers_of(image: Path, model: str) -> Markers:
     table = elf.find(f"{model}_layers")
     if not entries:
         raise RunnerError(f"{image.name} has neither of {', '.join(ENTRIES)}")
-    # Behind everything that has a name in RAM.
+    # Behind everything that has a name in RAM, which no board has further down.
     stack = max((s.address + s.size for s in elf.symbols if s.address >= RAM_START), default=None)
     if table is None:
         return Markers(entries, stack=stack)
@@ -149,7 +147,8 @@ class CountingRunner(QemuRunner):
         return CountingRunner(**vars(board), markers=markers)
 
     def command(self, image: Path) -> list[str]:
-        arguments = [str(_plugin(self.api)), f"out={COUNTS_FILE}", *self.markers.arguments()]
+        own = f"out={COUNTS_FILE}", f"ram={self.ram_start:#x}"
+        arguments = [str(_plugin(self.api)), *own, *self.markers.arguments()]
         return [*super().command(image), "-plugin", ",".join(arguments)]
 
     def count(
@@ -179,7 +178,7 @@ class CountingRunner(QemuRunner):
 
 def trace_of(folder: Path, trace_bytes: int) -> np.ndarray:
     """Stores to each byte of RAM that the image which ran in `folder` made during its inference:
-    int64 (trace_bytes), from RAM_START."""
+    int64 (trace_bytes), from where the board's RAM starts."""
     stores = np.zeros(trace_bytes, np.int64)
     found = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
     stores[found[:, 0]] = found[:, 1]

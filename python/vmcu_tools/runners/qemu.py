@@ -9,6 +9,8 @@ from pathlib import Path
 from .. import paths
 from .compiled import IMAGE, CompiledRunner, Toolchain, find_program
 
+# Of most boards.
+RAM_START = 0x20000000
 ARM = Toolchain("arm-none-eabi-", "gcc-arm-none-eabi")
 
 
@@ -18,11 +20,14 @@ def _port() -> Path:
 
 @dataclass(frozen=True)
 class QemuRunner(CompiledRunner):
-    """`machine` is QEMU's name of the board; its memory is what linker.ld assumes. `ram`: bytes of
-    RAM that images get, stack included; None for all that the board has."""
+    """`machine` is QEMU's name of the board; its memories are as large as linker.ld assumes, at
+    `flash_start` and `ram_start`. `ram`: bytes of RAM that images get, stack included; None for all
+    that the board has."""
 
     machine: str = ""
     ram: int | None = None
+    flash_start: int = 0
+    ram_start: int = RAM_START
 
     @property
     def core(self) -> str:
@@ -47,26 +52,33 @@ class QemuRunner(CompiledRunner):
         return [*super().include_flags(), f"-I{_port()}"]
 
     def link_flags(self) -> list[str]:
-        limit = [] if self.ram is None else [f"-Wl,--defsym=vmcu_ram_size={self.ram}"]
+        symbols = {"vmcu_flash_base": self.flash_start, "vmcu_ram_base": self.ram_start}
+        if self.ram is not None:
+            symbols["vmcu_ram_size"] = self.ram
         return [
             *("-nostdlib", "-nostartfiles", f"-T{_port() / 'linker.ld'}", "-Wl,--gc-sections"),
-            *("-Wl,--no-warn-rwx-segments", *limit, "-lgcc"),
+            *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
+            *("-Wl,--no-warn-rwx-segments", "-lgcc"),
         ]
 
 
-def _board(name: str, machine: str, summary: str, *cpu: str, ram: int | None = None) -> QemuRunner:
+def _board(name: str, machine: str, summary: str, *cpu: str, **memory: int) -> QemuRunner:
     flags = ("-mthumb", "-ffreestanding", *cpu)
-    return QemuRunner(name, summary, ARM, flags, machine=machine, ram=ram)
+    return QemuRunner(name, summary, ARM, flags, machine=machine, **memory)
 
 
 M4_FPU = ("-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 M7_FPU = ("-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
 
 M4 = ("-mcpu=cortex-m4", *M4_FPU)
+M33 = ("-mcpu=cortex-m33", "-mfloat-abi=hard", "-mfpu=fpv5-sp-d16")
+# Where that board's secure side, in which it starts, sees its memories.
+M33_MEMORY = {"flash_start": 0x10000000, "ram_start": 0x38000000}
 
 BOARDS = (
     _board("qemu:m3", "mps2-an385", "Cortex-M3 on an emulated MPS2", "-mcpu=cortex-m3"),
     _board("qemu:m4", "mps2-an386", "Cortex-M4F on an emulated MPS2", *M4),
     _board("qemu:m4-64k", "mps2-an386", "the same with 64 KB of RAM", *M4, ram=64 * 1024),
     _board("qemu:m7", "mps2-an500", "Cortex-M7F on an emulated MPS2", "-mcpu=cortex-m7", *M7_FPU),
+    _board("qemu:m33", "mps2-an505", "Cortex-M33F on an emulated MPS2", *M33, **M33_MEMORY),
 )

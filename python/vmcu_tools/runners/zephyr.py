@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards of a Zephyr workspace, emulated ones or this computer: an application is built around the
-model and the samples, run, and read back from its console."""
+"""Boards of a Zephyr workspace: an application is built around the model and the samples, run, and
+read back from its console. Emulated boards and this computer are started here, others are flashed
+and read by their serial port."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +33,9 @@ MODEL_NAME = "image_model"
 PREFIX = "zephyr:"
 LOG_LINES, LOG_COLUMNS = 20, 300
 BYTES_A_LINE = 24
+# How lines of the application start.
+OUTPUTS, LAYER, INFERENCE, ENDED = "vmcu: ", "vmcu layer: ", "vmcu inference: ", "vmcu ended: "
+BAUD = 115200
 # A process that asks nothing and whose errors come among its output.
 ONE_STREAM: dict[str, Any] = {
     "stdin": subprocess.DEVNULL,
@@ -42,11 +47,23 @@ ONE_STREAM: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What a board's own counter, of `hertz`, says of one inference. layers: calls and cycles of
+    each, taken in inferences of their own."""
+
+    hertz: int
+    cycles: int
+    layers: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class ZephyrRunner:
-    """`seconds` bounds the run, not the build."""
+    """`seconds` bounds the run, not the build. `port`: the serial port of a board to flash,
+    None for one that is emulated."""
 
     board: str
     seconds: float = 600.0
+    port: str | None = None
 
     @property
     def name(self) -> str:
@@ -58,6 +75,34 @@ class ZephyrRunner:
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         """Raises UserError where the workspace, the board or the model's size are in the way."""
+        return self._outputs(self._said(plan, samples, []), plan, len(samples))
+
+    def measure(
+        self, plan: Plan, sample: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], Measured]:
+        """The outputs of one sample, and what the board counted. UserError as of run(), and where
+        the board's counter stands still."""
+        said = self._said(plan, [sample], ["-DCONFIG_VMCU_PROFILE=y"])
+        (outputs,) = self._outputs(said, plan, 1)
+        layers = [tuple(map(int, text.split())) for text in after(LAYER, said)]
+        ((cycles, hertz),) = (map(int, text.split()) for text in after(INFERENCE, said))
+        if cycles == 0:
+            raise UserError(
+                Problem(
+                    f"the cycle counter of '{self.board}' stands still",
+                    "as under most emulators: count with --on, or flash a board with --serial",
+                )
+            )
+        return outputs, Measured(hertz, cycles, tuple((calls, spent) for calls, spent in layers))
+
+    def _outputs(self, said: Sequence[str], plan: Plan, samples: int) -> list[list[np.ndarray]]:
+        data = bytes.fromhex("".join(after(OUTPUTS, said)))
+        return split_outputs(data, plan, samples, self.name)
+
+    def _said(
+        self, plan: Plan, samples: Sequence[Sequence[np.ndarray]], options: Sequence[str]
+    ) -> list[str]:
+        """The application's lines."""
         tree = workspace.zephyr_base()
         with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
             application = Path(folder) / "application"
@@ -66,8 +111,8 @@ class ZephyrRunner:
             write({"samples.h": samples_header(plan, samples)}, application)
             build = Path(folder) / "build"
             kconfig = ["-DCONFIG_VMCU_POOL_ROTATE=y"] if plan.rotation else []
-            self._build(application, build, tree, kconfig)
-            return split_outputs(self._console(build, tree), plan, len(samples), self.name)
+            self._build(application, build, tree, [*kconfig, *options])
+            return self._console(build, tree)
 
     def _build(self, application: Path, build: Path, tree: Path, kconfig: Sequence[str]) -> None:
         environment = workspace.environment(tree)
@@ -75,17 +120,8 @@ class ZephyrRunner:
         generator = ["-GNinja"] if shutil.which("ninja") else []
         where = ["-S", str(application), "-B", str(build)]
         options = [*workspace.cmake_options(self.board, tree), *kconfig]
-        for command in (
-            [cmake, *generator, *where, *options],
-            [cmake, "--build", str(build)],
-        ):
-            done = subprocess.run(
-                command,
-                cwd=application,
-                env=environment,
-                check=False,
-                **ONE_STREAM,
-            )
+        for command in ([cmake, *generator, *where, *options], [cmake, "--build", str(build)]):
+            done = subprocess.run(command, env=environment, check=False, **ONE_STREAM)
             if done.returncode != 0:
                 self._explain(done.stdout)
 
@@ -108,30 +144,52 @@ class ZephyrRunner:
             )
         raise UserError(problem)
 
-    def _console(self, build: Path, tree: Path) -> bytes:
-        """The bytes of all outputs of all samples."""
+    def _console(self, build: Path, tree: Path) -> list[str]:
+        """The lines of the application's console."""
         lines: list[str] = []
-        data = bytearray()
-        command = [find_program("cmake", "cmake"), "--build", str(build), "--target", "run"]
-        with running(command, workspace.environment(tree), self.seconds) as console:
+        with self._started(build, workspace.environment(tree)) as console:
             for line in console:
                 lines.append(line)
-                if line.startswith("vmcu: "):
-                    data += bytes.fromhex(line.removeprefix("vmcu: "))
-                elif line.startswith("vmcu ended: "):
+                if line.startswith(ENDED):
                     if line.split()[-1] != "0":
                         raise RunnerError(f"{self.name}: inference ended with {line.split()[-1]}")
-                    return bytes(data)
+                    return lines
         log = "\n".join(lines)
         if re.search(r"unknown target 'run|No rule to make target 'run|not supported", log):
             raise UserError(
                 Problem(
                     f"'{self.board}' is not emulated, so that nothing can be run here",
-                    "choose an emulated board or native_sim; for hardware, `vmcu new` writes an "
-                    "application to flash",
+                    "choose an emulated board or native_sim; for hardware, `vmcu bench --measure "
+                    "--serial PORT` flashes and reads it, `vmcu new` writes an application",
                 )
             )
         raise RunnerError(f"{self.name}: the image said no more after\n{last_lines(log)}")
+
+    @contextmanager
+    def _started(self, build: Path, environment: dict[str, str]) -> Iterator[Iterator[str]]:
+        """The console of the application, which starts."""
+        make = [find_program("cmake", "cmake"), "--build", str(build), "--target"]
+        if self.port is None:
+            with running([*make, "run"], environment, self.seconds) as console:
+                yield console
+            return
+        # Opened first: the board begins to talk as soon as it is flashed.
+        with serial_lines(self.port, self.seconds) as console:
+            done = subprocess.run([*make, "flash"], env=environment, check=False, **ONE_STREAM)
+            if done.returncode != 0:
+                raise UserError(
+                    Problem(
+                        f"'{self.board}' could not be flashed; the last lines:\n"
+                        f"{last_lines(done.stdout)}",
+                        "see whether `west flash` works for samples/hello_world",
+                    )
+                )
+            yield console
+
+
+def after(start: str, lines: Sequence[str]) -> list[str]:
+    """What follows `start` in the lines that begin so."""
+    return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
 
 def last_lines(log: str) -> str:
@@ -152,6 +210,38 @@ def samples_header(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> str:
         f"#define SAMPLES {len(samples)}\n\n"
         f"static const int8_t samples[SAMPLES][{size}] = {{\n{''.join(rows)}}};\n"
     )
+
+
+@contextmanager
+def serial_lines(port: str, seconds: float) -> Iterator[Iterator[str]]:
+    """Lines that arrive at a serial port, as they come, for so long from the first time that one is
+    asked for."""
+    try:
+        import serial
+    except ModuleNotFoundError as error:
+        raise UserError(
+            Problem("a board's console is read with pyserial", "pip install pyserial")
+        ) from error
+    try:
+        device = serial.Serial(port, BAUD, timeout=0.5)
+    except serial.SerialException as error:
+        raise UserError(
+            Problem(
+                f"serial port {port} cannot be opened: {error}",
+                "`python -m serial.tools.list_ports` lists those that there are",
+            )
+        ) from error
+
+    def lines() -> Iterator[str]:
+        end, begun = time.monotonic() + seconds, b""
+        while time.monotonic() < end:
+            begun += device.readline()
+            if begun.endswith(b"\n"):
+                yield begun.decode("utf-8", "replace").strip()
+                begun = b""
+
+    with device:
+        yield lines()
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from ..image.elf import OBJECT, Elf, Symbol
 from ..plan.plan import Plan
 from ..runners.base import RunnerError
 from ..runners.compiled import MODEL_NAME
-from ..runners.counting import RAM_START, CountingRunner, markers_of, trace_of
+from ..runners.counting import CountingRunner, markers_of, trace_of
+from ..runners.qemu import RAM_START
 from ..runners.samples import make_samples
 from .pool import folded
 from .tasks import TICK_CYCLES, WORD, Task
@@ -77,14 +78,15 @@ def record(plan: Plan, target: str, seed: int = 0) -> StoreTrace:
     arena, context = elf.find(POOL_SYMBOL), elf.find(CONTEXT_SYMBOL)
     if arena is None or context is None or markers.stack is None:
         raise RunnerError(f"{image.name} lacks {POOL_SYMBOL} or {CONTEXT_SYMBOL}")
-    start = arena.address + GUARD_BYTES - RAM_START
+    start = arena.address + GUARD_BYTES - machine.ram_start
     pool = folded(stores[start : start + plan.ram_bytes], plan)
     if not plan.input_streamed:
         for port in plan.graph.inputs:
             base = plan.placements[port.tensor].base
             delivered = np.arange(base, base + plan.graph.tensors[port.tensor].bytes)
             pool[delivered % plan.pool_bytes] += 1
-    words = stores[markers.stack - RAM_START & -WORD :].reshape(-1, WORD).max(1)
+    end = markers.stack - machine.ram_start
+    words = stores[end & -WORD :].reshape(-1, WORD).max(1)
     used = np.flatnonzero(words)
     stack = words[used[0] : used[-1] + 1]
     known = (arena, context)
@@ -92,40 +94,46 @@ def record(plan: Plan, target: str, seed: int = 0) -> StoreTrace:
         target,
         pool,
         stack,
-        members(stores, elf, context),
-        variables(stores[: markers.stack - RAM_START], elf, known),
+        members(stores, elf, context, machine.ram_start),
+        variables(stores[:end], elf, known, machine.ram_start),
         sum(count.instructions for count in counts),
     )
 
 
-def _stored(stores: np.ndarray, name: str, address: int, count: int) -> Stored:
-    start = address - RAM_START
+def _stored(stores: np.ndarray, name: str, start: int, count: int) -> Stored:
     return Stored(name, count, int(stores[start : start + count].max()))
 
 
-def members(stores: np.ndarray, elf: Elf, context: Symbol) -> tuple[Stored, ...]:
-    """Stores to the members of a context. stores: int64, by byte of RAM."""
+def members(
+    stores: np.ndarray, elf: Elf, context: Symbol, ram_start: int = RAM_START
+) -> tuple[Stored, ...]:
+    """Stores to the members of a context. stores: int64, by byte of RAM, which has addresses from
+    `ram_start` on."""
     fields = elf.fields_of(CONTEXT_STRUCT)
     if not fields:
         raise RunnerError(f"{elf.path.name} does not say what is in a context")
     return tuple(
-        _stored(stores, name, context.address + offset, count) for name, offset, count in fields
+        _stored(stores, name, context.address + offset - ram_start, count)
+        for name, offset, count in fields
     )
 
 
-def variables(stores: np.ndarray, elf: Elf, known: Sequence[Symbol]) -> tuple[Stored, ...]:
+def variables(
+    stores: np.ndarray, elf: Elf, known: Sequence[Symbol], ram_start: int = RAM_START
+) -> tuple[Stored, ...]:
     """What else was stored to, by symbol. RunnerError where a store belongs to none, so that
-    nothing is left out. stores: int64, by byte of RAM, without a stack behind it."""
+    nothing is left out. stores: int64, by byte of RAM from `ram_start` on, without a stack behind
+    it."""
     found, left = [], stores > 0
     for symbol in elf.symbols:
-        start = symbol.address - RAM_START
+        start = symbol.address - ram_start
         if symbol.kind != OBJECT or not 0 <= start < stores.size:
             continue
-        mine = _stored(stores, symbol.name, symbol.address, symbol.size)
+        mine = _stored(stores, symbol.name, start, symbol.size)
         left[start : start + symbol.size] = False
         if symbol not in known and mine.stores:
             found.append(mine)
     if left.any():
-        where = RAM_START + int(np.flatnonzero(left)[0])
+        where = ram_start + int(np.flatnonzero(left)[0])
         raise RunnerError(f"{elf.path.name} stores to {where:#x}, which has no name")
     return tuple(found)

@@ -24,7 +24,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h;
+	int32_t strip, wide, c, lanes, x, left, h, odd, z;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -35,24 +35,45 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
+			for (x = 0; x < vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); x += 4) {
 				int32_t patch[4];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(4, vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[4];
 
-					vmcu_dot_square(acc0, tile, h * plane + x,
-							h * plane + row + x / 2, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_dot_square(acc1, tile, h * plane + x,
-							h * plane + row + x / 2, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+						vmcu_dot_square_1(acc, tile, h * plane + x,
+								  h * plane + row + x / 2, odd, &w);
+						vmcu_finish_depthwise(p, acc, &w, patch,
+								      h * 2 + odd);
+					}
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
 						 wide) + x) * out_c + c, out_c, left, lanes);
+			}
+			for (z = 0; z < wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); z += 6) {
+				int32_t patch[6];
+
+				left = vmcu_min(6, wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - z);
+				w = mark;
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[6];
+
+						vmcu_dot_square_wide_1(acc, tile, h * plane +
+								       vmcu_min((6 - wide % 6) / 2 %
+								       3 * 4, wide) + z, h * plane +
+								       row + (vmcu_min((6 - wide %
+								       6) / 2 % 3 * 4, wide) + z) /
+								       2, odd, &w);
+						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
+					}
+				}
+				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
+						+ vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) + z) *
+						out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -76,7 +97,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
 	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h;
+	int32_t strip, wide, c, lanes, z, left, h, odd;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -87,28 +108,23 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
 			mark = w;
-			for (x = 0; x < wide; x += 4) {
-				int32_t patch[4];
+			for (z = 0; z < wide; z += 6) {
+				int32_t patch[6];
 
-				left = vmcu_min(4, wide - x);
+				left = vmcu_min(6, wide - z);
 				w = mark;
-				for (h = 0; h < 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
+				for (h = 0; h < (lanes + 1) / 2; h++) {
+					for (odd = 0; odd < 2; odd++) {
+						int32_t acc[6];
 
-					vmcu_bias_depthwise(acc0, &w, 2);
-					vmcu_dot_pair_2(acc0, tile, h * plane + x, 0, &w);
-					vmcu_dot_pair_1(acc0, tile, h * plane + x + phase, 0, &w);
-					vmcu_dot_pair_2(acc0, tile, h * plane + row + x, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
-					vmcu_bias_depthwise(acc1, &w, 2);
-					vmcu_dot_pair_2(acc1, tile, h * plane + x, 1, &w);
-					vmcu_dot_pair_1(acc1, tile, h * plane + x + phase, 1, &w);
-					vmcu_dot_pair_2(acc1, tile, h * plane + row + x, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+						vmcu_dot_square_wide_2(acc, tile, h * plane + z,
+								       phase, h * plane + row + z,
+								       odd, &w);
+						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
+					}
 				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
+				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
+						+ z) * out_c + c, out_c, left, lanes);
 			}
 		}
 	}
@@ -148,7 +164,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -210,7 +226,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -276,7 +292,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -338,7 +354,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 
 				left = vmcu_min(4, wide - x);
 				w = mark;
-				for (h = 0; h < 2; h++) {
+				for (h = 0; h < (lanes + 1) / 2; h++) {
 					int32_t acc0[4];
 					int32_t acc1[4];
 
@@ -379,32 +395,45 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int32_t y = call->y;
-	const struct vmcu_source in0 = vmcu_mac_source(call, p);
-	const int32_t per_group = out_c / p->groups;
+	struct vmcu_places in0;
+	const int32_t groups = p->groups;
+	const int32_t spread = p->run;
+	const int32_t per_group = out_c / groups;
+	const int32_t whole = per_group / 4;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
+	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int8_t *o;
-	int32_t x0, g, n, lanes, r;
+	int32_t x0, g, q, r, lanes;
 
 	for (x0 = 0; x0 < columns; x0++) {
 		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			for (n = 0; n < per_group; n += 4) {
+		vmcu_find_taps(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column + x0
+			       * sign + turn * (columns - 1)) * p->window.stride_w -
+			       p->window.pad_left, 0, call);
+		for (g = 0; g < groups; g++) {
+			for (q = 0; q < whole; q++) {
 				int32_t acc[4];
 
-				lanes = vmcu_min(4, per_group - n);
-				vmcu_bias_dense(acc, &w);
-				for (r = 0; r < p->window.kernel_h; r++) {
-					vmcu_dot_taps(acc, &in0, y * p->window.stride_h -
-						      p->window.pad_top + r * p->window.dilation_h,
-						      (column + x0 * sign + turn * (columns - 1)) *
-						      p->window.stride_w - p->window.pad_left, g + n
-						      * p->run, lanes, p->run, &w);
-				}
-				o = out + (x0 * sign + turn * (columns - 1)) * out_c + g * per_group
-					+ n;
-				vmcu_store_dense_any(p, acc, &w, &o, lanes);
+				vmcu_dot_taps(acc, &in0, y * p->window.stride_h - p->window.pad_top,
+					      (column + x0 * sign + turn * (columns - 1)) *
+					      p->window.stride_w - p->window.pad_left, g + q * 4 *
+					      spread, spread, &w);
+				vmcu_store_taps(p, acc, &w, out + (x0 * sign + turn * (columns - 1))
+						* out_c + g * per_group + q * 4);
+			}
+			for (r = 0; r < per_group % 4; r += 4) {
+				int32_t acc[4];
+
+				lanes = vmcu_min(4, per_group % 4 - r);
+				vmcu_dot_some_taps(acc, &in0, y * p->window.stride_h -
+						   p->window.pad_top, (column + x0 * sign + turn *
+						   (columns - 1)) * p->window.stride_w -
+						   p->window.pad_left, g + (whole * 4 + r) * spread,
+						   lanes, spread, &w);
+				vmcu_store_some_taps(p, acc, &w, out + (x0 * sign + turn * (columns
+						     - 1)) * out_c + g * per_group + whole * 4 + r,
+						     lanes);
 			}
 		}
 	}

@@ -206,6 +206,48 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 }
 #endif
 
+#ifndef VMCU_OWN_TWO_TAPS
+/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], (int8_t)a, v[0]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(a >> 8), v[1]);
+	acc[0] = vmcu_mac(acc[0], (int8_t)b, v[2]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(b >> 8), v[3]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[4]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[5]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(b >> 16), v[6]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(b >> 24), v[7]);
+	*w += 8;
+}
+#endif
+
+#ifndef VMCU_OWN_ONE_TAP
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], (int8_t)a, v[0]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(a >> 8), v[1]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[2]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[3]);
+	*w += 4;
+}
+#endif
+
+#ifndef VMCU_OWN_TWO_OFFSETS
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	*a = (*list)[0];
+	*b = (*list)[1];
+	*list += 2;
+}
+#endif
+
 #ifndef VMCU_OWN_FOUR
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
 VMCU_INLINE void vmcu_sum_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
@@ -241,6 +283,7 @@ VMCU_INLINE int32_t vmcu_add_term(int32_t q, int32_t multiplier, int32_t half, i
 
 #include "../band.h"
 #include "../gather.h"
+#include "../places.h"
 #include "../pooling.h"
 
 #endif /* VMCU_KERNELS_GEN_HELPERS_H_ */

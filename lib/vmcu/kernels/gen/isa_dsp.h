@@ -18,6 +18,9 @@
 #define VMCU_OWN_SOME
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_INTERLEAVE
+#define VMCU_OWN_TWO_TAPS
+#define VMCU_OWN_ONE_TAP
+#define VMCU_OWN_TWO_OFFSETS
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_SUMS_4X2
 #define VMCU_OWN_SUMS_2X2
@@ -32,9 +35,12 @@
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
 #define VMCU_OWN_BIAS_DEPTHWISE
-#define VMCU_OWN_DOT_SQUARE
+#define VMCU_OWN_STORE_TAPS
+#define VMCU_OWN_DOT_SQUARE_1
+#define VMCU_OWN_DOT_SQUARE_WIDE_1
+#define VMCU_OWN_DOT_SQUARE_WIDE_2
 #define VMCU_OWN_FINISH_DEPTHWISE
-#define VMCU_OWN_DOT_PAIR_1
+#define VMCU_OWN_FINISH_WIDE
 #define VMCU_OWN_DOT_PAIR_2
 #define VMCU_OWN_DOT_PAIR_3
 #define VMCU_OWN_DOT_PAIR_4
@@ -1700,8 +1706,10 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
 			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
 			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
-			"strd %[low], %[b0], [%[u]], #8\n\t"
-			"strd %[a0], %[a1], [%[v]], #8"
+			"str %[low], [%[u]], #4\n\t"
+			"str %[b0], [%[u]], #4\n\t"
+			"str %[a0], [%[v]], #4\n\t"
+			"str %[a1], [%[v]], #4"
 			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
 			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
 			  [low] "=&r"(low)
@@ -1740,6 +1748,15 @@ VMCU_INLINE void vmcu_next(const uint8_t **w, int32_t *a)
 	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(*a), "+&r"(*w));
 }
 
+/* The next three words of the flash stream. */
+VMCU_INLINE void vmcu_factors(const uint8_t **w, int32_t *a, int32_t *b, int32_t *c)
+{
+	__asm__ volatile("ldr %1, [%3, #4]\n\t"
+		"ldr %2, [%3, #8]\n\t"
+		"ldr %0, [%3], #12"
+		: "=&r"(*a), "=&r"(*b), "=&r"(*c), "+&r"(*w));
+}
+
 /* Two pairs of weights, and one. */
 VMCU_INLINE void vmcu_weights(const uint8_t **w, uint32_t *a, uint32_t *b)
 {
@@ -1756,6 +1773,57 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 
 	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
 	*a = vmcu_sxtb16(x | x << 8);
+}
+
+/* Two taps of four channels times their weights. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	uint32_t even, low, v;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"pkhbt %[low], %[a], %[b], lsl #16\n\t"
+		"pkhtb %[a], %[b], %[a], asr #16\n\t"
+		"sxtb16 %[even], %[low]\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a0], %[even], %[b], %[a0]\n\t"
+		"sxtb16 %[low], %[low], ror #8\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a1], %[low], %[v], %[a1]\n\t"
+		"ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[a], %[a], ror #8\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a2], %[even], %[b], %[a2]\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a3], %[a], %[v], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [a] "+&r"(a), [b] "+&r"(b), [even] "=&r"(even), [low] "=&r"(low),
+		  [v] "=&r"(v));
+}
+
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	uint32_t even, v, x;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[x], %[v]\n\t"
+		"smlabb %[a0], %[even], %[x], %[a0]\n\t"
+		"smlatt %[a2], %[even], %[x], %[a2]\n\t"
+		"sxtb16 %[even], %[a], ror #8\n\t"
+		"sxtb16 %[x], %[v], ror #8\n\t"
+		"smlabb %[a1], %[even], %[x], %[a1]\n\t"
+		"smlatt %[a3], %[even], %[x], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [even] "=&r"(even), [v] "=&r"(v), [x] "=&r"(x)
+		: [a] "r"(a));
+}
+
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
 }
 
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
@@ -1964,92 +2032,627 @@ VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t ga
 	acc[3] = b;
 }
 
+/* Requantises and stores four channels: all of them in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out)
+{
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+
+	if (vmcu_is_exact(((const int32_t *)*w)[2])) {
+		const int32_t sums[] = {a0, a1, a2, a3};
+
+		vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
+		*w += 48;
+		return;
+	}
+	__asm__ volatile("ldm %[w]!, {r4-r9}\n\t"
+		"add r5, r5, %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], r4, r5\n\t"
+		"asr %[a0], %[a0], r6\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add r8, r8, %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], r7, r8\n\t"
+		"asr %[a1], %[a1], r9\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #1]\n\t"
+		"ldm %[w]!, {r4-r9}\n\t"
+		"add r5, r5, %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], r4, r5\n\t"
+		"asr %[a2], %[a2], r6\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #2]\n\t"
+		"add r8, r8, %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], r7, r8\n\t"
+		"asr %[a3], %[a3], r9\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #3]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
+		: [o] "r"(out)
+		: "r4", "r5", "r6", "r7", "r8", "r9", "memory");
+}
+
 /*
- * The bias and nine taps for each pixel of a block, at a stride of one; the last three taps are
- * at `last`.
+ * The bias and nine taps for each pixel of a block, at a stride of 1; the last three taps are at
+ * `last`.
  */
-VMCU_INLINE void vmcu_dot_square(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				 int32_t odd, const uint8_t **w)
+VMCU_INLINE void vmcu_dot_square_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
 {
 	const uint32_t *t = tile + at;
-	const uint32_t *u = tile + last;
-	int32_t b, first;
-	uint32_t c0, c1, c2, c3, c4, c5;
-	uint32_t d0, d1, d2;
-	uint32_t v0, v1, v2, v3, v4, v5;
+	uint32_t v0, v1, v2, x, y, z, x0, x1;
 
-	vmcu_ldrd(w, &b, &first);
-	v0 = vmcu_sxtb16((uint32_t)first);
-	v1 = vmcu_sxtb16_odd((uint32_t)first);
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-	VMCU_COLUMNS(u, "0", odd, d0, d1);
-	acc[0] = vmcu_smlad(d0, v3, acc[0]);
-	acc[1] = vmcu_smlad(d0, v3 << 16, acc[1]);
-	acc[2] = vmcu_smlad(d1, v3, acc[2]);
-	acc[3] = vmcu_smlad(d1, v3 << 16, acc[3]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(d1, v4, acc[0]);
-	acc[1] = vmcu_smlad(d1, v5, acc[1]);
-	VMCU_COLUMN(u, "8", odd, d2);
-	acc[2] = vmcu_smlad(d2, v4, acc[2]);
-	acc[3] = vmcu_smlad(d2, v5, acc[3]);
+	if (odd == 0) {
+		__asm__ volatile("ldr %[a3], [%[w]], #8\n\t"
+			"ldr %[v0], [%[w], #-4]\n\t"
+			"ldr %[v2], [%[w], #0]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[v2], %[v2]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a0], %[x], %[v0], %[a3]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a1], %[y], %[v0], %[a3]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a2], %[z], %[v0], %[a3]\n\t"
+			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
+			"smlad %[a0], %[z], %[v2], %[a0]\n\t"
+			"ldr %[x], [%[t], #12]\n\t"
+			"ldr %[y], [%[t], #16]\n\t"
+			"ldr %[z], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
+			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
+			"smlad %[a1], %[x], %[v2], %[a1]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
+			"smlad %[a2], %[y], %[v2], %[a2]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a3], %[z], %[v2], %[a3]\n\t"
+			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [v2] "=&r"(v2), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [v1] "=&r"(v1)
+			: [t] "r"(t));
+		t = tile + last;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[x0], [%[t], #0]\n\t"
+			"ldr %[x1], [%[t], #4]\n\t"
+			"sxtb16 %[v0], %[v0], ror #8\n\t"
+			"sxtb16 %[x0], %[x0]\n\t"
+			"smlad %[a0], %[x0], %[v0], %[a0]\n\t"
+			"sxtb16 %[x1], %[x1]\n\t"
+			"smlad %[a2], %[x1], %[v0], %[a2]\n\t"
+			"lsl %[v0], %[v0], #16\n\t"
+			"smlad %[a1], %[x0], %[v0], %[a1]\n\t"
+			"smlad %[a3], %[x1], %[v0], %[a3]\n\t"
+			"ldr %[v0], [%[w], #4]\n\t"
+			"ldr %[x0], [%[t], #8]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x0], %[x0]\n\t"
+			"smlad %[a0], %[x1], %[v0], %[a0]\n\t"
+			"smlad %[a1], %[x1], %[v1], %[a1]\n\t"
+			"smlad %[a2], %[x0], %[v0], %[a2]\n\t"
+			"smlad %[a3], %[x0], %[v1], %[a3]\n\t"
+			"add %[w], %[w], #8\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [x0] "=&r"(x0), [x1] "=&r"(x1), [v1] "=&r"(v1)
+			: [t] "r"(t));
+	} else {
+		__asm__ volatile("ldr %[a3], [%[w]], #8\n\t"
+			"ldr %[v0], [%[w], #-4]\n\t"
+			"ldr %[v2], [%[w], #0]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[v2], %[v2]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a0], %[x], %[v0], %[a3]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a1], %[y], %[v0], %[a3]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a2], %[z], %[v0], %[a3]\n\t"
+			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
+			"smlad %[a0], %[z], %[v2], %[a0]\n\t"
+			"ldr %[x], [%[t], #12]\n\t"
+			"ldr %[y], [%[t], #16]\n\t"
+			"ldr %[z], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
+			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
+			"smlad %[a1], %[x], %[v2], %[a1]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
+			"smlad %[a2], %[y], %[v2], %[a2]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a3], %[z], %[v2], %[a3]\n\t"
+			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [v2] "=&r"(v2), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [v1] "=&r"(v1)
+			: [t] "r"(t));
+		t = tile + last;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[x0], [%[t], #0]\n\t"
+			"ldr %[x1], [%[t], #4]\n\t"
+			"sxtb16 %[v0], %[v0], ror #8\n\t"
+			"sxtb16 %[x0], %[x0], ror #8\n\t"
+			"smlad %[a0], %[x0], %[v0], %[a0]\n\t"
+			"sxtb16 %[x1], %[x1], ror #8\n\t"
+			"smlad %[a2], %[x1], %[v0], %[a2]\n\t"
+			"lsl %[v0], %[v0], #16\n\t"
+			"smlad %[a1], %[x0], %[v0], %[a1]\n\t"
+			"smlad %[a3], %[x1], %[v0], %[a3]\n\t"
+			"ldr %[v0], [%[w], #4]\n\t"
+			"ldr %[x0], [%[t], #8]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x0], %[x0], ror #8\n\t"
+			"smlad %[a0], %[x1], %[v0], %[a0]\n\t"
+			"smlad %[a1], %[x1], %[v1], %[a1]\n\t"
+			"smlad %[a2], %[x0], %[v0], %[a2]\n\t"
+			"smlad %[a3], %[x0], %[v1], %[a3]\n\t"
+			"add %[w], %[w], #8\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [w] "+&r"(*w), [v0] "=&r"(v0), [x0] "=&r"(x0), [x1] "=&r"(x1), [v1] "=&r"(v1)
+			: [t] "r"(t));
+	}
+}
+
+/*
+ * The bias and nine taps for each pixel of a wide block, at a stride of 1; the last three taps
+ * are at `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_wide_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at,
+					int32_t last, int32_t odd, const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t v0, v1, v2, x, y, x0, x1, x2;
+
+	if (odd == 0) {
+		__asm__ volatile("ldr %[a5], [%[w]], #8\n\t"
+			"ldr %[v0], [%[w], #-4]\n\t"
+			"ldr %[v2], [%[w], #0]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[a3], [%[t], #8]\n\t"
+			"ldr %[a4], [%[t], #12]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[v2], %[v2]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a0], %[x], %[v0], %[a5]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a1], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[a3], %[a3]\n\t"
+			"smlad %[a2], %[a3], %[v0], %[a5]\n\t"
+			"smlad %[a1], %[a3], %[v1], %[a1]\n\t"
+			"smlad %[a0], %[a3], %[v2], %[a0]\n\t"
+			"sxtb16 %[a4], %[a4]\n\t"
+			"smlad %[a3], %[a4], %[v0], %[a5]\n\t"
+			"smlad %[a2], %[a4], %[v1], %[a2]\n\t"
+			"smlad %[a1], %[a4], %[v2], %[a1]\n\t"
+			"ldr %[x], [%[t], #16]\n\t"
+			"ldr %[y], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a4], %[x], %[v0], %[a5]\n\t"
+			"smlad %[a3], %[x], %[v1], %[a3]\n\t"
+			"smlad %[a2], %[x], %[v2], %[a2]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a5], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a4], %[y], %[v1], %[a4]\n\t"
+			"smlad %[a3], %[y], %[v2], %[a3]\n\t"
+			"ldr %[x], [%[t], #24]\n\t"
+			"ldr %[y], [%[t], #28]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a5], %[x], %[v1], %[a5]\n\t"
+			"smlad %[a4], %[x], %[v2], %[a4]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a5], %[y], %[v2], %[a5]\n\t"
+			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [a4] "=&r"(acc[4]), [a5] "=&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [v2] "=&r"(v2), [x] "=&r"(x), [y] "=&r"(y), [v1] "=&r"(v1)
+			: [t] "r"(t));
+		t = tile + last;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[x0], [%[t], #0]\n\t"
+			"ldr %[x1], [%[t], #4]\n\t"
+			"ldr %[x2], [%[t], #8]\n\t"
+			"sxtb16 %[v0], %[v0], ror #8\n\t"
+			"sxtb16 %[x0], %[x0]\n\t"
+			"smlad %[a0], %[x0], %[v0], %[a0]\n\t"
+			"sxtb16 %[x1], %[x1]\n\t"
+			"smlad %[a2], %[x1], %[v0], %[a2]\n\t"
+			"sxtb16 %[x2], %[x2]\n\t"
+			"smlad %[a4], %[x2], %[v0], %[a4]\n\t"
+			"lsl %[v0], %[v0], #16\n\t"
+			"smlad %[a1], %[x0], %[v0], %[a1]\n\t"
+			"smlad %[a3], %[x1], %[v0], %[a3]\n\t"
+			"smlad %[a5], %[x2], %[v0], %[a5]\n\t"
+			"ldr %[v0], [%[w], #4]\n\t"
+			"ldr %[x0], [%[t], #12]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x0], %[x0]\n\t"
+			"smlad %[a0], %[x1], %[v0], %[a0]\n\t"
+			"smlad %[a1], %[x1], %[v1], %[a1]\n\t"
+			"smlad %[a2], %[x2], %[v0], %[a2]\n\t"
+			"smlad %[a3], %[x2], %[v1], %[a3]\n\t"
+			"smlad %[a4], %[x0], %[v0], %[a4]\n\t"
+			"smlad %[a5], %[x0], %[v1], %[a5]\n\t"
+			"add %[w], %[w], #8\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [a4] "+&r"(acc[4]), [a5] "+&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2), [v1] "=&r"(v1)
+			: [t] "r"(t));
+	} else {
+		__asm__ volatile("ldr %[a5], [%[w]], #8\n\t"
+			"ldr %[v0], [%[w], #-4]\n\t"
+			"ldr %[v2], [%[w], #0]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[a3], [%[t], #8]\n\t"
+			"ldr %[a4], [%[t], #12]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[v2], %[v2]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a0], %[x], %[v0], %[a5]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a1], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[a3], %[a3], ror #8\n\t"
+			"smlad %[a2], %[a3], %[v0], %[a5]\n\t"
+			"smlad %[a1], %[a3], %[v1], %[a1]\n\t"
+			"smlad %[a0], %[a3], %[v2], %[a0]\n\t"
+			"sxtb16 %[a4], %[a4], ror #8\n\t"
+			"smlad %[a3], %[a4], %[v0], %[a5]\n\t"
+			"smlad %[a2], %[a4], %[v1], %[a2]\n\t"
+			"smlad %[a1], %[a4], %[v2], %[a1]\n\t"
+			"ldr %[x], [%[t], #16]\n\t"
+			"ldr %[y], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a4], %[x], %[v0], %[a5]\n\t"
+			"smlad %[a3], %[x], %[v1], %[a3]\n\t"
+			"smlad %[a2], %[x], %[v2], %[a2]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a5], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a4], %[y], %[v1], %[a4]\n\t"
+			"smlad %[a3], %[y], %[v2], %[a3]\n\t"
+			"ldr %[x], [%[t], #24]\n\t"
+			"ldr %[y], [%[t], #28]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a5], %[x], %[v1], %[a5]\n\t"
+			"smlad %[a4], %[x], %[v2], %[a4]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a5], %[y], %[v2], %[a5]\n\t"
+			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [a4] "=&r"(acc[4]), [a5] "=&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [v2] "=&r"(v2), [x] "=&r"(x), [y] "=&r"(y), [v1] "=&r"(v1)
+			: [t] "r"(t));
+		t = tile + last;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[x0], [%[t], #0]\n\t"
+			"ldr %[x1], [%[t], #4]\n\t"
+			"ldr %[x2], [%[t], #8]\n\t"
+			"sxtb16 %[v0], %[v0], ror #8\n\t"
+			"sxtb16 %[x0], %[x0], ror #8\n\t"
+			"smlad %[a0], %[x0], %[v0], %[a0]\n\t"
+			"sxtb16 %[x1], %[x1], ror #8\n\t"
+			"smlad %[a2], %[x1], %[v0], %[a2]\n\t"
+			"sxtb16 %[x2], %[x2], ror #8\n\t"
+			"smlad %[a4], %[x2], %[v0], %[a4]\n\t"
+			"lsl %[v0], %[v0], #16\n\t"
+			"smlad %[a1], %[x0], %[v0], %[a1]\n\t"
+			"smlad %[a3], %[x1], %[v0], %[a3]\n\t"
+			"smlad %[a5], %[x2], %[v0], %[a5]\n\t"
+			"ldr %[v0], [%[w], #4]\n\t"
+			"ldr %[x0], [%[t], #12]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x0], %[x0], ror #8\n\t"
+			"smlad %[a0], %[x1], %[v0], %[a0]\n\t"
+			"smlad %[a1], %[x1], %[v1], %[a1]\n\t"
+			"smlad %[a2], %[x2], %[v0], %[a2]\n\t"
+			"smlad %[a3], %[x2], %[v1], %[a3]\n\t"
+			"smlad %[a4], %[x0], %[v0], %[a4]\n\t"
+			"smlad %[a5], %[x0], %[v1], %[a5]\n\t"
+			"add %[w], %[w], #8\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [a4] "+&r"(acc[4]), [a5] "+&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2), [v1] "=&r"(v1)
+			: [t] "r"(t));
+	}
+}
+
+/*
+ * The bias and nine taps for each pixel of a wide block, at a stride of 2; odd columns are
+ * `phase` behind even ones, the last three taps at `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_wide_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at,
+					int32_t phase, int32_t last, int32_t odd, const uint8_t **w)
+{
+	const uint32_t *t = tile + at;
+	uint32_t v0, v1, x, y, z;
+
+	if (odd == 0) {
+		__asm__ volatile("ldr %[a5], [%[w]], #8\n\t"
+			"ldr %[v0], [%[w], #-4]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"ldr %[a4], [%[t], #12]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a0], %[x], %[v0], %[a5]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a1], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a2], %[z], %[v0], %[a5]\n\t"
+			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
+			"sxtb16 %[a4], %[a4]\n\t"
+			"smlad %[a3], %[a4], %[v0], %[a5]\n\t"
+			"smlad %[a2], %[a4], %[v1], %[a2]\n\t"
+			"ldr %[x], [%[t], #16]\n\t"
+			"ldr %[y], [%[t], #20]\n\t"
+			"ldr %[z], [%[t], #24]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a4], %[x], %[v0], %[a5]\n\t"
+			"smlad %[a3], %[x], %[v1], %[a3]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a5], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a4], %[y], %[v1], %[a4]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a5], %[z], %[v1], %[a5]\n\t"
+			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [a4] "=&r"(acc[4]), [a5] "=&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [v1] "=&r"(v1)
+			: [t] "r"(t));
+		t = tile + at + phase;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
+			"ldr %[x], [%[t], #12]\n\t"
+			"ldr %[y], [%[t], #16]\n\t"
+			"ldr %[z], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a4], %[y], %[v0], %[a4]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a5], %[z], %[v0], %[a5]\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [a4] "+&r"(acc[4]), [a5] "+&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
+			: [t] "r"(t));
+		t = tile + last;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[v1], [%[w], #4]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"sxtb16 %[v0], %[v0], ror #8\n\t"
+			"sxtb16 %[v1], %[v1]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
+			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
+			"ldr %[x], [%[t], #12]\n\t"
+			"ldr %[y], [%[t], #16]\n\t"
+			"ldr %[z], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
+			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
+			"sxtb16 %[y], %[y]\n\t"
+			"smlad %[a4], %[y], %[v0], %[a4]\n\t"
+			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
+			"sxtb16 %[z], %[z]\n\t"
+			"smlad %[a5], %[z], %[v0], %[a5]\n\t"
+			"smlad %[a4], %[z], %[v1], %[a4]\n\t"
+			"ldr %[x], [%[t], #24]\n\t"
+			"sxtb16 %[x], %[x]\n\t"
+			"smlad %[a5], %[x], %[v1], %[a5]\n\t"
+			"add %[w], %[w], #8\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [a4] "+&r"(acc[4]), [a5] "+&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [v1] "=&r"(v1), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
+			: [t] "r"(t));
+	} else {
+		__asm__ volatile("ldr %[a5], [%[w]], #8\n\t"
+			"ldr %[v0], [%[w], #-4]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"ldr %[a4], [%[t], #12]\n\t"
+			"sxtb16 %[v1], %[v0], ror #8\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a0], %[x], %[v0], %[a5]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a1], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a2], %[z], %[v0], %[a5]\n\t"
+			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
+			"sxtb16 %[a4], %[a4], ror #8\n\t"
+			"smlad %[a3], %[a4], %[v0], %[a5]\n\t"
+			"smlad %[a2], %[a4], %[v1], %[a2]\n\t"
+			"ldr %[x], [%[t], #16]\n\t"
+			"ldr %[y], [%[t], #20]\n\t"
+			"ldr %[z], [%[t], #24]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a4], %[x], %[v0], %[a5]\n\t"
+			"smlad %[a3], %[x], %[v1], %[a3]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a5], %[y], %[v0], %[a5]\n\t"
+			"smlad %[a4], %[y], %[v1], %[a4]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a5], %[z], %[v1], %[a5]\n\t"
+			: [a0] "=&r"(acc[0]), [a1] "=&r"(acc[1]), [a2] "=&r"(acc[2]), [a3] "=&r"(acc[3]), [a4] "=&r"(acc[4]), [a5] "=&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z), [v1] "=&r"(v1)
+			: [t] "r"(t));
+		t = tile + at + phase;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"sxtb16 %[v0], %[v0]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
+			"ldr %[x], [%[t], #12]\n\t"
+			"ldr %[y], [%[t], #16]\n\t"
+			"ldr %[z], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a4], %[y], %[v0], %[a4]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a5], %[z], %[v0], %[a5]\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [a4] "+&r"(acc[4]), [a5] "+&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
+			: [t] "r"(t));
+		t = tile + last;
+		__asm__ volatile("ldr %[v0], [%[w], #0]\n\t"
+			"ldr %[v1], [%[w], #4]\n\t"
+			"ldr %[x], [%[t], #0]\n\t"
+			"ldr %[y], [%[t], #4]\n\t"
+			"ldr %[z], [%[t], #8]\n\t"
+			"sxtb16 %[v0], %[v0], ror #8\n\t"
+			"sxtb16 %[v1], %[v1]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a0], %[x], %[v0], %[a0]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a1], %[y], %[v0], %[a1]\n\t"
+			"smlad %[a0], %[y], %[v1], %[a0]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a2], %[z], %[v0], %[a2]\n\t"
+			"smlad %[a1], %[z], %[v1], %[a1]\n\t"
+			"ldr %[x], [%[t], #12]\n\t"
+			"ldr %[y], [%[t], #16]\n\t"
+			"ldr %[z], [%[t], #20]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a3], %[x], %[v0], %[a3]\n\t"
+			"smlad %[a2], %[x], %[v1], %[a2]\n\t"
+			"sxtb16 %[y], %[y], ror #8\n\t"
+			"smlad %[a4], %[y], %[v0], %[a4]\n\t"
+			"smlad %[a3], %[y], %[v1], %[a3]\n\t"
+			"sxtb16 %[z], %[z], ror #8\n\t"
+			"smlad %[a5], %[z], %[v0], %[a5]\n\t"
+			"smlad %[a4], %[z], %[v1], %[a4]\n\t"
+			"ldr %[x], [%[t], #24]\n\t"
+			"sxtb16 %[x], %[x], ror #8\n\t"
+			"smlad %[a5], %[x], %[v1], %[a5]\n\t"
+			"add %[w], %[w], #8\n\t"
+			: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]), [a4] "+&r"(acc[4]), [a5] "+&r"(acc[5]), [w] "+&r"(*w), [v0] "=&r"(v0), [v1] "=&r"(v1), [x] "=&r"(x), [y] "=&r"(y), [z] "=&r"(z)
+			: [t] "r"(t));
+	}
 }
 
 /* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
 VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
 				       const uint8_t **w, int32_t *patch, int32_t channel)
 {
-	int32_t multiplier, bias, shift;
+	int32_t multiplier, bias, shift, x;
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
 	int8_t *o = (int8_t *)patch + channel;
 
-	vmcu_ldrd(w, &multiplier, &bias);
-	vmcu_next(w, &shift);
+	vmcu_factors(w, &multiplier, &bias, &shift);
 	if (vmcu_is_exact(shift)) {
 		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-		vmcu_finish_any(p, sums, *w - 12, o);
+		vmcu_finish_any(p, sums, 4, *w - 12, o);
 		return;
 	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	__asm__ volatile("add %[x], %[b], %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], %[m], %[x]\n\t"
+		"asr %[a0], %[a0], %[s]\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add %[x], %[b], %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], %[m], %[x]\n\t"
+		"asr %[a1], %[a1], %[s]\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #4]\n\t"
+		"add %[x], %[b], %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], %[m], %[x]\n\t"
+		"asr %[a2], %[a2], %[s]\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #8]\n\t"
+		"add %[x], %[b], %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], %[m], %[x]\n\t"
+		"asr %[a3], %[a3], %[s]\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #12]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [x] "=&r"(x)
+		: [m] "r"(multiplier), [b] "r"(bias), [s] "r"(shift), [o] "r"(o)
+		: "memory");
 }
 
-/* A word for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
+/* Requantises a channel of a wide block into a patch: a word for the bytes of each pixel. */
+VMCU_INLINE void vmcu_finish_wide(const struct vmcu_mac_params *p, const int32_t *acc,
+				  const uint8_t **w, int32_t *patch, int32_t channel)
 {
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3;
-	uint32_t v0;
+	int32_t multiplier, bias, shift, x;
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3], a4 = acc[4], a5 = acc[5];
+	int8_t *o = (int8_t *)patch + channel;
 
-	vmcu_weight(w, &v0);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
+	vmcu_factors(w, &multiplier, &bias, &shift);
+	if (vmcu_is_exact(shift)) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
+
+		vmcu_finish_any(p, sums, 6, *w - 12, o);
+		return;
+	}
+	__asm__ volatile("add %[x], %[b], %[a0], asr #31\n\t"
+		"lsl %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], %[m], %[x]\n\t"
+		"asr %[a0], %[a0], %[s]\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add %[x], %[b], %[a1], asr #31\n\t"
+		"lsl %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], %[m], %[x]\n\t"
+		"asr %[a1], %[a1], %[s]\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #4]\n\t"
+		"add %[x], %[b], %[a2], asr #31\n\t"
+		"lsl %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], %[m], %[x]\n\t"
+		"asr %[a2], %[a2], %[s]\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #8]\n\t"
+		"add %[x], %[b], %[a3], asr #31\n\t"
+		"lsl %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], %[m], %[x]\n\t"
+		"asr %[a3], %[a3], %[s]\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #12]\n\t"
+		"add %[x], %[b], %[a4], asr #31\n\t"
+		"lsl %[a4], %[a4], #1\n\t"
+		"smmlar %[a4], %[a4], %[m], %[x]\n\t"
+		"asr %[a4], %[a4], %[s]\n\t"
+		"ssat %[a4], #8, %[a4]\n\t"
+		"strb %[a4], [%[o], #16]\n\t"
+		"add %[x], %[b], %[a5], asr #31\n\t"
+		"lsl %[a5], %[a5], #1\n\t"
+		"smmlar %[a5], %[a5], %[m], %[x]\n\t"
+		"asr %[a5], %[a5], %[s]\n\t"
+		"ssat %[a5], #8, %[a5]\n\t"
+		"strb %[a5], [%[o], #20]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [a4] "+&r"(a4), [a5] "+&r"(a5), [x] "=&r"(x)
+		: [m] "r"(multiplier), [b] "r"(bias), [s] "r"(shift), [o] "r"(o)
+		: "memory");
 }
 
 /* 2 words for each pixel of a block times a channel's pairs of weights. */

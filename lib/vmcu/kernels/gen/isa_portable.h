@@ -539,13 +539,163 @@ VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t ga
 }
 #endif
 
-#ifndef VMCU_OWN_DOT_SQUARE
+/* Finds the taps under an output pixel, without reading any. */
+VMCU_INLINE void vmcu_find_taps(vmcu_lane_t *tile, struct vmcu_places *in, int32_t row,
+				int32_t pixel, int32_t channel, const struct vmcu_call *call)
+{
+	(void)channel;
+	vmcu_places_find(in, call, (int32_t *)tile, row, pixel);
+}
+
 /*
- * The bias and nine taps for each pixel of a block, at a stride of one; the last three taps are
- * at `last`.
+ * The biases and all taps of four channels, `spread` bytes apart in the input, straight from the
+ * pool: any window.
  */
-VMCU_INLINE void vmcu_dot_square(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				 int32_t odd, const uint8_t **w)
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t spread, const uint8_t **w)
+{
+	int32_t sums[4];
+
+	(void)row;
+	(void)pixel;
+	if (in->is_direct) {
+		vmcu_dot_places(acc, in, channel, w);
+		return;
+	}
+	*w = vmcu_dot_any(sums, in, channel, 4, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* Likewise of fewer than four channels, with weights for four. */
+VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
+				    int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
+				    const uint8_t **w)
+{
+	int32_t sums[4];
+
+	(void)row;
+	(void)pixel;
+	*w = vmcu_dot_any(sums, in, channel, lanes, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+#ifndef VMCU_OWN_STORE_TAPS
+/* Requantises and stores four channels: all of them in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out)
+{
+	const int32_t *c = (const int32_t *)*w;
+
+	*w += 48;
+	if (vmcu_is_exact(c[2])) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_store_places(p, sums, c, out, 4);
+		return;
+	}
+	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
+	out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
+	out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+}
+#endif
+
+/* Requantises and stores fewer than four channels, none of them in the fast way. */
+VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t *out, int32_t lanes)
+{
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
+	*w += 48;
+}
+
+#ifndef VMCU_OWN_FINISH_DEPTHWISE
+/* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
+VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
+				       const uint8_t **w, int32_t *patch, int32_t channel)
+{
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = (int8_t *)patch + channel;
+
+	*w += 12;
+	if (vmcu_is_exact(c[2])) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_finish_any(p, sums, 4, *w - 12, o);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	o[4] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
+	o[8] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
+	o[12] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
+}
+#endif
+
+#ifndef VMCU_OWN_FINISH_WIDE
+/* Requantises a channel of a wide block into a patch: a word for the bytes of each pixel. */
+VMCU_INLINE void vmcu_finish_wide(const struct vmcu_mac_params *p, const int32_t *acc,
+				  const uint8_t **w, int32_t *patch, int32_t channel)
+{
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = (int8_t *)patch + channel;
+
+	*w += 12;
+	if (vmcu_is_exact(c[2])) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
+
+		vmcu_finish_any(p, sums, 6, *w - 12, o);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	o[4] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
+	o[8] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
+	o[12] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
+	o[16] = vmcu_fixed(acc[4], c[0], c[1], c[2]);
+	o[20] = vmcu_fixed(acc[5], c[0], c[1], c[2]);
+}
+#endif
+
+/* Stores those pixels and channels of the patch of a block that exist. */
+VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
+				  int32_t lanes)
+{
+	if (lanes == 4 && wide == 4) {
+		__builtin_memcpy(out, &patch[0], 4);
+		__builtin_memcpy(out + pitch, &patch[1], 4);
+		out += 2 * pitch;
+		__builtin_memcpy(out, &patch[2], 4);
+		__builtin_memcpy(out + pitch, &patch[3], 4);
+		return;
+	}
+	vmcu_store_part(patch, out, pitch, wide, lanes);
+}
+
+/* Stores those pixels and channels of the patch of a wide block that exist. */
+VMCU_INLINE void vmcu_store_wide(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
+				 int32_t lanes)
+{
+	if (lanes == 4 && wide == 6) {
+		__builtin_memcpy(out, &patch[0], 4);
+		__builtin_memcpy(out + pitch, &patch[1], 4);
+		out += 2 * pitch;
+		__builtin_memcpy(out, &patch[2], 4);
+		__builtin_memcpy(out + pitch, &patch[3], 4);
+		out += 2 * pitch;
+		__builtin_memcpy(out, &patch[4], 4);
+		__builtin_memcpy(out + pitch, &patch[5], 4);
+		return;
+	}
+	vmcu_store_part(patch, out, pitch, wide, lanes);
+}
+
+#ifndef VMCU_OWN_DOT_SQUARE_1
+/*
+ * The bias and nine taps for each pixel of a block, at a stride of 1; the last three taps are at
+ * `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
+				   int32_t odd, const uint8_t **w)
 {
 	const int32_t b = *(const int32_t *)*w;
 
@@ -580,7 +730,7 @@ VMCU_INLINE void vmcu_dot_square(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
 	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
 	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-	x = (const int8_t *)tile + 4 * last + odd;
+	x = (const int8_t *)tile + 4 * (last) + odd;
 	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
 	acc[1] = vmcu_mac(acc[1], x[2], v[5]);
 	acc[2] = vmcu_mac(acc[2], x[4], v[5]);
@@ -597,57 +747,168 @@ VMCU_INLINE void vmcu_dot_square(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 }
 #endif
 
-#ifndef VMCU_OWN_FINISH_DEPTHWISE
-/* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
-VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
-				       const uint8_t **w, int32_t *patch, int32_t channel)
+#ifndef VMCU_OWN_DOT_SQUARE_WIDE_1
+/*
+ * The bias and nine taps for each pixel of a wide block, at a stride of 1; the last three taps
+ * are at `last`.
+ */
+VMCU_INLINE void vmcu_dot_square_wide_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at,
+					int32_t last, int32_t odd, const uint8_t **w)
 {
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = (int8_t *)patch + channel;
+	const int32_t b = *(const int32_t *)*w;
 
+	*w += 4;
+	acc[0] = b;
+	acc[1] = b;
+	acc[2] = b;
+	acc[3] = b;
+	acc[4] = b;
+	acc[5] = b;
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[4] = vmcu_mac(acc[4], x[16], v[0]);
+	acc[5] = vmcu_mac(acc[5], x[20], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[4] = vmcu_mac(acc[4], x[18], v[2]);
+	acc[5] = vmcu_mac(acc[5], x[22], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[4] = vmcu_mac(acc[4], x[20], v[1]);
+	acc[5] = vmcu_mac(acc[5], x[24], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	acc[4] = vmcu_mac(acc[4], x[22], v[3]);
+	acc[5] = vmcu_mac(acc[5], x[26], v[3]);
+	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+	acc[4] = vmcu_mac(acc[4], x[24], v[4]);
+	acc[5] = vmcu_mac(acc[5], x[28], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+	acc[4] = vmcu_mac(acc[4], x[26], v[6]);
+	acc[5] = vmcu_mac(acc[5], x[30], v[6]);
+	x = (const int8_t *)tile + 4 * (last) + odd;
+	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[2], v[5]);
+	acc[2] = vmcu_mac(acc[2], x[4], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[6], v[5]);
+	acc[4] = vmcu_mac(acc[4], x[8], v[5]);
+	acc[5] = vmcu_mac(acc[5], x[10], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[9]);
+	acc[2] = vmcu_mac(acc[2], x[6], v[9]);
+	acc[3] = vmcu_mac(acc[3], x[8], v[9]);
+	acc[4] = vmcu_mac(acc[4], x[10], v[9]);
+	acc[5] = vmcu_mac(acc[5], x[12], v[9]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[11]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[11]);
+	acc[3] = vmcu_mac(acc[3], x[10], v[11]);
+	acc[4] = vmcu_mac(acc[4], x[12], v[11]);
+	acc[5] = vmcu_mac(acc[5], x[14], v[11]);
 	*w += 12;
-	if (vmcu_is_exact(c[2])) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_finish_any(p, sums, *w - 12, o);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	o[4] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
-	o[8] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
-	o[12] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
 }
 #endif
 
-/* Stores those pixels and channels of a patch that exist. */
-VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
-				  int32_t lanes)
-{
-	if (lanes == 4 && wide == 4) {
-		__builtin_memcpy(out, &patch[0], 4);
-		__builtin_memcpy(out + pitch, &patch[1], 4);
-		out += 2 * pitch;
-		__builtin_memcpy(out, &patch[2], 4);
-		__builtin_memcpy(out + pitch, &patch[3], 4);
-		return;
-	}
-	vmcu_store_part(patch, out, pitch, wide, lanes);
-}
-
+#ifndef VMCU_OWN_DOT_SQUARE_WIDE_2
 /*
- * A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
- * pool: any window, slowly.
+ * The bias and nine taps for each pixel of a wide block, at a stride of 2; odd columns are
+ * `phase` behind even ones, the last three taps at `last`.
  */
-VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-			       const uint8_t **w)
+VMCU_INLINE void vmcu_dot_square_wide_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at,
+					int32_t phase, int32_t last, int32_t odd, const uint8_t **w)
 {
-	uint32_t sums[4];
+	const int32_t b = *(const int32_t *)*w;
 
-	__builtin_memcpy(sums, acc, sizeof(sums));
-	*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
-	__builtin_memcpy(acc, sums, sizeof(sums));
+	*w += 4;
+	acc[0] = b;
+	acc[1] = b;
+	acc[2] = b;
+	acc[3] = b;
+	acc[4] = b;
+	acc[5] = b;
+	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
+	const int8_t *v = (const int8_t *)*w;
+	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+	acc[4] = vmcu_mac(acc[4], x[16], v[0]);
+	acc[5] = vmcu_mac(acc[5], x[20], v[0]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+	acc[4] = vmcu_mac(acc[4], x[18], v[2]);
+	acc[5] = vmcu_mac(acc[5], x[22], v[2]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+	acc[4] = vmcu_mac(acc[4], x[20], v[1]);
+	acc[5] = vmcu_mac(acc[5], x[24], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+	acc[4] = vmcu_mac(acc[4], x[22], v[3]);
+	acc[5] = vmcu_mac(acc[5], x[26], v[3]);
+	x = (const int8_t *)tile + 4 * (at + phase) + odd;
+	acc[0] = vmcu_mac(acc[0], x[0], v[4]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[4]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[4]);
+	acc[4] = vmcu_mac(acc[4], x[16], v[4]);
+	acc[5] = vmcu_mac(acc[5], x[20], v[4]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[6]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[6]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[6]);
+	acc[4] = vmcu_mac(acc[4], x[18], v[6]);
+	acc[5] = vmcu_mac(acc[5], x[22], v[6]);
+	x = (const int8_t *)tile + 4 * (last) + odd;
+	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+	acc[1] = vmcu_mac(acc[1], x[4], v[5]);
+	acc[2] = vmcu_mac(acc[2], x[8], v[5]);
+	acc[3] = vmcu_mac(acc[3], x[12], v[5]);
+	acc[4] = vmcu_mac(acc[4], x[16], v[5]);
+	acc[5] = vmcu_mac(acc[5], x[20], v[5]);
+	acc[0] = vmcu_mac(acc[0], x[2], v[7]);
+	acc[1] = vmcu_mac(acc[1], x[6], v[7]);
+	acc[2] = vmcu_mac(acc[2], x[10], v[7]);
+	acc[3] = vmcu_mac(acc[3], x[14], v[7]);
+	acc[4] = vmcu_mac(acc[4], x[18], v[7]);
+	acc[5] = vmcu_mac(acc[5], x[22], v[7]);
+	acc[0] = vmcu_mac(acc[0], x[4], v[8]);
+	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+	acc[2] = vmcu_mac(acc[2], x[12], v[8]);
+	acc[3] = vmcu_mac(acc[3], x[16], v[8]);
+	acc[4] = vmcu_mac(acc[4], x[20], v[8]);
+	acc[5] = vmcu_mac(acc[5], x[24], v[8]);
+	acc[0] = vmcu_mac(acc[0], x[6], v[10]);
+	acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+	acc[2] = vmcu_mac(acc[2], x[14], v[10]);
+	acc[3] = vmcu_mac(acc[3], x[18], v[10]);
+	acc[4] = vmcu_mac(acc[4], x[22], v[10]);
+	acc[5] = vmcu_mac(acc[5], x[26], v[10]);
+	*w += 12;
 }
+#endif
 
 #ifndef VMCU_OWN_DOT_LINE_5
 /* A row of 5 taps for each pixel of a block, at a stride of one. */
@@ -718,26 +979,6 @@ VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 	acc[2] = vmcu_mac(acc[2], x[16], v[13]);
 	acc[3] = vmcu_mac(acc[3], x[18], v[13]);
 	*w += 14;
-}
-#endif
-
-#ifndef VMCU_OWN_DOT_PAIR_1
-/* A word for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[1]);
-	*w += 2;
 }
 #endif
 

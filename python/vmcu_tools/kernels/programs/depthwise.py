@@ -8,12 +8,11 @@ and two have programs of their own, `taps` serves all the others pixel by pixel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..language.expr import Expr, Int, Name
+from ..language.expr import Expr, Int, Name, minimum
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
-from ..targets.portable import dense
 from ..targets.portable import depthwise as isa
 
 STREAM, TILE = Stream(), Tile()
@@ -36,6 +35,8 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
 
 def weight_bytes(taps: int, stride: int) -> int:
     """Weights of one channel in the stream, without the gap that aligns their end."""
+    if taps == isa.SQUARE_TAPS:
+        return 4 * taps
     last = taps if stride == 1 else (taps + 1) // 2
     return 2 * (taps // 2 * taps + last)
 
@@ -68,10 +69,6 @@ class Kernel:
     taps: int
     stride: int
 
-    @property
-    def is_square(self) -> bool:
-        return (self.taps, self.stride) == (isa.SQUARE_TAPS, 1)
-
     def window(self, x: Expr, wide: Expr, c: Expr, lanes: Expr) -> Ram:
         """The input under `wide` output pixels from x on."""
         axes = (
@@ -82,13 +79,14 @@ class Kernel:
         left = x * self.stride - Name(f"{WINDOW}pad_left")
         return Ram(0, first_row(), left, c, axes, guarded=True)
 
-    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int) -> None:
+    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: Expr, wider: int) -> None:
         """The bias and all taps of the pixels from x on; the channel's words are at `plane`."""
         k, phase, row = self.k, Name("phase"), Name("row")
         counts = isa.pair_counts(self.taps, self.stride)
         last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
-        if self.is_square:
-            k.do(isa.dot_square, acc, TILE, plane + x, last, odd, STREAM)
+        if self.taps == isa.SQUARE_TAPS:
+            places = (plane + x, last) if self.stride == 1 else (plane + x, phase, last)
+            k.do(isa.SQUARE[self.stride, wider], acc, TILE, *places, odd, STREAM)
             return
         k.do(isa.bias_depthwise, acc, STREAM, gap(self.taps, self.stride))
         with k.reduce("r", self.taps // 2) as r:
@@ -101,19 +99,60 @@ class Kernel:
         else:
             k.do(isa.PAIR[counts[0]], acc, TILE, last, odd, STREAM)
 
-    def block(self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
+    def channel(
+        self, x: Expr, patch: Registers, h: Expr, odd: Expr, name: str, wider: int
+    ) -> None:
+        """The even or the odd channel of plane h."""
+        acc = self.k.reg_alloc(name, patch.count)
+        self.dot(acc, h * Name("plane"), x, odd, wider)
+        self.k.do(isa.FINISH[wider], Name("p"), acc, STREAM, patch, h * 2 + odd)
+
+    def block(
+        self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr, wider: int = 0
+    ) -> None:
         """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
         may reach beyond its strip: what it computes there is not stored."""
         k = self.k
-        patch = k.reg_alloc("patch", k.packing.pixels)
-        with k.spatial("h", isa.GROUP // 2) as h:
-            for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
-                self.dot(acc, h * Name("plane"), x, odd)
-                k.do(isa.finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
+        size = k.packing.pixels + wider
+        k.rewind(STREAM, to_mark=True)
+        patch = k.reg_alloc("patch", size)
+        with k.spatial("h", (lanes + 1) // 2) as h:
+            if self.taps == isa.SQUARE_TAPS:
+                # Half the code, for a question in each channel.
+                with k.spatial("odd", 2) as odd:
+                    self.channel(x, patch, h, odd, "acc", wider)
+            else:
+                for odd in (0, 1):
+                    self.channel(x, patch, h, Int(odd), f"acc{odd}", wider)
         axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
         place = Ram("output", Name("y"), column, c, axes)
-        k.do(isa.store_patch, patch, place, Name("out_c"), wide, lanes)
+        k.do(isa.STORE_PATCH[wider], patch, place, Name("out_c"), wide, lanes)
+
+    def blocks(self, x0: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
+        """A strip of `wide` pixels from x0 on. Where there are blocks of two sizes, as many narrow
+        ones come first as leave whole wide ones, or such that lack a pixel."""
+        k, size = self.k, self.k.packing.pixels
+        first = narrow_pixels(self.taps, self.stride, wide, size)
+        if first != Int(0):
+            with k.strips("x", "left", first, size) as (x, left):
+                self.block(x, x0 + x, left, c, lanes)
+        if first != wide:
+            with k.strips("z", "left", wide - first, size + isa.WIDER) as (z, left):
+                x = first + z
+                self.block(x, x0 + x, left, c, lanes, isa.WIDER)
+
+
+def narrow_pixels(taps: int, stride: int, pixels: Expr, size: int) -> Expr:
+    """Of a strip's pixels, those in blocks of `size`, before all others in wider ones."""
+    if taps != isa.SQUARE_TAPS:
+        return pixels
+    if stride == 2:
+        # Blocks of one size for half the code; these are the faster ones.
+        return Int(0)
+    # A wide block is two pixels more: each narrow one makes up for two that the last wide one lacks.
+    wider = size + isa.WIDER
+    blocks = (Int(wider) - pixels % wider) // 2 % (wider // 2)
+    return minimum(blocks * size, pixels)
 
 
 def depthwise(packing: Packing, taps: int, stride: int) -> Program:
@@ -131,9 +170,7 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
             source = kernel.window(x0, wide, c, lanes)
             k.do(isa.stage, TILE, source, Name("call"), wide, lanes)
             k.mark(STREAM)
-            with k.strips("x", "left", wide, packing.pixels) as (x, left):
-                k.rewind(STREAM, to_mark=True)
-                kernel.block(x, x0 + x, left, c, lanes)
+            kernel.blocks(x0, wide, c, lanes)
 
     return k.program()
 
@@ -145,34 +182,40 @@ def taps(packing: Packing) -> Program:
     summary = "Depthwise convolution of any window, four channels of a pixel at a time."
     k = Builder(f"vmcu_depthwise_any{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
-    k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
-    groups, spread, size = Name("p->groups"), Name("p->run"), packing.dense
+    k.let("struct vmcu_places", "in0", "")
+    groups, spread = k.define("groups", Name("p->groups")), k.define("spread", Name("p->run"))
     per_group = k.define("per_group", channels // groups)
+    whole = k.define("whole", per_group // isa.GROUP)
+
+    def source(x: Expr, first: Expr, lanes: Expr) -> Ram:
+        axes = (
+            Axis(0, Name(f"{WINDOW}kernel_h"), Name(f"{WINDOW}dilation_h")),
+            Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
+            Axis(2, lanes, Int(1)),
+        )
+        left = x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left")
+        return Ram(0, first_row(), left, first, axes, guarded=True)
+
+    def target(x: Expr, first: Expr, lanes: Expr) -> Ram:
+        return Ram("output", Name("y"), x, first, (Axis(2, lanes, Int(1)),))
+
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
         k.rewind(STREAM)
-        with k.spatial("g", groups) as g, k.strips("n", "lanes", per_group, size) as (n, lanes):
-            acc = k.reg_alloc("acc", size)
-            k.do(dense.bias_dense, acc, STREAM)
-            with k.reduce("r", Name(f"{WINDOW}kernel_h")) as r:
-                axes = (
-                    Axis(1, Name(f"{WINDOW}kernel_w"), Name(f"{WINDOW}dilation_w")),
-                    Axis(2, (lanes - 1) * spread + 1, Int(1)),
-                )
-                source = Ram(
-                    0,
-                    first_row() + r * Name(f"{WINDOW}dilation_h"),
-                    x * Name(f"{WINDOW}stride_w") - Name(f"{WINDOW}pad_left"),
-                    g + n * spread,
-                    axes,
-                    guarded=True,
-                )
-                k.do(isa.dot_taps, acc, source, lanes, spread, STREAM)
-            axes, end = (Axis(2, Int(size), Int(1)),), g * per_group + per_group
-            first = g * per_group + n
-            place = Ram("output", Name("y"), x, first, axes, guarded=True, limit=end)
-            place = replace(place, moving=k.point("o", place))
-            k.do(dense.store_dense_any, Name("p"), acc, STREAM, place, lanes)
+        k.do(isa.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
+        with k.spatial("g", groups) as g:
+            with k.spatial("q", whole) as q:
+                acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
+                taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
+                k.do(isa.dot_taps, acc, taps, spread, STREAM)
+                place = target(x, g * per_group + n, Int(isa.GROUP))
+                k.do(isa.store_taps, Name("p"), acc, STREAM, place)
+            with k.strips("r", "lanes", per_group % isa.GROUP, isa.GROUP) as (r, lanes):
+                acc, n = k.reg_alloc("acc", isa.GROUP), whole * isa.GROUP + r
+                taps = source(x, g + n * spread, (lanes - 1) * spread + 1)
+                k.do(isa.dot_some_taps, acc, taps, lanes, spread, STREAM)
+                place = target(x, g * per_group + n, lanes)
+                k.do(isa.store_some_taps, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 

@@ -7,7 +7,10 @@
  * @brief Runs one model on the samples of samples.h and prints the outputs' bytes in hexadecimal.
  *
  * zephyr.py writes samples.h and reads the console: a line "vmcu: " and bytes for a part of the
- * outputs, all of a sample in order; at the end "vmcu ended: " and 0 or a negative errno.
+ * outputs, all of a sample in order; at the end "vmcu ended: " and 0 or a negative errno. With
+ * CONFIG_VMCU_PROFILE, before that, a line "vmcu layer: " for each layer's calls and cycles, and
+ * one "vmcu inference: " with the cycles of a whole one, in which no layer is timed, and the
+ * counter's Hz.
  */
 
 #include <string.h>
@@ -16,6 +19,12 @@
 #include <zephyr/sys/printk.h>
 
 #include <vmcu/vmcu.h>
+
+#if defined(CONFIG_VMCU_PROFILE)
+#include <zephyr/timing/timing.h>
+
+#include <vmcu/profile.h>
+#endif
 
 #include "image_model.h"
 #include "samples.h"
@@ -36,11 +45,8 @@ static int push(struct vmcu_context *ctx, const int8_t *from)
 	return wanted;
 }
 
-static int infer(struct vmcu_context *ctx, const int8_t *from)
+static void fill(struct vmcu_context *ctx, const int8_t *from)
 {
-	if (ctx->model->streamed) {
-		return push(ctx, from);
-	}
 	for (unsigned int i = 0; i < ctx->model->input_count; i++) {
 		const size_t row = vmcu_row_size(ctx, i);
 
@@ -48,6 +54,14 @@ static int infer(struct vmcu_context *ctx, const int8_t *from)
 			memcpy(vmcu_row_of_input(ctx, i, (unsigned int)y), from, row);
 		}
 	}
+}
+
+static int infer(struct vmcu_context *ctx, const int8_t *from)
+{
+	if (ctx->model->streamed) {
+		return push(ctx, from);
+	}
+	fill(ctx, from);
 	return vmcu_invoke(ctx);
 }
 
@@ -69,6 +83,53 @@ static void print_outputs(const struct vmcu_context *ctx)
 	}
 }
 
+#if defined(CONFIG_VMCU_PROFILE)
+static struct vmcu_profile profile;
+
+static int print_layers(struct vmcu_context *ctx)
+{
+	for (unsigned int first = 0; first < ctx->model->layer_count; first += profile.count) {
+		int err = vmcu_profile_start(ctx, &profile, (uint16_t)first);
+
+		err = (err == 0) ? infer(ctx, samples[0]) : err;
+		vmcu_profile_stop(ctx);
+		if (err != 0) {
+			return err;
+		}
+		for (unsigned int i = 0; i < profile.count; i++) {
+			printk("\nvmcu layer: %u %u", profile.layers[i].calls,
+			       profile.layers[i].cycles);
+		}
+	}
+	return 0;
+}
+
+static int measure(struct vmcu_context *ctx)
+{
+	timing_t start;
+	timing_t end;
+	int err = print_layers(ctx);
+
+	if (err != 0) {
+		return err;
+	}
+	if (!ctx->model->streamed) {
+		fill(ctx, samples[0]);
+	}
+	start = timing_counter_get();
+	err = ctx->model->streamed ? push(ctx, samples[0]) : vmcu_invoke(ctx);
+	end = timing_counter_get();
+	printk("\nvmcu inference: %llu %llu", timing_cycles_get(&start, &end), timing_freq_get());
+	return err;
+}
+#else
+static int measure(struct vmcu_context *ctx)
+{
+	ARG_UNUSED(ctx);
+	return 0;
+}
+#endif
+
 int main(void)
 {
 	struct vmcu_context ctx;
@@ -80,6 +141,7 @@ int main(void)
 			print_outputs(&ctx);
 		}
 	}
+	err = (err == 0) ? measure(&ctx) : err;
 	printk("\nvmcu ended: %d\n", err);
 	return 0;
 }

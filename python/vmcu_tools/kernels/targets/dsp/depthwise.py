@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from ...language.packing import WORDS
 from ..portable.depthwise import (
+    FINISH,
+    GROUP,
     LINE,
     PAIR,
-    SQUARE_TAPS,
+    SQUARE,
     bias_depthwise,
-    dot_square,
     finish_any_c,
-    finish_depthwise,
-    fixed_stores_c,
+    store_taps,
 )
 
 BLOCK = WORDS.pixels
+# Behind SXTB16: bytes 1 and 3.
+ODD = ", ror #8"
 
 HELPERS = {
     "interleave": r"""
@@ -40,8 +42,10 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
 			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
 			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
-			"strd %[low], %[b0], [%[u]], #8\n\t"
-			"strd %[a0], %[a1], [%[v]], #8"
+			"str %[low], [%[u]], #4\n\t"
+			"str %[b0], [%[u]], #4\n\t"
+			"str %[a0], [%[v]], #4\n\t"
+			"str %[a1], [%[v]], #4"
 			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
 			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
 			  [low] "=&r"(low)
@@ -80,6 +84,15 @@ VMCU_INLINE void vmcu_next(const uint8_t **w, int32_t *a)
 	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(*a), "+&r"(*w));
 }
 
+/* The next three words of the flash stream. */
+VMCU_INLINE void vmcu_factors(const uint8_t **w, int32_t *a, int32_t *b, int32_t *c)
+{
+	__asm__ volatile("ldr %1, [%3, #4]\n\t"
+		"ldr %2, [%3, #8]\n\t"
+		"ldr %0, [%3], #12"
+		: "=&r"(*a), "=&r"(*b), "=&r"(*c), "+&r"(*w));
+}
+
 /* Two pairs of weights, and one. */
 VMCU_INLINE void vmcu_weights(const uint8_t **w, uint32_t *a, uint32_t *b)
 {
@@ -97,7 +110,61 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
 	*a = vmcu_sxtb16(x | x << 8);
 }
-"""
+""",
+    "two_taps": r"""
+/* Two taps of four channels times their weights. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	uint32_t even, low, v;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"pkhbt %[low], %[a], %[b], lsl #16\n\t"
+		"pkhtb %[a], %[b], %[a], asr #16\n\t"
+		"sxtb16 %[even], %[low]\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a0], %[even], %[b], %[a0]\n\t"
+		"sxtb16 %[low], %[low], ror #8\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a1], %[low], %[v], %[a1]\n\t"
+		"ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[a], %[a], ror #8\n\t"
+		"sxtb16 %[b], %[v]\n\t"
+		"smlad %[a2], %[even], %[b], %[a2]\n\t"
+		"sxtb16 %[v], %[v], ror #8\n\t"
+		"smlad %[a3], %[a], %[v], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [a] "+&r"(a), [b] "+&r"(b), [even] "=&r"(even), [low] "=&r"(low),
+		  [v] "=&r"(v));
+}
+""",
+    "one_tap": r"""
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	uint32_t even, v, x;
+
+	__asm__ volatile("ldr %[v], [%[w]], #4\n\t"
+		"sxtb16 %[even], %[a]\n\t"
+		"sxtb16 %[x], %[v]\n\t"
+		"smlabb %[a0], %[even], %[x], %[a0]\n\t"
+		"smlatt %[a2], %[even], %[x], %[a2]\n\t"
+		"sxtb16 %[even], %[a], ror #8\n\t"
+		"sxtb16 %[x], %[v], ror #8\n\t"
+		"smlabb %[a1], %[even], %[x], %[a1]\n\t"
+		"smlatt %[a3], %[even], %[x], %[a3]"
+		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
+		  [w] "+&r"(*w), [even] "=&r"(even), [v] "=&r"(v), [x] "=&r"(x)
+		: [a] "r"(a));
+}
+""",
+    "two_offsets": r"""
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
+}
+""",
 }
 
 
@@ -191,34 +258,248 @@ def line(taps: int) -> str:
     return "\n".join([*lines, *add_line(taps, c, v, 0)])
 
 
-def square() -> str:
-    taps = SQUARE_TAPS
-    c, v = columns(taps + BLOCK - 1), weights(2 * taps)
-    d = columns((taps + BLOCK) // 2, "d", "u")
-    lines = ["const uint32_t *t = tile + at;", "const uint32_t *u = tile + last;"]
-    lines += ["int32_t b, first;", *head(c, d, v), "vmcu_ldrd(w, &b, &first);"]
-    lines += ["v0 = vmcu_sxtb16((uint32_t)first);", "v1 = vmcu_sxtb16_odd((uint32_t)first);"]
-    lines += [f"acc[{i}] = b;" for i in range(BLOCK)]
-    v.loaded = 2
-    lines += add_pairs(taps, c, v)
-    return "\n".join([*lines, *add_line(taps, d, v, taps)])
+class Block:
+    """Assembly on the sums of a block of pixels, a0, a1 ...: loads in runs, since one behind another
+    takes a cycle and one alone two. Thirteen registers is all there are."""
+
+    REGISTERS = 13
+
+    def __init__(self, pixels: int, odd: str, cursor: str, outputs: bool = False):
+        self.pixels, self.odd, self.cursor, self.outputs = pixels, odd, cursor, outputs
+        self.code: list[str] = []
+        self.scratch: list[str] = []
+
+    def name(self, register: str) -> str:
+        if register not in self.scratch and not register.startswith("a"):
+            self.scratch.append(register)
+        return f"%[{register}]"
+
+    def load(self, register: str, at: int) -> None:
+        """Word number `at` of the tile."""
+        self.code.append(f"ldr {self.name(register)}, [%[{self.cursor}], #{4 * at}]")
+
+    def take(self, register: str, at: int, moves: int = 0) -> None:
+        """The flash stream's word `at` bytes from here, which then moves."""
+        place = f"[%[w]], #{moves}" if moves else f"[%[w], #{at}]"
+        self.code.append(f"ldr {self.name(register)}, {place}")
+
+    def widen(self, register: str, source: str = "", odd: str = "") -> None:
+        source = self.name(source or register)
+        self.code.append(f"sxtb16 {self.name(register)}, {source}{odd}")
+
+    def add(self, pixel: int, column: str, weight: str, start: str = "") -> None:
+        start = self.name(start or f"a{pixel}")
+        names = self.name(column), self.name(weight)
+        self.code.append(f"smlad %[a{pixel}], {', '.join(names)}, {start}")
+
+    def text(self) -> list[str]:
+        count = self.pixels + 2 + len(self.scratch)
+        assert count <= self.REGISTERS, f"{count} registers"
+        lines = "\n\t".join(f'"{line}\\n\\t"' for line in self.code)
+        kind = "=" if self.outputs else "+"
+        named = [f'[a{i}] "{kind}&r"(acc[{i}])' for i in range(self.pixels)]
+        named += ['[w] "+&r"(*w)'] + [f'[{name}] "=&r"({name})' for name in self.scratch]
+        return [
+            f"__asm__ volatile({lines}",
+            f"\t: {', '.join(named)}",
+            f'\t: [{self.cursor}] "r"({self.cursor}));',
+        ]
 
 
-def finish() -> str:
+def columns_into(block: Block, count: int, weights: list[str], places: list[str]) -> None:
+    """Columns that each pixel from the first on meets with those weights; as many at a time as
+    there are `places` for them, the first of which have been loaded."""
+    loaded = [*places]
+    for column in range(count):
+        if column >= len(loaded):
+            free = [name for name in places if not name.startswith("a")]
+            for name, at in zip(free, range(column, count), strict=False):
+                block.load(name, at)
+                loaded.append(name)
+        name = loaded[column]
+        block.widen(name, odd=block.odd)
+        for tap, weight in enumerate(weights):
+            pixel = column - tap
+            if 0 <= pixel < block.pixels:
+                starts = block.outputs and tap == 0
+                block.add(pixel, name, weight, f"a{block.pixels - 1}" if starts else "")
+
+
+def upper_rows(pixels: int, odd: str) -> list[str]:
+    """Bias and two rows at a stride of one."""
+    block = Block(pixels, odd, "t", outputs=True)
+    block.take(f"a{pixels - 1}", 0, moves=8)
+    block.take("v0", -4)
+    block.take("v2", 0)
+    # A column may stand in the sum of a pixel that comes later.
+    places = ["x", "y", "a3", "a4"] if pixels > 4 else ["x", "y", "z"]
+    for at, name in enumerate(places):
+        block.load(name, at)
+    block.widen("v1", "v0", ODD)
+    block.widen("v0")
+    block.widen("v2")
+    columns_into(block, pixels + 2, ["v0", "v1", "v2"], places)
+    return block.text()
+
+
+def last_row(pixels: int, odd: str) -> list[str]:
+    """The last row at a stride of one: pixels at an even place and those at an odd one meet the
+    same words, each with weights of its own; line_order() says which."""
+    block, couples = Block(pixels, odd, "t"), pixels // 2
+    block.take("v0", 0)
+    for at in range(couples):
+        block.load(f"x{at}", at)
+    block.widen("v0", odd=ODD)
+    for couple in range(couples):
+        block.widen(f"x{couple}", odd=odd)
+        block.add(2 * couple, f"x{couple}", "v0")
+    block.code.append("lsl %[v0], %[v0], #16")
+    for couple in range(couples):
+        block.add(2 * couple + 1, f"x{couple}", "v0")
+    block.take("v0", 4)
+    block.load("x0", couples)
+    block.widen("v1", "v0", ODD)
+    block.widen("v0")
+    block.widen("x0", odd=odd)
+    for couple in range(couples):
+        column = f"x{couple + 1}" if couple + 1 < couples else "x0"
+        block.add(2 * couple, column, "v0")
+        block.add(2 * couple + 1, column, "v1")
+    block.code.append("add %[w], %[w], #8")
+    return block.text()
+
+
+def even_columns(pixels: int, odd: str) -> list[str]:
+    """Bias and the even columns of two rows at a stride of two."""
+    block = Block(pixels, odd, "t", outputs=True)
+    block.take(f"a{pixels - 1}", 0, moves=8)
+    block.take("v0", -4)
+    places = ["x", "y", "z", "a4"] if pixels > 4 else ["x", "y", "z"]
+    for at, name in enumerate(places):
+        block.load(name, at)
+    block.widen("v1", "v0", ODD)
+    block.widen("v0")
+    columns_into(block, pixels + 1, ["v0", "v1"], places)
+    return block.text()
+
+
+def odd_columns(pixels: int, odd: str) -> list[str]:
+    block = Block(pixels, odd, "t")
+    block.take("v0", 0)
+    places = ["x", "y", "z"]
+    for at, name in enumerate(places):
+        block.load(name, at)
+    block.widen("v0")
+    columns_into(block, pixels, ["v0"], places)
+    return block.text()
+
+
+def last_columns(pixels: int, odd: str) -> list[str]:
+    """The last row at a stride of two."""
+    block = Block(pixels, odd, "t")
+    block.take("v0", 0)
+    block.take("v1", 4)
+    places = ["x", "y", "z"]
+    for at, name in enumerate(places):
+        block.load(name, at)
+    block.widen("v0", odd=ODD)
+    block.widen("v1")
+    columns_into(block, pixels + 1, ["v0", "v1"], places)
+    block.code.append("add %[w], %[w], #8")
+    return block.text()
+
+
+def square(stride: int, wider: int) -> str:
+    pixels, names = BLOCK + wider, ["v0", "v1", "v2", "x", "y", "z"]
+    names = ["v0", "v1", "v2", "x", "y", "z", "x0", "x1", "x2"]
+    parts = [("tile + at", upper_rows), ("tile + last", last_row)]
+    if stride == 2:
+        parts = [("tile + at", even_columns), ("tile + at + phase", odd_columns)]
+        parts.append(("tile + last", last_columns))
+    bodies: list[list[str]] = []
+    for odd in ("", ODD):
+        lines = []
+        for number, (at, part) in enumerate(parts):
+            lines += [f"t = {at};"] if number else []
+            lines += part(pixels, odd)
+        bodies.append(lines)
+    used = [n for n in names if any(f"({n})" in line for line in bodies[0])]
+    text = ["const uint32_t *t = tile + at;", f"uint32_t {', '.join(used)};", "", "if (odd == 0) {"]
+    text += [f"\t{line}" for part in bodies[0] for line in part.split("\n")]
+    text += ["} else {"]
+    text += [f"\t{line}" for part in bodies[1] for line in part.split("\n")]
+    return "\n".join([*text, "}"])
+
+
+def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> list[str]:
+    """vmcu_fixed() of a sum, in its place."""
+    return [
+        f"add {scratch}, {bias}, {acc}, asr #31",
+        f"lsl {acc}, {acc}, #1",
+        f"smmlar {acc}, {acc}, {multiplier}, {scratch}",
+        f"asr {acc}, {acc}, {shift}",
+        f"ssat {acc}, #8, {acc}",
+    ]
+
+
+def asm(code: list[str], outputs: list[str], inputs: list[str], clobbers: list[str]) -> str:
+    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
+    lines = [f"__asm__ volatile({text}", f"\t: {', '.join(outputs)}", f"\t: {', '.join(inputs)}"]
+    return "\n".join([*lines, "\t: " + ", ".join(f'"{name}"' for name in clobbers) + ");"])
+
+
+def finish(wider: int) -> str:
+    """In one block: compilers load the patch's address for each pixel."""
+    pixels = BLOCK + wider
     lines = [
-        "int32_t multiplier, bias, shift;",
+        "int32_t multiplier, bias, shift, x;",
+        f"int32_t {', '.join(f'a{i} = acc[{i}]' for i in range(pixels))};",
         "int8_t *o = (int8_t *)patch + channel;",
         "",
-        "vmcu_ldrd(w, &multiplier, &bias);",
-        "vmcu_next(w, &shift);",
-        *finish_any_c("shift", BLOCK),
-        *fixed_stores_c("multiplier, bias, shift", BLOCK),
+        "vmcu_factors(w, &multiplier, &bias, &shift);",
+        *finish_any_c("shift", pixels),
+    ]
+    code = []
+    for i in range(pixels):
+        code += fixed(f"%[a{i}]", "%[m]", "%[b]", "%[s]", "%[x]")
+        code.append(f"strb %[a{i}], [%[o], #{4 * i}]")
+    outputs = [f'[a{i}] "+&r"(a{i})' for i in range(pixels)] + ['[x] "=&r"(x)']
+    inputs = ['[m] "r"(multiplier)', '[b] "r"(bias)', '[s] "r"(shift)', '[o] "r"(o)']
+    return "\n".join([*lines, asm(code, outputs, inputs, ["memory"])])
+
+
+def store_four() -> str:
+    """Constants come six at a time, so that an LDM takes them: two channels'."""
+    lists, code = [f"r{i}" for i in range(4, 10)], []
+    for channel in range(GROUP):
+        constants = lists[3 * (channel % 2) :][:3]
+        if channel % 2 == 0:
+            code.append(f"ldm %[w]!, {{{lists[0]}-{lists[-1]}}}")
+        code += fixed(f"%[a{channel}]", *constants, constants[1])
+        code.append(f"strb %[a{channel}], [%[o], #{channel}]")
+    sums = [f'[a{i}] "+&r"(a{i})' for i in range(GROUP)]
+    lines = [
+        "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];",
+        "",
+        "if (vmcu_is_exact(((const int32_t *)*w)[2])) {",
+        "\tconst int32_t sums[] = {a0, a1, a2, a3};",
+        "",
+        "\tvmcu_store_places(p, sums, (const int32_t *)*w, out, 4);",
+        "\t*w += 48;",
+        "\treturn;",
+        "}",
+        asm(code, [*sums, '[w] "+&r"(*w)'], ['[o] "r"(out)'], [*lists, "memory"]),
     ]
     return "\n".join(lines)
 
 
 OWN = (
-    {bias_depthwise: bias(), dot_square: square(), finish_depthwise: finish()}
+    {
+        bias_depthwise: bias(),
+        store_taps: store_four(),
+    }
+    | {made: square(stride, wider) for (stride, wider), made in SQUARE.items()}
+    | {made: finish(wider) for wider, made in FINISH.items()}
     | {made: pair(count) for count, made in PAIR.items()}
     | {made: line(taps) for taps, made in LINE.items()}
 )

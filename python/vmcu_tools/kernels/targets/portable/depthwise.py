@@ -49,10 +49,51 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
 	}
 }
-"""
+""",
+    "two_taps": r"""
+/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
+{
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], (int8_t)a, v[0]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(a >> 8), v[1]);
+	acc[0] = vmcu_mac(acc[0], (int8_t)b, v[2]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(b >> 8), v[3]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[4]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[5]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(b >> 16), v[6]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(b >> 24), v[7]);
+	*w += 8;
+}
+""",
+    "one_tap": r"""
+/* A tap of four channels times its weights. */
+VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
+{
+	const int8_t *v = (const int8_t *)*w;
+
+	acc[0] = vmcu_mac(acc[0], (int8_t)a, v[0]);
+	acc[1] = vmcu_mac(acc[1], (int8_t)(a >> 8), v[1]);
+	acc[2] = vmcu_mac(acc[2], (int8_t)(a >> 16), v[2]);
+	acc[3] = vmcu_mac(acc[3], (int8_t)(a >> 24), v[3]);
+	*w += 4;
+}
+""",
+    "two_offsets": r"""
+/* The next two offsets of a list. */
+VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+{
+	*a = (*list)[0];
+	*b = (*list)[1];
+	*list += 2;
+}
+""",
 }
 
 SQUARE_TAPS = 3
+# Windows of so many taps are computed in blocks of two sizes; the other is so many pixels wider.
+WIDER = 2
 DOT_PARAMETERS = "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
 
 
@@ -109,9 +150,9 @@ def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | IntegerScale | No
     return constants, FixedPoint(constants[0], constants[1])
 
 
-def bias_c(packing: Packing, size: str = "4 + gap") -> list[str]:
+def bias_c(pixels: int, size: str = "4 + gap") -> list[str]:
     lines = ["const int32_t b = *(const int32_t *)*w;", "", f"*w += {size};"]
-    return [*lines, *(f"acc[{i}] = b;" for i in range(packing.pixels))]
+    return [*lines, *(f"acc[{i}] = b;" for i in range(pixels))]
 
 
 Couples = Iterable[tuple[int, int]]
@@ -122,17 +163,17 @@ HEAD_C = [
 ]
 
 
-def pairs_c(packing: Packing, places: Couples) -> list[str]:
+def pairs_c(pixels: int, places: Couples) -> list[str]:
     """Words times pairs of weights, whose bytes are at `places` in the stream."""
     return [
         f"acc[{pixel}] = vmcu_mac(acc[{pixel}], x[{4 * (word + pixel) + 2 * half}], v[{place}]);"
         for word, couple in enumerate(places)
         for half, place in enumerate(couple)
-        for pixel in range(packing.pixels)
+        for pixel in range(pixels)
     ]
 
 
-def line_c(packing: Packing, taps: int, places: Couples) -> list[str]:
+def line_c(pixels: int, taps: int, places: Couples) -> list[str]:
     """The last row of a window."""
     place: dict[int, int] = {}
     for weights, couple in zip(line_order(taps), places, strict=True):
@@ -140,7 +181,7 @@ def line_c(packing: Packing, taps: int, places: Couples) -> list[str]:
     return [
         f"acc[{pixel}] = vmcu_mac(acc[{pixel}], x[{2 * (tap + pixel)}], v[{place[tap]}]);"
         for tap in range(taps)
-        for pixel in range(packing.pixels)
+        for pixel in range(pixels)
     ]
 
 
@@ -178,7 +219,7 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
 @define(
     "FlashLoad",
     "int32_t *acc, const uint8_t **w, int32_t gap",
-    lambda packing: "\n".join(bias_c(packing)),
+    lambda packing: "\n".join(bias_c(packing.pixels)),
 )
 def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
     """Starts the accumulators of a block at a channel's bias."""
@@ -188,7 +229,7 @@ def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> Non
 
 def _pair(count: int) -> Instruction:
     def text(packing: Packing) -> str:
-        return "\n".join([*HEAD_C, *pairs_c(packing, packing.pairs(count)), f"*w += {2 * count};"])
+        return "\n".join([*HEAD_C, *pairs_c(packing.pixels, packing.pairs(count)), f"*w += {2 * count};"])
 
     @define("Dot", DOT_PARAMETERS, text, count, "A word" if count == 1 else f"{count} words")
     def dot_pair(
@@ -202,7 +243,7 @@ def _pair(count: int) -> Instruction:
 
 def _line(taps: int) -> Instruction:
     def text(packing: Packing) -> str:
-        body = line_c(packing, taps, packing.pairs(taps))
+        body = line_c(packing.pixels, taps, packing.pairs(taps))
         return "\n".join([*HEAD_C, *body, f"*w += {2 * taps};"])
 
     @define("Dot", DOT_PARAMETERS, text, taps, f"{taps} taps")
@@ -215,28 +256,64 @@ def _line(taps: int) -> Instruction:
     return dot_line
 
 
-def square_c(packing: Packing) -> str:
-    places = packing.pairs(2 * SQUARE_TAPS)
-    lines = [*bias_c(packing, "4"), *HEAD_C[:2], *pairs_c(packing, places[:SQUARE_TAPS])]
-    lines += ["x = (const int8_t *)tile + 4 * last + odd;"]
-    lines += line_c(packing, SQUARE_TAPS, places[SQUARE_TAPS:])
+def square_c(packing: Packing, stride: int, wider: int) -> str:
+    pixels, places = packing.pixels + wider, packing.pairs(2 * SQUARE_TAPS)
+
+    def pairs(first: int, count: int) -> list[str]:
+        return pairs_c(pixels, places[first : first + count])
+
+    def move(at: str) -> str:
+        return f"x = (const int8_t *)tile + 4 * ({at}) + odd;"
+
+    lines = [*bias_c(pixels, "4"), *HEAD_C[:2]]
+    if stride == 1:
+        lines += [*pairs(0, 3), move("last"), *line_c(pixels, SQUARE_TAPS, places[3:])]
+    else:
+        lines += [*pairs(0, 2), move("at + phase"), *pairs(2, 1), move("last"), *pairs(3, 2)]
     return "\n".join([*lines, f"*w += {4 * SQUARE_TAPS};"])
 
 
-@define(
-    "Dot",
-    DOT_PARAMETERS.replace("int32_t odd", "int32_t last, int32_t odd"),
-    square_c,
-)
-def dot_square(
-    m: Machine, acc: np.ndarray, tile: Tile, at: int, last: int, odd: int, stream: Stream
-) -> None:
-    """The bias and nine taps for each pixel of a block, at a stride of one; the last three taps are
-    at `last`."""
-    acc[:] = m.take(np.int32, 1)
-    pairs = take_pairs(m, 2 * SQUARE_TAPS)
-    add_pairs(m, acc, at, odd, pairs[:SQUARE_TAPS])
-    add_line(m, acc, last, odd, pairs[SQUARE_TAPS:])
+def _square(stride: int, wider: int) -> Instruction:
+    def text(packing: Packing) -> str:
+        return square_c(packing, stride, wider)
+
+    places = "int32_t last, " if stride == 1 else "int32_t phase, int32_t last, "
+    parameters = DOT_PARAMETERS.replace("int32_t odd", places + "int32_t odd")
+    what = f"{'wide ' if wider else ''}block, at a stride of {stride}"
+    if stride == 1:
+
+        def dot_square(
+            m: Machine, acc: np.ndarray, tile: Tile, at: int, last: int, odd: int, stream: Stream
+        ) -> None:
+            """The bias and nine taps for each pixel of a {what}; the last three taps are at
+            `last`."""
+            acc[:] = m.take(np.int32, 1)
+            pairs = take_pairs(m, 2 * SQUARE_TAPS)
+            add_pairs(m, acc, at, odd, pairs[:3])
+            add_line(m, acc, last, odd, pairs[3:])
+    else:
+
+        def dot_square(
+            m: Machine,
+            acc: np.ndarray,
+            tile: Tile,
+            at: int,
+            phase: int,
+            last: int,
+            odd: int,
+            stream: Stream,
+        ) -> None:
+            """The bias and nine taps for each pixel of a {what}; odd columns are `phase` behind
+            even ones, the last three taps at `last`."""
+            acc[:] = m.take(np.int32, 1)
+            pairs = take_pairs(m, 2 * SQUARE_TAPS)
+            add_pairs(m, acc, at, odd, pairs[:2])
+            add_pairs(m, acc, at + phase, odd, pairs[2:3])
+            add_pairs(m, acc, last, odd, pairs[3:5])
+
+    if wider:
+        dot_square.__name__ = "dot_square_wide"
+    return define("Dot", parameters, text, stride, what)(dot_square)
 
 
 def finish_any_c(shift: str, pixels: int) -> list[str]:
@@ -246,89 +323,218 @@ def finish_any_c(shift: str, pixels: int) -> list[str]:
         f"if (vmcu_is_exact({shift})) {{",
         f"\tconst int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};",
         "",
-        "\tvmcu_finish_any(p, sums, *w - 12, o);",
+        f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
         "\treturn;",
         "}",
     ]
 
 
-def finish_c(packing: Packing) -> str:
+def finish_c(pixels: int) -> str:
     lines = [
         "const int32_t *c = (const int32_t *)*w;",
         "int8_t *o = (int8_t *)patch + channel;",
         "",
         "*w += 12;",
-        *finish_any_c("c[2]", packing.pixels),
+        *finish_any_c("c[2]", pixels),
     ]
-    return "\n".join([*lines, *fixed_stores_c("c[0], c[1], c[2]", packing.pixels)])
+    return "\n".join([*lines, *fixed_stores_c("c[0], c[1], c[2]", pixels)])
 
 
 def fixed_stores_c(constants: str, pixels: int) -> list[str]:
     return [f"o[{4 * i}] = vmcu_fixed(acc[{i}], {constants});" for i in range(pixels)]
 
 
-@define(
-    "Call",
-    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
-    "int32_t channel",
-    finish_c,
-)
-def finish_depthwise(
-    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
-) -> None:
-    """Requantises a channel of a block into a patch: a word for the bytes of each pixel."""
-    constants, requant = take_requant(m)
-    if requant is None:
-        values = fixed_fast(wrap_int32(acc), *constants)
-    else:
-        values = finish(m, acc, requant, len(acc)).ravel()
-    patch[:] &= ~(0xFF << 8 * channel)
-    patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
+def _finish(wider: int) -> Instruction:
+    def finish_depthwise(
+        m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
+    ) -> None:
+        """Requantises a channel of a {what} into a patch: a word for the bytes of each pixel."""
+        constants, requant = take_requant(m)
+        if requant is None:
+            values = fixed_fast(wrap_int32(acc), *constants)
+        else:
+            values = finish(m, acc, requant, len(acc)).ravel()
+        patch[:] &= ~(0xFF << 8 * channel)
+        patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
+
+    if wider:
+        finish_depthwise.__name__ = "finish_wide"
+    return define(
+        "Call",
+        "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
+        "int32_t channel",
+        lambda packing: finish_c(packing.pixels + wider),
+        what="wide block" if wider else "block",
+    )(finish_depthwise)
+
+
+def store_patch_c(pixels: int) -> str:
+    lines = [f"if (lanes == 4 && wide == {pixels}) {{"]
+    for pixel in range(0, pixels, 2):
+        lines += [f"\t__builtin_memcpy(out, &patch[{pixel}], 4);"]
+        lines += [f"\t__builtin_memcpy(out + pitch, &patch[{pixel + 1}], 4);"]
+        lines += ["\tout += 2 * pitch;"] * (pixel + 2 < pixels)
+    return "\n".join([*lines, "\treturn;", "}", "vmcu_store_part(patch, out, pitch, wide, lanes);"])
+
+
+def _store_patch(wider: int) -> Instruction:
+    def store_patch(
+        m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int
+    ) -> None:
+        """Stores those pixels and channels of the patch of a {what} that exist."""
+        channels = patch[:, None] >> 8 * np.arange(GROUP)
+        m.store(ram, channels[:wide, :lanes].astype(np.int8))
+
+    if wider:
+        store_patch.__name__ = "store_wide"
+    return define(
+        "RAMStore",
+        "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
+        lambda packing: store_patch_c(packing.pixels + wider),
+        what="wide block" if wider else "block",
+    )(store_patch)
+
+
+def tap_order(taps: int) -> list[tuple[int, int]]:
+    """(tap, channel) of the weights of four channels, as dot_taps reads them: all four of the first
+    of an odd number of taps, then two taps of two channels in a word."""
+    order = [(0, n) for n in range(GROUP)] * (taps % 2)
+    for tap in range(taps % 2, taps, 2):
+        order += [(t, n) for half in (0, 2) for t in (tap, tap + 1) for n in (half, half + 1)]
+    return order
 
 
 @define(
-    "RAMStore",
-    "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
+    "RAMLoad",
+    "vmcu_lane_t *tile, struct vmcu_places *in, int32_t row, int32_t pixel, int32_t channel, "
+    "const struct vmcu_call *call",
     """
-if (lanes == 4 && wide == 4) {
-	__builtin_memcpy(out, &patch[0], 4);
-	__builtin_memcpy(out + pitch, &patch[1], 4);
-	out += 2 * pitch;
-	__builtin_memcpy(out, &patch[2], 4);
-	__builtin_memcpy(out + pitch, &patch[3], 4);
-	return;
-}
-vmcu_store_part(patch, out, pitch, wide, lanes);
+(void)channel;
+vmcu_places_find(in, call, (int32_t *)tile, row, pixel);
 """,
 )
-def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int) -> None:
-    """Stores those pixels and channels of a patch that exist."""
-    channels = patch[:, None] >> 8 * np.arange(GROUP)
-    m.store(ram, channels[:wide, :lanes].astype(np.int8))
+def find_taps(m: Machine, tile: Tile, ram: Ram, call: int) -> None:
+    """Finds the taps under an output pixel, without reading any."""
+
+
+def add_taps(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
+    """Biases and taps of four channels, of which `lanes` exist; a channel of the input for each,
+    or one for all."""
+    taps = m.load(ram, m.names["p->input_zero"])
+    taps = taps.reshape(-1, taps.shape[-1])
+    acc[:] = m.take(np.int32, GROUP)
+    weights = np.zeros((len(taps), GROUP), np.int64)
+    data = m.take(np.int8, weights.size)
+    for place, weight in zip(tap_order(len(taps)), data, strict=True):
+        weights[place] = weight
+    acc[:lanes] += (taps * weights[:, :lanes]).sum(axis=0)
+
+
+TAPS_PARAMETERS = (
+    "int32_t *acc, const struct vmcu_places *in, int32_t row, int32_t pixel, int32_t channel, "
+)
 
 
 @define(
     "Dot",
-    "int32_t *acc, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, "
-    "int32_t lanes, int32_t spread, const uint8_t **w",
+    TAPS_PARAMETERS + "int32_t spread, const uint8_t **w",
     """
-uint32_t sums[4];
+int32_t sums[4];
 
-__builtin_memcpy(sums, acc, sizeof(sums));
-*w = vmcu_tap_row(sums, in, row, pixel, channel, lanes, spread, *w);
+(void)row;
+(void)pixel;
+if (in->is_direct) {
+	vmcu_dot_places(acc, in, channel, w);
+	return;
+}
+*w = vmcu_dot_any(sums, in, channel, 4, spread, *w);
 __builtin_memcpy(acc, sums, sizeof(sums));
 """,
 )
-def dot_taps(
+def dot_taps(m: Machine, acc: np.ndarray, ram: Ram, spread: int, stream: Stream) -> None:
+    """The biases and all taps of four channels, `spread` bytes apart in the input, straight from
+    the pool: any window."""
+    add_taps(m, acc, ram, GROUP)
+
+
+@define(
+    "Dot",
+    TAPS_PARAMETERS + "int32_t lanes, int32_t spread, const uint8_t **w",
+    """
+int32_t sums[4];
+
+(void)row;
+(void)pixel;
+*w = vmcu_dot_any(sums, in, channel, lanes, spread, *w);
+__builtin_memcpy(acc, sums, sizeof(sums));
+""",
+)
+def dot_some_taps(
     m: Machine, acc: np.ndarray, ram: Ram, lanes: int, spread: int, stream: Stream
 ) -> None:
-    """A row of taps of up to four channels, `spread` bytes apart in the input, straight from the
-    pool: any window, slowly."""
-    taps = m.load(ram, m.names["p->input_zero"])
-    weights = m.take(np.int8, len(acc) * len(taps)).reshape(-1, len(acc))
-    acc[:lanes] += (taps * weights[:, :lanes]).sum(axis=0)
+    """Likewise of fewer than four channels, with weights for four."""
+    add_taps(m, acc, ram, lanes)
 
 
+def store_channels(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
+    """Requantises four channels and stores those that exist."""
+    values = np.zeros(GROUP, np.int64)
+    for lane in range(GROUP):
+        constants, requant = take_requant(m)
+        if requant is None:
+            values[lane] = fixed_fast(wrap_int32(acc[lane]), *constants)
+        elif lane < lanes:
+            values[lane] = finish(m, acc[lane : lane + 1], requant, 1)[0, 0]
+    m.store(ram, values[:lanes])
+
+
+@define(
+    "RAMStore",
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t *out",
+    """
+const int32_t *c = (const int32_t *)*w;
+
+*w += 48;
+if (vmcu_is_exact(c[2])) {
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_store_places(p, sums, c, out, 4);
+	return;
+}
+out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
+out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
+out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+""",
+)
+def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
+    """Requantises and stores four channels: all of them in the fast way, or none."""
+    store_channels(m, acc, ram, GROUP)
+
+
+@define(
+    "RAMStore",
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t *out, "
+    "int32_t lanes",
+    """
+const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
+*w += 48;
+""",
+)
+def store_some_taps(
+    m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, lanes: int
+) -> None:
+    """Requantises and stores fewer than four channels, none of them in the fast way."""
+    store_channels(m, acc, ram, lanes)
+
+
+# By what their blocks are wider than Packing.pixels.
+FINISH = {wider: _finish(wider) for wider in (0, WIDER)}
+STORE_PATCH = {wider: _store_patch(wider) for wider in (0, WIDER)}
+# By stride, too.
+SQUARE = {(stride, wider): _square(stride, wider) for stride, wider in ((1, 0), (1, WIDER), (2, WIDER))}
 LINE = {taps: _line(taps) for taps in TAPS if taps != SQUARE_TAPS}
 PAIR = {
     count: _pair(count)
@@ -337,7 +543,7 @@ PAIR = {
             count
             for taps in TAPS
             for stride in STRIDES
-            if (taps, stride) != (SQUARE_TAPS, 1)
+            if taps != SQUARE_TAPS
             for count in pair_counts(taps, stride)
         }
     )

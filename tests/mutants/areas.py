@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of the product, and the test files that are meant to guard them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PYTHON = "python/vmcu_tools"
+C = "lib/vmcu"
+
+
+@dataclass(frozen=True)
+class Area:
+    """files: files and folders from the root; tests: names of test files, without test_ and .py."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def test_files(self) -> list[str]:
+        """From the root."""
+        return [f"tests/python/test_{name}.py" for name in self.tests]
+
+
+AREAS = {
+    "machine": Area(
+        (f"{PYTHON}/machine",),
+        ("checks", "proof", "rotation", "emit", "planner", "tables"),
+    ),
+    "places": Area(
+        tuple(f"{PYTHON}/planner/places/{name}.py" for name in ("overlap", "in_place", "layout")),
+        ("distances", "shared_rings", "planner", "cuts", "fusion", "offsets", "paper"),
+    ),
+    "emit": Area((f"{PYTHON}/emit",), ("emit", "emitted_text", "proof", "checks", "new")),
+    "integer_scale": Area((f"{PYTHON}/kernels/integer_scale.py",), ("integer_scale",)),
+    "frontends": Area(
+        (f"{PYTHON}/frontends",),
+        (
+            *("rules", "bad_models", "frontend_onnx", "onnx_ops", "onnx_options"),
+            *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
+            "tflite_functions",
+        ),
+    ),
+    "runtime": Area(
+        tuple(f"{C}/{name}.c" for name in ("convert", "executor", "guard", "stage")),
+        ("c", "convert", "rotation", "fusion"),
+    ),
+    "kernels": Area((f"{C}/kernels",), ("kernels_c", "c", "float_sum")),
+}

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that say the same in another form: tensors in another order, options left out or written
+out, other file names. What they mean is the same, to the byte."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from builders import tflite_models, tflite_ops
+from builders.tflite_models import TfliteModel
+from onnx import AttributeProto, helper
+from refusals_onnx import SOUND
+from vmcu_tools import frontends
+from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine import reference
+
+TFLITE = tflite_models.CASES | tflite_ops.CASES
+ONNX = SOUND
+
+
+def extremes(graph: Graph, seed: int) -> list[np.ndarray]:
+    """Inputs of which a half are the least or the largest value."""
+    dice = np.random.default_rng(seed)
+    found = []
+    for port in graph.inputs:
+        shape = graph.tensors[port.tensor].shape
+        values = dice.integers(-128, 128, shape)
+        ends = dice.choice([-128, 127], shape)
+        found.append(np.where(dice.random(shape) < 0.5, values, ends).astype(np.int8))
+    return found
+
+
+def meaning(graph: Graph) -> list[np.ndarray]:
+    values = reference.run(graph, extremes(graph, 1))
+    return [values[port.tensor] for port in graph.outputs]
+
+
+def expect_the_same(one: Graph, other: Graph) -> None:
+    assert [node.kind for node in one.nodes] == [node.kind for node in other.nodes]
+    for ports in ("inputs", "outputs"):
+        pairs = zip(getattr(one, ports), getattr(other, ports), strict=True)
+        for a, b in pairs:
+            assert (a.name, a.file_shape, a.dtype, a.layout) == (
+                (b.name, b.file_shape, b.dtype, b.layout)
+            )
+            assert one.tensors[a.tensor] == other.tensors[b.tensor]
+    for a, b in zip(meaning(one), meaning(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("case", TFLITE)
+def test_tflite_tensors_come_in_any_order(case: str, tmp_path: Path) -> None:
+    """Every tensor is the first one once."""
+    m = TfliteModel(4)
+    inputs, outputs = TFLITE[case](m)
+    known = frontends.load(m.save(tmp_path / "m.tflite", inputs, outputs))
+    count = len(m.graph.tensors)
+    m.graph.tensors = [m.graph.tensors[-1], *m.graph.tensors[:-1]]
+    for step in range(1, count):
+        for op in m.graph.operators:
+            for name in ("inputs", "outputs"):
+                moved = [n if n < 0 else (n + 1) % count for n in getattr(op, name)]
+                setattr(op, name, moved)
+        ends = ([(n + step) % count for n in numbers] for numbers in (inputs, outputs))
+        expect_the_same(known, frontends.load(m.save(tmp_path / "m.tflite", *ends)))
+        m.graph.tensors = [m.graph.tensors[-1], *m.graph.tensors[:-1]]
+
+
+def defaults(model: onnx.ModelProto, node: onnx.NodeProto) -> dict[str, AttributeProto]:
+    """Those that the operator's definition states, by name."""
+    versions = {opset.domain: opset.version for opset in model.opset_import}
+    try:
+        schema = onnx.defs.get_schema(node.op_type, versions[node.domain], node.domain)
+    except onnx.defs.SchemaError:
+        # What ONNX Runtime adds.
+        return {}
+    stated = {name: attribute.default_value for name, attribute in schema.attributes.items()}
+    return {name: value for name, value in stated.items() if value.type != AttributeProto.UNDEFINED}
+
+
+@pytest.mark.parametrize("case", ONNX)
+def test_an_option_left_out_is_the_default_of_its_definition(case: str, tmp_path: Path) -> None:
+    model = ONNX[case]()
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    known = frontends.load(path)
+    for number, node in enumerate(model.graph.node):
+        for name, default in defaults(model, node).items():
+            other = onnx.ModelProto()
+            other.CopyFrom(model)
+            same = other.graph.node[number]
+            there = [attribute for attribute in same.attribute if attribute.name == name]
+            if not there:
+                same.attribute.append(default)
+                same.attribute[-1].name = name
+            elif helper.get_attribute_value(there[0]) == helper.get_attribute_value(default):
+                same.attribute.remove(there[0])
+            else:
+                continue
+            onnx.save(other, path)
+            expect_the_same(known, frontends.load(path))
+
+
+@pytest.mark.parametrize("name", ["m.tflite", "m.bin", "m", "m.onnx"])
+def test_a_tflite_file_is_known_by_its_content(name: str, tmp_path: Path) -> None:
+    m = TfliteModel()
+    path = m.save(tmp_path / name, *tflite_models.conv((6, 6), 4, 8, (3, 3))(m))
+    assert frontends.format_of(path) == "tflite"
+    assert [node.kind for node in frontends.load(path).nodes] == ["Conv2D"]
+
+
+def test_a_file_without_content_is_known_by_its_name(tmp_path: Path) -> None:
+    for name, wanted in (("a.tflite", "tflite"), ("a.onnx", "onnx")):
+        (tmp_path / name).write_bytes(b"nothing that anybody knows")
+        assert frontends.format_of(tmp_path / name) == wanted
+    (tmp_path / "a.h5").write_bytes(bytes(100))
+    with pytest.raises(UserError, match=r"neither a \.tflite nor a \.onnx file"):
+        frontends.format_of(tmp_path / "a.h5")
+
+
+def test_a_missing_file_brings_those_that_are_there_to_mind(tmp_path: Path) -> None:
+    for name in ("speech.onnx", "vision.tflite", "notes.txt"):
+        (tmp_path / name).touch()
+    with pytest.raises(UserError, match=r"Did you mean \S*speech\.onnx\?"):
+        frontends.load(tmp_path / "spech.onnx")
+    with pytest.raises(UserError, match=r"Did you mean \S*speech\.onnx or \S*vision\.tflite\?"):
+        frontends.load(tmp_path / "quite another")
+    shutil.rmtree(tmp_path)
+    with pytest.raises(UserError, match=r"Give the path of a \.onnx or \.tflite file"):
+        frontends.load(tmp_path / "m.onnx")
+
+
+def test_nodes_of_a_file_are_named_whatever_is_supported(tmp_path: Path) -> None:
+    m = TfliteModel()
+    x = m.activation((1, 8))
+    y = m.op("COMPLEX_ABS", [x], m.activation((1, 8)))
+    path = m.save(tmp_path / "m.tflite", [x], [m.op("RELU", [y], m.activation((1, 8)))])
+    assert frontends.file_nodes(path) == [("t1", "COMPLEX_ABS"), ("t2", "RELU")]
+    model = ONNX["conv 3x3 (13)"]()
+    model.graph.node[0].op_type = "Unheard"
+    onnx.save(model, tmp_path / "m.onnx")
+    wanted = [(node.name, node.op_type) for node in model.graph.node]
+    assert frontends.file_nodes(tmp_path / "m.onnx") == wanted
+
+
+def test_sums_of_equal_shapes_are_additions(tmp_path: Path) -> None:
+    for shape, kind in (((1, 4, 5, 3), "Add"), ((1, 1, 1, 3), "Binary")):
+        m = TfliteModel()
+        a, b = m.activation((1, 4, 5, 3)), m.activation(shape)
+        y = m.op("ADD", [a, b], m.activation((1, 4, 5, 3)), "Add")
+        graph = frontends.load(m.save(tmp_path / "m.tflite", [a, b], [y]))
+        assert [node.kind for node in graph.nodes] == [kind]
