@@ -38,7 +38,8 @@ struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct v
 	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
 	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
 
-	if (row >= 0 && row + below < t->height) {
+	/* For a tile or two it does not pay. */
+	if (call->columns > 4U && row >= 0 && row + below < t->height) {
 		const uint32_t place = vmcu_place(t, (uint32_t)row, 0);
 		const int8_t *x = vmcu_row(in.pool, t, (uint32_t)row);
 		const uint32_t bytes = ((uint32_t)below + 1U) * t->width * t->channels;
