@@ -236,16 +236,6 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 }
 #endif
 
-/* See add_term() in targets/portable/sums.py. */
-VMCU_INLINE int32_t vmcu_add_term(int32_t q, int32_t multiplier, int32_t half, int32_t offset,
-				  int32_t shift)
-{
-	const int32_t x = q * (1 << 21) - offset;
-	const int64_t sum = (int64_t)x * multiplier + (INT64_C(1) << 31);
-
-	return (half + (x >> 31) + (int32_t)(sum >> 32)) >> shift;
-}
-
 #include "../band.h"
 #include "../gather.h"
 #include "../places.h"

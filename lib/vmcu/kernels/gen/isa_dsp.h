@@ -42,9 +42,9 @@
 #define VMCU_OWN_DOT_PAIR_7
 #define VMCU_OWN_DOT_LINE_5
 #define VMCU_OWN_DOT_LINE_7
-#define VMCU_OWN_ADD_TERMS
 #define VMCU_OWN_DOT_ROW_4
 #define VMCU_OWN_DOT_COLUMN_4
+#define VMCU_OWN_ADD_LINE_4
 
 /* Bytes 0 and 2 of x, widened. */
 VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)
@@ -2151,33 +2151,6 @@ VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 	acc[3] = vmcu_smlad(c4, v6, acc[3]);
 }
 
-/* Scales and adds two bytes. */
-VMCU_INLINE void vmcu_add_terms(int32_t *acc, const int8_t *a, const int8_t *b,
-				int32_t a_multiplier, int32_t a_half, int32_t a_offset,
-				int32_t a_shift, int32_t b_multiplier, int32_t b_half,
-				int32_t b_offset, int32_t b_shift)
-{
-	int32_t x, y;
-
-	__asm__ volatile("ldrsb %[x], [%[a]]\n\t"
-		"rsb %[x], %[offset], %[x], lsl #21\n\t"
-		"add %[y], %[half], %[x], asr #31\n\t"
-		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
-		"asr %[sum], %[x], %[shift]\n\t"
-		: [sum] "=&r"(acc[0]), [x] "=&r"(x), [y] "=&r"(y)
-		: [a] "r"(a), [multiplier] "r"(a_multiplier), [half] "r"(a_half),
-		  [offset] "r"(a_offset), [shift] "r"(a_shift));
-	__asm__ volatile("ldrsb %[x], [%[b]]\n\t"
-		"rsb %[x], %[offset], %[x], lsl #21\n\t"
-		"add %[y], %[half], %[x], asr #31\n\t"
-		"smmlar %[x], %[x], %[multiplier], %[y]\n\t"
-		"asr %[x], %[x], %[shift]\n\t"
-		"add %[sum], %[sum], %[x]\n\t"
-		: [sum] "+&r"(acc[0]), [x] "=&r"(x), [y] "=&r"(y)
-		: [b] "r"(b), [multiplier] "r"(b_multiplier), [half] "r"(b_half),
-		  [offset] "r"(b_offset), [shift] "r"(b_shift));
-}
-
 /* Four taps times four taps, summed. */
 VMCU_INLINE void vmcu_dot_row_4(int32_t *acc, const int8_t *x, const int8_t *y, int32_t x_zero)
 {
@@ -2201,6 +2174,33 @@ VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *
 	acc[1] = vmcu_smlabb(tap, odd, acc[1]);
 	acc[2] = vmcu_smlabt(tap, even, acc[2]);
 	acc[3] = vmcu_smlabt(tap, odd, acc[3]);
+}
+
+/* Scales and adds four bytes of each of two tensors. */
+VMCU_INLINE void vmcu_add_line_4(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
+				 int32_t b_scale, int32_t bias)
+{
+	uint32_t x, y, even;
+
+	__asm__("ldr %[x], [%[a]], #4\n\t"
+		"ldr %[y], [%[b]], #4\n\t"
+		"and %[even], %[mask], %[x], lsl #8\n\t"
+		"and %[x], %[mask], %[x]\n\t"
+		"smlawb %[s0], %[fa], %[even], %[bias]\n\t"
+		"smlawt %[s2], %[fa], %[even], %[bias]\n\t"
+		"smlawb %[s1], %[fa], %[x], %[bias]\n\t"
+		"smlawt %[s3], %[fa], %[x], %[bias]\n\t"
+		"and %[even], %[mask], %[y], lsl #8\n\t"
+		"and %[y], %[mask], %[y]\n\t"
+		"smlawb %[s0], %[fb], %[even], %[s0]\n\t"
+		"smlawt %[s2], %[fb], %[even], %[s2]\n\t"
+		"smlawb %[s1], %[fb], %[y], %[s1]\n\t"
+		"smlawt %[s3], %[fb], %[y], %[s3]\n\t"
+		: [s0] "=&r"(acc[0]), [s1] "=&r"(acc[1]), [s2] "=&r"(acc[2]), [s3] "=&r"(acc[3]),
+		  [x] "=&r"(x), [y] "=&r"(y), [even] "=&r"(even), [a] "+&r"(*a), [b] "+&r"(*b)
+		: [mask] "r"(UINT32_C(0xff00ff00)), [fa] "r"(a_scale), [fb] "r"(b_scale),
+		  [bias] "r"(bias)
+		: "memory");
 }
 
 #include "isa_portable.h"

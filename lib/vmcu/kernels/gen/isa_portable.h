@@ -1176,23 +1176,44 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
 	vmcu_product_store(q, sums, out, lanes);
 }
 
-#ifndef VMCU_OWN_ADD_TERMS
-/* Scales and adds two bytes. */
-VMCU_INLINE void vmcu_add_terms(int32_t *acc, const int8_t *a, const int8_t *b,
-				int32_t a_multiplier, int32_t a_half, int32_t a_offset,
-				int32_t a_shift, int32_t b_multiplier, int32_t b_half,
-				int32_t b_offset, int32_t b_shift)
+#ifndef VMCU_OWN_ADD_LINE_4
+/* Scales and adds four bytes of each of two tensors. */
+VMCU_INLINE void vmcu_add_line_4(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
+				 int32_t b_scale, int32_t bias)
 {
-	acc[0] = vmcu_add_term(a[0], a_multiplier, a_half, a_offset, a_shift);
-	acc[0] += vmcu_add_term(b[0], b_multiplier, b_half, b_offset, b_shift);
+	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
+	acc[1] = bias + (int32_t)(((int64_t)a_scale * (*a)[1]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[1]) >> 8);
+	acc[2] = bias + (int32_t)(((int64_t)a_scale * (*a)[2]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[2]) >> 8);
+	acc[3] = bias + (int32_t)(((int64_t)a_scale * (*a)[3]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[3]) >> 8);
+	*a += 4;
+	*b += 4;
 }
 #endif
 
-/* Requantises and stores a sum. */
-VMCU_INLINE void vmcu_store_sum(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
-				int32_t shift)
+/* Scales and adds a byte of each of two tensors. */
+VMCU_INLINE void vmcu_add_line_1(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
+				 int32_t b_scale, int32_t bias)
 {
-	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
+	*a += 1;
+	*b += 1;
+}
+
+/* Shifts and stores four bytes of sums. */
+VMCU_INLINE void vmcu_store_line_4(const int32_t *acc, int8_t **out, int32_t shift)
+{
+	(*out)[0] = vmcu_saturate8(acc[0] >> shift);
+	(*out)[1] = vmcu_saturate8(acc[1] >> shift);
+	(*out)[2] = vmcu_saturate8(acc[2] >> shift);
+	(*out)[3] = vmcu_saturate8(acc[3] >> shift);
+	*out += 4;
+}
+
+/* Shifts and stores a byte of sums. */
+VMCU_INLINE void vmcu_store_line_1(const int32_t *acc, int8_t **out, int32_t shift)
+{
+	(*out)[0] = vmcu_saturate8(acc[0] >> shift);
+	*out += 1;
 }
 
 /* The sum of two bytes, for any factors. */
