@@ -13,65 +13,64 @@
 #ifndef VMCU_KERNELS_CALLED_H_
 #define VMCU_KERNELS_CALLED_H_
 
-/** Two channels of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_exact_block_4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-					     const uint8_t *w, int8_t *out, int32_t pitch,
-					     int32_t left)
+/**
+ * Requantises and stores a block of channels of @a pixels pixels, whatever its constants; returns
+ * where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, const int32_t *acc,
+					   int32_t channels, int32_t pixels, const uint8_t *w,
+					   int8_t *out, int32_t pitch, int32_t left)
 {
-	int32_t sums[8];
-
-	vmcu_sums_4(sums, t, p->steps, &w);
-
 	const int32_t *c = (const int32_t *)w;
+	int32_t words = ~0;
 
-	if (!vmcu_are_lines(p, c[2] & c[3])) {
-		return vmcu_store_any(p, sums, 2, 4, w, out, pitch, left);
+	for (int32_t i = 0; i < channels; i++) {
+		words &= c[channels + i];
 	}
-	for (int32_t i = 0; i < 2; i++, out++) {
-		const struct vmcu_line line = vmcu_line(c[i], c[2 + i], p->output_zero);
-		const int32_t *acc = &sums[4 * i];
+	if (!vmcu_are_lines(p, words)) {
+		return vmcu_store_any(p, acc, channels, pixels, w, out, pitch, left);
+	}
+	for (int32_t i = 0; i < channels; i++) {
+		const struct vmcu_line line = vmcu_line(c[i], c[channels + i], p->output_zero);
+		int8_t *o = out++;
 
-		out[0] = vmcu_saturate8(vmcu_on_line(line, acc[0]));
-		out[pitch] = vmcu_saturate8(vmcu_on_line(line, acc[1]));
-		out[2 * pitch] = vmcu_saturate8(vmcu_on_line(line, acc[2]));
-		out[3 * pitch] = vmcu_saturate8(vmcu_on_line(line, acc[3]));
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
+		}
 	}
-	return (const uint8_t *)&c[4];
+	return (const uint8_t *)&c[2 * channels];
 }
 
-/** Two channels of two pixels. */
-VMCU_APART const uint8_t *vmcu_exact_block_2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-					     const uint8_t *w, int8_t *out, int32_t pitch,
-					     int32_t left)
+/**
+ * The sums of a block of channels of a pixel of a fully connected layer: @a in->run taps of each
+ * row of its window. Returns where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_dense_sums(int32_t *sums, const struct vmcu_source *in, int32_t row,
+					  int32_t pixel, int32_t channel, const uint8_t *w)
 {
-	int32_t sums[4];
+	int32_t acc[4];
 
-	vmcu_sums_2(sums, t, p->steps, &w);
+	vmcu_bias_dense(acc, &w);
+	for (int32_t r = 0; r < in->window->kernel_h; r++, row += in->window->dilation_h) {
+		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+		int32_t left = in->run;
 
-	const int32_t *c = (const int32_t *)w;
-
-	if (vmcu_are_lines(p, c[2] & c[3])) {
-		const struct vmcu_line first = vmcu_line(c[0], c[2], p->output_zero);
-		const struct vmcu_line second = vmcu_line(c[1], c[3], p->output_zero);
-
-		out[0] = vmcu_saturate8(vmcu_on_line(first, sums[0]));
-		out[1] = vmcu_saturate8(vmcu_on_line(second, sums[2]));
-		out[pitch] = vmcu_saturate8(vmcu_on_line(first, sums[1]));
-		out[pitch + 1] = vmcu_saturate8(vmcu_on_line(second, sums[3]));
-		return (const uint8_t *)&c[4];
+		for (; left >= 8; left -= 8, x += 8) {
+			vmcu_dot_dense(acc, x, &w);
+			vmcu_dot_dense(acc, x + 4, &w);
+		}
+		if (left >= 4) {
+			vmcu_dot_dense(acc, x, &w);
+			left -= 4;
+			x += 4;
+		}
+		vmcu_dot_dense_tail(acc, x, left, &w);
 	}
-	return vmcu_store_any(p, sums, 2, 2, w, out, pitch, left);
-}
-
-/** Two channels of one pixel. */
-VMCU_CALLED const uint8_t *vmcu_exact_block_1(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-					      const uint8_t *w, int8_t *out, int32_t pitch,
-					      int32_t left)
-{
-	int32_t sums[2];
-
-	vmcu_sums_1(sums, t, p->steps, &w);
-	return vmcu_store_any(p, sums, 2, 1, w, out, pitch, left);
+	sums[0] = acc[0];
+	sums[1] = acc[1];
+	sums[2] = acc[2];
+	sums[3] = acc[3];
+	return w;
 }
 
 /** Adds `count` taps times as many taps to a sum. */

@@ -44,8 +44,8 @@ static inline void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lan
  * Widens the window whose first tap is at @a row and @a pixel, from @a channel on, into pixel
  * @a lane of a tile of @a pixels. Each run of contiguous taps starts at a multiple of four.
  */
-static void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
-			     int32_t row, int32_t pixel, int32_t channel, int32_t lane)
+VMCU_CALLED void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t row, int32_t pixel, int32_t channel, int32_t lane)
 {
 	const struct vmcu_window *window = in->window;
 	const struct vmcu_tensor *tensor = in->tensor;
@@ -71,10 +71,10 @@ static void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct vmcu_s
 				const uint32_t column = (uint32_t)(first + done);
 
 				n = vmcu_unsplit(tensor, y, column, count - done);
-				vmcu_gather_bytes(
-					t, pixels, lane, k + (first + done - pixel) * in->depth,
-					vmcu_pixel(in->pool, tensor, y, column) + channel,
-					n * in->depth);
+				vmcu_gather_bytes(t, pixels, lane,
+						  k + (first + done - pixel) * in->depth,
+						  vmcu_pixel(in->pool, tensor, y, column) + channel,
+						  n * in->depth);
 			}
 		}
 	}
@@ -102,16 +102,16 @@ static inline struct vmcu_span vmcu_span_of(const struct vmcu_source *in, int32_
 		.step = window->dilation_h * tensor->width * tensor->channels,
 	};
 
-	span.inside = in->run == wide * in->depth && pixel >= 0 &&
-		      pixel + span.pixels <= tensor->width;
+	span.inside =
+		in->run == wide * in->depth && pixel >= 0 && pixel + span.pixels <= tensor->width;
 	if (span.inside && row >= 0 && row + below < tensor->height) {
 		const uint32_t bytes = (uint32_t)((window->kernel_h - 1) * span.step +
 						  span.pixels * tensor->channels);
 
 		span.x = vmcu_pixel(in->pool, tensor, (uint32_t)row, (uint32_t)pixel);
-		span.straight = vmcu_straight(
-			in->pool, tensor, vmcu_place(tensor, (uint32_t)row, (uint32_t)pixel),
-			span.x, bytes);
+		span.straight = vmcu_straight(in->pool, tensor,
+					      vmcu_place(tensor, (uint32_t)row, (uint32_t)pixel),
+					      span.x, bytes);
 	}
 	return span;
 }
@@ -152,15 +152,52 @@ VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, in
 	}
 }
 
-/** A row of a window that is partly padding or not in one piece, tap by tap. */
-VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, int32_t y,
-				  int32_t pixel, int32_t channel)
+/** Where row @a y begins; NULL if it is padding or not in one piece. */
+static inline const int8_t *vmcu_whole_row(const struct vmcu_source *in, int32_t y)
+{
+	const int32_t width = in->tensor->width;
+
+	if (!vmcu_source_row(in, y) || vmcu_source_unsplit(in, y, 0, width) < width) {
+		return NULL;
+	}
+	return vmcu_source_at(in, y, 0);
+}
+
+/** A row of a window, tap by tap. @a line: where the row begins if that is known. */
+VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, const int8_t *line,
+				  int32_t y, int32_t pixel, int32_t channel)
 {
 	for (int32_t s = 0; s < in->window->kernel_w; s++, pixel += in->window->dilation_w) {
-		const int8_t *x = vmcu_source_pixel(in, y, pixel);
+		const bool inside = pixel >= 0 && pixel < in->tensor->width;
+		const int8_t *x = NULL;
 
+		if (inside && line != NULL) {
+			x = line + pixel * in->tensor->channels;
+		} else if (inside) {
+			x = vmcu_source_pixel(in, y, pixel);
+		}
 		for (int32_t c = 0; c < in->depth; c++) {
 			*to++ = (x == NULL) ? (int8_t)in->zero : x[channel + c];
+		}
+	}
+}
+
+/** The rows @a row of the windows of a tile that is partly padding or not in one piece. */
+VMCU_CALLED void vmcu_gather_row(int8_t *to, int32_t pixels, const struct vmcu_source *in,
+				 int32_t row, int32_t pixel, int32_t channel)
+{
+	const struct vmcu_window *window = in->window;
+	const int8_t *line = vmcu_whole_row(in, row);
+	const int32_t count = window->kernel_w * in->depth;
+
+	for (; pixels > 0; pixels--, pixel += window->stride_w, to += VMCU_PACKED) {
+		const bool inside = pixel >= 0 && pixel + window->kernel_w <= in->tensor->width;
+
+		if (inside && line != NULL && in->run == count) {
+			vmcu_copy_runs(to, line + pixel * in->tensor->channels + channel, 0, 1,
+				       count);
+		} else {
+			vmcu_gather_taps(to, in, line, row, pixel, channel);
 		}
 	}
 }
@@ -173,23 +210,20 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
 	const struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
 	const int32_t line = window->kernel_w * in->depth;
 	const int32_t pitch = window->stride_w * in->tensor->channels;
-	const int8_t *x = span.x + channel;
+	const int8_t *x = span.x;
 	int8_t taps[VMCU_TILE][VMCU_PACKED];
 	int32_t k = 0;
 
 	if (span.straight && window->kernel_h == 3 && line == 9 &&
-	    vmcu_widen_nines(t, pixels, x, span.step, pitch)) {
+	    vmcu_widen_nines(t, pixels, x + channel, span.step, pitch)) {
 		return;
 	}
 	for (int32_t r = 0; r < window->kernel_h; r++, row += window->dilation_h, k += line) {
 		if (span.straight) {
-			vmcu_copy_runs(&taps[0][k], x, pitch, pixels, line);
+			vmcu_copy_runs(&taps[0][k], x + channel, pitch, pixels, line);
 			x += span.step;
-			continue;
-		}
-		for (int32_t lane = 0; lane < pixels; lane++) {
-			vmcu_gather_taps(&taps[lane][k], in, row, pixel + lane * window->stride_w,
-					 channel);
+		} else {
+			vmcu_gather_row(&taps[0][k], pixels, in, row, pixel, channel);
 		}
 	}
 	/* Taps behind the last one are anything. */

@@ -121,8 +121,8 @@ int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, 
 
 /**
  * The head of a run of channel blocks in the flash stream: bits 0 to 15 count the fast ones, bits
- * 16 to 27 the exact ones behind them, bits 28 to 30 are the channels in the last of these if it
- * is the tensor's last, bit 31 says that another run follows.
+ * 16 to 27 the exact ones behind them, bits 28 to 30 are the channels in the last block of all if
+ * it is one of these, bit 31 says that another run follows.
  */
 static inline uint32_t vmcu_segment(const uint8_t **w)
 {
@@ -141,6 +141,15 @@ static inline int32_t vmcu_segment_fast(uint32_t counts)
 static inline int32_t vmcu_segment_exact(uint32_t counts)
 {
 	return (int32_t)((counts >> 16) & 0xfffU);
+}
+
+/** Channels of the fast blocks of @a size; the last of them may be a partial one. */
+static inline int32_t vmcu_segment_taken(uint32_t counts, int32_t size)
+{
+	const int32_t blocks = vmcu_segment_fast(counts);
+	const bool partial = blocks > 0 && (counts >> 31) == 0U && vmcu_segment_exact(counts) == 0;
+
+	return partial ? (blocks - 1) * size + (int32_t)((counts >> 28) & 7U) : blocks * size;
 }
 
 static inline bool vmcu_segment_more(uint32_t counts)

@@ -112,8 +112,7 @@ def blocks(
     bodies: list[tuple[bool, bytes]] = []
     for first in range(0, channels, size):
         pick = np.arange(first, min(first + size, channels))
-        whole = len(pick) == size
-        quick = fixed and whole and bool(fast[pick].all())
+        quick = fixed and bool(fast[pick].all())
         block = fill(taps[pick], size)
         block = woven(block, packing) if tiled else np.moveaxis(block, 0, 1)
         parts = [fill(bias[pick], size), block]
@@ -136,7 +135,7 @@ def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> 
     multiplier = fill(weights.requant.multiplier[pick].astype(np.int32), size)
     shift = fill(weights.requant.shift[pick].astype(np.int32), size)
     if quick:
-        bias = weights.fast_bias[pick].astype(np.int32)
+        bias = fill(weights.fast_bias[pick].astype(np.int32), size)
         return [np.stack([multiplier, bias], axis=1), -shift]
     return [multiplier, shift, np.zeros(size, np.int32)]
 

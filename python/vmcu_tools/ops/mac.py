@@ -8,7 +8,7 @@ before its byte is written.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ..graph import Graph, Node, Op
 from ..kernels.language.packing import Packing
 from ..kernels.pack import MacWeights, blocks, lines
-from ..kernels.targets.portable.tile import PIXELS
+from ..kernels.targets.portable.blocks import NARROW, WIDE, Shape
 from ..quant import (
     INT32_MAX,
     INT32_MIN,
@@ -36,7 +36,7 @@ WORD = 4
 PARAMS = CStruct(
     "vmcu_mac_params",
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
-    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, pixels, packed;",
+    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, packed;",
 )
 
 
@@ -84,7 +84,7 @@ class MacLayer(WindowLayer[OpT]):
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
         if form is Form.WIDE:
             usual, wide = cls(graph, node), cls(graph, node, form=form)
-            return cls if wide.tile_pixels > usual.tile_pixels else None
+            return cls if wide.shapes is not usual.shapes else None
         return super().working(graph, node, form)
 
     @property
@@ -170,16 +170,15 @@ class MacLayer(WindowLayer[OpT]):
         return -(-taps // reading.step(packing))
 
     @property
-    def tile_pixels(self) -> int:
-        """Pixels of a tile: as many as scratch that costs nothing has room for, unless it may be
-        wide; 0 without a tile."""
+    def shapes(self) -> Mapping[int, Shape] | None:
+        """Of blocks, by pixels: of a wide tile if scratch that costs nothing has room for it, or
+        if scratch may cost something; None without a tile."""
         if self.reading is None or not self.reading.tiled:
-            return 0
-        wide, narrow = PIXELS[:2]
+            return None
         packing = self.target.packing
-        size = wide * self.steps * packing.step * packing.tap
+        size = max(WIDE) * self.steps * packing.step * packing.tap
         enough = self.form is Form.WIDE or size <= STACK_SCRATCH
-        return wide if enough and self.columns >= wide else narrow
+        return WIDE if enough and self.columns >= max(WIDE) else NARROW
 
     @functools.cached_property
     def binding(self) -> Binding:
@@ -188,8 +187,12 @@ class MacLayer(WindowLayer[OpT]):
         depth, run, tiled = op.weights.shape[-1], reading.run, reading.tiled
         channels, groups = len(op.bias), getattr(op, "groups", 1)
         taps = op.weights.reshape(channels, -1, reading.side_by_side)
-        block = packing.channels if tiled else packing.dense
-        step, steps, pixels = reading.step(packing), self.steps, self.tile_pixels
+        step, steps, shapes = reading.step(packing), self.steps, self.shapes
+        block, kernel, pixels = packing.dense, reading.kernel, 0
+        if shapes is not None:
+            pixels = max(shapes)
+            block = shapes[pixels].channels(packing)
+            kernel += "_narrow" * (shapes is NARROW)
         size = channels // groups
         picks = (slice(first, first + size) for first in range(0, channels, size))
         parts = (self.mac_weights(taps, pick) for pick in picks)
@@ -197,13 +200,13 @@ class MacLayer(WindowLayer[OpT]):
         fields = {
             **window_fields(self.window),
             **{"groups": groups, "depth": depth, "run": run, "steps": steps},
-            **{"pixels": pixels, "packed": int(reading.packed > 0)},
+            "packed": int(reading.packed > 0),
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
         # A bias, taps of a byte and factors for each channel.
         words = block * (1 + steps * step // WORD + (2 if fields["is_float"] else 3))
-        program = self.program(reading.kernel)
+        program = self.program(kernel)
         return Binding(program, fields, stream, tile, reading.flat, lines(stream, words))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:

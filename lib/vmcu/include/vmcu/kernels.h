@@ -70,7 +70,6 @@ struct vmcu_mac_params {
 	int8_t act_min;
 	int8_t act_max;
 	uint8_t is_float; /**< factors are float32, as in .onnx; else fixed point */
-	uint8_t pixels;   /**< that scratch has room for, 4 or 2; depthwise: unused */
 	/** taps of a window, at most 32, lie side by side; else each run begins at a multiple of
 	 * four
 	 */
@@ -80,9 +79,12 @@ struct vmcu_mac_params {
 /**
  * @brief 1 x 1 convolution without stride and padding.
  *
- * Reads four or two pixels, then writes their output channels in pairs.
+ * Reads four pixels, then writes their output channels in pairs.
  */
 void vmcu_pointwise(const struct vmcu_call *call);
+
+/** vmcu_pointwise() with half the scratch: reads two pixels, then writes channels in fours. */
+void vmcu_pointwise_narrow(const struct vmcu_call *call);
 
 /**
  * @brief Fully connected layer, or a convolution with one column of output and no padding.
@@ -98,6 +100,9 @@ void vmcu_dense(const struct vmcu_call *call);
  * For each two pixels, for each group: reads their windows, then writes the channels in pairs.
  */
 void vmcu_conv(const struct vmcu_call *call);
+
+/** vmcu_conv() with half the scratch: reads the windows of two pixels, then writes fours. */
+void vmcu_conv_narrow(const struct vmcu_call *call);
 
 /**
  * @brief Depthwise convolution of 3 x 3, 5 x 5 or 7 x 7 taps at a horizontal stride of 1 or 2.

@@ -6,13 +6,12 @@
 
 #include "isa.h"
 
-/* 1 x 1 convolution, up to four pixels and two channels at a time. */
+/* 1 x 1 convolution, 4 pixels at a time. */
 void vmcu_pointwise(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_output_start(call);
 	const int32_t columns = call->columns;
-	const int32_t wide = columns * (p->pixels / 4);
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
@@ -22,19 +21,19 @@ void vmcu_pointwise(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, blocks, i;
+	int32_t x, taken, i;
 
-	for (x = 0; x + 4 <= wide; x += 4) {
+	for (x = 0; x + 4 <= columns; x += 4) {
 		vmcu_widen_4(tile, in0 + (x * sign + turn * (columns - 4)) * in0_c, in0_c);
 		w = p->stream;
 		o = out + (x * sign + turn * (columns - 4)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
-			blocks = vmcu_segment_fast(counts);
-			vmcu_run_4(p, tile, &w, &o, out_c, blocks);
+			taken = vmcu_segment_taken(counts, 2);
+			vmcu_run_4x2(p, tile, &w, &o, out_c, taken);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 2);
-				vmcu_exact_4(p, tile, &w, &o, out_c, left);
+				vmcu_exact_4x2(p, tile, &w, &o, out_c, left);
 			}
 		} while (vmcu_segment_more(counts));
 	}
@@ -44,11 +43,11 @@ void vmcu_pointwise(const struct vmcu_call *call)
 		o = out + (x * sign + turn * (columns - 2)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
-			blocks = vmcu_segment_fast(counts);
-			vmcu_run_2(p, tile, &w, &o, out_c, blocks);
+			taken = vmcu_segment_taken(counts, 2);
+			vmcu_run_2x2(p, tile, &w, &o, out_c, taken);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 2);
-				vmcu_exact_2(p, tile, &w, &o, out_c, left);
+				vmcu_exact_2x2(p, tile, &w, &o, out_c, left);
 			}
 		} while (vmcu_segment_more(counts));
 	}
@@ -58,24 +57,70 @@ void vmcu_pointwise(const struct vmcu_call *call)
 		o = out + (x * sign + turn * (columns - 1)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
-			blocks = vmcu_segment_fast(counts);
-			vmcu_run_1(p, tile, &w, &o, out_c, blocks);
+			taken = vmcu_segment_taken(counts, 2);
+			vmcu_run_1x2(p, tile, &w, &o, out_c, taken);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 2);
-				vmcu_exact_1(p, tile, &w, &o, out_c, left);
+				vmcu_exact_1x2(p, tile, &w, &o, out_c, left);
 			}
 		} while (vmcu_segment_more(counts));
 	}
 }
 
-/* Convolution of any window and any groups, up to four pixels and two channels at a time. */
+/* 1 x 1 convolution, 2 pixels at a time. */
+void vmcu_pointwise_narrow(const struct vmcu_call *call)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t columns = call->columns;
+	const int32_t out_c = vmcu_call_output(call)->channels;
+	const int8_t *in0 = vmcu_input_start(call, 0);
+	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
+	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
+	const uint8_t *w = p->stream;
+	int8_t *o;
+	uint32_t counts;
+	int32_t x, taken, i;
+
+	for (x = 0; x + 2 <= columns; x += 2) {
+		vmcu_widen_2(tile, in0 + (x * sign + turn * (columns - 2)) * in0_c, in0_c);
+		w = p->stream;
+		o = out + (x * sign + turn * (columns - 2)) * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			taken = vmcu_segment_taken(counts, 4);
+			vmcu_run_2x4(p, tile, &w, &o, out_c, taken);
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 4);
+				vmcu_exact_2x4(p, tile, &w, &o, out_c, left);
+			}
+		} while (vmcu_segment_more(counts));
+	}
+	for (; x < columns; x++) {
+		vmcu_widen_1(tile, in0 + (x * sign + turn * (columns - 1)) * in0_c, in0_c);
+		w = p->stream;
+		o = out + (x * sign + turn * (columns - 1)) * out_c;
+		do {
+			counts = vmcu_segment(&w);
+			taken = vmcu_segment_taken(counts, 4);
+			vmcu_run_1x4(p, tile, &w, &o, out_c, taken);
+			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const int32_t left = vmcu_segment_left(counts, i, 4);
+				vmcu_exact_1x4(p, tile, &w, &o, out_c, left);
+			}
+		} while (vmcu_segment_more(counts));
+	}
+}
+
+/* Convolution of any window and any groups, 4 pixels at a time. */
 void vmcu_conv(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_output_start(call);
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
-	const int32_t wide = columns * (p->pixels / 4);
 	const int32_t out_c = vmcu_call_output(call)->channels;
 	const struct vmcu_source in0 = vmcu_mac_source(call, p);
 	const int32_t y = call->y;
@@ -86,9 +131,9 @@ void vmcu_conv(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, g, blocks, i;
+	int32_t x, g, taken, i;
 
-	for (x = 0; x + 4 <= wide; x += 4) {
+	for (x = 0; x + 4 <= columns; x += 4) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
 			vmcu_gather_4(tile, &in0, y * p->window.stride_h - p->window.pad_top,
@@ -97,11 +142,11 @@ void vmcu_conv(const struct vmcu_call *call)
 			o = out + (x * sign + turn * (columns - 4)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
-				blocks = vmcu_segment_fast(counts);
-				vmcu_run_4(p, tile, &w, &o, out_c, blocks);
+				taken = vmcu_segment_taken(counts, 2);
+				vmcu_run_4x2(p, tile, &w, &o, out_c, taken);
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
-					vmcu_exact_4(p, tile, &w, &o, out_c, left);
+					vmcu_exact_4x2(p, tile, &w, &o, out_c, left);
 				}
 			} while (vmcu_segment_more(counts));
 		}
@@ -115,11 +160,11 @@ void vmcu_conv(const struct vmcu_call *call)
 			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
-				blocks = vmcu_segment_fast(counts);
-				vmcu_run_2(p, tile, &w, &o, out_c, blocks);
+				taken = vmcu_segment_taken(counts, 2);
+				vmcu_run_2x2(p, tile, &w, &o, out_c, taken);
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
-					vmcu_exact_2(p, tile, &w, &o, out_c, left);
+					vmcu_exact_2x2(p, tile, &w, &o, out_c, left);
 				}
 			} while (vmcu_segment_more(counts));
 		}
@@ -133,11 +178,68 @@ void vmcu_conv(const struct vmcu_call *call)
 			o = out + (x * sign + turn * (columns - 1)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
-				blocks = vmcu_segment_fast(counts);
-				vmcu_run_1(p, tile, &w, &o, out_c, blocks);
+				taken = vmcu_segment_taken(counts, 2);
+				vmcu_run_1x2(p, tile, &w, &o, out_c, taken);
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
-					vmcu_exact_1(p, tile, &w, &o, out_c, left);
+					vmcu_exact_1x2(p, tile, &w, &o, out_c, left);
+				}
+			} while (vmcu_segment_more(counts));
+		}
+	}
+}
+
+/* Convolution of any window and any groups, 2 pixels at a time. */
+void vmcu_conv_narrow(const struct vmcu_call *call)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	int8_t *out = vmcu_output_start(call);
+	const int32_t column = call->x;
+	const int32_t columns = call->columns;
+	const int32_t out_c = vmcu_call_output(call)->channels;
+	const struct vmcu_source in0 = vmcu_mac_source(call, p);
+	const int32_t y = call->y;
+	const int32_t per_group = out_c / p->groups;
+	const int32_t turn = call->layer->descending;
+	const int32_t sign = 1 - turn * 2;
+	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
+	const uint8_t *w = p->stream;
+	int8_t *o;
+	uint32_t counts;
+	int32_t x, g, taken, i;
+
+	for (x = 0; x + 2 <= columns; x += 2) {
+		w = p->stream;
+		for (g = 0; g < p->groups; g++) {
+			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
+				      (column + x * sign + turn * (columns - 2)) *
+				      p->window.stride_w - p->window.pad_left, g * p->depth);
+			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
+			do {
+				counts = vmcu_segment(&w);
+				taken = vmcu_segment_taken(counts, 4);
+				vmcu_run_2x4(p, tile, &w, &o, out_c, taken);
+				for (i = vmcu_segment_exact(counts); i > 0; i--) {
+					const int32_t left = vmcu_segment_left(counts, i, 4);
+					vmcu_exact_2x4(p, tile, &w, &o, out_c, left);
+				}
+			} while (vmcu_segment_more(counts));
+		}
+	}
+	for (; x < columns; x++) {
+		w = p->stream;
+		for (g = 0; g < p->groups; g++) {
+			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top,
+				      (column + x * sign + turn * (columns - 1)) *
+				      p->window.stride_w - p->window.pad_left, g * p->depth);
+			o = out + (x * sign + turn * (columns - 1)) * out_c + g * per_group;
+			do {
+				counts = vmcu_segment(&w);
+				taken = vmcu_segment_taken(counts, 4);
+				vmcu_run_1x4(p, tile, &w, &o, out_c, taken);
+				for (i = vmcu_segment_exact(counts); i > 0; i--) {
+					const int32_t left = vmcu_segment_left(counts, i, 4);
+					vmcu_exact_1x4(p, tile, &w, &o, out_c, left);
 				}
 			} while (vmcu_segment_more(counts));
 		}

@@ -14,56 +14,29 @@ void vmcu_dense(const struct vmcu_call *call)
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
+	const struct vmcu_source in0 = vmcu_mac_source(call, p);
 	const int32_t y = call->y;
-	const int32_t steps = p->run / 4;
-	const int32_t rest = p->run % 4;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, i, r, s;
+	int32_t x, taken, i;
 
 	for (x = 0; x < columns; x++) {
 		w = p->stream;
 		o = out + (x * sign + turn * (columns - 1)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
-			for (i = vmcu_segment_fast(counts); i > 0; i--) {
-				int32_t acc[4];
-
-				vmcu_bias_dense(acc, &w);
-				for (r = 0; r < p->window.kernel_h; r++) {
-					const int8_t *line = vmcu_input_pixel(call, 0,
-						y * p->window.stride_h + r * p->window.dilation_h,
-						column + x * sign + turn * (columns - 1));
-
-					for (s = 0; s + 2 <= steps; s += 2) {
-						vmcu_dot_dense(acc, line + s * 4, &w);
-						vmcu_dot_dense(acc, line + (s + 1) * 4, &w);
-					}
-					for (; s < steps; s++) {
-						vmcu_dot_dense(acc, line + s * 4, &w);
-					}
-					vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
-				}
-				vmcu_store_dense_fixed(acc, &w, &o);
-			}
+			taken = vmcu_segment_taken(counts, 4);
+			vmcu_run_dense(p, &in0, y * p->window.stride_h,
+				       column + x * sign + turn * (columns - 1), 0, &w, &o, taken);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 4);
 				int32_t acc[4];
 
-				vmcu_bias_dense(acc, &w);
-				for (r = 0; r < p->window.kernel_h; r++) {
-					const int8_t *line = vmcu_input_pixel(call, 0,
-						y * p->window.stride_h + r * p->window.dilation_h,
-						column + x * sign + turn * (columns - 1));
-
-					for (s = 0; s < steps; s++) {
-						vmcu_dot_dense(acc, line + s * 4, &w);
-					}
-					vmcu_dot_dense_tail(acc, line + steps * 4, rest, &w);
-				}
+				vmcu_sums_dense(acc, &in0, y * p->window.stride_h,
+						column + x * sign + turn * (columns - 1), 0, &w);
 				vmcu_store_dense_any(p, acc, &w, &o, left);
 			}
 		} while (vmcu_segment_more(counts));

@@ -157,6 +157,41 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 	}
 }
 
+#ifndef VMCU_OWN_SOME
+/*
+ * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
+ * returns where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
+					  const uint8_t *w, int8_t *out, int32_t pitch,
+					  int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+
+	for (int32_t i = 0; i < left; i++) {
+		int8_t *o = out++;
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
+		}
+	}
+	return (const uint8_t *)&c[3 * channels];
+}
+#endif
+
+#ifndef VMCU_OWN_DENSE_WHOLE
+/* As many channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
+				     const uint8_t **w, int8_t **out, int32_t channels)
+{
+	(void)in;
+	(void)x;
+	(void)w;
+	(void)out;
+	return channels;
+}
+#endif
+
 #ifndef VMCU_OWN_INTERLEAVE
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,

@@ -15,17 +15,23 @@
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN
 #define VMCU_OWN_NINES
+#define VMCU_OWN_SOME
+#define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_INTERLEAVE
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_TWO_OFFSETS
 #define VMCU_OWN_FOUR
-#define VMCU_OWN_SUMS_4
-#define VMCU_OWN_SUMS_2
-#define VMCU_OWN_SUMS_1
-#define VMCU_OWN_RUN_4
-#define VMCU_OWN_RUN_2
-#define VMCU_OWN_RUN_1
+#define VMCU_OWN_SUMS_4X2
+#define VMCU_OWN_SUMS_2X2
+#define VMCU_OWN_SUMS_1X2
+#define VMCU_OWN_SUMS_2X4
+#define VMCU_OWN_SUMS_1X4
+#define VMCU_OWN_RUN_4X2
+#define VMCU_OWN_RUN_2X2
+#define VMCU_OWN_RUN_1X2
+#define VMCU_OWN_RUN_2X4
+#define VMCU_OWN_RUN_1X4
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
 #define VMCU_OWN_BIAS_DEPTHWISE
@@ -125,37 +131,6 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
 {
 	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
-}
-
-/* Four taps in a word times those of four channels. */
-VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
-{
-	uint32_t even, odd, w0, w1, v;
-
-	__asm__("ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"sxtb16 %[even], %[x]\n\t"
-		"sxtb16 %[odd], %[x], ror #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a0], %[even], %[v], %[a0]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a0], %[odd], %[w0], %[a0]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a1], %[even], %[v], %[a1]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a1], %[odd], %[w1], %[a1]\n\t"
-		"ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a2], %[even], %[v], %[a2]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a2], %[odd], %[w0], %[a2]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a3], %[even], %[v], %[a3]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a3], %[odd], %[w1], %[a3]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [w0] "=&r"(w0), [w1] "=&r"(w1), [even] "=&r"(even),
-		  [odd] "=&r"(odd), [v] "=&r"(v)
-		: [x] "r"(x));
 }
 
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
@@ -370,9 +345,29 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 	return pixels != 1;
 }
 
+/*
+ * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
+ * returns where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
+					  const uint8_t *w, int8_t *out, int32_t pitch,
+					  int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+
+	for (int32_t i = 0; i < left; i++) {
+		int8_t *o = out++;
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
+		}
+	}
+	return (const uint8_t *)&c[3 * channels];
+}
+
 /* The sums of a block of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
-					    int32_t steps, int32_t *acc)
+VMCU_APART const uint8_t *vmcu_sums_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					      int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -435,8 +430,8 @@ VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const vmcu_la
 }
 
 /* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
-					    int32_t steps, int32_t *acc)
+VMCU_APART const uint8_t *vmcu_sums_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					      int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -483,8 +478,8 @@ VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const vmcu_la
 }
 
 /* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
-					    int32_t steps, int32_t *acc)
+VMCU_APART const uint8_t *vmcu_sums_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					      int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -522,17 +517,135 @@ VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const vmcu_la
 	return w;
 }
 
-/* Blocks of channels of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_4(const uint8_t *stream, const vmcu_lane_t *tile,
-					   int32_t steps, int8_t *out, int32_t pitch,
-					   int32_t blocks)
+/* The sums of a block of two pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					      int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r4, [r0, #-12]\n\t"
+		"ldr r6, [r0, #-8]\n\t"
+		"ldr r8, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"mov r3, r2\n\t"
+		"mov r5, r4\n\t"
+		"mov r7, r6\n\t"
+		"mov r9, r8\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The sums of a block of one pixel; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					      int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r3, [r0, #-12]\n\t"
+		"ldr r4, [r0, #-8]\n\t"
+		"ldr r5, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r6, [r0], #16\n\t"
+		"ldr.w r7, [r0, #-12]\n\t"
+		"ldr.w r8, [r0, #-8]\n\t"
+		"ldr.w r9, [r0, #-4]\n\t"
+		"ldr.w r10, [r1], #8\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r3, r10, r6, r3\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r4, r10, r12, r4\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r5, r10, r7, r5\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r11, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r3, r11, r8, r3\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r4, r11, r12, r4\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r5, r11, r9, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* Whole blocks of four pixels; returns where the flash stream goes on. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
 	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
-	register int8_t *last __asm__("r5") = out + 2 * blocks;
+	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 3U) * 120U + 60U;
 
@@ -755,19 +868,39 @@ VMCU_APART const uint8_t *vmcu_run_words_4(const uint8_t *stream, const vmcu_lan
 	return w;
 }
 
-/* Blocks of channels of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lane_t *tile,
-					   int32_t steps, int8_t *out, int32_t pitch,
-					   int32_t blocks)
+/* The same if the last block is a partial one. */
+VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 1;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_4x2(stream, tile, steps, out, pitch, channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[8];
+
+		stream = vmcu_sums_words_4x2(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 2, 4, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of two pixels; returns where the flash stream goes on. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
 	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
-	register int8_t *last __asm__("r5") = out + 2 * blocks;
+	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 72U;
+		((0U - (uint32_t)steps) & 1U) * 72U;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
@@ -784,42 +917,6 @@ VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lan
 		"mov pc, r6\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
 		"ldr.w r6, [r0], #8\n\t"
 		"ldr.w r7, [r0, #-4]\n\t"
 		"ldr.w r8, [r1], #16\n\t"
@@ -901,19 +998,39 @@ VMCU_APART const uint8_t *vmcu_run_words_2(const uint8_t *stream, const vmcu_lan
 	return w;
 }
 
-/* Blocks of channels of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_run_words_1(const uint8_t *stream, const vmcu_lane_t *tile,
-					   int32_t steps, int8_t *out, int32_t pitch,
-					   int32_t blocks)
+/* The same if the last block is a partial one. */
+VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 1;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_2x2(stream, tile, steps, out, pitch, channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[4];
+
+		stream = vmcu_sums_words_2x2(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 2, 2, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of one pixel; returns where the flash stream goes on. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
 	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
-	register int8_t *last __asm__("r5") = out + 2 * blocks;
+	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 48U;
+		((0U - (uint32_t)steps) & 1U) * 48U;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
@@ -928,30 +1045,6 @@ VMCU_APART const uint8_t *vmcu_run_words_1(const uint8_t *stream, const vmcu_lan
 		"mov pc, r4\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
-		"ldr.w r4, [r0], #8\n\t"
-		"ldr.w r5, [r0, #-4]\n\t"
-		"ldr.w r6, [r1], #8\n\t"
-		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
-		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
-		"smlad r3, r7, r5, r3\n\t"
-		"ldr.w r4, [r0], #8\n\t"
-		"ldr.w r5, [r0, #-4]\n\t"
-		"ldr.w r6, [r1], #8\n\t"
-		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
-		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
-		"smlad r3, r7, r5, r3\n\t"
 		"ldr.w r4, [r0], #8\n\t"
 		"ldr.w r5, [r0, #-4]\n\t"
 		"ldr.w r6, [r1], #8\n\t"
@@ -1007,6 +1100,593 @@ VMCU_APART const uint8_t *vmcu_run_words_1(const uint8_t *stream, const vmcu_lan
 		:
 		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
+}
+
+/* The same if the last block is a partial one. */
+VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 1;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_1x2(stream, tile, steps, out, pitch, channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[2];
+
+		stream = vmcu_sums_words_1x2(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 2, 1, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of two pixels; returns where the flash stream goes on. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t width __asm__("r4") = pitch;
+	register int8_t *last __asm__("r5") = out + channels;
+	register uint32_t entry __asm__("r6") =
+		((0U - (uint32_t)steps) & 3U) * 128U + 64U;
+
+	__asm__ volatile(
+		"adr lr, 1f\n\t"
+		"add r6, r6, lr\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"2:\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r4, [r0, #-12]\n\t"
+		"ldr r6, [r0, #-8]\n\t"
+		"ldr r8, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r2\n\t"
+		"smlad r5, lr, r11, r4\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r6\n\t"
+		"smlad r9, lr, r11, r8\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr r10, [sp, #20]\n\t"
+		"mov pc, r10\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r12, [r1], #8\n\t"
+		"ldr.w lr, [r1, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r3, lr, r10, r3\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r2, r12, r10, r2\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr.w r10, [r0, #-4]\n\t"
+		"sxtb16 r11, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r7, lr, r10, r7\n\t"
+		"smlad r9, lr, r11, r9\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r8, r12, r11, r8\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r10, [r0], #48\n\t"
+		"ldr r11, [r0, #-44]\n\t"
+		"ldr r12, [r0, #-16]\n\t"
+		"add lr, r11, r2, asr #31\n\t"
+		"lsl r2, r2, #1\n\t"
+		"smmlar r2, r2, r10, lr\n\t"
+		"asr r2, r2, r12\n\t"
+		"ssat r2, #8, r2\n\t"
+		"add lr, r11, r3, asr #31\n\t"
+		"lsl r3, r3, #1\n\t"
+		"smmlar r3, r3, r10, lr\n\t"
+		"asr r3, r3, r12\n\t"
+		"ssat r3, #8, r3\n\t"
+		"ldr r10, [r0, #-40]\n\t"
+		"ldr r11, [r0, #-36]\n\t"
+		"ldr r12, [r0, #-12]\n\t"
+		"add lr, r11, r4, asr #31\n\t"
+		"lsl r4, r4, #1\n\t"
+		"smmlar r4, r4, r10, lr\n\t"
+		"asr r4, r4, r12\n\t"
+		"ssat r4, #8, r4\n\t"
+		"add lr, r11, r5, asr #31\n\t"
+		"lsl r5, r5, #1\n\t"
+		"smmlar r5, r5, r10, lr\n\t"
+		"asr r5, r5, r12\n\t"
+		"ssat r5, #8, r5\n\t"
+		"ldr r10, [r0, #-32]\n\t"
+		"ldr r11, [r0, #-28]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"add lr, r11, r6, asr #31\n\t"
+		"lsl r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, lr\n\t"
+		"asr r6, r6, r12\n\t"
+		"ssat r6, #8, r6\n\t"
+		"add lr, r11, r7, asr #31\n\t"
+		"lsl r7, r7, #1\n\t"
+		"smmlar r7, r7, r10, lr\n\t"
+		"asr r7, r7, r12\n\t"
+		"ssat r7, #8, r7\n\t"
+		"ldr r10, [r0, #-24]\n\t"
+		"ldr r11, [r0, #-20]\n\t"
+		"ldr r12, [r0, #-4]\n\t"
+		"add lr, r11, r8, asr #31\n\t"
+		"lsl r8, r8, #1\n\t"
+		"smmlar r8, r8, r10, lr\n\t"
+		"asr r8, r8, r12\n\t"
+		"ssat r8, #8, r8\n\t"
+		"add lr, r11, r9, asr #31\n\t"
+		"lsl r9, r9, #1\n\t"
+		"smmlar r9, r9, r10, lr\n\t"
+		"asr r9, r9, r12\n\t"
+		"ssat r9, #8, r9\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"ldr lr, [sp, #12]\n\t"
+		"ldr r10, [sp, #16]\n\t"
+		"strb r3, [r1, lr]\n\t"
+		"strb r2, [r1], #1\n\t"
+		"strb r5, [r1, lr]\n\t"
+		"strb r4, [r1], #1\n\t"
+		"strb r7, [r1, lr]\n\t"
+		"strb r6, [r1], #1\n\t"
+		"strb r9, [r1, lr]\n\t"
+		"strb r8, [r1], #1\n\t"
+		"str r1, [sp, #8]\n\t"
+		"cmp r1, r10\n\t"
+		"bne 2b\n\t"
+		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The same if the last block is a partial one. */
+VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 3;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_2x4(stream, tile, steps, out, pitch, channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[8];
+
+		stream = vmcu_sums_words_2x4(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 4, 2, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Whole blocks of one pixel; returns where the flash stream goes on. */
+VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const vmcu_lane_t *t __asm__("r1") = tile;
+	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t width __asm__("r4") = pitch;
+	register int8_t *last __asm__("r5") = out + channels;
+	register uint32_t entry __asm__("r6") =
+		((0U - (uint32_t)steps) & 1U) * 88U;
+
+	__asm__ volatile(
+		"adr lr, 1f\n\t"
+		"add r6, r6, lr\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"2:\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r3, [r0, #-12]\n\t"
+		"ldr r4, [r0, #-8]\n\t"
+		"ldr r5, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr r6, [sp, #20]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"mov pc, r6\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r6, [r0], #16\n\t"
+		"ldr.w r7, [r0, #-12]\n\t"
+		"ldr.w r8, [r0, #-8]\n\t"
+		"ldr.w r9, [r0, #-4]\n\t"
+		"ldr.w r10, [r1], #8\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r3, r10, r6, r3\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r4, r10, r12, r4\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r5, r10, r7, r5\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r11, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r3, r11, r8, r3\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r4, r11, r12, r4\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r5, r11, r9, r5\n\t"
+		"ldr.w r6, [r0], #16\n\t"
+		"ldr.w r7, [r0, #-12]\n\t"
+		"ldr.w r8, [r0, #-8]\n\t"
+		"ldr.w r9, [r0, #-4]\n\t"
+		"ldr.w r10, [r1], #8\n\t"
+		"ldr.w r11, [r1, #-4]\n\t"
+		"sxtb16 r12, r6\n\t"
+		"smlad r2, r10, r12, r2\n\t"
+		"sxtb16 r6, r6, ror #8\n\t"
+		"smlad r3, r10, r6, r3\n\t"
+		"sxtb16 r12, r7\n\t"
+		"smlad r4, r10, r12, r4\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"smlad r5, r10, r7, r5\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r11, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r3, r11, r8, r3\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r4, r11, r12, r4\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r5, r11, r9, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r6, [r0], #48\n\t"
+		"ldr r7, [r0, #-44]\n\t"
+		"ldr r8, [r0, #-16]\n\t"
+		"add lr, r7, r2, asr #31\n\t"
+		"lsl r2, r2, #1\n\t"
+		"smmlar r2, r2, r6, lr\n\t"
+		"asr r2, r2, r8\n\t"
+		"ssat r2, #8, r2\n\t"
+		"ldr r6, [r0, #-40]\n\t"
+		"ldr r7, [r0, #-36]\n\t"
+		"ldr r8, [r0, #-12]\n\t"
+		"add lr, r7, r3, asr #31\n\t"
+		"lsl r3, r3, #1\n\t"
+		"smmlar r3, r3, r6, lr\n\t"
+		"asr r3, r3, r8\n\t"
+		"ssat r3, #8, r3\n\t"
+		"ldr r6, [r0, #-32]\n\t"
+		"ldr r7, [r0, #-28]\n\t"
+		"ldr r8, [r0, #-8]\n\t"
+		"add lr, r7, r4, asr #31\n\t"
+		"lsl r4, r4, #1\n\t"
+		"smmlar r4, r4, r6, lr\n\t"
+		"asr r4, r4, r8\n\t"
+		"ssat r4, #8, r4\n\t"
+		"ldr r6, [r0, #-24]\n\t"
+		"ldr r7, [r0, #-20]\n\t"
+		"ldr r8, [r0, #-4]\n\t"
+		"add lr, r7, r5, asr #31\n\t"
+		"lsl r5, r5, #1\n\t"
+		"smmlar r5, r5, r6, lr\n\t"
+		"asr r5, r5, r8\n\t"
+		"ssat r5, #8, r5\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"ldr lr, [sp, #12]\n\t"
+		"ldr r6, [sp, #16]\n\t"
+		"strb r2, [r1], #1\n\t"
+		"strb r3, [r1], #1\n\t"
+		"strb r4, [r1], #1\n\t"
+		"strb r5, [r1], #1\n\t"
+		"str r1, [sp, #8]\n\t"
+		"cmp r1, r6\n\t"
+		"bne 2b\n\t"
+		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The same if the last block is a partial one. */
+VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+					     int32_t steps, int8_t *out, int32_t pitch,
+					     int32_t channels)
+{
+	const int32_t left = channels & 3;
+
+	if (channels != left) {
+		stream = vmcu_run_whole_1x4(stream, tile, steps, out, pitch, channels - left);
+	}
+	if (left > 0) {
+		int32_t acc[4];
+
+		stream = vmcu_sums_words_1x4(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, 4, 1, stream,
+					 out + (channels - left), pitch, left);
+	}
+	return stream;
+}
+
+/* Four taps in a word times those of four channels. */
+VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+{
+	const uint32_t even = vmcu_sxtb16(x);
+	const uint32_t odd = vmcu_sxtb16_odd(x);
+
+	for (int32_t i = 0; i < 4; i++) {
+		const uint32_t word = vmcu_load32(*w + 4 * i);
+
+		acc[i] = vmcu_smlad(even, vmcu_sxtb16(word), acc[i]);
+		acc[i] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[i]);
+	}
+	*w += 16;
+}
+
+/* Whole blocks of one pixel; returns where the flash stream goes on. */
+VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int8_t *tile,
+					       int32_t steps, int8_t *out, int32_t pitch,
+					       int32_t channels)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const int8_t *t __asm__("r1") = tile;
+	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t width __asm__("r4") = pitch;
+	register int8_t *last __asm__("r5") = out + channels;
+	register uint32_t entry __asm__("r6") =
+		((0U - (uint32_t)steps) & 1U) * 92U;
+
+	__asm__ volatile(
+		"adr lr, 1f\n\t"
+		"add r6, r6, lr\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"2:\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r3, [r0, #-12]\n\t"
+		"ldr r4, [r0, #-8]\n\t"
+		"ldr r5, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr r6, [sp, #20]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"mov pc, r6\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r6, [r0], #48\n\t"
+		"ldr r7, [r0, #-44]\n\t"
+		"ldr r8, [r0, #-16]\n\t"
+		"add lr, r7, r2, asr #31\n\t"
+		"lsl r2, r2, #1\n\t"
+		"smmlar r2, r2, r6, lr\n\t"
+		"asr r2, r2, r8\n\t"
+		"ssat r2, #8, r2\n\t"
+		"ldr r6, [r0, #-40]\n\t"
+		"ldr r7, [r0, #-36]\n\t"
+		"ldr r8, [r0, #-12]\n\t"
+		"add lr, r7, r3, asr #31\n\t"
+		"lsl r3, r3, #1\n\t"
+		"smmlar r3, r3, r6, lr\n\t"
+		"asr r3, r3, r8\n\t"
+		"ssat r3, #8, r3\n\t"
+		"ldr r6, [r0, #-32]\n\t"
+		"ldr r7, [r0, #-28]\n\t"
+		"ldr r8, [r0, #-8]\n\t"
+		"add lr, r7, r4, asr #31\n\t"
+		"lsl r4, r4, #1\n\t"
+		"smmlar r4, r4, r6, lr\n\t"
+		"asr r4, r4, r8\n\t"
+		"ssat r4, #8, r4\n\t"
+		"ldr r6, [r0, #-24]\n\t"
+		"ldr r7, [r0, #-20]\n\t"
+		"ldr r8, [r0, #-4]\n\t"
+		"add lr, r7, r5, asr #31\n\t"
+		"lsl r5, r5, #1\n\t"
+		"smmlar r5, r5, r6, lr\n\t"
+		"asr r5, r5, r8\n\t"
+		"ssat r5, #8, r5\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"ldr lr, [sp, #12]\n\t"
+		"ldr r6, [sp, #16]\n\t"
+		"strb r2, [r1], #1\n\t"
+		"strb r3, [r1], #1\n\t"
+		"strb r4, [r1], #1\n\t"
+		"strb r5, [r1], #1\n\t"
+		"str r1, [sp, #8]\n\t"
+		"cmp r1, r6\n\t"
+		"bne 2b\n\t"
+		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* As many channels as are whole blocks of whole words; returns how many are left. */
+VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
+				    const uint8_t **w, int8_t **out, int32_t channels)
+{
+	const int32_t whole = channels & ~3;
+
+	if (in->window->kernel_h > 1 || (in->run & 3) != 0 || whole == 0) {
+		return channels;
+	}
+	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole);
+	*out += whole;
+	return channels - whole;
 }
 
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
@@ -1220,53 +1900,102 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 #include "helpers.h"
 
 /* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
-	*w = vmcu_sums_words_4(*w, tile, steps, acc);
+	*w = vmcu_sums_words_4x2(*w, tile, steps, acc);
 }
 
 /* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
-	*w = vmcu_sums_words_2(*w, tile, steps, acc);
+	*w = vmcu_sums_words_2x2(*w, tile, steps, acc);
 }
 
 /* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
-	*w = vmcu_sums_words_1(*w, tile, steps, acc);
+	*w = vmcu_sums_words_1x2(*w, tile, steps, acc);
 }
 
-/* So many blocks of channels of four pixels from bias to store, in fixed point. */
-VMCU_INLINE void vmcu_run_4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
-	if (blocks > 0) {
-		*w = vmcu_run_words_4(*w, tile, p->steps, *out, pitch, blocks);
-		*out += 2 * blocks;
+	*w = vmcu_sums_words_2x4(*w, tile, steps, acc);
+}
+
+/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
+{
+	*w = vmcu_sums_words_1x4(*w, tile, steps, acc);
+}
+
+/*
+ * So many channels of four pixels, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+{
+	if (taken > 0) {
+		*w = vmcu_run_words_4x2(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 
-/* So many blocks of channels of two pixels from bias to store, in fixed point. */
-VMCU_INLINE void vmcu_run_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+/*
+ * So many channels of two pixels, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	if (blocks > 0) {
-		*w = vmcu_run_words_2(*w, tile, p->steps, *out, pitch, blocks);
-		*out += 2 * blocks;
+	if (taken > 0) {
+		*w = vmcu_run_words_2x2(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 
-/* So many blocks of channels of one pixel from bias to store, in fixed point. */
-VMCU_INLINE void vmcu_run_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+/*
+ * So many channels of one pixel, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	if (blocks > 0) {
-		*w = vmcu_run_words_1(*w, tile, p->steps, *out, pitch, blocks);
-		*out += 2 * blocks;
+	if (taken > 0) {
+		*w = vmcu_run_words_1x2(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
+	}
+}
+
+/*
+ * So many channels of two pixels, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+{
+	if (taken > 0) {
+		*w = vmcu_run_words_2x4(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
+	}
+}
+
+/*
+ * So many channels of one pixel, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+{
+	if (taken > 0) {
+		*w = vmcu_run_words_1x4(*w, tile, p->steps, *out, pitch, taken);
+		*out += taken;
 	}
 }
 

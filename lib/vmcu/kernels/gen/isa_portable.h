@@ -58,10 +58,10 @@ VMCU_INLINE void vmcu_gather_1(vmcu_lane_t *t, const struct vmcu_source *in, int
 	vmcu_tile_done();
 }
 
-#ifndef VMCU_OWN_SUMS_4
+#ifndef VMCU_OWN_SUMS_4X2
 /* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
 	const int32_t *b = (const int32_t *)*w;
 	const int8_t *v = (const int8_t *)&b[2];
@@ -112,10 +112,10 @@ VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t step
 }
 #endif
 
-#ifndef VMCU_OWN_SUMS_2
+#ifndef VMCU_OWN_SUMS_2X2
 /* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
 	const int32_t *b = (const int32_t *)*w;
 	const int8_t *v = (const int8_t *)&b[2];
@@ -146,10 +146,10 @@ VMCU_INLINE void vmcu_sums_2(int32_t *acc, const vmcu_lane_t *tile, int32_t step
 }
 #endif
 
-#ifndef VMCU_OWN_SUMS_1
+#ifndef VMCU_OWN_SUMS_1X2
 /* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
 	const int32_t *b = (const int32_t *)*w;
 	const int8_t *v = (const int8_t *)&b[2];
@@ -170,95 +170,288 @@ VMCU_INLINE void vmcu_sums_1(int32_t *acc, const vmcu_lane_t *tile, int32_t step
 }
 #endif
 
+#ifndef VMCU_OWN_SUMS_2X4
+/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
+{
+	const int32_t *b = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&b[4];
+
+	acc[0] = b[0];
+	acc[1] = b[0];
+	acc[2] = b[1];
+	acc[3] = b[1];
+	acc[4] = b[2];
+	acc[5] = b[2];
+	acc[6] = b[3];
+	acc[7] = b[3];
+	for (; steps > 0; steps--, tile += 8, v += 16) {
+		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], tile[4], v[0]);
+		acc[2] = vmcu_mac(acc[2], tile[0], v[1]);
+		acc[3] = vmcu_mac(acc[3], tile[4], v[1]);
+		acc[4] = vmcu_mac(acc[4], tile[0], v[4]);
+		acc[5] = vmcu_mac(acc[5], tile[4], v[4]);
+		acc[6] = vmcu_mac(acc[6], tile[0], v[5]);
+		acc[7] = vmcu_mac(acc[7], tile[4], v[5]);
+		acc[0] = vmcu_mac(acc[0], tile[1], v[8]);
+		acc[1] = vmcu_mac(acc[1], tile[5], v[8]);
+		acc[2] = vmcu_mac(acc[2], tile[1], v[9]);
+		acc[3] = vmcu_mac(acc[3], tile[5], v[9]);
+		acc[4] = vmcu_mac(acc[4], tile[1], v[12]);
+		acc[5] = vmcu_mac(acc[5], tile[5], v[12]);
+		acc[6] = vmcu_mac(acc[6], tile[1], v[13]);
+		acc[7] = vmcu_mac(acc[7], tile[5], v[13]);
+		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], tile[6], v[2]);
+		acc[2] = vmcu_mac(acc[2], tile[2], v[3]);
+		acc[3] = vmcu_mac(acc[3], tile[6], v[3]);
+		acc[4] = vmcu_mac(acc[4], tile[2], v[6]);
+		acc[5] = vmcu_mac(acc[5], tile[6], v[6]);
+		acc[6] = vmcu_mac(acc[6], tile[2], v[7]);
+		acc[7] = vmcu_mac(acc[7], tile[6], v[7]);
+		acc[0] = vmcu_mac(acc[0], tile[3], v[10]);
+		acc[1] = vmcu_mac(acc[1], tile[7], v[10]);
+		acc[2] = vmcu_mac(acc[2], tile[3], v[11]);
+		acc[3] = vmcu_mac(acc[3], tile[7], v[11]);
+		acc[4] = vmcu_mac(acc[4], tile[3], v[14]);
+		acc[5] = vmcu_mac(acc[5], tile[7], v[14]);
+		acc[6] = vmcu_mac(acc[6], tile[3], v[15]);
+		acc[7] = vmcu_mac(acc[7], tile[7], v[15]);
+	}
+	*w = (const uint8_t *)v;
+}
+#endif
+
+#ifndef VMCU_OWN_SUMS_1X4
+/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
+{
+	const int32_t *b = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&b[4];
+
+	acc[0] = b[0];
+	acc[1] = b[1];
+	acc[2] = b[2];
+	acc[3] = b[3];
+	for (; steps > 0; steps--, tile += 4, v += 16) {
+		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], tile[0], v[1]);
+		acc[2] = vmcu_mac(acc[2], tile[0], v[4]);
+		acc[3] = vmcu_mac(acc[3], tile[0], v[5]);
+		acc[0] = vmcu_mac(acc[0], tile[1], v[8]);
+		acc[1] = vmcu_mac(acc[1], tile[1], v[9]);
+		acc[2] = vmcu_mac(acc[2], tile[1], v[12]);
+		acc[3] = vmcu_mac(acc[3], tile[1], v[13]);
+		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], tile[2], v[3]);
+		acc[2] = vmcu_mac(acc[2], tile[2], v[6]);
+		acc[3] = vmcu_mac(acc[3], tile[2], v[7]);
+		acc[0] = vmcu_mac(acc[0], tile[3], v[10]);
+		acc[1] = vmcu_mac(acc[1], tile[3], v[11]);
+		acc[2] = vmcu_mac(acc[2], tile[3], v[14]);
+		acc[3] = vmcu_mac(acc[3], tile[3], v[15]);
+	}
+	*w = (const uint8_t *)v;
+}
+#endif
+
 /* Requantises in fixed point and stores a block of channels of four pixels. */
-VMCU_INLINE void vmcu_store_fixed_4(const int32_t *acc, const uint8_t **w, int8_t **out,
-				    int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_4x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
-	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
 	int8_t *o = *out;
 
 	*w += 6 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], m0, c0, s0);
-	o[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
-	o[pitch + pitch] = vmcu_fixed(acc[2], m0, c0, s0);
-	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], m0, c0, s0);
-	o[1] = vmcu_fixed(acc[4], m1, c1, s1);
-	o[pitch + 1] = vmcu_fixed(acc[5], m1, c1, s1);
-	o[pitch + pitch + 1] = vmcu_fixed(acc[6], m1, c1, s1);
-	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], m1, c1, s1);
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[4]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[4]);
+	o[pitch + pitch] = vmcu_fixed(acc[2], c[0], c[1], c[4]);
+	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], c[0], c[1], c[4]);
+	o[1] = vmcu_fixed(acc[4], c[2], c[3], c[5]);
+	o[pitch + 1] = vmcu_fixed(acc[5], c[2], c[3], c[5]);
+	o[pitch + pitch + 1] = vmcu_fixed(acc[6], c[2], c[3], c[5]);
+	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], c[2], c[3], c[5]);
 	*out = o + 2;
 }
 
 /* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2(const int32_t *acc, const uint8_t **w, int8_t **out,
-				    int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_2x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
-	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
 	int8_t *o = *out;
 
 	*w += 6 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], m0, c0, s0);
-	o[pitch] = vmcu_fixed(acc[1], m0, c0, s0);
-	o[1] = vmcu_fixed(acc[2], m1, c1, s1);
-	o[pitch + 1] = vmcu_fixed(acc[3], m1, c1, s1);
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[4]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[4]);
+	o[1] = vmcu_fixed(acc[2], c[2], c[3], c[5]);
+	o[pitch + 1] = vmcu_fixed(acc[3], c[2], c[3], c[5]);
 	*out = o + 2;
 }
 
 /* Requantises in fixed point and stores a block of channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1(const int32_t *acc, const uint8_t **w, int8_t **out,
-				    int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_1x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
-	int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
 	int8_t *o = *out;
 
 	*w += 6 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], m0, c0, s0);
-	o[1] = vmcu_fixed(acc[1], m1, c1, s1);
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[4]);
+	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[5]);
 	(void)pitch;
 	*out = o + 2;
 }
 
-#ifndef VMCU_OWN_RUN_4
-/* So many blocks of channels of four pixels from bias to store, in fixed point. */
-VMCU_INLINE void vmcu_run_4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+/* Requantises in fixed point and stores a block of channels of two pixels. */
+VMCU_INLINE void vmcu_store_fixed_2x4(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch)
 {
-	for (; blocks > 0; blocks--) {
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = *out;
+
+	*w += 12 * sizeof(int32_t);
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[8]);
+	o[1] = vmcu_fixed(acc[2], c[2], c[3], c[9]);
+	o[pitch + 1] = vmcu_fixed(acc[3], c[2], c[3], c[9]);
+	o[2] = vmcu_fixed(acc[4], c[4], c[5], c[10]);
+	o[pitch + 2] = vmcu_fixed(acc[5], c[4], c[5], c[10]);
+	o[3] = vmcu_fixed(acc[6], c[6], c[7], c[11]);
+	o[pitch + 3] = vmcu_fixed(acc[7], c[6], c[7], c[11]);
+	*out = o + 4;
+}
+
+/* Requantises in fixed point and stores a block of channels of one pixel. */
+VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch)
+{
+	const int32_t *c = (const int32_t *)*w;
+	int8_t *o = *out;
+
+	*w += 12 * sizeof(int32_t);
+	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
+	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
+	o[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
+	o[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
+	(void)pitch;
+	*out = o + 4;
+}
+
+#ifndef VMCU_OWN_RUN_4X2
+/*
+ * So many channels of four pixels, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+{
+	for (; taken >= 2; taken -= 2) {
 		int32_t acc[8];
 
-		vmcu_sums_4(acc, tile, p->steps, w);
-		vmcu_store_fixed_4(acc, w, out, pitch);
+		vmcu_sums_4x2(acc, tile, p->steps, w);
+		vmcu_store_fixed_4x2(acc, w, out, pitch);
+	}
+	if (taken > 0) {
+		int32_t acc[8];
+
+		vmcu_sums_4x2(acc, tile, p->steps, w);
+		*w = vmcu_store_some(acc, 2, 4, *w, *out, pitch, taken);
 	}
 }
 #endif
 
-#ifndef VMCU_OWN_RUN_2
-/* So many blocks of channels of two pixels from bias to store, in fixed point. */
-VMCU_INLINE void vmcu_run_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+#ifndef VMCU_OWN_RUN_2X2
+/*
+ * So many channels of two pixels, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	for (; blocks > 0; blocks--) {
+	for (; taken >= 2; taken -= 2) {
 		int32_t acc[4];
 
-		vmcu_sums_2(acc, tile, p->steps, w);
-		vmcu_store_fixed_2(acc, w, out, pitch);
+		vmcu_sums_2x2(acc, tile, p->steps, w);
+		vmcu_store_fixed_2x2(acc, w, out, pitch);
+	}
+	if (taken > 0) {
+		int32_t acc[4];
+
+		vmcu_sums_2x2(acc, tile, p->steps, w);
+		*w = vmcu_store_some(acc, 2, 2, *w, *out, pitch, taken);
 	}
 }
 #endif
 
-#ifndef VMCU_OWN_RUN_1
-/* So many blocks of channels of one pixel from bias to store, in fixed point. */
-VMCU_INLINE void vmcu_run_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			    const uint8_t **w, int8_t **out, int32_t pitch, int32_t blocks)
+#ifndef VMCU_OWN_RUN_1X2
+/*
+ * So many channels of one pixel, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
-	for (; blocks > 0; blocks--) {
+	for (; taken >= 2; taken -= 2) {
 		int32_t acc[2];
 
-		vmcu_sums_1(acc, tile, p->steps, w);
-		vmcu_store_fixed_1(acc, w, out, pitch);
+		vmcu_sums_1x2(acc, tile, p->steps, w);
+		vmcu_store_fixed_1x2(acc, w, out, pitch);
+	}
+	if (taken > 0) {
+		int32_t acc[2];
+
+		vmcu_sums_1x2(acc, tile, p->steps, w);
+		*w = vmcu_store_some(acc, 2, 1, *w, *out, pitch, taken);
+	}
+}
+#endif
+
+#ifndef VMCU_OWN_RUN_2X4
+/*
+ * So many channels of two pixels, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+{
+	for (; taken >= 4; taken -= 4) {
+		int32_t acc[8];
+
+		vmcu_sums_2x4(acc, tile, p->steps, w);
+		vmcu_store_fixed_2x4(acc, w, out, pitch);
+	}
+	if (taken > 0) {
+		int32_t acc[8];
+
+		vmcu_sums_2x4(acc, tile, p->steps, w);
+		*w = vmcu_store_some(acc, 4, 2, *w, *out, pitch, taken);
+	}
+}
+#endif
+
+#ifndef VMCU_OWN_RUN_1X4
+/*
+ * So many channels of one pixel, block by block from bias to store, in fixed point; the last
+ * block may be the tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+{
+	for (; taken >= 4; taken -= 4) {
+		int32_t acc[4];
+
+		vmcu_sums_1x4(acc, tile, p->steps, w);
+		vmcu_store_fixed_1x4(acc, w, out, pitch);
+	}
+	if (taken > 0) {
+		int32_t acc[4];
+
+		vmcu_sums_1x4(acc, tile, p->steps, w);
+		*w = vmcu_store_some(acc, 4, 1, *w, *out, pitch, taken);
 	}
 }
 #endif
@@ -318,20 +511,6 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 	*w += 16;
 }
 #endif
-
-/* Requantises in fixed point and stores a block of channels. */
-VMCU_INLINE void vmcu_store_dense_fixed(const int32_t *acc, const uint8_t **w, int8_t **out)
-{
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = *out;
-
-	*w += 12 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
-	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
-	o[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
-	o[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
-	*out = o + 4;
-}
 
 /* Brings the columns under `wide` output pixels into the tile, for `lanes` channels. */
 VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row, int32_t pixel,
@@ -1265,10 +1444,13 @@ VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t nar
  * A block of channels of four pixels from bias to store, for any shift, range and accumulator,
  * in fixed point or float, and for fewer channels at the end.
  */
-VMCU_INLINE void vmcu_exact_4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+VMCU_INLINE void vmcu_exact_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
-	*w = vmcu_exact_block_4(p, t, *w, *out, pitch, left);
+	int32_t acc[8];
+
+	vmcu_sums_4x2(acc, t, p->steps, w);
+	*w = vmcu_exact_block(p, acc, 2, 4, *w, *out, pitch, left);
 	*out += 2;
 }
 
@@ -1276,10 +1458,13 @@ VMCU_INLINE void vmcu_exact_4(const struct vmcu_mac_params *p, const vmcu_lane_t
  * A block of channels of two pixels from bias to store, for any shift, range and accumulator, in
  * fixed point or float, and for fewer channels at the end.
  */
-VMCU_INLINE void vmcu_exact_2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+VMCU_INLINE void vmcu_exact_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
-	*w = vmcu_exact_block_2(p, t, *w, *out, pitch, left);
+	int32_t acc[4];
+
+	vmcu_sums_2x2(acc, t, p->steps, w);
+	*w = vmcu_exact_block(p, acc, 2, 2, *w, *out, pitch, left);
 	*out += 2;
 }
 
@@ -1287,11 +1472,68 @@ VMCU_INLINE void vmcu_exact_2(const struct vmcu_mac_params *p, const vmcu_lane_t
  * A block of channels of one pixel from bias to store, for any shift, range and accumulator, in
  * fixed point or float, and for fewer channels at the end.
  */
-VMCU_INLINE void vmcu_exact_1(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+VMCU_INLINE void vmcu_exact_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
 {
-	*w = vmcu_exact_block_1(p, t, *w, *out, pitch, left);
+	int32_t acc[2];
+
+	vmcu_sums_1x2(acc, t, p->steps, w);
+	*w = vmcu_exact_block(p, acc, 2, 1, *w, *out, pitch, left);
 	*out += 2;
+}
+
+/*
+ * A block of channels of two pixels from bias to store, for any shift, range and accumulator, in
+ * fixed point or float, and for fewer channels at the end.
+ */
+VMCU_INLINE void vmcu_exact_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+{
+	int32_t acc[8];
+
+	vmcu_sums_2x4(acc, t, p->steps, w);
+	*w = vmcu_exact_block(p, acc, 4, 2, *w, *out, pitch, left);
+	*out += 4;
+}
+
+/*
+ * A block of channels of one pixel from bias to store, for any shift, range and accumulator, in
+ * fixed point or float, and for fewer channels at the end.
+ */
+VMCU_INLINE void vmcu_exact_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+{
+	int32_t acc[4];
+
+	vmcu_sums_1x4(acc, t, p->steps, w);
+	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, pitch, left);
+	*out += 4;
+}
+
+/* The sums of a block: all taps, widened on the way, times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_dense(int32_t *acc, const struct vmcu_source *in, int32_t row,
+				 int32_t pixel, int32_t channel, const uint8_t **w)
+{
+	*w = vmcu_dense_sums(acc, in, row, pixel, channel, *w);
+}
+
+/*
+ * So many channels, block by block from bias to store, in fixed point; the last block may be the
+ * tensor's last and a partial one.
+ */
+VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				int32_t row, int32_t pixel, int32_t channel, const uint8_t **w,
+				int8_t **out, int32_t taken)
+{
+	taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+	for (; taken > 0; taken -= 4) {
+		int32_t acc[4];
+
+		vmcu_sums_dense(acc, in, row, pixel, channel, w);
+		*w = vmcu_store_some(acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+		*out += 4;
+	}
+	(void)p;
 }
 
 /*

@@ -11,13 +11,15 @@
 
 /* ARMv7-M and ARMv8-M without DSP */
 
-#define VMCU_OWN_SUMS_4
-#define VMCU_OWN_SUMS_2
-#define VMCU_OWN_SUMS_1
+#define VMCU_OWN_SUMS_4X2
+#define VMCU_OWN_SUMS_2X2
+#define VMCU_OWN_SUMS_1X2
+#define VMCU_OWN_SUMS_2X4
+#define VMCU_OWN_SUMS_1X4
 
 /* The sums of a block of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const int8_t *tile,
-					    int32_t steps, int32_t *acc)
+VMCU_APART const uint8_t *vmcu_sums_words_4x2(const uint8_t *stream, const int8_t *tile,
+					      int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
@@ -106,8 +108,8 @@ VMCU_APART const uint8_t *vmcu_sums_words_4(const uint8_t *stream, const int8_t 
 }
 
 /* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const int8_t *tile,
-					    int32_t steps, int32_t *acc)
+VMCU_APART const uint8_t *vmcu_sums_words_2x2(const uint8_t *stream, const int8_t *tile,
+					      int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
@@ -168,8 +170,8 @@ VMCU_APART const uint8_t *vmcu_sums_words_2(const uint8_t *stream, const int8_t 
 }
 
 /* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const int8_t *tile,
-					    int32_t steps, int32_t *acc)
+VMCU_APART const uint8_t *vmcu_sums_words_1x2(const uint8_t *stream, const int8_t *tile,
+					      int32_t steps, int32_t *acc)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
@@ -215,27 +217,197 @@ VMCU_APART const uint8_t *vmcu_sums_words_1(const uint8_t *stream, const int8_t 
 	return w;
 }
 
+/* The sums of a block of two pixels; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_2x4(const uint8_t *stream, const int8_t *tile,
+					      int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const int8_t *t __asm__("r1") = tile;
+	register const int8_t *end __asm__("r2") = tile + 8 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r4, [r0, #-12]\n\t"
+		"ldr r6, [r0, #-8]\n\t"
+		"ldr r8, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"mov r3, r2\n\t"
+		"mov r5, r4\n\t"
+		"mov r7, r6\n\t"
+		"mov r9, r8\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldrsb r10, [r0], #16\n\t"
+		"ldrsb r11, [r0, #-15]\n\t"
+		"ldrsb r12, [r1], #8\n\t"
+		"ldrsb lr, [r1, #-4]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r4, r12, r11, r4\n\t"
+		"mla r5, lr, r11, r5\n\t"
+		"ldrsb r10, [r0, #-12]\n\t"
+		"ldrsb r11, [r0, #-11]\n\t"
+		"mla r6, r12, r10, r6\n\t"
+		"mla r7, lr, r10, r7\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldrsb r10, [r0, #-8]\n\t"
+		"ldrsb r11, [r0, #-7]\n\t"
+		"ldrsb r12, [r1, #-7]\n\t"
+		"ldrsb lr, [r1, #-3]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r4, r12, r11, r4\n\t"
+		"mla r5, lr, r11, r5\n\t"
+		"ldrsb r10, [r0, #-4]\n\t"
+		"ldrsb r11, [r0, #-3]\n\t"
+		"mla r6, r12, r10, r6\n\t"
+		"mla r7, lr, r10, r7\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldrsb r10, [r0, #-14]\n\t"
+		"ldrsb r11, [r0, #-13]\n\t"
+		"ldrsb r12, [r1, #-6]\n\t"
+		"ldrsb lr, [r1, #-2]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r4, r12, r11, r4\n\t"
+		"mla r5, lr, r11, r5\n\t"
+		"ldrsb r10, [r0, #-10]\n\t"
+		"ldrsb r11, [r0, #-9]\n\t"
+		"mla r6, r12, r10, r6\n\t"
+		"mla r7, lr, r10, r7\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldrsb r10, [r0, #-6]\n\t"
+		"ldrsb r11, [r0, #-5]\n\t"
+		"ldrsb r12, [r1, #-5]\n\t"
+		"ldrsb lr, [r1, #-1]\n\t"
+		"mla r2, r12, r10, r2\n\t"
+		"mla r3, lr, r10, r3\n\t"
+		"mla r4, r12, r11, r4\n\t"
+		"mla r5, lr, r11, r5\n\t"
+		"ldrsb r10, [r0, #-2]\n\t"
+		"ldrsb r11, [r0, #-1]\n\t"
+		"mla r6, r12, r10, r6\n\t"
+		"mla r7, lr, r10, r7\n\t"
+		"mla r8, r12, r11, r8\n\t"
+		"mla r9, lr, r11, r9\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
+/* The sums of a block of one pixel; returns where the flash stream goes on. */
+VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const int8_t *tile,
+					      int32_t steps, int32_t *acc)
+{
+	register const uint8_t *w __asm__("r0") = stream;
+	register const int8_t *t __asm__("r1") = tile;
+	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register int32_t *o __asm__("r3") = acc;
+
+	__asm__ volatile(
+		"push {r1, r2, r3, r7}\n\t"
+		"ldr r2, [r0], #16\n\t"
+		"ldr r3, [r0, #-12]\n\t"
+		"ldr r4, [r0, #-8]\n\t"
+		"ldr r5, [r0, #-4]\n\t"
+		"ldr r1, [sp, #0]\n\t"
+		"ldr lr, [sp, #4]\n\t"
+		".p2align 2\n\t"
+		"1:\n\t"
+		"ldrsb r6, [r0], #16\n\t"
+		"ldrsb r7, [r0, #-15]\n\t"
+		"ldrsb r8, [r1], #4\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r8, r7, r3\n\t"
+		"ldrsb r6, [r0, #-12]\n\t"
+		"ldrsb r7, [r0, #-11]\n\t"
+		"mla r4, r8, r6, r4\n\t"
+		"mla r5, r8, r7, r5\n\t"
+		"ldrsb r6, [r0, #-8]\n\t"
+		"ldrsb r7, [r0, #-7]\n\t"
+		"ldrsb r8, [r1, #-3]\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r8, r7, r3\n\t"
+		"ldrsb r6, [r0, #-4]\n\t"
+		"ldrsb r7, [r0, #-3]\n\t"
+		"mla r4, r8, r6, r4\n\t"
+		"mla r5, r8, r7, r5\n\t"
+		"ldrsb r6, [r0, #-14]\n\t"
+		"ldrsb r7, [r0, #-13]\n\t"
+		"ldrsb r8, [r1, #-2]\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r8, r7, r3\n\t"
+		"ldrsb r6, [r0, #-10]\n\t"
+		"ldrsb r7, [r0, #-9]\n\t"
+		"mla r4, r8, r6, r4\n\t"
+		"mla r5, r8, r7, r5\n\t"
+		"ldrsb r6, [r0, #-6]\n\t"
+		"ldrsb r7, [r0, #-5]\n\t"
+		"ldrsb r8, [r1, #-1]\n\t"
+		"mla r2, r8, r6, r2\n\t"
+		"mla r3, r8, r7, r3\n\t"
+		"ldrsb r6, [r0, #-2]\n\t"
+		"ldrsb r7, [r0, #-1]\n\t"
+		"mla r4, r8, r6, r4\n\t"
+		"mla r5, r8, r7, r5\n\t"
+		"cmp r1, lr\n\t"
+		"bne 1b\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"pop {r1, r2, r3, r7}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
+		:
+		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	return w;
+}
+
 #include "helpers.h"
 
 /* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
-	*w = vmcu_sums_words_4(*w, tile, steps, acc);
+	*w = vmcu_sums_words_4x2(*w, tile, steps, acc);
 }
 
 /* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
-	*w = vmcu_sums_words_2(*w, tile, steps, acc);
+	*w = vmcu_sums_words_2x2(*w, tile, steps, acc);
 }
 
 /* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			     const uint8_t **w)
+VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
 {
-	*w = vmcu_sums_words_1(*w, tile, steps, acc);
+	*w = vmcu_sums_words_1x2(*w, tile, steps, acc);
+}
+
+/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
+{
+	*w = vmcu_sums_words_2x4(*w, tile, steps, acc);
+}
+
+/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+			       const uint8_t **w)
+{
+	*w = vmcu_sums_words_1x4(*w, tile, steps, acc);
 }
 
 #include "isa_portable.h"

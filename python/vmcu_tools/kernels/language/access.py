@@ -83,12 +83,12 @@ def _loops(
             # Both bodies touch the same bytes in the same order; the last step may be a partial
             # one, which only the exact body's guards express.
             return [(var.text, 0, step, -(-evaluate(extent, names) // step), exact)]
-        case Tiles(var, _, choices):
-            loops, start = [], 0
-            for number, (width, body) in enumerate(choices):
-                turns = (evaluate(stmt.reach(number), names) - start) // width
+        case Tiles(var, extent, choices):
+            loops, start, left = [], 0, evaluate(extent, names)
+            for width, body in choices:
+                turns = left // width
                 loops.append((var.text, start, width, turns, body))
-                start += turns * width
+                start, left = start + turns * width, left - turns * width
             return loops
         case Strips(var, span, extent, width, body):
             stop, step = evaluate(extent, names), evaluate(width, names)

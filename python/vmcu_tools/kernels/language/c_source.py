@@ -9,9 +9,9 @@ import textwrap
 from .expr import Expr, Name, c_text, substitute
 from .instruction import Instruction
 from .ir import (
-    BLOCKS,
     COLUMN,
     LEFT,
+    TAKEN,
     Do,
     Kept,
     Let,
@@ -173,7 +173,8 @@ def segments(stmt: Segments, indent: int) -> list[str]:
     lines = [f"{tab}do {{", f"{tab}\tcounts = vmcu_segment(&{stmt.stream.name});"]
     for kind, body in zip(("fast", "exact"), bodies, strict=True):
         if kind == "fast" and stmt.runs:
-            lines += [f"{tab}\t{BLOCKS.text} = vmcu_segment_fast(counts);", *body]
+            text = f"{tab}\t{TAKEN.text} = vmcu_segment_taken(counts, {stmt.step});"
+            lines += [text, *body]
             continue
         head = f"{tab}\tfor (i = vmcu_segment_{kind}(counts); i > 0; i--) {{"
         lines += [head, *body, f"{tab}\t}}"]
@@ -204,7 +205,7 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
                 found += [stmt.var.text, stmt.span.text]
                 inner = (stmt.body,)
             case Segments():
-                found += [BLOCKS.text, "i"] if stmt.runs else ["i"]
+                found += [TAKEN.text, "i"] if stmt.runs else ["i"]
                 inner = (stmt.fast, stmt.exact)
         for part in inner:
             found += variables(part)

@@ -14,8 +14,8 @@ import numpy as np
 
 from .expr import evaluate
 from .ir import (
-    BLOCKS,
     LEFT,
+    TAKEN,
     Do,
     Kept,
     Line,
@@ -190,10 +190,9 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             machine.mark = machine.cursor
         case Loop():
             _loop(stmt, machine)
-        case Tiles(var, _, choices):
-            at = 0
-            for number, (width, body) in enumerate(choices):
-                stop = evaluate(stmt.reach(number), machine.names)
+        case Tiles(var, extent, choices):
+            at, stop = 0, evaluate(extent, machine.names)
+            for width, body in choices:
                 while at + width <= stop:
                     machine.names[var.text] = at
                     _body(body, machine)
@@ -244,7 +243,7 @@ def _segments(stmt: Segments, machine: Machine) -> None:
         for body, counts in ((stmt.fast, fast), (stmt.exact, [1] * head.exact)):
             for count in counts:
                 machine.names[stmt.var.text] = at
-                machine.names[BLOCKS.text] = count
+                machine.names[TAKEN.text] = min(stop - at, stmt.step * count)
                 machine.names[LEFT.text] = min(stop - at, stmt.step)
                 _body(body, machine)
                 at += stmt.step * count

@@ -43,7 +43,7 @@ def instruction(
     family: str,
     parameters: str,
     portable: str | Callable[[Packing], str],
-    member: int | None = None,
+    member: int | str | None = None,
     what: str = "",
 ) -> Callable[[Callable[..., None]], Instruction]:
     """Decorates a meaning: meaning(machine, *operands). Its name is that of the instruction, its

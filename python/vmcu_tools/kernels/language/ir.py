@@ -175,17 +175,12 @@ class Loop:
 
 @dataclass(frozen=True)
 class Tiles:
-    """var over 0 .. extent in tiles, the widest first: (width, body) each. `wide`: as far as the
-    widest go, all of the extent by default. passes.tails makes loops of it."""
+    """var over 0 .. extent in tiles, the widest first: (width, body) each. passes.tails makes
+    loops of it."""
 
     var: Name
     extent: Expr
     choices: tuple[tuple[int, tuple[Stmt, ...]], ...]
-    wide: Expr | None = None
-
-    def reach(self, number: int) -> Expr:
-        """How far the tiles of choice `number` may go."""
-        return self.wide if number == 0 and self.wide is not None else self.extent
 
 
 @dataclass(frozen=True)
@@ -194,8 +189,8 @@ class Segments:
     starts with a word that counts the steps of either body (pack.with_heads). The compiler puts
     the channels that the fast body cannot finish exactly into runs of the second, and the last
     step if it is not whole. There `left` names what is left of the extent, at most `step`. `runs`:
-    the fast body takes a run's fast steps, `blocks` of them, at once; its accesses are those of the
-    first."""
+    the fast body takes all fast steps of a run at once, `taken` of the extent, and the last one may
+    be a partial one; its accesses are those of the first."""
 
     var: Name
     extent: Expr
@@ -221,8 +216,8 @@ class Strips:
 # In the exact body of segments: how much of the extent there is from a step's start on, at most
 # a step.
 LEFT = Name("left")
-# In the fast body of segments that takes runs: how many steps it is to do.
-BLOCKS = Name("blocks")
+# In the fast body of segments that takes runs: how much of the extent that is.
+TAKEN = Name("taken")
 # The first column of the output row that a call computes.
 COLUMN = Name("column")
 Stmt = Do | RegAlloc | Line | Point | RamFree | Mark | Rewind | Loop | Tiles | Segments | Strips
@@ -357,14 +352,14 @@ class Builder:
         return tuple(self._stack.pop())
 
     def tiles(
-        self, name: str, extent: Term, widths: tuple[int, ...], wide: Expr | None = None
+        self, name: str, extent: Term, widths: tuple[int, ...]
     ) -> Callable[[Callable[[Name, int], None]], None]:
-        """Decorates body(var, width). `wide`: as far as those of the first width go."""
+        """Decorates body(var, width)."""
 
         def build(function: Callable[[Name, int], None]) -> None:
             var = Name(name)
             choices = tuple((width, self._body(function, var, width)) for width in widths)
-            self._stack[-1].append(Tiles(var, as_expr(extent), choices, wide))
+            self._stack[-1].append(Tiles(var, as_expr(extent), choices))
 
         return build
 

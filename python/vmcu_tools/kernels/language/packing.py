@@ -17,11 +17,17 @@ def crossed(count: int) -> list[tuple[int, int]]:
 
 
 def woven(channels: int, lanes: int) -> list[tuple[int, int]]:
-    """(channel, tap) of each byte where `lanes` taps of so many channels are woven into each other:
-    the even taps, each of all channels, then the odd ones. SXTB16 makes of a word of two channels
-    the even, or the odd, taps of either."""
-    taps = [*range(0, lanes, 2), *range(1, lanes, 2)]
-    return [(channel, tap) for tap in taps for channel in range(channels)]
+    """(channel, tap) of each byte where `lanes` taps of so many channels are woven into each
+    other: the even taps of two channels, of the next two and so on, then the odd ones. SXTB16
+    makes of a word of two channels two taps of either."""
+    pairs = [range(first, min(first + 2, channels)) for first in range(0, channels, 2)]
+    return [
+        (channel, tap)
+        for odd in (0, 1)
+        for pair in pairs
+        for tap in range(odd, lanes, 2)
+        for channel in pair
+    ]
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,9 @@ class Packing:
     the other channels in the order of `weave` in kernels with a tile, else before them; likewise
     of a pixel in a tile. Every contiguous run of taps starts at a multiple of it. step: taps,
     whole lanes, that one dot instruction of a tile takes.
-    channels: of a block of the kernels with a tile; dense: of those without one; both at most 7,
-    see evaluate.Head. pixels: of a block of depthwise kernels, an even number.
-    tap: bytes of a tap in a tile, as the core with the widest has it.
+    channels: of a block of the kernels with a wide tile; dense: of those with a narrow tile or
+    none; both at most 7, see evaluate.Head. pixels: of a block of depthwise kernels, an even
+    number. tap: bytes of a tap in a tile, as the core with the widest has it.
     pairs: the bytes at which each of so many consecutive pairs of depthwise weights stands.
     suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.

@@ -43,8 +43,8 @@ def tails(body: Body) -> Body:
             result.append(stmt)
             continue
         for number, (width, inner) in enumerate(stmt.choices):
-            start, stop = Int(0) if number == 0 else None, stmt.reach(number)
-            result.append(Loop(LoopKind.SPATIAL, stmt.var, stop, width, inner, start=start))
+            start = Int(0) if number == 0 else None
+            result.append(Loop(LoopKind.SPATIAL, stmt.var, stmt.extent, width, inner, start=start))
     return tuple(result)
 
 
@@ -105,11 +105,8 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
             case Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
                 stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
-            case Segments():
+            case Segments() | Tiles():
                 stmt = replace(stmt, extent=substitute(stmt.extent, values))
-            case Tiles():
-                wide = None if stmt.wide is None else substitute(stmt.wide, values)
-                stmt = replace(stmt, extent=substitute(stmt.extent, values), wide=wide)
             case Strips():
                 extent, width = (substitute(e, values) for e in (stmt.extent, stmt.width))
                 stmt = replace(stmt, extent=extent, width=width)

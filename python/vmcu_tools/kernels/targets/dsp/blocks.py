@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks of channels in assembly, from bias to store.
 
-A word of weights has two taps of both channels, two words of a pixel's tile have four taps. Loads
+A word of weights has two taps of two channels, two words of a pixel's tile have four taps. Loads
 stand together as far as registers allow, since each run of them takes one cycle more than it has
 loads.
 """
 
 from __future__ import annotations
 
-from ..portable.tile import PIXELS, SEVERAL
+from ..portable import blocks as portable
+from ..portable.blocks import SHAPES, Shape
+from ..portable.tile import SEVERAL
 from ..thumb import (
     CLOBBERED,
     END,
@@ -16,8 +18,8 @@ from ..thumb import (
     LAST,
     OUT,
     PITCH,
-    REGISTERS,
     STREAM,
+    Registers,
     T,
     asm,
     biases,
@@ -27,23 +29,30 @@ from ..thumb import (
     until_end,
 )
 
-# Taps of one turn of the loop, in fours.
-UNROLL = 4
+# Fours of taps in a turn of the loop.
+UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 2}
 INSTRUCTION = 4
 SAVED = "{r1, r2, r3, r4, r5, r6, r7}"
+# What eight sums leave free.
+OTHERS = Registers.of(Shape(4, True)).free
 
 
-def pair(start: bool) -> list[str]:
-    """Two taps of four pixels. `start`: only the sums of the first pixel hold their biases, and
-    those of the others begin there."""
-    a, (v, u, x, y) = REGISTERS[4].sums, REGISTERS[4].free
+def widened(word: str, odd: str, even: str) -> list[str]:
+    """Two taps of either channel of a word."""
+    return [f"sxtb16 {odd}, {word}, ror #8", f"sxtb16 {even}, {word}"]
+
+
+def pair_4x2(start: bool) -> list[str]:
+    """Two taps of four pixels and two channels. `start`: only the sums of the first pixel hold
+    their biases, and those of the others begin there."""
+    a, (v, u, x, y) = Registers.of(Shape(4, True)).sums, OTHERS
     code = [f"ldr.w {v}, [{STREAM}], #4"]
     for pixels in ((1, 2), (3, 0)) if start else ((0, 1), (2, 3)):
         for tap, pixel in zip((x, y), pixels, strict=True):
             place = "], #16" if pixel == 0 else f", #{4 * pixel - (0 if start else 16)}]"
             code.append(f"ldr.w {tap}, [{T}{place}")
         if 1 in pixels:
-            code += [f"sxtb16 {u}, {v}, ror #8", f"sxtb16 {v}, {v}"]
+            code += widened(v, u, v)
         for tap, pixel in zip((x, y), pixels, strict=True):
             for weights, first in ((v, 0), (u, 4)):
                 acc = a[first + pixel]
@@ -51,51 +60,72 @@ def pair(start: bool) -> list[str]:
     return code
 
 
-def four(pixels: int) -> list[str]:
-    """Four taps of each pixel."""
-    if pixels == 4:
-        return [*pair(start=False), *pair(start=False)]
-    a, (even, odd, *taps) = REGISTERS[pixels].sums, REGISTERS[pixels].free
-    v, size = taps[2 * pixels], 8 * pixels
-    code = [f"ldr.w {even}, [{STREAM}], #8", f"ldr.w {odd}, [{STREAM}, #-4]"]
-    code.append(f"ldr.w {taps[0]}, [{T}], #{size}")
-    code += [f"ldr.w {taps[i]}, [{T}, #{4 * i - size}]" for i in range(1, 2 * pixels)]
-    for word, ours in ((even, taps[:pixels]), (odd, taps[pixels : 2 * pixels])):
-        for channel, weights, turn in ((0, v, ""), (1, word, ", ror #8")):
-            code.append(f"sxtb16 {weights}, {word}{turn}")
-            sums = a[pixels * channel :]
-            for tap, acc in zip(ours, sums[:pixels], strict=True):
-                code.append(f"smlad {acc}, {tap}, {weights}, {acc}")
+def pair_2x4(start: bool) -> list[str]:
+    """Two taps of two pixels and four channels, `start` likewise."""
+    a, (v, u, x, y) = Registers.of(Shape(2, False)).sums, OTHERS
+    code = [f"ldr.w {v}, [{STREAM}], #8", f"ldr.w {x}, [{T}], #8", f"ldr.w {y}, [{T}, #-4]"]
+    for channel in (0, 2):
+        code += [f"ldr.w {v}, [{STREAM}, #-4]"] * (channel == 2) + widened(v, u, v)
+        for tap, pixel in ((y, 1), (x, 0)):
+            for weights, first in ((v, 2 * channel), (u, 2 * channel + 2)):
+                acc = a[first + pixel]
+                code.append(f"smlad {acc}, {tap}, {weights}, {a[first] if start else acc}")
     return code
 
 
-def skipped(pixels: int) -> str:
+PAIRS = {Shape(4, True): pair_4x2, Shape(2, False): pair_2x4}
+
+
+def four(shape: Shape) -> list[str]:
+    """Four taps of each pixel."""
+    if shape in PAIRS:
+        return [*PAIRS[shape](False), *PAIRS[shape](False)]
+    pixels, words = shape.pixels, shape.channels()
+    a, free = Registers.of(shape).sums, Registers.of(shape).free
+    weights, taps, v = free[:words], free[words : words + 2 * pixels], free[words + 2 * pixels]
+    code = [f"ldr.w {weights[0]}, [{STREAM}], #{4 * words}"]
+    code += [f"ldr.w {weights[i]}, [{STREAM}, #{4 * (i - words)}]" for i in range(1, words)]
+    code.append(f"ldr.w {taps[0]}, [{T}], #{8 * pixels}")
+    code += [f"ldr.w {taps[i]}, [{T}, #{4 * i - 8 * pixels}]" for i in range(1, 2 * pixels)]
+    for number, word in enumerate(weights):
+        odd, pair = divmod(number, words // 2)
+        for channel, used, turn in ((2 * pair, v, ""), (2 * pair + 1, word, ", ror #8")):
+            code.append(f"sxtb16 {used}, {word}{turn}")
+            for pixel in range(pixels):
+                acc = a[pixels * channel + pixel]
+                code.append(f"smlad {acc}, {taps[pixels * odd + pixel]}, {used}, {acc}")
+    return code
+
+
+def skipped(shape: Shape, instructions: int) -> str:
     """C: bytes of the loop in front of where its first turn begins, so that the last one ends with
-    the loop; two taps of four pixels are done before."""
-    size = INSTRUCTION * len(four(pixels))
-    done = f" + {size // 2}U" if pixels == 4 else ""
-    return f"((0U - (uint32_t)steps) & {UNROLL - 1}U) * {size}U{done}"
+    the loop. Half of four taps, which are so many instructions, may have been done before."""
+    size = INSTRUCTION * instructions
+    done = f" + {size // 2}U" if shape in PAIRS else ""
+    return f"((0U - (uint32_t)steps) & {UNROLL[shape.name] - 1}U) * {size}U{done}"
 
 
-def sums(pixels: int) -> list[str]:
-    """The dot product of a block."""
-    at, *_, last = REGISTERS[pixels].free
-    head = [*pair(start=True)] if pixels == 4 else copies(pixels)
-    head += [f"ldr {at}, {ENTRY}"] + ([] if pixels == 4 else [f"ldr {last}, {END}"])
-    loop = [line for _ in range(UNROLL) for line in four(pixels)]
-    return [*biases(pixels), *head, f"mov pc, {at}", ".p2align 2", "1:", *loop, *until_end(pixels)]
+def sums(shape: Shape, taps: list[str]) -> list[str]:
+    """The dot product of a block; `taps`: four of each pixel."""
+    registers = Registers.of(shape)
+    at = registers.free[0]
+    head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
+    head += [f"ldr {at}, {ENTRY}"] + ([f"ldr {registers.end}, {END}"] if registers.end else [])
+    loop = taps * UNROLL[shape.name]
+    return [*biases(shape), *head, f"mov pc, {at}", ".p2align 2", "1:", *loop, *until_end(shape)]
 
 
-def requantised(pixels: int, channel: int) -> list[str]:
+def requantised(shape: Shape, channel: int) -> list[str]:
     """A channel's sums to int8: fixed_fast() of targets/portable/tile.py, whose 64-bit sum is
     SMMLAR."""
-    m, c, s, *_, t = REGISTERS[pixels].free
+    m, c, s, *_, t = Registers.of(shape).free
+    size = 12 * shape.channels()
     code = [
-        f"ldr {m}, " + (f"[{STREAM}, #-16]" if channel else f"[{STREAM}], #24"),
-        f"ldr {c}, [{STREAM}, #{8 * channel - 20}]",
-        f"ldr {s}, [{STREAM}, #{4 * channel - 8}]",
+        f"ldr {m}, [{STREAM}" + (f", #{8 * channel - size}]" if channel else f"], #{size}"),
+        f"ldr {c}, [{STREAM}, #{8 * channel + 4 - size}]",
+        f"ldr {s}, [{STREAM}, #{4 * (channel - shape.channels())}]",
     ]
-    for acc in REGISTERS[pixels].sums[pixels * channel : pixels * (channel + 1)]:
+    for acc in Registers.of(shape).sums[shape.pixels * channel : shape.pixels * (channel + 1)]:
         code += [
             f"add {t}, {c}, {acc}, asr #31",
             f"lsl {acc}, {acc}, #1",
@@ -106,54 +136,56 @@ def requantised(pixels: int, channel: int) -> list[str]:
     return code
 
 
-def stored(pixels: int) -> list[str]:
+def stored(shape: Shape) -> list[str]:
     """The bytes of a block, and whether another one follows."""
-    a, (last, *_, pitch) = REGISTERS[pixels].sums, REGISTERS[pixels].free
+    a, (last, *_, pitch) = Registers.of(shape).sums, Registers.of(shape).free
     code = [f"ldr {T}, {OUT}", f"ldr {pitch}, {PITCH}", f"ldr {last}, {LAST}"]
     near, next_, far = f"[{T}]", f"[{T}], #1", f"[{T}, {pitch}, lsl #1]"
-    for channel in range(2):
-        ours = a[pixels * channel : pixels * (channel + 1)]
-        if pixels == 4:
+    for channel in range(shape.channels()):
+        ours = a[shape.pixels * channel :]
+        if shape.pixels == 4:
             # The pointer is at the first pixel, then at the second, and back at the first.
-            here, there = (0, 1) if channel == 0 else (1, 0)
+            here, there = (1, 0) if channel % 2 else (0, 1)
             code += [f"strb {ours[here + 2]}, {far}", f"strb {ours[here]}, {near}"]
-            code.append(f"{'sub' if channel else 'add'} {T}, {T}, {pitch}")
+            code.append(f"{'sub' if channel % 2 else 'add'} {T}, {T}, {pitch}")
             code += [f"strb {ours[there + 2]}, {far}", f"strb {ours[there]}, {next_}"]
-        elif pixels == 2:
+        elif shape.pixels == 2:
             code += [f"strb {ours[1]}, [{T}, {pitch}]", f"strb {ours[0]}, {next_}"]
         else:
             code.append(f"strb {ours[0]}, {next_}")
     return [*code, f"str {T}, {OUT}", f"cmp {T}, {last}", "bne 2b"]
 
 
-def run(pixels: int) -> list[str]:
+def run(shape: Shape, taps: list[str]) -> list[str]:
     """Blocks up to LAST."""
     entry = ["adr lr, 1f", "add r6, r6, lr"]
-    finish = [*requantised(pixels, 0), *requantised(pixels, 1), *stored(pixels)]
-    return [*entry, f"push {SAVED}", "2:", *sums(pixels), *finish, f"pop {SAVED}"]
+    finish = [line for n in range(shape.channels()) for line in requantised(shape, n)]
+    code = [f"push {SAVED}", "2:", *sums(shape, taps), *finish, *stored(shape), f"pop {SAVED}"]
+    return [*entry, *code]
 
 
-def run_function(pixels: int) -> str:
+def whole_function(name: str, shape: Shape, taps: list[str], lane: str, lanes: int) -> str:
+    """C of a function for whole blocks; four `taps` of all pixels are `lanes` of type `lane`."""
     head = prototype(
-        f"vmcu_run_words_{pixels}",
-        "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
-        "int32_t pitch, int32_t blocks",
+        name,
+        f"const uint8_t *stream, const {lane} *tile, int32_t steps, int8_t *out, int32_t pitch, "
+        "int32_t channels",
     )
     return f"""
-/* Blocks of channels of {SEVERAL[pixels]}; returns where the flash stream goes on. */
-{head}
+/* Whole blocks of {SEVERAL[shape.pixels]}; returns where the flash stream goes on. */
+{head.replace("VMCU_APART", "VMCU_INLINE")}
 {{
 	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + {2 * pixels} * steps;
+	register const {lane} *t __asm__("r1") = tile;
+	register const {lane} *end __asm__("r2") = tile + {lanes} * steps;
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
-	register int8_t *last __asm__("r5") = out + 2 * blocks;
+	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		{skipped(pixels)};
+		{skipped(shape, len(taps))};
 
 	__asm__ volatile(
-		{asm(run(pixels))}
+		{asm(run(shape, taps))}
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
 		:
 		: {CLOBBERED});
@@ -162,16 +194,49 @@ def run_function(pixels: int) -> str:
 """
 
 
-HELPERS = {
-    "sums": sums_helper(four, "vmcu_lane_t", 2),
-    "runs": "".join(run_function(pixels) for pixels in PIXELS),
-}
-
-
-def run_body(pixels: int) -> str:
+def run_function(shape: Shape) -> str:
+    size, whole = shape.channels(), f"vmcu_run_whole_{shape.name}"
+    head = prototype(
+        f"vmcu_run_words_{shape.name}",
+        "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
+        "int32_t pitch, int32_t channels",
+    )
     return f"""
-if (blocks > 0) {{
-	*w = vmcu_run_words_{pixels}(*w, tile, p->steps, *out, pitch, blocks);
-	*out += 2 * blocks;
+{whole_function(whole, shape, four(shape), "vmcu_lane_t", 2 * shape.pixels).strip()}
+
+/* The same if the last block is a partial one. */
+{head}
+{{
+	const int32_t left = channels & {size - 1};
+
+	if (channels != left) {{
+		stream = {whole}(stream, tile, steps, out, pitch, channels - left);
+	}}
+	if (left > 0) {{
+		int32_t acc[{shape.sums()}];
+
+		stream = vmcu_sums_words_{shape.name}(stream, tile, steps, acc);
+		stream = vmcu_store_some(acc, {size}, {shape.pixels}, stream,
+					 out + (channels - left), pitch, left);
+	}}
+	return stream;
 }}
 """
+
+
+def run_body(shape: Shape) -> str:
+    """C of the instruction."""
+    return f"""
+if (taken > 0) {{
+	*w = vmcu_run_words_{shape.name}(*w, tile, p->steps, *out, pitch, taken);
+	*out += taken;
+}}
+"""
+
+
+HELPERS = {
+    # Its functions call it.
+    "some": portable.HELPERS["some"],
+    "sums": sums_helper(four, "vmcu_lane_t", 2),
+    "runs": "".join(run_function(shape) for shape in SHAPES),
+}

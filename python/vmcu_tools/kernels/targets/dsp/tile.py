@@ -7,10 +7,9 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
-from ..portable.dense import dot_dense, dot_dense_tail
-from ..portable.tile import PIXELS, RUN, SUMS
+from ..portable.blocks import RUN, SUMS
 from ..thumb import sums_body
-from . import blocks, widen
+from . import blocks, dense, widen
 
 HELPERS = {
     "words": r"""
@@ -97,38 +96,6 @@ VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
 	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
 }
 """,
-    "dense": r"""
-/* Four taps in a word times those of four channels. */
-VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
-{
-	uint32_t even, odd, w0, w1, v;
-
-	__asm__("ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"sxtb16 %[even], %[x]\n\t"
-		"sxtb16 %[odd], %[x], ror #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a0], %[even], %[v], %[a0]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a0], %[odd], %[w0], %[a0]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a1], %[even], %[v], %[a1]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a1], %[odd], %[w1], %[a1]\n\t"
-		"ldrd %[w0], %[w1], [%[w]], #8\n\t"
-		"sxtb16 %[v], %[w0]\n\t"
-		"smlad %[a2], %[even], %[v], %[a2]\n\t"
-		"sxtb16 %[w0], %[w0], ror #8\n\t"
-		"smlad %[a2], %[odd], %[w0], %[a2]\n\t"
-		"sxtb16 %[v], %[w1]\n\t"
-		"smlad %[a3], %[even], %[v], %[a3]\n\t"
-		"sxtb16 %[w1], %[w1], ror #8\n\t"
-		"smlad %[a3], %[odd], %[w1], %[a3]"
-		: [a0] "+&r"(acc[0]), [a1] "+&r"(acc[1]), [a2] "+&r"(acc[2]), [a3] "+&r"(acc[3]),
-		  [w] "+&r"(*w), [w0] "=&r"(w0), [w1] "=&r"(w1), [even] "=&r"(even),
-		  [odd] "=&r"(odd), [v] "=&r"(v)
-		: [x] "r"(x));
-}
-""",
     "fixed": r"""
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
@@ -143,26 +110,9 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 """,
 }
 
-DOT_DENSE = r"""
-vmcu_dot_dense_word(acc, vmcu_load32(x), w);
-"""
-
-DOT_DENSE_TAIL = r"""
-uint32_t word = 0;
-
-if (left == 0) {
-	return;
-}
-for (; left > 0; left--) {
-	word = (word << 8) | (uint8_t)x[left - 1];
-}
-vmcu_dot_dense_word(acc, word, w);
-"""
-
 OWN = {
-    **{SUMS[pixels]: sums_body(pixels) for pixels in PIXELS},
-    **{RUN[pixels]: blocks.run_body(pixels) for pixels in PIXELS},
-    dot_dense: DOT_DENSE,
-    dot_dense_tail: DOT_DENSE_TAIL,
+    **{made: sums_body(shape) for shape, made in SUMS.items()},
+    **{made: blocks.run_body(shape) for shape, made in RUN.items()},
+    **dense.OWN,
 }
-HELPERS |= {**widen.HELPERS, **blocks.HELPERS}
+HELPERS |= {**widen.HELPERS, **blocks.HELPERS, **dense.HELPERS}

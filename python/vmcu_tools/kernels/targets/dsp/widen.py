@@ -6,6 +6,8 @@ Loads stand together; the pixels' pointers are two and a pitch, so that all regi
 
 from __future__ import annotations
 
+import itertools
+
 from ..portable.tile import PIXELS, SEVERAL
 
 REST = """
@@ -45,8 +47,7 @@ def function(pixels: int) -> str:
     text = "\n\t\t\t".join(f'"{line}\\n\\t"' for line in four(pixels))
     words, lanes = "abcd"[:pixels], NAMES[:pixels]
     others = "".join(
-        f"\tconst int8_t *{new} = {old} + pitch;\n"
-        for old, new in zip(lanes, lanes[1:], strict=False)
+        f"\tconst int8_t *{new} = {old} + pitch;\n" for old, new in itertools.pairwise(lanes)
     )
     loaded = ", ".join(f'[{word}] "=&r"({word})' for word in (*words, "odd"))
     moved = ", ".join(f'[{x}] "+&r"({x})' for x in (*lanes, "t"))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ....quant import wrap_int32
@@ -73,21 +75,65 @@ def dot_dense_tail(m: Machine, acc: np.ndarray, ram: Ram, left: int, stream: Str
         acc += take_weights(m)[:, :left] @ m.load(ram)
 
 
-def store_c(packing: Packing) -> str:
-    size = packing.dense
-    lines = ["const int32_t *c = (const int32_t *)*w;", "int8_t *o = *out;", ""]
-    lines.append(f"*w += {3 * size} * sizeof(int32_t);")
-    for n in range(size):
-        constants = f"c[{2 * n}], c[{2 * n + 1}], c[{2 * size + n}]"
-        lines.append(f"o[{n}] = vmcu_fixed(acc[{n}], {constants});")
-    return "\n".join([*lines, f"*out = o + {size};"])
+SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel"
 
 
-@define("RAMStore", "const int32_t *acc, const uint8_t **w, int8_t **out", store_c)
-def store_dense_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
-    """Requantises in fixed point and stores a block of channels."""
-    multiplier, bias = m.take(np.int32, 2 * m.packing.dense).reshape(-1, 2).T
-    m.store(ram, fixed_fast(wrap_int32(acc), multiplier, bias, m.take(np.int32, m.packing.dense)))
+@compound(
+    "Dot",
+    f"int32_t *acc, {SOURCE}, const uint8_t **w",
+    "*w = vmcu_dense_sums(acc, in, row, pixel, channel, *w);",
+)
+def sums_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
+    """The sums of a block: all taps, widened on the way, times their weights, and the biases."""
+    bias_dense.meaning(m, acc, stream)
+    for taps in m.load(ram):
+        for first in range(0, len(taps), m.packing.lanes):
+            part = taps[first : first + m.packing.lanes]
+            acc += take_weights(m)[:, : len(part)] @ part
+
+
+HELPERS = {
+    "dense_whole": """
+/* As many channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
+				     const uint8_t **w, int8_t **out, int32_t channels)
+{
+	(void)in;
+	(void)x;
+	(void)w;
+	(void)out;
+	return channels;
+}
+""",
+}
+RUN_DENSE = """
+taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+for (; taken > 0; taken -= 4) {
+	int32_t acc[4];
+
+	vmcu_sums_dense(acc, in, row, pixel, channel, w);
+	*w = vmcu_store_some(acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+	*out += 4;
+}
+(void)p;
+"""
+
+
+@compound(
+    "RAMStore",
+    f"const struct vmcu_mac_params *p, {SOURCE}, const uint8_t **w, int8_t **out, int32_t taken",
+    RUN_DENSE,
+)
+def run_dense(m: Machine, p: int, source: Ram, stream: Stream, ram: Ram, taken: int) -> None:
+    """So many channels, block by block from bias to store, in fixed point; the last block may be
+    the tensor's last and a partial one."""
+    size = m.packing.dense
+    for first in range(0, taken, size):
+        acc = np.zeros(size, np.int64)
+        sums_dense.meaning(m, acc, source, stream)
+        multiplier, bias = m.take(np.int32, 2 * size).reshape(-1, 2).T
+        found = fixed_fast(wrap_int32(acc), multiplier, bias, m.take(np.int32, size))
+        m.store(replace(ram, channel=ram.channel + first), found)
 
 
 # A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own

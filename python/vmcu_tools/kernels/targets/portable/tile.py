@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions of multiply-accumulate kernels that widen their input into a tile.
+"""Instructions that widen the input of multiply-accumulate kernels into a tile, and what all such
+kernels share.
 
-Flash streams hold, for each block of output channels: the biases (int32), the weights in reading
-order, as many taps of each channel as there are lanes after as many more, woven into each other,
-and the constants of the requantiser. Tiles hold the input of up to four pixels, as many taps of
-one as there are lanes after as many of the next.
-
-In portable C a tile is bytes: cores without SIMD instructions widen a byte as they load it.
+A tile holds the taps of up to four pixels, as many of one as there are lanes after as many of the
+next. In portable C it is bytes: cores without SIMD instructions widen a byte as they load it.
 """
 
 from __future__ import annotations
-
-import functools
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,9 +14,8 @@ from ....quant import FixedPoint, requantize, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction
-from ...language.ir import Ram, Stream, Tile
-from ...language.packing import Packing
-from .registry import compound, define
+from ...language.ir import Ram, Tile
+from .registry import define
 
 # Pixels of a tile.
 PIXELS = (4, 2, 1)
@@ -212,123 +205,5 @@ def _gather(pixels: int) -> Instruction:
     return gather
 
 
-def sums_c(pixels: int, packing: Packing) -> str:
-    lanes, channels, step = packing.lanes, packing.channels, packing.step
-    lines = ["const int32_t *b = (const int32_t *)*w;"]
-    lines.append(f"const int8_t *v = (const int8_t *)&b[{channels}];")
-    lines += ["", *(f"acc[{i}] = b[{i // pixels}];" for i in range(channels * pixels))]
-    lines.append(f"for (; steps > 0; steps--, tile += {step * pixels}, v += {step * channels}) {{")
-    places = {place: at for at, place in enumerate(packing.weave(channels, lanes))}
-    for tap in range(step):
-        group, lane = divmod(tap, lanes)
-        for i in range(channels * pixels):
-            channel, pixel = divmod(i, pixels)
-            x = f"tile[{lanes * (group * pixels + pixel) + lane}]"
-            weight = f"v[{lanes * channels * group + places[channel, lane]}]"
-            lines.append(f"\tacc[{i}] = vmcu_mac(acc[{i}], {x}, {weight});")
-    return "\n".join([*lines, "}", "*w = (const uint8_t *)v;"])
-
-
-def _sums(pixels: int) -> Instruction:
-    parameters = "int32_t *acc, const vmcu_lane_t *tile, int32_t steps, const uint8_t **w"
-    text = functools.partial(sums_c, pixels)
-
-    @define("Dot", parameters, text, pixels, SEVERAL[pixels])
-    def sums(m: Machine, acc: np.ndarray, tile: Tile, steps: int, stream: Stream) -> None:
-        """The sums of a block of channels of {what}: all taps times their weights, and the
-        biases."""
-        channels, lanes = m.packing.channels, m.packing.lanes
-        acc[:] = np.repeat(m.take(np.int32, channels), pixels)
-        groups = m.take(np.int8, channels * steps * m.packing.step).reshape(-1, channels * lanes)
-        weights = np.zeros((channels, len(groups), lanes), np.int64)
-        for at, (channel, tap) in enumerate(m.packing.weave(channels, lanes)):
-            weights[channel, :, tap] = groups[:, at]
-        acc += (weights.reshape(channels, -1) @ m.tile.T).reshape(-1)
-
-    return sums
-
-
-def _store(pixels: int) -> Instruction:
-    text = """
-const int32_t *c = (const int32_t *)*w;
-int32_t m0 = c[0], c0 = c[1], m1 = c[2], c1 = c[3], s0 = c[4], s1 = c[5];
-int8_t *o = *out;
-
-*w += 6 * sizeof(int32_t);
-"""
-    for i in range(2 * pixels):
-        channel, pixel = divmod(i, pixels)
-        place = " + ".join(["pitch"] * pixel + [str(channel)] * channel) or "0"
-        text += f"o[{place}] = vmcu_fixed(acc[{i}], m{channel}, c{channel}, s{channel});\n"
-    text += "(void)pitch;\n" if pixels == 1 else ""
-    parameters = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
-
-    @define("RAMStore", parameters, f"{text}*out = o + 2;", pixels, SEVERAL[pixels])
-    def store_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int) -> None:
-        """Requantises in fixed point and stores a block of channels of {what}."""
-        channels = m.packing.channels
-        factors = m.take(np.int32, 2 * channels).reshape(channels, 2, 1).swapaxes(0, 1)
-        shift = m.take(np.int32, channels)[:, None]
-        m.store(ram, fixed_fast(wrap_int32(acc).reshape(channels, pixels), *factors, shift).T)
-
-    return store_fixed
-
-
-def run_c(pixels: int, packing: Packing) -> str:
-    return f"""
-for (; blocks > 0; blocks--) {{
-	int32_t acc[{packing.channels * pixels}];
-
-	vmcu_sums_{pixels}(acc, tile, p->steps, w);
-	vmcu_store_fixed_{pixels}(acc, w, out, pitch);
-}}
-"""
-
-
-def _run(pixels: int) -> Instruction:
-    parameters = (
-        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, const uint8_t **w, "
-        "int8_t **out, int32_t pitch, int32_t blocks"
-    )
-    text = functools.partial(run_c, pixels)
-
-    @define("RAMStore", parameters, text, pixels, SEVERAL[pixels])
-    def run(
-        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, blocks: int
-    ) -> None:
-        """So many blocks of channels of {what} from bias to store, in fixed point."""
-        acc = np.zeros(m.packing.channels * pixels, np.int64)
-        for number in range(blocks):
-            SUMS[pixels].meaning(m, acc, tile, m.names["p->steps"], stream)
-            place = replace(ram, channel=ram.channel + number * m.packing.channels)
-            STORE[pixels].meaning(m, acc, stream, place, pitch)
-
-    return run
-
-
-def _exact(pixels: int) -> Instruction:
-    parameters = (
-        "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
-        "int32_t pitch, int32_t left"
-    )
-    text = f"*w = vmcu_exact_block_{pixels}(p, t, *w, *out, pitch, left);\n*out += 2;"
-
-    @compound("RAMStore", parameters, text, pixels, SEVERAL[pixels])
-    def exact(
-        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, left: int
-    ) -> None:
-        """A block of channels of {what} from bias to store, for any shift, range and accumulator,
-        in fixed point or float, and for fewer channels at the end."""
-        acc = np.zeros(m.packing.channels * pixels, np.int64)
-        SUMS[pixels].meaning(m, acc, tile, m.names["p->steps"], stream)
-        m.store(ram, finish(m, acc, any_requant(m, m.packing.channels), pixels))
-
-    return exact
-
-
 WIDEN = {pixels: _widen(pixels) for pixels in PIXELS}
 GATHER = {pixels: _gather(pixels) for pixels in PIXELS}
-SUMS = {pixels: _sums(pixels) for pixels in PIXELS}
-STORE = {pixels: _store(pixels) for pixels in PIXELS}
-RUN = {pixels: _run(pixels) for pixels in PIXELS}
-EXACT = {pixels: _exact(pixels) for pixels in PIXELS}

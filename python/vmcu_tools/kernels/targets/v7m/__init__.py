@@ -10,29 +10,35 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from ..portable.tile import PIXELS, SUMS
-from ..thumb import REGISTERS, STREAM, T, sums_body, sums_helper
-
-PLACES = {place: at for at, place in enumerate(WORDS.weave(WORDS.channels, WORDS.lanes))}
+from ..portable.blocks import SUMS, Shape
+from ..thumb import STREAM, Registers, T, sums_body, sums_helper
 
 
-def four(pixels: int) -> list[str]:
+def four(shape: Shape) -> list[str]:
     """Four taps of each pixel. Both pointers advance with their first load, the others look
-    back."""
-    a, free = REGISTERS[pixels].sums, REGISTERS[pixels].free
-    first, second, *taps = free[: 2 + min(pixels, 2)]
-    code: list[str] = []
+    back. As many weights and taps are loaded together as registers allow."""
+    registers, channels = Registers.of(shape), shape.channels()
+    a, free = registers.sums, registers.free
+    places = {place: at for at, place in enumerate(WORDS.weave(channels, WORDS.lanes))}
+    pixels, code = shape.pixels, []
     for tap in range(WORDS.lanes):
-        for channel, weight in ((0, first), (1, second)):
-            code.append(load(weight, STREAM, PLACES[channel, tap], len(PLACES)))
-        for begin in range(0, pixels, 2):
-            lanes = list(zip(range(begin, pixels), taps, strict=False))
-            for pixel, x in lanes:
-                code.append(load(x, T, WORDS.lanes * pixel + tap, WORDS.lanes * pixels))
-            for channel, weight in ((0, first), (1, second)):
-                for pixel, x in lanes:
-                    acc = a[pixels * channel + pixel]
-                    code.append(f"mla {acc}, {x}, {weight}, {acc}")
+        held: dict[int, str] = {}
+        for first in range(0, channels, 2):
+            weights = list(zip((first, first + 1), free[:2], strict=True))
+            code += [load(v, STREAM, places[n, tap], len(places)) for n, v in weights]
+            for begin in range(0, pixels, 2):
+                taps = list(zip(range(begin, min(begin + 2, pixels)), free[2:4], strict=False))
+                if held != dict(taps):
+                    at = WORDS.lanes * begin + tap
+                    code += [
+                        load(x, T, at + WORDS.lanes * i, WORDS.lanes * pixels)
+                        for i, (_, x) in enumerate(taps)
+                    ]
+                    held = dict(taps)
+                for n, v in weights:
+                    for pixel, x in taps:
+                        acc = a[pixels * n + pixel]
+                        code.append(f"mla {acc}, {x}, {v}, {acc}")
     return code
 
 
@@ -50,6 +56,6 @@ V7M = Target(
     "\\\n\t!defined(VMCU_PORTABLE)",
     WORDS,
     COSTS,
-    {SUMS[pixels]: sums_body(pixels) for pixels in PIXELS},
+    {made: sums_body(shape) for shape, made in SUMS.items()},
     {"sums": sums_helper(four, "int8_t", WORDS.lanes)},
 )

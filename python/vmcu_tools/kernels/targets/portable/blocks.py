@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks of output channels of the pixels of a tile.
+
+Flash streams hold, for each block: the biases (int32), the weights in reading order, as many taps
+of each channel as there are lanes after as many more, woven into each other, and the constants of
+the requantiser.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ....quant import wrap_int32
+from ...language.evaluate import Machine
+from ...language.instruction import Instruction
+from ...language.ir import Ram, Stream, Tile
+from ...language.packing import WORDS, Packing
+from .registry import compound, define
+from .tile import PIXELS, SEVERAL, any_requant, finish, fixed_fast
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a block: so many pixels of a wide or a narrow tile."""
+
+    pixels: int
+    wide: bool
+
+    def channels(self, packing: Packing = WORDS) -> int:
+        """Channels of a block."""
+        return packing.channels if self.wide else packing.dense
+
+    def sums(self, packing: Packing = WORDS) -> int:
+        """Channels times pixels."""
+        return self.pixels * self.channels(packing)
+
+    @property
+    def name(self) -> str:
+        """By its pixels and channels in WORDS."""
+        return f"{self.pixels}x{self.channels()}"
+
+
+# By pixels.
+WIDE = {pixels: Shape(pixels, True) for pixels in PIXELS}
+NARROW = {pixels: Shape(pixels, False) for pixels in PIXELS[1:]}
+SHAPES = (*WIDE.values(), *NARROW.values())
+
+
+def sums_c(shape: Shape, packing: Packing) -> str:
+    lanes, step = packing.lanes, packing.step
+    channels, pixels = shape.channels(packing), shape.pixels
+    lines = ["const int32_t *b = (const int32_t *)*w;"]
+    lines.append(f"const int8_t *v = (const int8_t *)&b[{channels}];")
+    lines += ["", *(f"acc[{i}] = b[{i // pixels}];" for i in range(channels * pixels))]
+    lines.append(f"for (; steps > 0; steps--, tile += {step * pixels}, v += {step * channels}) {{")
+    places = {place: at for at, place in enumerate(packing.weave(channels, lanes))}
+    for tap in range(step):
+        group, lane = divmod(tap, lanes)
+        for i in range(channels * pixels):
+            channel, pixel = divmod(i, pixels)
+            x = f"tile[{lanes * (group * pixels + pixel) + lane}]"
+            weight = f"v[{lanes * channels * group + places[channel, lane]}]"
+            lines.append(f"\tacc[{i}] = vmcu_mac(acc[{i}], {x}, {weight});")
+    return "\n".join([*lines, "}", "*w = (const uint8_t *)v;"])
+
+
+def _sums(shape: Shape) -> Instruction:
+    parameters = "int32_t *acc, const vmcu_lane_t *tile, int32_t steps, const uint8_t **w"
+    text = functools.partial(sums_c, shape)
+
+    @define("Dot", parameters, text, shape.name, SEVERAL[shape.pixels])
+    def sums(m: Machine, acc: np.ndarray, tile: Tile, steps: int, stream: Stream) -> None:
+        """The sums of a block of channels of {what}: all taps times their weights, and the
+        biases."""
+        channels, lanes = shape.channels(m.packing), m.packing.lanes
+        acc[:] = np.repeat(m.take(np.int32, channels), shape.pixels)
+        groups = m.take(np.int8, channels * steps * m.packing.step).reshape(-1, channels * lanes)
+        weights = np.zeros((channels, len(groups), lanes), np.int64)
+        for at, (channel, tap) in enumerate(m.packing.weave(channels, lanes)):
+            weights[channel, :, tap] = groups[:, at]
+        acc += (weights.reshape(channels, -1) @ m.tile.T).reshape(-1)
+
+    return sums
+
+
+def store_c(shape: Shape, packing: Packing) -> str:
+    channels = shape.channels(packing)
+    lines = ["const int32_t *c = (const int32_t *)*w;", "int8_t *o = *out;", ""]
+    lines.append(f"*w += {3 * channels} * sizeof(int32_t);")
+    for i in range(shape.sums(packing)):
+        n, pixel = divmod(i, shape.pixels)
+        place = " + ".join(["pitch"] * pixel + [str(n)] * (n > 0)) or "0"
+        constants = f"c[{2 * n}], c[{2 * n + 1}], c[{2 * channels + n}]"
+        lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], {constants});")
+    lines += ["(void)pitch;"] * (shape.pixels == 1)
+    return "\n".join([*lines, f"*out = o + {channels};"])
+
+
+def _store(shape: Shape) -> Instruction:
+    parameters = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
+    text = functools.partial(store_c, shape)
+
+    @define("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
+    def store_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int) -> None:
+        """Requantises in fixed point and stores a block of channels of {what}."""
+        channels = shape.channels(m.packing)
+        factors = m.take(np.int32, 2 * channels).reshape(channels, 2, 1).swapaxes(0, 1)
+        shift = m.take(np.int32, channels)[:, None]
+        m.store(ram, fixed_fast(wrap_int32(acc).reshape(channels, -1), *factors, shift).T)
+
+    return store_fixed
+
+
+HELPERS = {
+    "some": r"""
+/*
+ * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
+ * returns where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
+					  const uint8_t *w, int8_t *out, int32_t pitch,
+					  int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+
+	for (int32_t i = 0; i < left; i++) {
+		int8_t *o = out++;
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
+		}
+	}
+	return (const uint8_t *)&c[3 * channels];
+}
+""",
+}
+
+
+def run_c(shape: Shape, packing: Packing) -> str:
+    channels = shape.channels(packing)
+    return f"""
+for (; taken >= {channels}; taken -= {channels}) {{
+	int32_t acc[{shape.sums(packing)}];
+
+	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
+	vmcu_store_fixed_{shape.name}(acc, w, out, pitch);
+}}
+if (taken > 0) {{
+	int32_t acc[{shape.sums(packing)}];
+
+	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
+	*w = vmcu_store_some(acc, {channels}, {shape.pixels}, *w, *out, pitch, taken);
+}}
+"""
+
+
+def _run(shape: Shape) -> Instruction:
+    parameters = (
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, const uint8_t **w, "
+        "int8_t **out, int32_t pitch, int32_t taken"
+    )
+    text = functools.partial(run_c, shape)
+
+    @define("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
+    def run(
+        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, taken: int
+    ) -> None:
+        """So many channels of {what}, block by block from bias to store, in fixed point; the last
+        block may be the tensor's last and a partial one."""
+        acc = np.zeros(shape.sums(m.packing), np.int64)
+        for first in range(0, taken, shape.channels(m.packing)):
+            SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
+            place = replace(ram, channel=ram.channel + first)
+            STORE[shape].meaning(m, acc, stream, place, pitch)
+
+    return run
+
+
+def exact_c(shape: Shape, packing: Packing) -> str:
+    channels = shape.channels(packing)
+    return f"""
+int32_t acc[{shape.sums(packing)}];
+
+vmcu_sums_{shape.name}(acc, t, p->steps, w);
+*w = vmcu_exact_block(p, acc, {channels}, {shape.pixels}, *w, *out, pitch, left);
+*out += {channels};
+"""
+
+
+def _exact(shape: Shape) -> Instruction:
+    parameters = (
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
+        "int32_t pitch, int32_t left"
+    )
+    text = functools.partial(exact_c, shape)
+
+    @compound("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
+    def exact(
+        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, left: int
+    ) -> None:
+        """A block of channels of {what} from bias to store, for any shift, range and accumulator,
+        in fixed point or float, and for fewer channels at the end."""
+        acc = np.zeros(shape.sums(m.packing), np.int64)
+        SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
+        requant = any_requant(m, shape.channels(m.packing))
+        m.store(ram, finish(m, acc, requant, shape.pixels))
+
+    return exact
+
+
+SUMS = {shape: _sums(shape) for shape in SHAPES}
+STORE = {shape: _store(shape) for shape in SHAPES}
+RUN = {shape: _run(shape) for shape in SHAPES}
+EXACT = {shape: _exact(shape) for shape in SHAPES}
