@@ -299,19 +299,20 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 				       const uint8_t **w, int32_t *patch, int32_t channel)
 {
 	const int32_t *c = (const int32_t *)*w;
+	const int32_t multiplier = c[0], bias = c[1], shift = c[2];
 	int8_t *o = (int8_t *)patch + channel;
 
 	*w += 12;
-	if (vmcu_is_exact(c[2])) {
+	if (vmcu_is_exact(shift)) {
 		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 		vmcu_finish_any(p, sums, 4, *w - 12, o);
 		return;
 	}
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	o[4] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
-	o[8] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
-	o[12] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 }
 #endif
 

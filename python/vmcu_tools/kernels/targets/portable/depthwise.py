@@ -360,12 +360,13 @@ def finish_c(packing: Packing) -> str:
     pixels = packing.pixels
     lines = [
         "const int32_t *c = (const int32_t *)*w;",
+        "const int32_t multiplier = c[0], bias = c[1], shift = c[2];",
         "int8_t *o = (int8_t *)patch + channel;",
         "",
         "*w += 12;",
-        *finish_any_c("c[2]", pixels),
+        *finish_any_c("shift", pixels),
     ]
-    return "\n".join([*lines, *fixed_stores_c("c[0], c[1], c[2]", pixels)])
+    return "\n".join([*lines, *fixed_stores_c("multiplier, bias, shift", pixels)])
 
 
 def fixed_stores_c(constants: str, pixels: int) -> list[str]:
