@@ -19,6 +19,9 @@
  */
 #define VMCU_BAND_PIECES 9
 
+/** Rows of that window. */
+#define VMCU_BAND_ROWS 7
+
 /**
  * A run of words of a tile that hold more than padding, each made from input pixels a and b: first
  * maybe one whose a is padding, then those with both inside the image, then maybe one whose b is
@@ -148,34 +151,32 @@ static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const struct vmcu
 	}
 }
 
-/** A strip of `wide` output pixels whose first column is `pixel`. */
-static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call, uint32_t *tile,
-			    int32_t pixel, int32_t wide)
+/** Where a tile's words are: those of odd columns, of two rows, of a plane. */
+struct vmcu_band_places {
+	int32_t phase;
+	int32_t row;
+	int32_t even; /**< words of a strip's even columns, or of all of them */
+	int32_t odd;
+	int32_t line; /**< of the last row, for two columns each */
+};
+
+/** A strip whose rows may be split. */
+VMCU_CALLED void vmcu_band_search(struct vmcu_band *band, const struct vmcu_call *call,
+				  uint32_t *tile, int32_t pixel,
+				  const struct vmcu_band_places *places)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	const struct vmcu_source in = vmcu_mac_source(call, p);
-	const int32_t taps = p->window.kernel_h;
 	const int32_t step = p->window.stride_w;
-	/* A tile's places are those of a whole strip. */
-	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
-	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
-	const int32_t even = phase + wide - p->steps;
-	const uint32_t row_bytes = (uint32_t)in.tensor->width * in.tensor->channels;
 	struct vmcu_run run = {.pixel = pixel, .step = step};
 
-	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
-	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
-	/* What is behind the strip's last column counts as padding: it may be gone already. */
-	band->width = vmcu_min(in.tensor->width, pixel + (wide - 1) * step + taps);
-	band->splits = in.tensor->ring % row_bytes != 0U || in.tensor->phase % row_bytes != 0U;
-	band->end = band->pieces;
 	run.row_a = call->y * p->window.stride_h - p->window.pad_top;
-	for (int32_t r = taps; r > 1; r -= 2, tile += row) {
+	for (int32_t r = p->window.kernel_h; r > 1; r -= 2, tile += places->row) {
 		run.row_b = run.row_a + p->window.dilation_h;
-		vmcu_band_run(band, tile, &in, run, even);
+		vmcu_band_run(band, tile, &in, run, places->even);
 		if (step > 1) {
 			run.pixel = pixel + 1;
-			vmcu_band_run(band, tile + phase, &in, run, wide - 1 + (taps >> 1));
+			vmcu_band_run(band, tile + places->phase, &in, run, places->odd);
 			run.pixel = pixel;
 		}
 		run.row_a = run.row_b + p->window.dilation_h;
@@ -183,8 +184,122 @@ static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call
 	run.row_b = run.row_a;
 	run.apart = 1;
 	run.step = 2;
-	/* The last word's second column may be one too many; it is padding and its weight zero. */
-	vmcu_band_run(band, tile, &in, run, (wide * step + taps + 1 - step) >> 1);
+	vmcu_band_run(band, tile, &in, run, places->line);
+}
+
+/**
+ * The first pixel inside the image of each row under a strip, NULL where a row is padding; false
+ * if one is split. @a first is that pixel's column, @a bytes are those of all inside.
+ */
+static bool vmcu_band_rows(const int8_t **rows, const struct vmcu_call *call,
+			   const struct vmcu_tensor *t, int32_t first, int32_t bytes)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	int32_t y = call->y * p->window.stride_h - p->window.pad_top;
+
+	for (int32_t r = p->window.kernel_h; r > 0; r--, rows++, y += p->window.dilation_h) {
+		*rows = NULL;
+		if (y >= 0 && y < t->height) {
+			if (vmcu_place(t, (uint32_t)y, (uint32_t)first) + (uint32_t)bytes > t->ring) {
+				return false;
+			}
+			*rows = vmcu_pixel(call->pool, t, (uint32_t)y, (uint32_t)first);
+		}
+	}
+	return true;
+}
+
+/** Words of which the first @a before and those from @a end on are padding; a's and b's. */
+static void vmcu_band_words(struct vmcu_band *band, uint32_t *u, int32_t words,
+			    const int8_t *a, const int8_t *b, int32_t before, int32_t end,
+			    int32_t pitch)
+{
+	const int8_t *zeros = (const int8_t *)&band->zeros;
+
+	if ((a == NULL && b == NULL) || before >= end) {
+		vmcu_band_padding(u, band, words);
+		return;
+	}
+	vmcu_band_padding(u, band, before);
+	vmcu_band_padding(u + end, band, words - end);
+	*band->end++ = (struct vmcu_piece){
+		.u = u + before,
+		.a = (a != NULL) ? a : zeros,
+		.b = (b != NULL) ? b : zeros,
+		.pitch_a = (a != NULL) ? pitch : 0,
+		.pitch_b = (b != NULL) ? pitch : 0,
+		.middle = (uint16_t)(end - before),
+	};
+}
+
+/** A strip of `wide` output pixels whose first column is `pixel`. */
+static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call, uint32_t *tile,
+			    int32_t pixel, int32_t wide)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
+	const int32_t taps = p->window.kernel_h;
+	const int32_t step = p->window.stride_w;
+	const int32_t channels = t->channels;
+	const int32_t count = (wide - 1) * step + taps;
+	const int32_t begin = (pixel < 0) ? -pixel : 0;
+	const int32_t end = vmcu_min(count, t->width - pixel);
+	/* A tile's places are those of a whole strip. */
+	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
+	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
+	const struct vmcu_band_places places = {
+		.phase = phase,
+		.row = row,
+		.even = phase + wide - p->steps,
+		.odd = wide - 1 + (taps >> 1),
+		/* The last one's second column may be one too many; its weight is zero. */
+		.line = (wide * step + taps + 1 - step) >> 1,
+	};
+	const int8_t *rows[VMCU_BAND_ROWS];
+	const int8_t **ab = rows;
+	struct vmcu_piece *piece;
+
+	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
+	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+	/* What is behind the strip's last column counts as padding: it may be gone already. */
+	band->width = pixel + end;
+	band->splits = true;
+	band->end = band->pieces;
+	if (begin >= end ||
+	    !vmcu_band_rows(rows, call, t, pixel + begin, (end - begin) * channels)) {
+		vmcu_band_search(band, call, tile, pixel, &places);
+		return;
+	}
+	for (int32_t r = taps; r > 1; r -= 2, tile += row, ab += 2) {
+		if (step == 1) {
+			vmcu_band_words(band, tile, places.even, ab[0], ab[1], begin, end,
+					channels);
+			continue;
+		}
+		for (int32_t odd = 0; odd < 2; odd++) {
+			/* Of columns that far apart, the first one inside. */
+			const int32_t first = (begin + 1 - odd) >> 1;
+			const int32_t ahead = (2 * first + odd - begin) * channels;
+
+			vmcu_band_words(band, tile + odd * phase,
+					(odd == 0) ? places.even : places.odd,
+					(ab[0] != NULL) ? ab[0] + ahead : NULL,
+					(ab[1] != NULL) ? ab[1] + ahead : NULL, first,
+					(end + 1 - odd) >> 1, 2 * channels);
+		}
+	}
+	if (*ab == NULL) {
+		vmcu_band_padding(tile, band, places.line);
+		return;
+	}
+	/* Whole words, one before whose first column is padding, one behind whose second is. */
+	piece = band->end;
+	vmcu_band_words(band, tile, places.line, *ab, *ab, begin >> 1, (end + 1) >> 1, 2 * channels);
+	piece->head = (uint8_t)(begin & 1);
+	piece->tail = (uint8_t)(end & 1);
+	piece->a += piece->head * channels;
+	piece->b += (1 - piece->head) * channels;
+	piece->middle = (uint16_t)(piece->middle - piece->head - piece->tail);
 }
 
 /** Fewer than four channels of a pixel. */

@@ -16,13 +16,13 @@ import numpy as np
 
 from ..graph import Op, Window
 from ..kernels.integer_scale import WHOLE
-from ..kernels.language.expr import Int, evaluate
 from ..kernels.language.target import Target
 from ..kernels.pack import MacWeights, factor_stream, fill, tap_stream, weight_stream
-from ..kernels.programs.depthwise import gap, narrow_pixels, tile_bytes, weight_bytes
+from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
 from ..kernels.targets.portable.depthwise import (
     EXACT,
     GROUP,
+    SQUARE_TAPS,
     STRIDES,
     TAPS,
     WIDER,
@@ -66,7 +66,11 @@ class DepthwiseConv2D(Op):
 def blocks_of(target: Target, taps: int, stride: int, pixels: int) -> list[int]:
     """The blocks that a strip is computed in, which may hang over its end."""
     narrow, wide = target.packing.pixels, target.packing.pixels + WIDER
-    first = evaluate(narrow_pixels(taps, stride, Int(pixels), narrow), {})
+    if taps != SQUARE_TAPS:
+        return [narrow] * -(-pixels // narrow)
+    if stride == 2:
+        return [wide] * -(-pixels // wide)
+    first = min((wide - pixels % wide) // 2 % (wide // 2) * narrow, pixels)
     return [narrow] * -(-first // narrow) + [wide] * -(-(pixels - first) // wide)
 
 
