@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from builders import tflite_models, tflite_ops
+from builders.networks import extreme_inputs
 from builders.tflite_models import TfliteModel
 from onnx import AttributeProto, helper
 from refusals_onnx import SOUND
@@ -23,20 +24,8 @@ TFLITE = tflite_models.CASES | tflite_ops.CASES
 ONNX = SOUND
 
 
-def extremes(graph: Graph, seed: int) -> list[np.ndarray]:
-    """Inputs of which a half are the least or the largest value."""
-    dice = np.random.default_rng(seed)
-    found = []
-    for port in graph.inputs:
-        shape = graph.tensors[port.tensor].shape
-        values = dice.integers(-128, 128, shape)
-        ends = dice.choice([-128, 127], shape)
-        found.append(np.where(dice.random(shape) < 0.5, values, ends).astype(np.int8))
-    return found
-
-
 def meaning(graph: Graph) -> list[np.ndarray]:
-    values = reference.run(graph, extremes(graph, 1))
+    values = reference.run(graph, extreme_inputs(graph, 1))
     return [values[port.tensor] for port in graph.outputs]
 
 
