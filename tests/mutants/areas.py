@@ -49,5 +49,5 @@ AREAS = {
         ),
         ("c", "convert", "rotation", "fusion"),
     ),
-    "kernels": Area((f"{C}/kernels",), ("kernels_c", "c", "float_sum")),
+    "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
 }
