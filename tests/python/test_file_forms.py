@@ -4,6 +4,7 @@ out, other file names. What they mean is the same, to the byte."""
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import numpy as np
 import onnx
 import pytest
 from builders import tflite_models, tflite_ops
+from builders.networks import extreme_inputs
 from builders.tflite_models import TfliteModel
 from onnx import AttributeProto, helper
 from refusals_onnx import SOUND
 from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
+from vmcu_tools.frontends.common import UnsupportedError, hwc, hwc_axis
+from vmcu_tools.frontends.onnx.values import tensor_axis, tensor_shape
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 
@@ -23,20 +27,8 @@ TFLITE = tflite_models.CASES | tflite_ops.CASES
 ONNX = SOUND
 
 
-def extremes(graph: Graph, seed: int) -> list[np.ndarray]:
-    """Inputs of which a half are the least or the largest value."""
-    dice = np.random.default_rng(seed)
-    found = []
-    for port in graph.inputs:
-        shape = graph.tensors[port.tensor].shape
-        values = dice.integers(-128, 128, shape)
-        ends = dice.choice([-128, 127], shape)
-        found.append(np.where(dice.random(shape) < 0.5, values, ends).astype(np.int8))
-    return found
-
-
 def meaning(graph: Graph) -> list[np.ndarray]:
-    values = reference.run(graph, extremes(graph, 1))
+    values = reference.run(graph, extreme_inputs(graph, 1))
     return [values[port.tensor] for port in graph.outputs]
 
 
@@ -155,3 +147,52 @@ def test_sums_of_equal_shapes_are_additions(tmp_path: Path) -> None:
         y = m.op("ADD", [a, b], m.activation((1, 4, 5, 3)), "Add")
         graph = frontends.load(m.save(tmp_path / "m.tflite", [a, b], [y]))
         assert [node.kind for node in graph.nodes] == [kind]
+
+
+SHAPES = [(1, 5, 7, 3), (1, 5, 7), (5, 7), (7,), (3, 5, 7), (2, 3, 5, 7), (1, 1, 2, 3, 5, 7)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_an_axis_is_where_its_size_went(shape: tuple[int, ...]) -> None:
+    """Sizes tell axes apart; a batch, and an axis of several that became one, is none alone."""
+    rank = len(shape)
+    inside = tensor_shape(shape, None)
+    assert math.prod(inside) == math.prod(shape)
+    for axis in range(rank):
+        if rank > 1 and shape[axis] == 1:
+            continue
+        place = tensor_axis(axis, shape)
+        assert place == tensor_axis(axis - rank, shape)
+        alone = shape[axis] in inside and (axis > 0 or rank < 3)
+        assert place == (inside.index(shape[axis]) if alone else -1)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 7, 3), (1, 5, 7), (5, 7), (7,)], ids=str)
+def test_an_axis_of_channels_last_is_where_its_size_went(shape: tuple[int, ...]) -> None:
+    inside, rank = hwc(shape), len(shape)
+    for axis in range(rank):
+        if rank > 2 and axis == 0:
+            with pytest.raises(UnsupportedError, match="across the batch"):
+                hwc_axis(axis, rank)
+            continue
+        assert hwc_axis(axis, rank) == hwc_axis(axis - rank, rank) == inside.index(shape[axis])
+    for axis in (rank, -rank - 1):
+        with pytest.raises(UnsupportedError, match=f"of a tensor with {rank} dimensions"):
+            hwc_axis(axis, rank)
+    with pytest.raises(UnsupportedError, match="a tensor with 5 dimensions"):
+        hwc_axis(1, 5)
+
+
+REFUSED_SHAPES = {
+    (1, 0, 3): r"shape \[1, 0, 3\] is empty or dynamic",
+    (2, 3, 4, 5, 6): r"shape \[2, 3, 4, 5, 6\] has more than four dimensions",
+    (2, 3, 4): r"batch size 2 in shape \[2, 3, 4\]",
+}
+
+
+@pytest.mark.parametrize("shape", REFUSED_SHAPES, ids=str)
+def test_shapes_that_are_no_image(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UnsupportedError, match=REFUSED_SHAPES[shape]):
+        hwc(shape)
+    assert hwc((1, 1, 1, 4, 5, 6)) == (4, 5, 6)
+    assert hwc(()) == (1, 1, 1)
