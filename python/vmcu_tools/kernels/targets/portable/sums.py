@@ -28,7 +28,7 @@ def ints(names: tuple[str, ...]) -> str:
 
 
 def _add_line(width: int) -> Instruction:
-    scaled = "(int32_t)(((int64_t){0}_scale * (*{0})[{1}]) >> %d)" % FINER
+    scaled = f"(int32_t)(((int64_t){{0}}_scale * (*{{0}})[{{1}}]) >> {FINER})"
     lines = [
         f"acc[{n}] = bias + {scaled.format('a', n)} + {scaled.format('b', n)};"
         for n in range(width)
