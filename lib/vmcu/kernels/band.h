@@ -46,6 +46,9 @@ struct vmcu_band {
 	struct vmcu_piece pieces[VMCU_BAND_PIECES];
 };
 
+/** Where nothing is split. */
+#define VMCU_BAND_WHOLE INT32_MAX
+
 /**
  * Those pixels of an input row under a strip that are inside the image: @a split of them from @a x
  * on, the others as if @a behind were the first of all. No @a x: the row is padding.
@@ -71,23 +74,47 @@ static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_source 
 	const struct vmcu_tensor *t = in->tensor;
 
 	for (int32_t r = in->window->kernel_h; r > 0; r--, rows++, y += in->window->dilation_h) {
+		int32_t unsplit;
+
 		rows->x = NULL;
+		rows->split = VMCU_BAND_WHOLE;
 		if (!vmcu_source_row(in, y) || pixels <= 0) {
 			continue;
 		}
 		rows->x = vmcu_pixel(in->pool, t, (uint32_t)y, (uint32_t)first);
-		rows->split = vmcu_unsplit(t, (uint32_t)y, (uint32_t)first, pixels);
-		if (rows->split < pixels) {
-			rows->behind = vmcu_source_at(in, y, first + rows->split) -
-				       rows->split * t->channels;
+		unsplit = vmcu_unsplit(t, (uint32_t)y, (uint32_t)first, pixels);
+		if (unsplit < pixels) {
+			rows->split = unsplit;
+			rows->behind = vmcu_source_at(in, y, first + unsplit) -
+				       unsplit * t->channels;
 		}
 	}
+}
+
+/** Words of pixels @a pitch bytes apart; NULL for padding. */
+VMCU_APART void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const int8_t *a,
+				const int8_t *b, int32_t pitch, int32_t words)
+{
+	struct vmcu_piece *piece = band->end++;
+	const int8_t *zeros = (const int8_t *)&band->zeros;
+
+	piece->u = u;
+	piece->a = (a != NULL) ? a : zeros;
+	piece->b = (b != NULL) ? b : zeros;
+	piece->pitch_a = (a != NULL) ? pitch : 0;
+	piece->pitch_b = (b != NULL) ? pitch : 0;
+	piece->middle = (uint16_t)words;
+	piece->head = 0;
+	piece->tail = 0;
 }
 
 /** Pixel @a i of a row, and how many, `step` apart, there are from it to the row's split. */
 static const int8_t *vmcu_band_at(const struct vmcu_band_row *row, int32_t i, int32_t channels,
 				  int32_t step, int32_t *words)
 {
+	if (row->x == NULL || row->split == VMCU_BAND_WHOLE) {
+		return (row->x == NULL) ? NULL : row->x + i * channels;
+	}
 	if (i >= row->split) {
 		return row->behind + i * channels;
 	}
@@ -96,34 +123,17 @@ static const int8_t *vmcu_band_at(const struct vmcu_band_row *row, int32_t i, in
 	return row->x + i * channels;
 }
 
-/**
- * Words of pixels `step` apart, from i on: a's of one row and b's of another, `apart` further. Those
- * around them are padding, which is written now: it stays for all channels.
- */
-VMCU_APART void vmcu_band_words(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *a,
+/** Words of pixels `step` apart, from i on: a's of one row and b's of another, `apart` further. */
+static void vmcu_band_words(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *a,
 			    const struct vmcu_band_row *b, int32_t i, int32_t apart, int32_t step,
 			    int32_t words, int32_t channels)
 {
 	while (words > 0) {
-		struct vmcu_piece *piece = band->end++;
 		int32_t part = words;
+		const int8_t *x = vmcu_band_at(a, i, channels, step, &part);
+		const int8_t *y = vmcu_band_at(b, i + apart, channels, step, &part);
 
-		piece->u = u;
-		piece->a = (const int8_t *)&band->zeros;
-		piece->b = piece->a;
-		piece->pitch_a = 0;
-		piece->pitch_b = 0;
-		if (a->x != NULL) {
-			piece->a = vmcu_band_at(a, i, channels, step, &part);
-			piece->pitch_a = step * channels;
-		}
-		if (b->x != NULL) {
-			piece->b = vmcu_band_at(b, i + apart, channels, step, &part);
-			piece->pitch_b = step * channels;
-		}
-		piece->middle = (uint16_t)part;
-		piece->head = 0;
-		piece->tail = 0;
+		vmcu_band_piece(band, u, x, y, step * channels, part);
 		u += part;
 		i += part * step;
 		words -= part;
@@ -137,6 +147,7 @@ static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vm
 {
 	const int32_t first = (step == 1) ? begin : (begin + 1 - odd) >> 1;
 	const int32_t last = (step == 1) ? end : (end + 1 - odd) >> 1;
+	int32_t i;
 
 	if (first >= last || (rows[0].x == NULL && rows[1].x == NULL)) {
 		vmcu_band_padding(u, band, words);
@@ -144,8 +155,17 @@ static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vm
 	}
 	vmcu_band_padding(u, band, first);
 	vmcu_band_padding(u + last, band, words - last);
-	vmcu_band_words(band, u + first, &rows[0], &rows[1], first * step + odd - begin, 0, step,
-			last - first, channels);
+	u += first;
+	words = last - first;
+	i = first * step + odd - begin;
+	if (rows[0].split == VMCU_BAND_WHOLE && rows[1].split == VMCU_BAND_WHOLE) {
+		const int8_t *a = (rows[0].x == NULL) ? NULL : rows[0].x + i * channels;
+		const int8_t *b = (rows[1].x == NULL) ? NULL : rows[1].x + i * channels;
+
+		vmcu_band_piece(band, u, a, b, step * channels, words);
+		return;
+	}
+	vmcu_band_words(band, u, &rows[0], &rows[1], i, 0, step, words, channels);
 }
 
 /** The last row: a word for two columns. */
