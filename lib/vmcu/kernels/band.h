@@ -15,9 +15,9 @@
 /**
  * Pieces of the tile of the largest window that has a kernel of its own: a run for every phase of
  * three pairs of rows, one for the last row. A ring is no smaller than what a strip looks at, so
- * one row at most is split in a strip; that adds two.
+ * one row at most is split in a strip; that adds two, or in the last row up to three.
  */
-#define VMCU_BAND_PIECES 9
+#define VMCU_BAND_PIECES 10
 
 /** Rows of that window. */
 #define VMCU_BAND_ROWS 7
@@ -42,20 +42,22 @@ struct vmcu_piece {
 struct vmcu_band {
 	uint32_t zeros; /**< four times what stands for padding */
 	int32_t plane;  /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
-	int32_t width;
-	bool splits; /**< rows may be split */
 	struct vmcu_piece *end;
 	struct vmcu_piece pieces[VMCU_BAND_PIECES];
 };
 
-/** How many of `words` pixels from `pixel` on, `step` apart, lie in front of `end`. */
-static inline int32_t vmcu_before(int32_t pixel, int32_t end, int32_t step, int32_t words)
-{
-	/* Steps are one or two. */
-	const int32_t count = (end - pixel + step - 1) >> (step - 1);
+/** Where nothing is split. */
+#define VMCU_BAND_WHOLE INT32_MAX
 
-	return (count < 0) ? 0 : vmcu_min(count, words);
-}
+/**
+ * Those pixels of an input row under a strip that are inside the image: @a split of them from @a x
+ * on, the others as if @a behind were the first of all. No @a x: the row is padding.
+ */
+struct vmcu_band_row {
+	const int8_t *x;
+	const int8_t *behind;
+	int32_t split;
+};
 
 static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t words)
 {
@@ -65,171 +67,144 @@ static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t
 	}
 }
 
-/** Words from pixels `step` apart, a's in one row and b's in another from pixel + `apart` on. */
-struct vmcu_run {
-	int32_t row_a;
-	int32_t row_b;
-	int32_t pixel;
-	int32_t apart;
-	int32_t step;
-};
-
-/**
- * The next words of a run, in front of its rows' splits. Its padding is written now: it stays for
- * all channels.
- */
-static void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const struct vmcu_source *in,
-			    const struct vmcu_run *run, int32_t words)
+/** The rows under a strip; @a first is the column of the first pixel inside the image. */
+static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_source *in, int32_t y,
+			   int32_t first, int32_t pixels)
 {
-	const int32_t pixel = run->pixel, step = run->step;
-	const int32_t outside_a = vmcu_before(pixel, 0, step, words);
-	const int32_t outside_b = vmcu_before(pixel + run->apart, 0, step, words);
-	const int32_t end_a = vmcu_before(pixel, band->width, step, words);
-	const int32_t end_b = vmcu_before(pixel + run->apart, band->width, step, words);
-	const bool has_a = vmcu_source_row(in, run->row_a);
-	const bool has_b = vmcu_source_row(in, run->row_b);
+	const struct vmcu_tensor *t = in->tensor;
+
+	for (int32_t r = in->window->kernel_h; r > 0; r--, rows++, y += in->window->dilation_h) {
+		int32_t unsplit;
+
+		rows->x = NULL;
+		rows->split = VMCU_BAND_WHOLE;
+		if (!vmcu_source_row(in, y) || pixels <= 0) {
+			continue;
+		}
+		rows->x = vmcu_pixel(in->pool, t, (uint32_t)y, (uint32_t)first);
+		unsplit = vmcu_unsplit(t, (uint32_t)y, (uint32_t)first, pixels);
+		if (unsplit < pixels) {
+			rows->split = unsplit;
+			rows->behind = vmcu_source_at(in, y, first + unsplit) -
+				       unsplit * t->channels;
+		}
+	}
+}
+
+/** Words of pixels @a pitch bytes apart; NULL for padding. */
+VMCU_APART void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const int8_t *a,
+				const int8_t *b, int32_t pitch, int32_t words)
+{
+	struct vmcu_piece *piece = band->end++;
 	const int8_t *zeros = (const int8_t *)&band->zeros;
-	struct vmcu_piece *piece = band->end;
 
-	if ((!has_a && !has_b) || outside_b == end_a) {
-		vmcu_band_padding(u, band, words);
-		return;
-	}
-	vmcu_band_padding(u, band, outside_b);
-	vmcu_band_padding(u + end_a, band, words - end_a);
-	*piece = (struct vmcu_piece){
-		.u = u + outside_b,
-		.a = zeros,
-		.b = zeros,
-		.head = (uint8_t)(outside_a - outside_b),
-		.middle = (uint16_t)(end_b - outside_a),
-		.tail = (uint8_t)(end_a - end_b),
-	};
-	if (has_a) {
-		piece->a = vmcu_source_at(in, run->row_a, pixel + outside_a * step);
-		piece->pitch_a = step * in->tensor->channels;
-	}
-	if (has_b) {
-		piece->b = vmcu_source_at(in, run->row_b, pixel + run->apart + outside_b * step);
-		piece->pitch_b = step * in->tensor->channels;
-	}
-	band->end++;
+	piece->u = u;
+	piece->a = (a != NULL) ? a : zeros;
+	piece->b = (b != NULL) ? b : zeros;
+	piece->pitch_a = (a != NULL) ? pitch : 0;
+	piece->pitch_b = (b != NULL) ? pitch : 0;
+	piece->middle = (uint16_t)words;
+	piece->head = 0;
+	piece->tail = 0;
 }
 
-/** How many words, from `pixel` of a row on, precede the row's split. */
-static int32_t vmcu_band_unsplit(const struct vmcu_band *band, const struct vmcu_source *in,
-				 int32_t row, int32_t pixel, int32_t step, int32_t words)
+/** Pixel @a i of a row, and how many, `step` apart, there are from it to the row's split. */
+static const int8_t *vmcu_band_at(const struct vmcu_band_row *row, int32_t i, int32_t channels,
+				  int32_t step, int32_t *words)
 {
-	const int32_t first = (pixel < 0) ? 0 : pixel;
-	const int32_t pixels = band->width - first;
-	int32_t count;
-
-	if (pixels <= 0 || !vmcu_source_row(in, row)) {
-		return words;
+	if (row->x == NULL || row->split == VMCU_BAND_WHOLE) {
+		return (row->x == NULL) ? NULL : row->x + i * channels;
 	}
-	count = vmcu_source_unsplit(in, row, first, pixels);
-	return (count == pixels) ? words : vmcu_before(pixel, first + count, step, words);
+	if (i >= row->split) {
+		return row->behind + i * channels;
+	}
+	/* Steps are one or two. */
+	*words = vmcu_min(*words, (row->split - i + step - 1) >> (step - 1));
+	return row->x + i * channels;
 }
 
-/** A run of words, in as many pieces as its rows. */
-static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const struct vmcu_source *in,
-			  struct vmcu_run run, int32_t words)
+/** Words of pixels `step` apart, from i on: a's of one row and b's of another, `apart` further. */
+static void vmcu_band_words(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *a,
+			    const struct vmcu_band_row *b, int32_t i, int32_t apart, int32_t step,
+			    int32_t words, int32_t channels)
 {
-	while (band->splits && words > 0) {
+	while (words > 0) {
 		int32_t part = words;
+		const int8_t *x = vmcu_band_at(a, i, channels, step, &part);
+		const int8_t *y = vmcu_band_at(b, i + apart, channels, step, &part);
 
-		part = vmcu_band_unsplit(band, in, run.row_a, run.pixel, run.step, part);
-		part = vmcu_band_unsplit(band, in, run.row_b, run.pixel + run.apart, run.step,
-					 part);
-		vmcu_band_piece(band, u, in, &run, part);
+		vmcu_band_piece(band, u, x, y, step * channels, part);
 		u += part;
+		i += part * step;
 		words -= part;
-		run.pixel += part * run.step;
-	}
-	if (words > 0) {
-		vmcu_band_piece(band, u, in, &run, words);
 	}
 }
 
-/** Where a tile's words are: those of odd columns, of two rows, of a plane. */
-struct vmcu_band_places {
-	int32_t phase;
-	int32_t row;
-	int32_t even; /**< words of a strip's even columns, or of all of them */
-	int32_t odd;
-	int32_t line; /**< of the last row, for two columns each */
-};
-
-/** A strip whose rows may be split. */
-VMCU_CALLED void vmcu_band_search(struct vmcu_band *band, const struct vmcu_call *call,
-				  uint32_t *tile, int32_t pixel,
-				  const struct vmcu_band_places *places)
+/** Two rows' columns that are `step` apart; pixels begin to end (excluded) are inside. */
+static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *rows,
+			    int32_t begin, int32_t end, int32_t odd, int32_t step, int32_t words,
+			    int32_t channels)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	const struct vmcu_source in = vmcu_mac_source(call, p);
-	const int32_t step = p->window.stride_w;
-	struct vmcu_run run = {.pixel = pixel, .step = step};
+	const int32_t first = (step == 1) ? begin : (begin + 1 - odd) >> 1;
+	const int32_t last = (step == 1) ? end : (end + 1 - odd) >> 1;
+	int32_t i;
 
-	run.row_a = call->y * p->window.stride_h - p->window.pad_top;
-	for (int32_t r = p->window.kernel_h; r > 1; r -= 2, tile += places->row) {
-		run.row_b = run.row_a + p->window.dilation_h;
-		vmcu_band_run(band, tile, &in, run, places->even);
-		if (step > 1) {
-			run.pixel = pixel + 1;
-			vmcu_band_run(band, tile + places->phase, &in, run, places->odd);
-			run.pixel = pixel;
-		}
-		run.row_a = run.row_b + p->window.dilation_h;
-	}
-	run.row_b = run.row_a;
-	run.apart = 1;
-	run.step = 2;
-	vmcu_band_run(band, tile, &in, run, places->line);
-}
-
-/**
- * The first pixel inside the image of each row under a strip, NULL where a row is padding; false
- * if one is split. @a first is that pixel's column, @a bytes are those of all inside.
- */
-static bool vmcu_band_rows(const int8_t **rows, const struct vmcu_call *call,
-			   const struct vmcu_tensor *t, int32_t first, int32_t bytes)
-{
-	const struct vmcu_mac_params *p = call->layer->params;
-	int32_t y = call->y * p->window.stride_h - p->window.pad_top;
-
-	for (int32_t r = p->window.kernel_h; r > 0; r--, rows++, y += p->window.dilation_h) {
-		*rows = NULL;
-		if (y >= 0 && y < t->height) {
-			if (vmcu_place(t, (uint32_t)y, (uint32_t)first) + (uint32_t)bytes > t->ring) {
-				return false;
-			}
-			*rows = vmcu_pixel(call->pool, t, (uint32_t)y, (uint32_t)first);
-		}
-	}
-	return true;
-}
-
-/** Words of which the first @a before and those from @a end on are padding; a's and b's. */
-static void vmcu_band_words(struct vmcu_band *band, uint32_t *u, int32_t words,
-			    const int8_t *a, const int8_t *b, int32_t before, int32_t end,
-			    int32_t pitch)
-{
-	const int8_t *zeros = (const int8_t *)&band->zeros;
-
-	if ((a == NULL && b == NULL) || before >= end) {
+	if (first >= last || (rows[0].x == NULL && rows[1].x == NULL)) {
 		vmcu_band_padding(u, band, words);
 		return;
 	}
-	vmcu_band_padding(u, band, before);
-	vmcu_band_padding(u + end, band, words - end);
-	*band->end++ = (struct vmcu_piece){
-		.u = u + before,
-		.a = (a != NULL) ? a : zeros,
-		.b = (b != NULL) ? b : zeros,
-		.pitch_a = (a != NULL) ? pitch : 0,
-		.pitch_b = (b != NULL) ? pitch : 0,
-		.middle = (uint16_t)(end - before),
-	};
+	vmcu_band_padding(u, band, first);
+	vmcu_band_padding(u + last, band, words - last);
+	u += first;
+	words = last - first;
+	i = first * step + odd - begin;
+	if (rows[0].split == VMCU_BAND_WHOLE && rows[1].split == VMCU_BAND_WHOLE) {
+		const int8_t *a = (rows[0].x == NULL) ? NULL : rows[0].x + i * channels;
+		const int8_t *b = (rows[1].x == NULL) ? NULL : rows[1].x + i * channels;
+
+		vmcu_band_piece(band, u, a, b, step * channels, words);
+		return;
+	}
+	vmcu_band_words(band, u, &rows[0], &rows[1], i, 0, step, words, channels);
+}
+
+/** The last row: a word for two columns. */
+VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *row,
+			   int32_t begin, int32_t end, int32_t words, int32_t channels)
+{
+	static const struct vmcu_band_row padding;
+	struct vmcu_piece *first = band->end;
+	const int32_t head = begin & 1, tail = end & 1;
+	const int32_t middle = (begin + head) >> 1;
+
+	if (begin >= end || row->x == NULL) {
+		vmcu_band_padding(u, band, words);
+		return;
+	}
+	vmcu_band_padding(u, band, begin >> 1);
+	vmcu_band_padding(u + ((end + 1) >> 1), band, words - ((end + 1) >> 1));
+	vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle, channels);
+	if (tail != 0) {
+		struct vmcu_piece *last = band->end;
+		int32_t one = 1;
+		const int8_t *x = vmcu_band_at(row, end - 1 - begin, channels, 2, &one);
+
+		if (last != first && last[-1].a + last[-1].middle * last[-1].pitch_a == x) {
+			last[-1].tail = 1;
+		} else {
+			vmcu_band_words(band, u + (end >> 1), row, &padding, end - 1 - begin, 0, 2,
+					1, channels);
+		}
+	}
+	if (head != 0) {
+		if (first != band->end && first->b == row->x + first->pitch_b) {
+			first->head = 1;
+			first->u--;
+			first->b = row->x;
+		} else {
+			vmcu_band_words(band, u + middle - 1, &padding, row, 0, 0, 2, 1, channels);
+		}
+	}
 }
 
 /** A strip of `wide` output pixels whose first column is `pixel`. */
@@ -237,69 +212,35 @@ static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call
 			    int32_t pixel, int32_t wide)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
-	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
+	const struct vmcu_source in = vmcu_mac_source(call, p);
+	const struct vmcu_tensor *t = in.tensor;
 	const int32_t taps = p->window.kernel_h;
 	const int32_t step = p->window.stride_w;
-	const int32_t channels = t->channels;
-	const int32_t count = (wide - 1) * step + taps;
+	/* Columns inside; what is behind the last counts as padding: it may be gone already. */
 	const int32_t begin = (pixel < 0) ? -pixel : 0;
-	const int32_t end = vmcu_min(count, t->width - pixel);
+	const int32_t end = vmcu_min((wide - 1) * step + taps, t->width - pixel);
 	/* A tile's places are those of a whole strip. */
 	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
 	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
-	const struct vmcu_band_places places = {
-		.phase = phase,
-		.row = row,
-		.even = phase + wide - p->steps,
-		.odd = wide - 1 + (taps >> 1),
-		/* The last one's second column may be one too many; its weight is zero. */
-		.line = (wide * step + taps + 1 - step) >> 1,
-	};
-	const int8_t *rows[VMCU_BAND_ROWS];
-	const int8_t **ab = rows;
-	struct vmcu_piece *piece;
+	struct vmcu_band_row rows[VMCU_BAND_ROWS];
+	const struct vmcu_band_row *pair = rows;
 
 	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
 	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
-	/* What is behind the strip's last column counts as padding: it may be gone already. */
-	band->width = pixel + end;
-	band->splits = true;
 	band->end = band->pieces;
-	if (begin >= end ||
-	    !vmcu_band_rows(rows, call, t, pixel + begin, (end - begin) * channels)) {
-		vmcu_band_search(band, call, tile, pixel, &places);
-		return;
-	}
-	for (int32_t r = taps; r > 1; r -= 2, tile += row, ab += 2) {
-		if (step == 1) {
-			vmcu_band_words(band, tile, places.even, ab[0], ab[1], begin, end,
-					channels);
-			continue;
-		}
-		for (int32_t odd = 0; odd < 2; odd++) {
-			/* Of columns that far apart, the first one inside. */
-			const int32_t first = (begin + 1 - odd) >> 1;
-			const int32_t ahead = (2 * first + odd - begin) * channels;
-
-			vmcu_band_words(band, tile + odd * phase,
-					(odd == 0) ? places.even : places.odd,
-					(ab[0] != NULL) ? ab[0] + ahead : NULL,
-					(ab[1] != NULL) ? ab[1] + ahead : NULL, first,
-					(end + 1 - odd) >> 1, 2 * channels);
+	vmcu_band_rows(rows, &in, call->y * p->window.stride_h - p->window.pad_top, pixel + begin,
+		       end - begin);
+	for (int32_t r = taps; r > 1; r -= 2, tile += row, pair += 2) {
+		vmcu_band_pairs(band, tile, pair, begin, end, 0, step, phase + wide - p->steps,
+				t->channels);
+		if (step > 1) {
+			vmcu_band_pairs(band, tile + phase, pair, begin, end, 1, step,
+					wide - 1 + (taps >> 1), t->channels);
 		}
 	}
-	if (*ab == NULL) {
-		vmcu_band_padding(tile, band, places.line);
-		return;
-	}
-	/* Whole words, one before whose first column is padding, one behind whose second is. */
-	piece = band->end;
-	vmcu_band_words(band, tile, places.line, *ab, *ab, begin >> 1, (end + 1) >> 1, 2 * channels);
-	piece->head = (uint8_t)(begin & 1);
-	piece->tail = (uint8_t)(end & 1);
-	piece->a += piece->head * channels;
-	piece->b += (1 - piece->head) * channels;
-	piece->middle = (uint16_t)(piece->middle - piece->head - piece->tail);
+	/* The last word's second column may be one too many; it is padding and its weight zero. */
+	vmcu_band_line(band, tile, pair, begin, end, (wide * step + taps + 1 - step) >> 1,
+		       t->channels);
 }
 
 /** Fewer than four channels of a pixel. */

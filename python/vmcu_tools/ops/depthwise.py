@@ -90,6 +90,9 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     whole = max(widths)
     if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
         return whole
+    # Strips of narrow blocks suit cores that have no others.
+    narrow = target.packing.pixels if stride == 1 else 1
+    widths = {wide for wide in widths if wide % narrow == 0 or wide == whole}
     free = [wide for wide in sorted(widths) if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
     return min(free or [min(widths)], key=lambda wide: row_cost(target, taps, stride, wide, width))
 

@@ -197,11 +197,13 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t 
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
 {
-	for (; words > 0; words--, (*u)++, (*v)++, *a += pitch_a, *b += pitch_b) {
-		__builtin_memcpy(*u, *a, 2);
-		__builtin_memcpy((int8_t *)*u + 2, *b, 2);
-		__builtin_memcpy(*v, *a + 2, 2);
-		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
+	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		__builtin_memcpy(&x, *a, 4);
+		__builtin_memcpy(&y, *b, 4);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
 }
 #endif

@@ -668,6 +668,9 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *last = x + 4 * row - 2 * at;
 			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t *c = (const int32_t *)(*w + 16);
+			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
 			acc[0] = *(const int32_t *)*w;
@@ -711,10 +714,26 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 			acc[1] = vmcu_mac(acc[1], x[6], v[11]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[11]);
 			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
-			*w += 16;
-			vmcu_finish_depthwise(p, acc, w, patch, n);
+			*w += 28;
+			if (vmcu_is_exact(shift)) {
+				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+				vmcu_finish_any(p, sums, 4, *w - 12, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 		}
-		vmcu_store_patch(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+		if (lanes == 4 && wide - at >= 4) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
 	*w += (lanes & 1) * 28;
 }
@@ -732,66 +751,111 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 	const uint8_t *const start = *w;
 
 	(void)phase;
-	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
-		int32_t patch[4];
+	for (int32_t at = 0; at < wide; at += 6, out += 6 * pitch) {
+		int32_t patch[6];
 
 		*w = start;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *last = x + 4 * row;
 			const int8_t *v = (const int8_t *)*w + 4;
-			int32_t acc[4];
+			const int32_t *c = (const int32_t *)(*w + 16);
+			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[6];
 
 			acc[0] = *(const int32_t *)*w;
 			acc[1] = *(const int32_t *)*w;
 			acc[2] = *(const int32_t *)*w;
 			acc[3] = *(const int32_t *)*w;
+			acc[4] = *(const int32_t *)*w;
+			acc[5] = *(const int32_t *)*w;
 			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
 			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[0]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[0]);
 			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
 			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
 			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
 			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[2]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[2]);
 			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
 			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
 			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
 			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+			acc[4] = vmcu_mac(acc[4], x[20], v[1]);
+			acc[5] = vmcu_mac(acc[5], x[24], v[1]);
 			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
 			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
 			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
 			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+			acc[4] = vmcu_mac(acc[4], x[22], v[3]);
+			acc[5] = vmcu_mac(acc[5], x[26], v[3]);
 			x += 4 * phase;
 			acc[0] = vmcu_mac(acc[0], x[0], v[4]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[4]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[4]);
 			acc[3] = vmcu_mac(acc[3], x[12], v[4]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[4]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[4]);
 			acc[0] = vmcu_mac(acc[0], x[2], v[6]);
 			acc[1] = vmcu_mac(acc[1], x[6], v[6]);
 			acc[2] = vmcu_mac(acc[2], x[10], v[6]);
 			acc[3] = vmcu_mac(acc[3], x[14], v[6]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[6]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[6]);
 			x = last;
 			acc[0] = vmcu_mac(acc[0], x[0], v[5]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[5]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[5]);
 			acc[3] = vmcu_mac(acc[3], x[12], v[5]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[5]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[5]);
 			acc[0] = vmcu_mac(acc[0], x[2], v[7]);
 			acc[1] = vmcu_mac(acc[1], x[6], v[7]);
 			acc[2] = vmcu_mac(acc[2], x[10], v[7]);
 			acc[3] = vmcu_mac(acc[3], x[14], v[7]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[7]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[7]);
 			acc[0] = vmcu_mac(acc[0], x[4], v[8]);
 			acc[1] = vmcu_mac(acc[1], x[8], v[8]);
 			acc[2] = vmcu_mac(acc[2], x[12], v[8]);
 			acc[3] = vmcu_mac(acc[3], x[16], v[8]);
+			acc[4] = vmcu_mac(acc[4], x[20], v[8]);
+			acc[5] = vmcu_mac(acc[5], x[24], v[8]);
 			acc[0] = vmcu_mac(acc[0], x[6], v[10]);
 			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
 			acc[2] = vmcu_mac(acc[2], x[14], v[10]);
 			acc[3] = vmcu_mac(acc[3], x[18], v[10]);
-			*w += 16;
-			vmcu_finish_depthwise(p, acc, w, patch, n);
+			acc[4] = vmcu_mac(acc[4], x[22], v[10]);
+			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
+			*w += 28;
+			if (vmcu_is_exact(shift)) {
+				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
+
+				vmcu_finish_any(p, sums, 6, *w - 12, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+			o[16] = vmcu_fixed(acc[4], multiplier, bias, shift);
+			o[20] = vmcu_fixed(acc[5], multiplier, bias, shift);
 		}
-		vmcu_store_patch(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+		if (lanes == 4 && wide - at >= 6) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			__builtin_memcpy(out + 4 * pitch, &patch[4], 4);
+			__builtin_memcpy(out + 5 * pitch, &patch[5], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
 	}
 	*w += (lanes & 1) * 28;
 }

@@ -338,10 +338,9 @@ class Square:
         acc = self.sums[pixel]
         self.do(f"smlad {acc}, {column}, {weight}, {start or acc}")
 
-    def columns(self, places: list[str], weights: list[str], start: str, move: str = "") -> None:
+    def columns(self, places: list[str], weights: list[str], start: str) -> None:
         """All columns that pixels meet with these weights. The first are loaded, in `places`, which
-        may be sums of pixels that come later. `start`: where the bias is, if sums start here;
-        `move`: a distance that the tile's address moves behind the last load."""
+        may be sums of pixels that come later. `start`: where the bias is, if sums start here."""
         count, held = self.pixels + len(weights) - 1, list(places)
         free = [name for name in places if name not in self.sums]
         for column in range(count):
@@ -450,17 +449,19 @@ class Square:
 
     def finish(self, odd: bool) -> None:
         """Requantises the sums into the patch, or leaves with them."""
-        multiplier, bias, shift = WEIGHTS
+        multiplier, bias, _ = WEIGHTS
         scratch, o = SCRATCH
-        for at, name in enumerate(WEIGHTS):
+        # Registers below r8 make short instructions.
+        shift = TILE
+        for at, name in enumerate((multiplier, bias, shift)):
             self.constant(name, CHANNEL - 12 + 4 * at)
         self.member(o, "at")
-        if not odd:
-            self.member(TILE, "here")
         self.do(f"cmp {shift}, #0", f"blt {'12f' if odd else '11f'}")
         for pixel, acc in enumerate(self.sums):
             self.do(*fixed(acc, multiplier, bias, shift, scratch))
             self.do(f"strb {acc}, [{o}, #{4 * pixel + odd}]")
+        if not odd:
+            self.member(TILE, "here")
 
     def next_pair(self) -> None:
         x, y = SCRATCH
@@ -510,16 +511,19 @@ class Square:
         self.member(tile, "tile")
         if self.stride == 1:
             self.member(x, "last")
-        self.member(y, "out", store=True)
         self.do(f"subs {left}, #{self.pixels}")
+        # Behind narrow blocks there may be wide ones.
+        self.do(*["ble 9f"] * (self.pixels == MOST_PIXELS))
         self.member(left, "left", store=True)
+        self.member(y, "out", store=True)
         self.do(f"add {tile}, {tile}, #{4 * self.pixels}")
         self.member(tile, "tile", store=True)
         if self.stride == 1:
             # The last row's words are of two columns.
             self.do(f"sub {x}, {x}, #{2 * self.pixels}")
             self.member(x, "last", store=True)
-        self.do("bgt 1b", "9:", f"mov {x}, #0", "b 14f")
+        self.do("b 1b" if self.pixels == MOST_PIXELS else "bgt 1b")
+        self.do("9:", f"mov {x}, #0", "b 14f")
 
     def leave(self) -> None:
         """Sums that the fast requantiser is not for."""
@@ -634,9 +638,9 @@ def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> lis
     """vmcu_fixed() of a sum, in its place."""
     return [
         f"add {scratch}, {bias}, {acc}, asr #31",
-        f"lsl {acc}, {acc}, #1",
+        f"lsls {acc}, {acc}, #1",
         f"smmlar {acc}, {acc}, {multiplier}, {scratch}",
-        f"asr {acc}, {acc}, {shift}",
+        f"asrs {acc}, {acc}, {shift}",
         f"ssat {acc}, #8, {acc}",
     ]
 
@@ -679,7 +683,7 @@ def store_four() -> str:
         "\t*w += 48;",
         "\treturn;",
         "}",
-        asm(code, [*sums, '[w] "+&r"(*w)'], ['[o] "r"(out)'], [*lists, "memory"]),
+        asm(code, [*sums, '[w] "+&r"(*w)'], ['[o] "r"(out)'], [*lists, "cc", "memory"]),
     ]
     return "\n".join(lines)
 

@@ -42,11 +42,13 @@ HELPERS = {
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
 {
-	for (; words > 0; words--, (*u)++, (*v)++, *a += pitch_a, *b += pitch_b) {
-		__builtin_memcpy(*u, *a, 2);
-		__builtin_memcpy((int8_t *)*u + 2, *b, 2);
-		__builtin_memcpy(*v, *a + 2, 2);
-		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
+	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		__builtin_memcpy(&x, *a, 4);
+		__builtin_memcpy(&y, *b, 4);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
 }
 """,
@@ -257,29 +259,41 @@ def _line(taps: int) -> Instruction:
 
 
 def square_c(packing: Packing, stride: int) -> str:
-    pixels, places = packing.pixels, packing.pairs(2 * SQUARE_TAPS)
+    """Blocks of as many pixels as whole strips have; those of a last one may not exist."""
+    pixels, places = packing.pixels + (WIDER if stride == 2 else 0), packing.pairs(2 * SQUARE_TAPS)
+    factors = 4 + 4 * SQUARE_TAPS
 
     def pairs(first: int, count: int) -> list[str]:
         return pairs_c(pixels, places[first : first + count])
 
     if stride == 1:
         rows = [*pairs(0, 3), "x = last;", *line_c(pixels, SQUARE_TAPS, places[3:])]
-        first = "x + 4 * row - 2 * at"
+        last = "x + 4 * row - 2 * at"
     else:
         rows = [*pairs(0, 2), "x += 4 * phase;", *pairs(2, 1), "x = last;", *pairs(3, 2)]
-        first = "x + 4 * row"
+        last = "x + 4 * row"
     channel = [
         "const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);",
-        f"const int8_t *last = {first};",
+        f"const int8_t *last = {last};",
         "const int8_t *v = (const int8_t *)*w + 4;",
+        f"const int32_t *c = (const int32_t *)(*w + {factors});",
+        "const int32_t multiplier = c[0], bias = c[1], shift = c[2];",
+        "int8_t *o = (int8_t *)patch + n;",
         f"int32_t acc[{pixels}];",
         "",
         *(f"acc[{i}] = *(const int32_t *)*w;" for i in range(pixels)),
         *rows,
-        f"*w += {4 + 4 * SQUARE_TAPS};",
-        "vmcu_finish_depthwise(p, acc, w, patch, n);",
+        f"*w += {factors + 12};",
+        "if (vmcu_is_exact(shift)) {",
+        f"\t{sums_c(pixels)}",
+        "",
+        f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
+        "\tcontinue;",
+        "}",
+        *fixed_stores_c("multiplier, bias, shift", pixels),
     ]
     inner = "\n".join(f"\t\t{line}" if line else "" for line in channel)
+    whole = "\n".join(f"\t\t{line}" for line in store_whole_c(pixels))
     return f"""
 const uint8_t *const start = *w;
 
@@ -291,9 +305,13 @@ for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 	for (int32_t n = 0; n < lanes; n++) {{
 {inner}
 	}}
-	vmcu_store_patch(patch, out, pitch, vmcu_min({pixels}, wide - at), lanes);
+	if (lanes == 4 && wide - at >= {pixels}) {{
+{whole}
+		continue;
+	}}
+	vmcu_store_part(patch, out, pitch, vmcu_min({pixels}, wide - at), lanes);
 }}
-*w += (lanes & 1) * {4 + 4 * SQUARE_TAPS + 12};
+*w += (lanes & 1) * {factors + 12};
 """
 
 
@@ -343,12 +361,22 @@ def channels_of(patch: np.ndarray) -> np.ndarray:
     return (patch[:, None] >> 8 * np.arange(GROUP)).astype(np.int8)
 
 
+def store_whole_c(pixels: int) -> list[str]:
+    return [
+        f"__builtin_memcpy(out + {pixel} * pitch, &patch[{pixel}], 4);" for pixel in range(pixels)
+    ]
+
+
+def sums_c(pixels: int) -> str:
+    return f"const int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
+
+
 def finish_any_c(shift: str, pixels: int) -> list[str]:
     """What is not for the fast requantiser, among it channels that do not exist. The accumulators
     go as a copy: their own address must not escape from registers."""
     return [
         f"if (vmcu_is_exact({shift})) {{",
-        f"\tconst int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};",
+        f"\t{sums_c(pixels)}",
         "",
         f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
         "\treturn;",
