@@ -70,11 +70,12 @@ VMCU_CALLED void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct v
 				const uint32_t y = (uint32_t)vmcu_tap(&rows, r);
 				const uint32_t column = (uint32_t)(first + done);
 
-				n = vmcu_unsplit(tensor, y, column, count - done);
-				vmcu_gather_bytes(t, pixels, lane,
-						  k + (first + done - pixel) * in->depth,
-						  vmcu_pixel(in->pool, tensor, y, column) + channel,
-						  n * in->depth);
+				n = vmcu_source_unsplit(in, (int32_t)y, (int32_t)column,
+							count - done);
+				vmcu_gather_bytes(
+					t, pixels, lane, k + (first + done - pixel) * in->depth,
+					vmcu_source_at(in, (int32_t)y, (int32_t)column) + channel,
+					n * in->depth);
 			}
 		}
 	}
@@ -90,8 +91,8 @@ struct vmcu_span {
 };
 
 /** Where windows of @a pixels pixels are whose first tap is at @a row and @a pixel. */
-static inline struct vmcu_span vmcu_span_of(const struct vmcu_source *in, int32_t pixels,
-					    int32_t row, int32_t pixel)
+VMCU_INLINE struct vmcu_span vmcu_span_of(const struct vmcu_source *in, int32_t pixels, int32_t row,
+					  int32_t pixel)
 {
 	const struct vmcu_window *window = in->window;
 	const struct vmcu_tensor *tensor = in->tensor;
@@ -104,11 +105,14 @@ static inline struct vmcu_span vmcu_span_of(const struct vmcu_source *in, int32_
 
 	span.inside =
 		in->run == wide * in->depth && pixel >= 0 && pixel + span.pixels <= tensor->width;
-	if (span.inside && row >= 0 && row + below < tensor->height) {
+	span.straight = span.inside && in->rows != NULL;
+	if (span.straight) {
+		span.x = in->rows + pixel * tensor->channels;
+	} else if (span.inside && row >= 0 && row + below < tensor->height) {
 		const uint32_t bytes = (uint32_t)((window->kernel_h - 1) * span.step +
 						  span.pixels * tensor->channels);
 
-		span.x = vmcu_pixel(in->pool, tensor, (uint32_t)row, (uint32_t)pixel);
+		span.x = vmcu_source_at(in, row, pixel);
 		span.straight = vmcu_straight(in->pool, tensor,
 					      vmcu_place(tensor, (uint32_t)row, (uint32_t)pixel),
 					      span.x, bytes);
@@ -152,104 +156,108 @@ VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, in
 	}
 }
 
-/** Where row @a y begins; NULL if it is padding or not in one piece. */
+/** Where row @a y begins; NULL if it is not in one piece. */
 static inline const int8_t *vmcu_whole_row(const struct vmcu_source *in, int32_t y)
 {
 	const int32_t width = in->tensor->width;
 
-	if (!vmcu_source_row(in, y) || vmcu_source_unsplit(in, y, 0, width) < width) {
-		return NULL;
-	}
-	return vmcu_source_at(in, y, 0);
+	return (vmcu_source_unsplit(in, y, 0, width) < width) ? NULL : vmcu_source_at(in, y, 0);
 }
 
-/** A row of a window, tap by tap. @a line: where the row begins if that is known. */
-VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, const int8_t *line,
-				  int32_t y, int32_t pixel, int32_t channel)
+/** Row @a y of a window, tap by tap; @a to holds the zero point. */
+VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, int32_t y,
+				  int32_t pixel, int32_t channel)
 {
 	for (int32_t s = 0; s < in->window->kernel_w; s++, pixel += in->window->dilation_w) {
-		const bool inside = pixel >= 0 && pixel < in->tensor->width;
-		const int8_t *x = NULL;
+		const int8_t *x = vmcu_source_pixel(in, y, pixel);
 
-		if (inside && line != NULL) {
-			x = line + pixel * in->tensor->channels;
-		} else if (inside) {
-			x = vmcu_source_pixel(in, y, pixel);
-		}
-		for (int32_t c = 0; c < in->depth; c++) {
-			*to++ = (x == NULL) ? (int8_t)in->zero : x[channel + c];
+		for (int32_t c = 0; c < in->depth; c++, to++) {
+			if (x != NULL) {
+				*to = x[channel + c];
+			}
 		}
 	}
 }
 
-/** The rows @a row of the windows of a tile that is partly padding or not in one piece. */
-VMCU_CALLED void vmcu_gather_row(int8_t *to, int32_t pixels, const struct vmcu_source *in,
-				 int32_t row, int32_t pixel, int32_t channel)
+/**
+ * Row @a row, which is no padding, of the windows of a tile that is partly padding or not in one
+ * piece; @a to holds the zero point.
+ */
+VMCU_APART void vmcu_gather_row(int8_t *to, int32_t pixels, const struct vmcu_source *in,
+				int32_t row, int32_t pixel, int32_t channel)
 {
 	const struct vmcu_window *window = in->window;
+	const int32_t channels = in->tensor->channels;
 	const int8_t *line = vmcu_whole_row(in, row);
-	const int32_t count = window->kernel_w * in->depth;
 
+	if (in->run != window->kernel_w * in->depth) {
+		line = NULL;
+	}
 	for (; pixels > 0; pixels--, pixel += window->stride_w, to += VMCU_PACKED) {
-		const bool inside = pixel >= 0 && pixel + window->kernel_w <= in->tensor->width;
+		const int32_t first = (pixel < 0) ? 0 : pixel;
+		const int32_t last = vmcu_min(pixel + window->kernel_w, in->tensor->width);
 
-		if (inside && line != NULL && in->run == count) {
-			vmcu_copy_runs(to, line + pixel * in->tensor->channels + channel, 0, 1,
-				       count);
-		} else {
-			vmcu_gather_taps(to, in, line, row, pixel, channel);
+		if (line == NULL) {
+			vmcu_gather_taps(to, in, row, pixel, channel);
+		} else if (last > first) {
+			vmcu_copy_runs(to + (first - pixel) * in->depth,
+				       line + first * channels + channel, 0, 1,
+				       (last - first) * in->depth);
 		}
 	}
 }
 
 /** Widens windows whose taps lie side by side, without regard to fours. */
 static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
-				      int32_t row, int32_t pixel, int32_t channel)
+				      const struct vmcu_span *span, int32_t row, int32_t pixel,
+				      int32_t channel)
 {
 	const struct vmcu_window *window = in->window;
-	const struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
 	const int32_t line = window->kernel_w * in->depth;
 	const int32_t pitch = window->stride_w * in->tensor->channels;
-	const int8_t *x = span.x;
-	int8_t taps[VMCU_TILE][VMCU_PACKED];
+	const uint32_t zeros = (uint8_t)in->zero * 0x01010101U;
+	const int8_t *x = span->x;
+	uint32_t words[VMCU_TILE * VMCU_PACKED / sizeof(uint32_t)];
+	int8_t *const taps = (int8_t *)words;
 	int32_t k = 0;
 
-	if (span.straight && window->kernel_h == 3 && line == 9 &&
-	    vmcu_widen_nines(t, pixels, x + channel, span.step, pitch)) {
+	if (span->straight && window->kernel_h == 3 && line == 9 &&
+	    vmcu_widen_nines(t, pixels, x + channel, span->step, pitch)) {
 		return;
 	}
+	for (size_t i = 0; !span->straight && i < sizeof(words) / sizeof(words[0]); i++) {
+		words[i] = zeros;
+	}
 	for (int32_t r = 0; r < window->kernel_h; r++, row += window->dilation_h, k += line) {
-		if (span.straight) {
-			vmcu_copy_runs(&taps[0][k], x + channel, pitch, pixels, line);
-			x += span.step;
-		} else {
-			vmcu_gather_row(&taps[0][k], pixels, in, row, pixel, channel);
+		if (span->straight) {
+			vmcu_copy_runs(taps + k, x + channel, pitch, pixels, line);
+			x += span->step;
+		} else if (vmcu_source_row(in, row)) {
+			vmcu_gather_row(taps + k, pixels, in, row, pixel, channel);
 		}
 	}
 	/* Taps behind the last one are anything. */
-	vmcu_widen_rows(t, pixels, taps[0], VMCU_PACKED, (k + 3) & ~3);
+	vmcu_widen_rows(t, pixels, taps, VMCU_PACKED, (k + 3) & ~3);
 }
 
 /**
  * Widens the windows of a tile of @a pixels, the first of which begins at @a row and @a pixel, from
  * @a channel on.
  */
-static void vmcu_gather(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in, int32_t row,
-			int32_t pixel, int32_t channel)
+static void vmcu_gather_windows(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				int32_t row, int32_t pixel, int32_t channel)
 {
 	const struct vmcu_window *window = in->window;
-
-	if (in->packed) {
-		vmcu_gather_packed(t, pixels, in, row, pixel, channel);
-		return;
-	}
-
 	const struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
 	const int32_t pitch = window->stride_w * in->tensor->channels;
 	const int32_t line = VMCU_FOUR * ((in->run + 3) >> 2) * pixels;
 	const int8_t *x = span.x;
 	int32_t r = 0;
 
+	if (in->packed) {
+		vmcu_gather_packed(t, pixels, in, &span, row, pixel, channel);
+		return;
+	}
 	for (int32_t y = row; span.inside && r < window->kernel_h; y += window->dilation_h) {
 		vmcu_lane_t *const to = t + r * line;
 

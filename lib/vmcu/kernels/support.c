@@ -31,6 +31,23 @@ const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
 	return vmcu_pixel(call->pool, vmcu_call_input(call, index), call->y, call->x);
 }
 
+struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p)
+{
+	struct vmcu_source in = vmcu_mac_source(call, p);
+	const struct vmcu_tensor *t = in.tensor;
+	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
+	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
+
+	if (row >= 0 && row + below < t->height) {
+		const uint32_t place = vmcu_place(t, (uint32_t)row, 0);
+		const int8_t *x = vmcu_row(in.pool, t, (uint32_t)row);
+		const uint32_t bytes = ((uint32_t)below + 1U) * t->width * t->channels;
+
+		in.rows = vmcu_straight(in.pool, t, place, x, bytes) ? x : NULL;
+	}
+	return in;
+}
+
 const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x)
 {
 	return vmcu_pixel(in->pool, in->tensor, (uint32_t)y, (uint32_t)x);

@@ -53,6 +53,10 @@ struct vmcu_source {
 	int32_t depth; /**< channels of a pixel that take part */
 	int32_t zero;  /**< what stands for padding */
 	bool packed;   /**< as in struct vmcu_mac_params */
+	/** column 0 of the first row that an output row needs; NULL if one of these rows is padding
+	 * or they do not lie in memory as they do in the tensor
+	 */
+	const int8_t *rows;
 };
 
 static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
@@ -68,6 +72,9 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 		.packed = p->packed != 0U,
 	};
 }
+
+/** vmcu_mac_source() with the rows that the call's output row needs. */
+struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
 
 /** a + b; sums wrap, in whatever order they are taken. */
 static inline int32_t vmcu_sum(int32_t a, int32_t b)

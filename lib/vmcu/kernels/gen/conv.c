@@ -21,47 +21,23 @@ void vmcu_pointwise(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, taken, i;
+	int32_t x, pixels, taken, i;
 
-	for (x = 0; x + 4 <= columns; x += 4) {
-		vmcu_widen_4(tile, in0 + (x * sign + turn * (columns - 4)) * in0_c, in0_c);
+	for (x = 0, pixels = 4; x < columns; x += pixels) {
+		while (pixels > columns - x) {
+			pixels >>= 1;
+		}
+		vmcu_widen(tile, in0 + (x * sign + turn * (columns - pixels)) * in0_c, in0_c,
+			   pixels);
 		w = p->stream;
-		o = out + (x * sign + turn * (columns - 4)) * out_c;
+		o = out + (x * sign + turn * (columns - pixels)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
 			taken = vmcu_segment_taken(counts, 2);
-			vmcu_run_4x2(p, tile, &w, &o, out_c, taken);
+			vmcu_run_of_wide(p, tile, &w, &o, out_c, taken, pixels);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 2);
-				vmcu_exact_4x2(p, tile, &w, &o, out_c, left);
-			}
-		} while (vmcu_segment_more(counts));
-	}
-	for (; x + 2 <= columns; x += 2) {
-		vmcu_widen_2(tile, in0 + (x * sign + turn * (columns - 2)) * in0_c, in0_c);
-		w = p->stream;
-		o = out + (x * sign + turn * (columns - 2)) * out_c;
-		do {
-			counts = vmcu_segment(&w);
-			taken = vmcu_segment_taken(counts, 2);
-			vmcu_run_2x2(p, tile, &w, &o, out_c, taken);
-			for (i = vmcu_segment_exact(counts); i > 0; i--) {
-				const int32_t left = vmcu_segment_left(counts, i, 2);
-				vmcu_exact_2x2(p, tile, &w, &o, out_c, left);
-			}
-		} while (vmcu_segment_more(counts));
-	}
-	for (; x < columns; x++) {
-		vmcu_widen_1(tile, in0 + (x * sign + turn * (columns - 1)) * in0_c, in0_c);
-		w = p->stream;
-		o = out + (x * sign + turn * (columns - 1)) * out_c;
-		do {
-			counts = vmcu_segment(&w);
-			taken = vmcu_segment_taken(counts, 2);
-			vmcu_run_1x2(p, tile, &w, &o, out_c, taken);
-			for (i = vmcu_segment_exact(counts); i > 0; i--) {
-				const int32_t left = vmcu_segment_left(counts, i, 2);
-				vmcu_exact_1x2(p, tile, &w, &o, out_c, left);
+				vmcu_exact_of_wide(p, tile, &w, &o, out_c, left, pixels);
 			}
 		} while (vmcu_segment_more(counts));
 	}
@@ -82,33 +58,23 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, taken, i;
+	int32_t x, pixels, taken, i;
 
-	for (x = 0; x + 2 <= columns; x += 2) {
-		vmcu_widen_2(tile, in0 + (x * sign + turn * (columns - 2)) * in0_c, in0_c);
+	for (x = 0, pixels = 2; x < columns; x += pixels) {
+		while (pixels > columns - x) {
+			pixels >>= 1;
+		}
+		vmcu_widen(tile, in0 + (x * sign + turn * (columns - pixels)) * in0_c, in0_c,
+			   pixels);
 		w = p->stream;
-		o = out + (x * sign + turn * (columns - 2)) * out_c;
+		o = out + (x * sign + turn * (columns - pixels)) * out_c;
 		do {
 			counts = vmcu_segment(&w);
 			taken = vmcu_segment_taken(counts, 4);
-			vmcu_run_2x4(p, tile, &w, &o, out_c, taken);
+			vmcu_run_of_narrow(p, tile, &w, &o, out_c, taken, pixels);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const int32_t left = vmcu_segment_left(counts, i, 4);
-				vmcu_exact_2x4(p, tile, &w, &o, out_c, left);
-			}
-		} while (vmcu_segment_more(counts));
-	}
-	for (; x < columns; x++) {
-		vmcu_widen_1(tile, in0 + (x * sign + turn * (columns - 1)) * in0_c, in0_c);
-		w = p->stream;
-		o = out + (x * sign + turn * (columns - 1)) * out_c;
-		do {
-			counts = vmcu_segment(&w);
-			taken = vmcu_segment_taken(counts, 4);
-			vmcu_run_1x4(p, tile, &w, &o, out_c, taken);
-			for (i = vmcu_segment_exact(counts); i > 0; i--) {
-				const int32_t left = vmcu_segment_left(counts, i, 4);
-				vmcu_exact_1x4(p, tile, &w, &o, out_c, left);
+				vmcu_exact_of_narrow(p, tile, &w, &o, out_c, left, pixels);
 			}
 		} while (vmcu_segment_more(counts));
 	}
@@ -122,7 +88,7 @@ void vmcu_conv(const struct vmcu_call *call)
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_mac_source(call, p);
+	const struct vmcu_source in0 = vmcu_conv_source(call, p);
 	const int32_t y = call->y;
 	const int32_t per_group = out_c / p->groups;
 	const int32_t turn = call->layer->descending;
@@ -131,58 +97,25 @@ void vmcu_conv(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, g, taken, i;
+	int32_t x, pixels, g, taken, i;
 
-	for (x = 0; x + 4 <= columns; x += 4) {
-		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_4(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				      (column + x * sign + turn * (columns - 4)) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth);
-			o = out + (x * sign + turn * (columns - 4)) * out_c + g * per_group;
-			do {
-				counts = vmcu_segment(&w);
-				taken = vmcu_segment_taken(counts, 2);
-				vmcu_run_4x2(p, tile, &w, &o, out_c, taken);
-				for (i = vmcu_segment_exact(counts); i > 0; i--) {
-					const int32_t left = vmcu_segment_left(counts, i, 2);
-					vmcu_exact_4x2(p, tile, &w, &o, out_c, left);
-				}
-			} while (vmcu_segment_more(counts));
+	for (x = 0, pixels = 4; x < columns; x += pixels) {
+		while (pixels > columns - x) {
+			pixels >>= 1;
 		}
-	}
-	for (; x + 2 <= columns; x += 2) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				      (column + x * sign + turn * (columns - 2)) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth);
-			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
+			vmcu_gather(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column
+				    + x * sign + turn * (columns - pixels)) * p->window.stride_w -
+				    p->window.pad_left, g * p->depth, pixels);
+			o = out + (x * sign + turn * (columns - pixels)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
 				taken = vmcu_segment_taken(counts, 2);
-				vmcu_run_2x2(p, tile, &w, &o, out_c, taken);
+				vmcu_run_of_wide(p, tile, &w, &o, out_c, taken, pixels);
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 2);
-					vmcu_exact_2x2(p, tile, &w, &o, out_c, left);
-				}
-			} while (vmcu_segment_more(counts));
-		}
-	}
-	for (; x < columns; x++) {
-		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				      (column + x * sign + turn * (columns - 1)) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth);
-			o = out + (x * sign + turn * (columns - 1)) * out_c + g * per_group;
-			do {
-				counts = vmcu_segment(&w);
-				taken = vmcu_segment_taken(counts, 2);
-				vmcu_run_1x2(p, tile, &w, &o, out_c, taken);
-				for (i = vmcu_segment_exact(counts); i > 0; i--) {
-					const int32_t left = vmcu_segment_left(counts, i, 2);
-					vmcu_exact_1x2(p, tile, &w, &o, out_c, left);
+					vmcu_exact_of_wide(p, tile, &w, &o, out_c, left, pixels);
 				}
 			} while (vmcu_segment_more(counts));
 		}
@@ -197,7 +130,7 @@ void vmcu_conv_narrow(const struct vmcu_call *call)
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_mac_source(call, p);
+	const struct vmcu_source in0 = vmcu_conv_source(call, p);
 	const int32_t y = call->y;
 	const int32_t per_group = out_c / p->groups;
 	const int32_t turn = call->layer->descending;
@@ -206,40 +139,25 @@ void vmcu_conv_narrow(const struct vmcu_call *call)
 	const uint8_t *w = p->stream;
 	int8_t *o;
 	uint32_t counts;
-	int32_t x, g, taken, i;
+	int32_t x, pixels, g, taken, i;
 
-	for (x = 0; x + 2 <= columns; x += 2) {
-		w = p->stream;
-		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_2(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				      (column + x * sign + turn * (columns - 2)) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth);
-			o = out + (x * sign + turn * (columns - 2)) * out_c + g * per_group;
-			do {
-				counts = vmcu_segment(&w);
-				taken = vmcu_segment_taken(counts, 4);
-				vmcu_run_2x4(p, tile, &w, &o, out_c, taken);
-				for (i = vmcu_segment_exact(counts); i > 0; i--) {
-					const int32_t left = vmcu_segment_left(counts, i, 4);
-					vmcu_exact_2x4(p, tile, &w, &o, out_c, left);
-				}
-			} while (vmcu_segment_more(counts));
+	for (x = 0, pixels = 2; x < columns; x += pixels) {
+		while (pixels > columns - x) {
+			pixels >>= 1;
 		}
-	}
-	for (; x < columns; x++) {
 		w = p->stream;
 		for (g = 0; g < p->groups; g++) {
-			vmcu_gather_1(tile, &in0, y * p->window.stride_h - p->window.pad_top,
-				      (column + x * sign + turn * (columns - 1)) *
-				      p->window.stride_w - p->window.pad_left, g * p->depth);
-			o = out + (x * sign + turn * (columns - 1)) * out_c + g * per_group;
+			vmcu_gather(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column
+				    + x * sign + turn * (columns - pixels)) * p->window.stride_w -
+				    p->window.pad_left, g * p->depth, pixels);
+			o = out + (x * sign + turn * (columns - pixels)) * out_c + g * per_group;
 			do {
 				counts = vmcu_segment(&w);
 				taken = vmcu_segment_taken(counts, 4);
-				vmcu_run_1x4(p, tile, &w, &o, out_c, taken);
+				vmcu_run_of_narrow(p, tile, &w, &o, out_c, taken, pixels);
 				for (i = vmcu_segment_exact(counts); i > 0; i--) {
 					const int32_t left = vmcu_segment_left(counts, i, 4);
-					vmcu_exact_1x4(p, tile, &w, &o, out_c, left);
+					vmcu_exact_of_narrow(p, tile, &w, &o, out_c, left, pixels);
 				}
 			} while (vmcu_segment_more(counts));
 		}

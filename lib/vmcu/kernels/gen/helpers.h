@@ -81,7 +81,7 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 }
 #endif
 
-#ifndef VMCU_OWN_WIDEN
+#ifndef VMCU_OWN_WIDEN_ROWS
 /* `count` taps of each of four pixels, `pitch` bytes apart. */
 VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
 					int32_t count)

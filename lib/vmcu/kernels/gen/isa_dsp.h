@@ -13,7 +13,7 @@
 
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
-#define VMCU_OWN_WIDEN
+#define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_NINES
 #define VMCU_OWN_SOME
 #define VMCU_OWN_DENSE_WHOLE
@@ -1559,7 +1559,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 1U) * 92U;
+		((0U - (uint32_t)steps) & 3U) * 92U;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
@@ -1576,6 +1576,52 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"mov pc, r6\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
 		"ldr.w r7, [r1], #4\n\t"
 		"ldr.w r8, [r0], #16\n\t"
 		"ldr.w r9, [r0, #-12]\n\t"

@@ -13,48 +13,18 @@
 
 #include "helpers.h"
 
-/* Widens four pixels of depth channels each, taps beyond depth are anything. */
-VMCU_INLINE void vmcu_widen_4(vmcu_lane_t *t, const int8_t *x, int32_t depth)
+/* Widens some pixels of depth channels each, taps beyond depth are anything. */
+VMCU_INLINE void vmcu_widen(vmcu_lane_t *t, const int8_t *x, int32_t depth, int32_t pixels)
 {
-	vmcu_widen_rows_4(t, x, depth, depth);
+	vmcu_widen_rows(t, pixels, x, depth, depth);
 	vmcu_tile_done();
 }
 
-/* Widens two pixels of depth channels each, taps beyond depth are anything. */
-VMCU_INLINE void vmcu_widen_2(vmcu_lane_t *t, const int8_t *x, int32_t depth)
+/* Widens the windows of some pixels; the zero point stands in for taps in the padding. */
+VMCU_INLINE void vmcu_gather(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
+			     int32_t pixel, int32_t channel, int32_t pixels)
 {
-	vmcu_widen_rows_2(t, x, depth, depth);
-	vmcu_tile_done();
-}
-
-/* Widens one pixel of depth channels each, taps beyond depth are anything. */
-VMCU_INLINE void vmcu_widen_1(vmcu_lane_t *t, const int8_t *x, int32_t depth)
-{
-	vmcu_widen_rows_1(t, x, depth, depth);
-	vmcu_tile_done();
-}
-
-/* Widens the windows of four pixels; the zero point stands in for taps in the padding. */
-VMCU_INLINE void vmcu_gather_4(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel)
-{
-	vmcu_gather(t, 4, in, row, pixel, channel);
-	vmcu_tile_done();
-}
-
-/* Widens the windows of two pixels; the zero point stands in for taps in the padding. */
-VMCU_INLINE void vmcu_gather_2(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel)
-{
-	vmcu_gather(t, 2, in, row, pixel, channel);
-	vmcu_tile_done();
-}
-
-/* Widens the windows of one pixel; the zero point stands in for taps in the padding. */
-VMCU_INLINE void vmcu_gather_1(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
-			       int32_t pixel, int32_t channel)
-{
-	vmcu_gather(t, 1, in, row, pixel, channel);
+	vmcu_gather_windows(t, pixels, in, row, pixel, channel);
 	vmcu_tile_done();
 }
 
@@ -1391,73 +1361,69 @@ VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t nar
 
 #include "../called.h"
 
+/* So many channels of the pixels of a wide tile, in fixed point. */
+VMCU_INLINE void vmcu_run_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken,
+				  int32_t pixels)
+{
+	if (pixels == 4) {
+		vmcu_run_4x2(p, tile, w, out, pitch, taken);
+	} else if (pixels == 2) {
+		vmcu_run_2x2(p, tile, w, out, pitch, taken);
+	} else {
+		vmcu_run_1x2(p, tile, w, out, pitch, taken);
+	}
+}
+
+/* So many channels of the pixels of a narrow tile, in fixed point. */
+VMCU_INLINE void vmcu_run_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken,
+				    int32_t pixels)
+{
+	if (pixels == 2) {
+		vmcu_run_2x4(p, tile, w, out, pitch, taken);
+	} else {
+		vmcu_run_1x4(p, tile, w, out, pitch, taken);
+	}
+}
+
 /*
- * A block of channels of four pixels from bias to store, for any shift, range and accumulator,
- * in fixed point or float, and for fewer channels at the end.
+ * A block of channels of the pixels of a wide tile from bias to store, for any shift, range and
+ * accumulator, in fixed point or float, and for fewer channels at the end.
  */
-VMCU_INLINE void vmcu_exact_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+VMCU_INLINE void vmcu_exact_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left,
+				    int32_t pixels)
 {
 	int32_t acc[8];
 
-	vmcu_sums_4x2(acc, t, p->steps, w);
-	*w = vmcu_exact_block(p, acc, 2, 4, *w, *out, pitch, left);
+	if (pixels == 4) {
+		vmcu_sums_4x2(acc, t, p->steps, w);
+	} else if (pixels == 2) {
+		vmcu_sums_2x2(acc, t, p->steps, w);
+	} else {
+		vmcu_sums_1x2(acc, t, p->steps, w);
+	}
+	*w = vmcu_exact_block(p, acc, 2, pixels, *w, *out, pitch, left);
 	*out += 2;
 }
 
 /*
- * A block of channels of two pixels from bias to store, for any shift, range and accumulator, in
- * fixed point or float, and for fewer channels at the end.
+ * A block of channels of the pixels of a narrow tile from bias to store, for any shift, range
+ * and accumulator, in fixed point or float, and for fewer channels at the end.
  */
-VMCU_INLINE void vmcu_exact_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	int32_t acc[4];
-
-	vmcu_sums_2x2(acc, t, p->steps, w);
-	*w = vmcu_exact_block(p, acc, 2, 2, *w, *out, pitch, left);
-	*out += 2;
-}
-
-/*
- * A block of channels of one pixel from bias to store, for any shift, range and accumulator, in
- * fixed point or float, and for fewer channels at the end.
- */
-VMCU_INLINE void vmcu_exact_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	int32_t acc[2];
-
-	vmcu_sums_1x2(acc, t, p->steps, w);
-	*w = vmcu_exact_block(p, acc, 2, 1, *w, *out, pitch, left);
-	*out += 2;
-}
-
-/*
- * A block of channels of two pixels from bias to store, for any shift, range and accumulator, in
- * fixed point or float, and for fewer channels at the end.
- */
-VMCU_INLINE void vmcu_exact_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
+VMCU_INLINE void vmcu_exact_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
+				      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left,
+				      int32_t pixels)
 {
 	int32_t acc[8];
 
-	vmcu_sums_2x4(acc, t, p->steps, w);
-	*w = vmcu_exact_block(p, acc, 4, 2, *w, *out, pitch, left);
-	*out += 4;
-}
-
-/*
- * A block of channels of one pixel from bias to store, for any shift, range and accumulator, in
- * fixed point or float, and for fewer channels at the end.
- */
-VMCU_INLINE void vmcu_exact_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				const uint8_t **w, int8_t **out, int32_t pitch, int32_t left)
-{
-	int32_t acc[4];
-
-	vmcu_sums_1x4(acc, t, p->steps, w);
-	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, pitch, left);
+	if (pixels == 2) {
+		vmcu_sums_2x4(acc, t, p->steps, w);
+	} else {
+		vmcu_sums_1x4(acc, t, p->steps, w);
+	}
+	*w = vmcu_exact_block(p, acc, 4, pixels, *w, *out, pitch, left);
 	*out += 4;
 }
 

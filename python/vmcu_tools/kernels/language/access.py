@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .expr import Expr, Int, Name, affine, evaluate, substitute
-from .ir import ZERO, Do, Loop, Program, Ram, Segments, Stmt, Strips, Tiles
+from .ir import ZERO, Do, Loop, Program, Ram, Segments, Spans, Stmt, Strips, Tiles
 from .passes import rename
 
 Shape = tuple[int, int, int]
@@ -88,6 +88,13 @@ def _loops(
             for width, body in choices:
                 turns = left // width
                 loops.append((var.text, start, width, turns, body))
+                start, left = start + turns * width, left - turns * width
+            return loops
+        case Spans(var, span, extent, widths, body):
+            loops, start, left = [], 0, evaluate(extent, names)
+            for width in widths:
+                turns = left // width
+                loops.append((var.text, start, width, turns, rename(body, {span.text: width})))
                 start, left = start + turns * width, left - turns * width
             return loops
         case Strips(var, span, extent, width, body):
@@ -271,7 +278,7 @@ def touches(body: tuple[Stmt, ...]) -> bool:
         match stmt:
             case Do(_, operands) if any(isinstance(o, Ram) for o in operands):
                 return True
-            case Loop() | Strips() if touches(stmt.body):
+            case Loop() | Strips() | Spans() if touches(stmt.body):
                 return True
             case Segments() if touches(stmt.exact):
                 return True

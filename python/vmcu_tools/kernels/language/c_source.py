@@ -27,6 +27,7 @@ from .ir import (
     Registers,
     Rewind,
     Segments,
+    Spans,
     Stmt,
     Stream,
     Strips,
@@ -111,6 +112,8 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return segments(stmt, indent)
         case Strips():
             return strips(stmt, indent)
+        case Spans():
+            return spans(stmt, indent)
     raise TypeError(stmt)
 
 
@@ -192,6 +195,16 @@ def strips(stmt: Strips, indent: int) -> list[str]:
     return [head, *lines, span, *block(rest, indent + 1), f"{tab}}}"]
 
 
+def spans(stmt: Spans, indent: int) -> list[str]:
+    tab, var, span = "\t" * indent, stmt.var.text, stmt.span.text
+    extent, widest = c_text(stmt.extent, 1), stmt.widths[0]
+    halves = tuple(widest >> i for i in range(len(stmt.widths)))
+    assert stmt.widths == halves, "widths are halved until one is left"
+    head = f"{tab}for ({var} = 0, {span} = {widest}; {var} < {extent}; {var} += {span}) {{"
+    fit = [f"{tab}\twhile ({span} > {extent} - {var}) {{", f"{tab}\t\t{span} >>= 1;", f"{tab}\t}}"]
+    return [head, *fit, *block(stmt.body, indent + 1), f"{tab}}}"]
+
+
 def variables(body: tuple[Stmt, ...]) -> list[str]:
     """Loop variables, in the order of their first use."""
     found: list[str] = []
@@ -201,7 +214,7 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
             case Loop():
                 found.append(stmt.var.text)
                 inner = (stmt.body,)
-            case Strips():
+            case Strips() | Spans():
                 found += [stmt.var.text, stmt.span.text]
                 inner = (stmt.body,)
             case Segments():
@@ -219,7 +232,7 @@ def points(body: tuple[Stmt, ...]) -> list[str]:
         match stmt:
             case Point(name, ram):
                 found.append(f"{'' if ram.tensor == 'output' else 'const '}int8_t *{name};")
-            case Loop() | Strips():
+            case Loop() | Strips() | Spans():
                 found += points(stmt.body)
             case Segments():
                 found += points(stmt.fast + stmt.exact)
@@ -233,7 +246,7 @@ def uses(body: tuple[Stmt, ...], kind: type) -> bool:
                 return True
             case Segments() if kind is Segments:
                 return True
-            case Loop() | Strips() if uses(stmt.body, kind):
+            case Loop() | Strips() | Spans() if uses(stmt.body, kind):
                 return True
             case Mark() if kind is Mark:
                 return True

@@ -31,6 +31,7 @@ from .ir import (
     Registers,
     Rewind,
     Segments,
+    Spans,
     Stmt,
     Stream,
     Strips,
@@ -195,6 +196,13 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             for width, body in choices:
                 while at + width <= stop:
                     machine.names[var.text] = at
+                    _body(body, machine)
+                    at += width
+        case Spans(var, span, extent, widths, body):
+            at, stop = 0, evaluate(extent, machine.names)
+            for width in widths:
+                while at + width <= stop:
+                    machine.names[var.text], machine.names[span.text] = at, width
                     _body(body, machine)
                     at += width
         case Segments():

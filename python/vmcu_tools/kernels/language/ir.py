@@ -184,6 +184,18 @@ class Tiles:
 
 
 @dataclass(frozen=True)
+class Spans:
+    """var over 0 .. extent in steps of `widths`, the widest as often as it fits, then the next:
+    the same body for all of them, to which `span` names the width."""
+
+    var: Name
+    span: Name
+    extent: Expr
+    widths: tuple[int, ...]
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True)
 class Segments:
     """var over 0 .. extent in steps of `step`, in runs that the flash stream announces: each
     starts with a word that counts the steps of either body (pack.with_heads). The compiler puts
@@ -220,7 +232,20 @@ LEFT = Name("left")
 TAKEN = Name("taken")
 # The first column of the output row that a call computes.
 COLUMN = Name("column")
-Stmt = Do | RegAlloc | Line | Point | RamFree | Mark | Rewind | Loop | Tiles | Segments | Strips
+Stmt = (
+    Do
+    | RegAlloc
+    | Line
+    | Point
+    | RamFree
+    | Mark
+    | Rewind
+    | Loop
+    | Tiles
+    | Spans
+    | Segments
+    | Strips
+)
 
 
 @dataclass(frozen=True)
@@ -279,7 +304,7 @@ class Builder:
         self.let("const int32_t", COLUMN.text, "call->x")
         return self.let("const int32_t", "columns", "call->columns")
 
-    def along(self, var: Expr, width: int, extent: Expr) -> Expr:
+    def along(self, var: Expr, width: Term, extent: Expr) -> Expr:
         """The column of the tile at `var` in the layer's direction: descending, the first is the
         last.
 
@@ -363,6 +388,17 @@ class Builder:
 
         return build
 
+    @contextmanager
+    def spans(
+        self, name: str, span: str, extent: Term, widths: tuple[int, ...]
+    ) -> Iterator[tuple[Name, Name]]:
+        """Yields the start of a span and its width."""
+        self._stack.append([])
+        var, wide = Name(name), Name(span)
+        yield var, wide
+        body = tuple(self._stack.pop())
+        self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body))
+
     def segments(
         self, name: str, extent: Term, step: int, stream: Stream, runs: bool = False
     ) -> Callable[[Callable[[Name, bool], None]], None]:
@@ -392,7 +428,7 @@ class Builder:
 def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
     """The statement with its bodies changed; leaves stay as they are."""
     match stmt:
-        case Loop() | Strips():
+        case Loop() | Strips() | Spans():
             return replace(stmt, body=change(stmt.body))
         case Tiles():
             return replace(stmt, choices=tuple((w, change(body)) for w, body in stmt.choices))

@@ -24,6 +24,7 @@ from .ir import (
     RamFree,
     Rewind,
     Segments,
+    Spans,
     Stmt,
     Stream,
     Strips,
@@ -105,7 +106,7 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
             case Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
                 stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
-            case Segments() | Tiles():
+            case Segments() | Tiles() | Spans():
                 stmt = replace(stmt, extent=substitute(stmt.extent, values))
             case Strips():
                 extent, width = (substitute(e, values) for e in (stmt.extent, stmt.width))

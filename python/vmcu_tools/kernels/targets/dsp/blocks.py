@@ -97,21 +97,21 @@ def four(shape: Shape) -> list[str]:
     return code
 
 
-def skipped(shape: Shape, instructions: int) -> str:
+def skipped(shape: Shape, instructions: int, unroll: int) -> str:
     """C: bytes of the loop in front of where its first turn begins, so that the last one ends with
     the loop. Half of four taps, which are so many instructions, may have been done before."""
     size = INSTRUCTION * instructions
     done = f" + {size // 2}U" if shape in PAIRS else ""
-    return f"((0U - (uint32_t)steps) & {UNROLL[shape.name] - 1}U) * {size}U{done}"
+    return f"((0U - (uint32_t)steps) & {unroll - 1}U) * {size}U{done}"
 
 
-def sums(shape: Shape, taps: list[str]) -> list[str]:
-    """The dot product of a block; `taps`: four of each pixel."""
+def sums(shape: Shape, taps: list[str], unroll: int) -> list[str]:
+    """The dot product of a block; `taps`: four of each pixel, so many times in a turn."""
     registers = Registers.of(shape)
     at = registers.free[0]
     head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
     head += [f"ldr {at}, {ENTRY}"] + ([f"ldr {registers.end}, {END}"] if registers.end else [])
-    loop = taps * UNROLL[shape.name]
+    loop = taps * unroll
     return [*biases(shape), *head, f"mov pc, {at}", ".p2align 2", "1:", *loop, *until_end(shape)]
 
 
@@ -156,15 +156,24 @@ def stored(shape: Shape) -> list[str]:
     return [*code, f"str {T}, {OUT}", f"cmp {T}, {last}", "bne 2b"]
 
 
-def run(shape: Shape, taps: list[str]) -> list[str]:
+def run(shape: Shape, taps: list[str], unroll: int) -> list[str]:
     """Blocks up to LAST."""
     entry = ["adr lr, 1f", "add r6, r6, lr"]
     finish = [line for n in range(shape.channels()) for line in requantised(shape, n)]
-    code = [f"push {SAVED}", "2:", *sums(shape, taps), *finish, *stored(shape), f"pop {SAVED}"]
+    code = [
+        f"push {SAVED}",
+        "2:",
+        *sums(shape, taps, unroll),
+        *finish,
+        *stored(shape),
+        f"pop {SAVED}",
+    ]
     return [*entry, *code]
 
 
-def whole_function(name: str, shape: Shape, taps: list[str], lane: str, lanes: int) -> str:
+def whole_function(
+    name: str, shape: Shape, taps: list[str], unroll: int, lane: str, lanes: int
+) -> str:
     """C of a function for whole blocks; four `taps` of all pixels are `lanes` of type `lane`."""
     head = prototype(
         name,
@@ -182,10 +191,10 @@ def whole_function(name: str, shape: Shape, taps: list[str], lane: str, lanes: i
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		{skipped(shape, len(taps))};
+		{skipped(shape, len(taps), unroll)};
 
 	__asm__ volatile(
-		{asm(run(shape, taps))}
+		{asm(run(shape, taps, unroll))}
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
 		:
 		: {CLOBBERED});
@@ -196,13 +205,15 @@ def whole_function(name: str, shape: Shape, taps: list[str], lane: str, lanes: i
 
 def run_function(shape: Shape) -> str:
     size, whole = shape.channels(), f"vmcu_run_whole_{shape.name}"
+    unroll, lanes = UNROLL[shape.name], 2 * shape.pixels
+    made = whole_function(whole, shape, four(shape), unroll, "vmcu_lane_t", lanes)
     head = prototype(
         f"vmcu_run_words_{shape.name}",
         "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
         "int32_t pitch, int32_t channels",
     )
     return f"""
-{whole_function(whole, shape, four(shape), "vmcu_lane_t", 2 * shape.pixels).strip()}
+{made.strip()}
 
 /* The same if the last block is a partial one. */
 {head}

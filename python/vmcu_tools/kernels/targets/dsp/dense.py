@@ -10,6 +10,8 @@ from .blocks import whole_function
 
 # A pixel's block of four channels.
 BLOCK = NARROW[1]
+# Fours of taps in a turn of its loop.
+UNROLL = 4
 
 
 def four() -> list[str]:
@@ -57,7 +59,7 @@ VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *
 }
 """
 HELPERS = {
-    "dense": WORD + whole_function("vmcu_run_dense_words", BLOCK, four(), "int8_t", 4),
+    "dense": WORD + whole_function("vmcu_run_dense_words", BLOCK, four(), UNROLL, "int8_t", 4),
     "dense_whole": WHOLE,
 }
 OWN = {

@@ -129,6 +129,6 @@ def nine(pixels: int) -> str:
 
 
 HELPERS = {
-    "widen": "".join([REST, *map(function, PIXELS)]),
+    "widen_rows": "".join([REST, *map(function, PIXELS)]),
     "nines": "".join([nine(4), nine(2), NINES]),
 }

@@ -9,6 +9,7 @@ the requantiser.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -179,39 +180,80 @@ def _run(shape: Shape) -> Instruction:
     return run
 
 
-def exact_c(shape: Shape, packing: Packing) -> str:
-    channels = shape.channels(packing)
-    return f"""
-int32_t acc[{shape.sums(packing)}];
-
-vmcu_sums_{shape.name}(acc, t, p->steps, w);
-*w = vmcu_exact_block(p, acc, {channels}, {shape.pixels}, *w, *out, pitch, left);
-*out += {channels};
-"""
+def of_pixels(shapes: Mapping[int, Shape], call: str) -> str:
+    """C that makes a call for the shape of a block of `pixels`."""
+    *several, one = shapes.values()
+    text = ""
+    for shape in several:
+        text += f"if (pixels == {shape.pixels}) {{\n\t{call.format(shape.name)}\n}} else "
+    return f"{text}{{\n\t{call.format(one.name)}\n}}"
 
 
-def _exact(shape: Shape) -> Instruction:
+def _run_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
+    parameters = (
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, const uint8_t **w, "
+        "int8_t **out, int32_t pitch, int32_t taken, int32_t pixels"
+    )
+    text = of_pixels(shapes, "vmcu_run_{}(p, tile, w, out, pitch, taken);")
+
+    @compound("RAMStore", parameters, text, member, f"a {member} tile")
+    def run_of(
+        m: Machine,
+        p: int,
+        tile: Tile,
+        stream: Stream,
+        ram: Ram,
+        pitch: int,
+        taken: int,
+        pixels: int,
+    ) -> None:
+        """So many channels of the pixels of {what}, in fixed point."""
+        RUN[shapes[pixels]].meaning(m, p, tile, stream, ram, pitch, taken)
+
+    return run_of
+
+
+def _exact_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
     parameters = (
         "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
-        "int32_t pitch, int32_t left"
+        "int32_t pitch, int32_t left, int32_t pixels"
     )
-    text = functools.partial(exact_c, shape)
 
-    @compound("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
-    def exact(
-        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, left: int
+    def text(packing: Packing) -> str:
+        widest = shapes[max(shapes)]
+        return f"""
+int32_t acc[{widest.sums(packing)}];
+
+{of_pixels(shapes, "vmcu_sums_{}(acc, t, p->steps, w);")}
+*w = vmcu_exact_block(p, acc, {widest.channels(packing)}, pixels, *w, *out, pitch, left);
+*out += {widest.channels(packing)};
+"""
+
+    @compound("RAMStore", parameters, text, member, f"a {member} tile")
+    def exact_of(
+        m: Machine,
+        p: int,
+        tile: Tile,
+        stream: Stream,
+        ram: Ram,
+        pitch: int,
+        left: int,
+        pixels: int,
     ) -> None:
-        """A block of channels of {what} from bias to store, for any shift, range and accumulator,
-        in fixed point or float, and for fewer channels at the end."""
+        """A block of channels of the pixels of {what} from bias to store, for any shift, range and
+        accumulator, in fixed point or float, and for fewer channels at the end."""
+        shape = shapes[pixels]
         acc = np.zeros(shape.sums(m.packing), np.int64)
         SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
         requant = any_requant(m, shape.channels(m.packing))
-        m.store(ram, finish(m, acc, requant, shape.pixels))
+        m.store(ram, finish(m, acc, requant, pixels))
 
-    return exact
+    return exact_of
 
 
 SUMS = {shape: _sums(shape) for shape in SHAPES}
 STORE = {shape: _store(shape) for shape in SHAPES}
 RUN = {shape: _run(shape) for shape in SHAPES}
-EXACT = {shape: _exact(shape) for shape in SHAPES}
+# Of tiles whose pixels are known when they run.
+RUN_WIDE, RUN_NARROW = _run_of(WIDE, "wide"), _run_of(NARROW, "narrow")
+EXACT_WIDE, EXACT_NARROW = _exact_of(WIDE, "wide"), _exact_of(NARROW, "narrow")

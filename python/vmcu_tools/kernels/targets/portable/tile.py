@@ -13,7 +13,6 @@ import numpy as np
 from ....quant import FixedPoint, requantize, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction
 from ...language.ir import Ram, Tile
 from .registry import define
 
@@ -169,41 +168,32 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 	return false;
 }
 """
-HELPERS |= {"widen": "".join(map(widen_rows, PIXELS)), "nines": NINES, "widen_any": WIDEN_ROWS}
+HELPERS |= {"widen_rows": "".join(map(widen_rows, PIXELS)), "nines": NINES, "widen_any": WIDEN_ROWS}
 
 
-def _widen(pixels: int) -> Instruction:
-    parameters = "vmcu_lane_t *t, const int8_t *x, int32_t depth"
-    text = f"vmcu_widen_rows_{pixels}(t, x, depth, depth);\nvmcu_tile_done();"
-
-    @define("RAMLoad", parameters, text, pixels, SEVERAL[pixels])
-    def widen(m: Machine, tile: Tile, ram: Ram, depth: int) -> None:
-        """Widens {what} of depth channels each, taps beyond depth are anything."""
-        values = m.load(ram)
-        m.tile = np.zeros((pixels, m.packing.steps(depth) * m.packing.step), np.int64)
-        m.tile[:, :depth] = values
-
-    return widen
+@define(
+    "RAMLoad",
+    "vmcu_lane_t *t, const int8_t *x, int32_t depth, int32_t pixels",
+    "vmcu_widen_rows(t, pixels, x, depth, depth);\nvmcu_tile_done();",
+)
+def widen(m: Machine, tile: Tile, ram: Ram, depth: int, pixels: int) -> None:
+    """Widens some pixels of depth channels each, taps beyond depth are anything."""
+    values = m.load(ram)
+    m.tile = np.zeros((pixels, m.packing.steps(depth) * m.packing.step), np.int64)
+    m.tile[:, :depth] = values
 
 
-def _gather(pixels: int) -> Instruction:
-    parameters = (
-        "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel"
-    )
-    text = f"vmcu_gather(t, {pixels}, in, row, pixel, channel);\nvmcu_tile_done();"
-
-    @define("RAMLoad", parameters, text, pixels, SEVERAL[pixels])
-    def gather(m: Machine, tile: Tile, ram: Ram) -> None:
-        """Widens the windows of {what}; the zero point stands in for taps in the padding."""
-        taps = np.moveaxis(m.load(ram, m.names["p->input_zero"]), 1, 0)
-        runs = taps.reshape(pixels, -1, taps[0].size if m.names["p->packed"] else m.names["p->run"])
-        m.tile = np.zeros((pixels, m.names["p->steps"] * m.packing.step), np.int64)
-        for number in range(runs.shape[1]):
-            at = number * m.packing.padded(runs.shape[2])
-            m.tile[:, at : at + runs.shape[2]] = runs[:, number]
-
-    return gather
-
-
-WIDEN = {pixels: _widen(pixels) for pixels in PIXELS}
-GATHER = {pixels: _gather(pixels) for pixels in PIXELS}
+@define(
+    "RAMLoad",
+    "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, "
+    "int32_t pixels",
+    "vmcu_gather_windows(t, pixels, in, row, pixel, channel);\nvmcu_tile_done();",
+)
+def gather(m: Machine, tile: Tile, ram: Ram, pixels: int) -> None:
+    """Widens the windows of some pixels; the zero point stands in for taps in the padding."""
+    taps = np.moveaxis(m.load(ram, m.names["p->input_zero"]), 1, 0)
+    runs = taps.reshape(pixels, -1, taps[0].size if m.names["p->packed"] else m.names["p->run"])
+    m.tile = np.zeros((pixels, m.names["p->steps"] * m.packing.step), np.int64)
+    for number in range(runs.shape[1]):
+        at = number * m.packing.padded(runs.shape[2])
+        m.tile[:, at : at + runs.shape[2]] = runs[:, number]
