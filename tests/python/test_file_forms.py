@@ -225,16 +225,16 @@ def test_weights_quantised_by_the_file_are_those_of_the_runtime(count: int, tmp_
     session = pytest.importorskip("onnxruntime").InferenceSession
     m = OnnxModel(seed=count)
     first = m.stated()
-    real = m.rng.uniform(-1.5, 1.5, (count, 3, 2, 2)).astype(np.float32)
+    real = m.rng.uniform(-1.5, 1.5, (count, 3, 2, 5)).astype(np.float32)
     scales = m.constant(m.rng.uniform(0.005, 0.02, count).astype(np.float32))
     zeros = m.constant(np.zeros(count, np.int8))
     q = m.node("QuantizeLinear", [m.constant(real), scales, zeros], axis=0)
     y = m.node("Conv", [m.qdq("x", first), m.node("DequantizeLinear", [q, scales, zeros], axis=0)])
     kind = onnx.TensorProto.FLOAT
-    model = m.proto({"x": (kind, (1, 3, 4, 5))}, {m.qdq(y, m.stated(0.2)): (kind, None)})
+    model = m.proto({"x": (kind, (1, 3, 4, 9))}, {m.qdq(y, m.stated(0.2)): (kind, None)})
     onnx.save(model, tmp_path / "m.onnx")
     (conv,) = frontends.load(tmp_path / "m.onnx").nodes
     model.graph.output.append(helper.make_tensor_value_info(q, onnx.TensorProto.INT8, None))
     run = session(model.SerializeToString(), providers=["CPUExecutionProvider"]).run
-    (wanted,) = run([q], {"x": np.zeros((1, 3, 4, 5), np.float32)})
+    (wanted,) = run([q], {"x": np.zeros((1, 3, 4, 9), np.float32)})
     np.testing.assert_array_equal(conv.op.weights, wanted.transpose(0, 2, 3, 1))
