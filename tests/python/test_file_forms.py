@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from builders import tflite_models, tflite_ops
+from builders import onnx_models, tflite_models, tflite_ops
 from builders.networks import extreme_inputs
+from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
 from onnx import AttributeProto, helper
 from refusals_onnx import SOUND
@@ -196,3 +197,44 @@ def test_shapes_that_are_no_image(shape: tuple[int, ...]) -> None:
         hwc(shape)
     assert hwc((1, 1, 1, 4, 5, 6)) == (4, 5, 6)
     assert hwc(()) == (1, 1, 1)
+
+
+def padded(shape: tuple[int, ...], amounts: list[int]) -> onnx.ModelProto:
+    row = shape, onnx_models.unary("Pad", constants=[np.array(amounts)])
+    return onnx_models.single(OnnxModel(opset=13), *row)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 8), (1, 3, 8, 5)], ids=str)
+def test_a_batch_is_not_padded(shape: tuple[int, ...], tmp_path: Path) -> None:
+    rank = len(shape)
+    for axis in range(rank):
+        for end in (axis, axis + rank):
+            amounts = [int(place == end) for place in range(2 * rank)]
+            onnx.save(padded(shape, amounts), tmp_path / "m.onnx")
+            if axis == 0:
+                with pytest.raises(UserError, match="Use batch size 1"):
+                    frontends.load(tmp_path / "m.onnx")
+                continue
+            (port,) = frontends.load(tmp_path / "m.onnx").outputs
+            assert port.file_shape == tuple(n + (a == axis) for a, n in enumerate(shape))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_weights_quantised_by_the_file_are_those_of_the_runtime(count: int, tmp_path: Path) -> None:
+    """Float weights behind a QuantizeLinear of a scale for each channel."""
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    m = OnnxModel(seed=count)
+    first = m.stated()
+    real = m.rng.uniform(-1.5, 1.5, (count, 3, 2, 5)).astype(np.float32)
+    scales = m.constant(m.rng.uniform(0.005, 0.02, count).astype(np.float32))
+    zeros = m.constant(np.zeros(count, np.int8))
+    q = m.node("QuantizeLinear", [m.constant(real), scales, zeros], axis=0)
+    y = m.node("Conv", [m.qdq("x", first), m.node("DequantizeLinear", [q, scales, zeros], axis=0)])
+    kind = onnx.TensorProto.FLOAT
+    model = m.proto({"x": (kind, (1, 3, 4, 9))}, {m.qdq(y, m.stated(0.2)): (kind, None)})
+    onnx.save(model, tmp_path / "m.onnx")
+    (conv,) = frontends.load(tmp_path / "m.onnx").nodes
+    model.graph.output.append(helper.make_tensor_value_info(q, onnx.TensorProto.INT8, None))
+    run = session(model.SerializeToString(), providers=["CPUExecutionProvider"]).run
+    (wanted,) = run([q], {"x": np.zeros((1, 3, 4, 9), np.float32)})
+    np.testing.assert_array_equal(conv.op.weights, wanted.transpose(0, 2, 3, 1))

@@ -65,6 +65,7 @@ def test_mutants_of_python() -> None:
         "if a < 1 and not b:\n    c += 2\nreturn (x and None)\n",
     }
     assert not changed("m.py", '"""1 + 1"""\nfrom a import b\nx: int | None\ny = f"{a + 1}"\n')
+    assert not changed("m.py", "for a in zip(b, c, strict=True):\n    pass\n")
 
 
 def test_mutants_of_c() -> None:
