@@ -25,7 +25,7 @@ class Area:
 AREAS = {
     "machine": Area(
         (f"{PYTHON}/machine",),
-        ("checks", "proof", "rotation", "emit", "planner", "tables"),
+        ("checks", "proof", "rotation", "emit", "planner", "tables", "stage_memory"),
     ),
     "places": Area(
         tuple(f"{PYTHON}/planner/places/{name}.py" for name in ("overlap", "in_place", "layout")),
@@ -36,14 +36,18 @@ AREAS = {
     "frontends": Area(
         (f"{PYTHON}/frontends",),
         (
-            *("rules", "bad_models", "frontend_onnx", "onnx_ops", "onnx_options"),
+            *("refusals", "file_forms", "rules", "bad_models", "frontend_onnx", "onnx_ops"),
+            "onnx_options",
             *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
-            "tflite_functions",
+            *("tflite_functions", "tflite_litert", "preparation"),
         ),
     ),
     "runtime": Area(
-        tuple(f"{C}/{name}.c" for name in ("convert", "executor", "guard", "stage")),
+        tuple(
+            f"{C}/{name}"
+            for name in ("convert.c", "executor.c", "guard.c", "stage.c", "rotation.h", "include")
+        ),
         ("c", "convert", "rotation", "fusion"),
     ),
-    "kernels": Area((f"{C}/kernels",), ("kernels_c", "c", "float_sum")),
+    "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
 }

@@ -37,6 +37,9 @@ class _Drawer:
         """Of a node and of all that it holds, annotations and decorators left out."""
         if isinstance(node, SKIPPED) or _is_docstring(node) or _only_for_types(node):
             return
+        # That zip() says so is an assertion: as little as one that is missing does it harm.
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            return
         yield from self.here(node)
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "decorator_list", "op", "ops", "ctx"):

@@ -102,6 +102,17 @@ def changes(case: str) -> Iterator[tuple[str, onnx.ModelProto]]:
             info = helper.make_tensor_value_info(port.name, kind, shape)
             other.graph.input[place].CopyFrom(info)
             yield f"input {place} of shape {shape}", other
+        for name in ("INT8", "UINT8", "INT32", "FLOAT16"):
+            other = _copy(model)
+            kind = getattr(onnx.TensorProto, name)
+            info = helper.make_tensor_value_info(port.name, kind, dims)
+            other.graph.input[place].CopyFrom(info)
+            yield f"input {place} of {name}", other
+    for node in model.graph.node:
+        for name in node.output:
+            other = _copy(model)
+            other.graph.output[0].name = name
+            yield f"the output of {node.op_type} as the model's", other
 
 
 def _copy(model: onnx.ModelProto) -> onnx.ModelProto:

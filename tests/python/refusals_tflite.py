@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -75,6 +76,13 @@ def _of_tensor(m: TfliteModel, tensor: int, name: str) -> Changed:
         other = copy.deepcopy(m)
         other.graph.tensors[tensor].shape = changed
         yield f"{name} of shape {changed}", other
+    data = m.model.buffers[m.graph.tensors[tensor].buffer].data
+    for changed in () if data is None else (*shapes, shape[::-1], [n + n % 2 + 1 for n in shape]):
+        other = copy.deepcopy(m)
+        filled = len(data) * math.prod(changed) // max(math.prod(shape), 1)
+        other.graph.tensors[tensor].shape = changed
+        other.model.buffers[other.graph.tensors[tensor].buffer].data = np.resize(data, filled)
+        yield f"{name} of shape {changed}, filled", other
     for kind in ("FLOAT32", "INT32", "INT64", "UINT8", "INT16", "BOOL"):
         other = copy.deepcopy(m)
         other.graph.tensors[tensor].type = getattr(schema.TensorType, kind)

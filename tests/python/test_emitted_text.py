@@ -13,17 +13,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from random_graphs import Builder, disjoint, random_layers
+from random_networks import wide
 from test_emit import ARM, one_of_each
 from test_proof import PLANS, plan
 from test_tables import printed
 from vmcu_tools import paths
-from vmcu_tools.emit import emit, schedule, text, write
+from vmcu_tools.emit import application, emit, schedule, text, write
+from vmcu_tools.emit.initialisers import float_literal
 from vmcu_tools.emit.model import _check, write_tables
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.machine import tables
 from vmcu_tools.ops.concat import Concat
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import STREAMED, stage_at
+from vmcu_tools.planner.places import swing
+from vmcu_tools.planner.places.layout import Cut, Layout
 
 # Arrays of numbers that say how to run a model; all others are weights.
 OF_TABLES = ("m_schedule", "m_layer_inputs")
@@ -82,6 +86,23 @@ def test_a_schedule_is_the_calls_of_its_stage() -> None:
             assert len(entries) == sum(length for _, length in set(pieces))
             compared += len(entries) < len(wanted)
     assert compared > 5
+
+
+def test_two_stages_have_schedules_of_their_own() -> None:
+    """What is emitted is proven, each stage by its own calls."""
+    graph = wide(1)
+    cuts = (Cut(0, 2, 64), Cut(2, 4, 32), Cut(4, 5), Cut(5, 6))
+    emitted = emit(swing.place("vmcu", Layout(graph, cuts), 1.0), "m")
+    first, second = tables.read(emitted.files, "m").values["m_stages"][:2]
+    assert 0 == first["parts"].index < second["parts"].index == first["part_count"]
+    assert 0 == first["schedule"].index < second["schedule"].index
+
+
+def test_an_application_is_not_written_over_another(tmp_path: Path) -> None:
+    (tmp_path / "mine.c").write_text("int mine;\n")
+    with pytest.raises(UserError, match="exists and is not empty"):
+        application.create({"a.c": b"int a;\n"}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.c"]
 
 
 TEXTS = ["", "plain", 'a*/ "b" \\ ??/ \n é', "\x00\x01\x7f~ ", "\\7", "?" * 3, "/*", "日本"]
@@ -161,6 +182,9 @@ def test_plans_that_the_executor_cannot_follow() -> None:
     larger = replace(made.placements[name], ring=made.pool_bytes + 1)
     with pytest.raises(PlanError, match=f"ring of tensor '{name}' goes around the pool more"):
         emit(replace(made, placements={**made.placements, name: larger}), "m")
+    pair = replace(made, stages=(made.steps[:2], *((step,) for step in made.steps[2:])))
+    with pytest.raises(PlanError, match="stage 0 descends, or has no place for its progress"):
+        emit(pair, "m")
     scratchy = next(
         one for one in map(plan, range(PLANS)) if any(s.scratch_bytes for s in one.steps)
     )
@@ -169,3 +193,11 @@ def test_plans_that_the_executor_cannot_follow() -> None:
     )
     with pytest.raises(PlanError, match="has no room for its scratch"):
         emit(replace(scratchy, stages=stages), "m")
+
+
+SHORT = {0.0: "0x0p+0f", 1.0: "0x1p+0f", -0.75: "-0x1.8p-1f", 2.0**-126: "0x1p-126f"}
+
+
+@pytest.mark.parametrize("value", SHORT)
+def test_a_float_has_no_digits_that_say_nothing(value: float) -> None:
+    assert float_literal(value) == SHORT[value]

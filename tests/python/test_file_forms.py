@@ -4,18 +4,23 @@ out, other file names. What they mean is the same, to the byte."""
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from builders import tflite_models, tflite_ops
+from builders import onnx_models, tflite_models, tflite_ops
+from builders.networks import extreme_inputs
+from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
 from onnx import AttributeProto, helper
 from refusals_onnx import SOUND
 from vmcu_tools import frontends
 from vmcu_tools.errors import UserError
+from vmcu_tools.frontends.common import UnsupportedError, hwc, hwc_axis
+from vmcu_tools.frontends.onnx.values import tensor_axis, tensor_shape
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 
@@ -23,20 +28,8 @@ TFLITE = tflite_models.CASES | tflite_ops.CASES
 ONNX = SOUND
 
 
-def extremes(graph: Graph, seed: int) -> list[np.ndarray]:
-    """Inputs of which a half are the least or the largest value."""
-    dice = np.random.default_rng(seed)
-    found = []
-    for port in graph.inputs:
-        shape = graph.tensors[port.tensor].shape
-        values = dice.integers(-128, 128, shape)
-        ends = dice.choice([-128, 127], shape)
-        found.append(np.where(dice.random(shape) < 0.5, values, ends).astype(np.int8))
-    return found
-
-
 def meaning(graph: Graph) -> list[np.ndarray]:
-    values = reference.run(graph, extremes(graph, 1))
+    values = reference.run(graph, extreme_inputs(graph, 1))
     return [values[port.tensor] for port in graph.outputs]
 
 
@@ -155,3 +148,93 @@ def test_sums_of_equal_shapes_are_additions(tmp_path: Path) -> None:
         y = m.op("ADD", [a, b], m.activation((1, 4, 5, 3)), "Add")
         graph = frontends.load(m.save(tmp_path / "m.tflite", [a, b], [y]))
         assert [node.kind for node in graph.nodes] == [kind]
+
+
+SHAPES = [(1, 5, 7, 3), (1, 5, 7), (5, 7), (7,), (3, 5, 7), (2, 3, 5, 7), (1, 1, 2, 3, 5, 7)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_an_axis_is_where_its_size_went(shape: tuple[int, ...]) -> None:
+    """Sizes tell axes apart; a batch, and an axis of several that became one, is none alone."""
+    rank = len(shape)
+    inside = tensor_shape(shape, None)
+    assert math.prod(inside) == math.prod(shape)
+    for axis in range(rank):
+        if rank > 1 and shape[axis] == 1:
+            continue
+        place = tensor_axis(axis, shape)
+        assert place == tensor_axis(axis - rank, shape)
+        alone = shape[axis] in inside and (axis > 0 or rank < 3)
+        assert place == (inside.index(shape[axis]) if alone else -1)
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 7, 3), (1, 5, 7), (5, 7), (7,)], ids=str)
+def test_an_axis_of_channels_last_is_where_its_size_went(shape: tuple[int, ...]) -> None:
+    inside, rank = hwc(shape), len(shape)
+    for axis in range(rank):
+        if rank > 2 and axis == 0:
+            with pytest.raises(UnsupportedError, match="across the batch"):
+                hwc_axis(axis, rank)
+            continue
+        assert hwc_axis(axis, rank) == hwc_axis(axis - rank, rank) == inside.index(shape[axis])
+    for axis in (rank, -rank - 1):
+        with pytest.raises(UnsupportedError, match=f"of a tensor with {rank} dimensions"):
+            hwc_axis(axis, rank)
+    with pytest.raises(UnsupportedError, match="a tensor with 5 dimensions"):
+        hwc_axis(1, 5)
+
+
+REFUSED_SHAPES = {
+    (1, 0, 3): r"shape \[1, 0, 3\] is empty or dynamic",
+    (2, 3, 4, 5, 6): r"shape \[2, 3, 4, 5, 6\] has more than four dimensions",
+    (2, 3, 4): r"batch size 2 in shape \[2, 3, 4\]",
+}
+
+
+@pytest.mark.parametrize("shape", REFUSED_SHAPES, ids=str)
+def test_shapes_that_are_no_image(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UnsupportedError, match=REFUSED_SHAPES[shape]):
+        hwc(shape)
+    assert hwc((1, 1, 1, 4, 5, 6)) == (4, 5, 6)
+    assert hwc(()) == (1, 1, 1)
+
+
+def padded(shape: tuple[int, ...], amounts: list[int]) -> onnx.ModelProto:
+    row = shape, onnx_models.unary("Pad", constants=[np.array(amounts)])
+    return onnx_models.single(OnnxModel(opset=13), *row)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 8), (1, 3, 8, 5)], ids=str)
+def test_a_batch_is_not_padded(shape: tuple[int, ...], tmp_path: Path) -> None:
+    rank = len(shape)
+    for axis in range(rank):
+        for end in (axis, axis + rank):
+            amounts = [int(place == end) for place in range(2 * rank)]
+            onnx.save(padded(shape, amounts), tmp_path / "m.onnx")
+            if axis == 0:
+                with pytest.raises(UserError, match="Use batch size 1"):
+                    frontends.load(tmp_path / "m.onnx")
+                continue
+            (port,) = frontends.load(tmp_path / "m.onnx").outputs
+            assert port.file_shape == tuple(n + (a == axis) for a, n in enumerate(shape))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_weights_quantised_by_the_file_are_those_of_the_runtime(count: int, tmp_path: Path) -> None:
+    """Float weights behind a QuantizeLinear of a scale for each channel."""
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    m = OnnxModel(seed=count)
+    first = m.stated()
+    real = m.rng.uniform(-1.5, 1.5, (count, 3, 2, 5)).astype(np.float32)
+    scales = m.constant(m.rng.uniform(0.005, 0.02, count).astype(np.float32))
+    zeros = m.constant(np.zeros(count, np.int8))
+    q = m.node("QuantizeLinear", [m.constant(real), scales, zeros], axis=0)
+    y = m.node("Conv", [m.qdq("x", first), m.node("DequantizeLinear", [q, scales, zeros], axis=0)])
+    kind = onnx.TensorProto.FLOAT
+    model = m.proto({"x": (kind, (1, 3, 4, 9))}, {m.qdq(y, m.stated(0.2)): (kind, None)})
+    onnx.save(model, tmp_path / "m.onnx")
+    (conv,) = frontends.load(tmp_path / "m.onnx").nodes
+    model.graph.output.append(helper.make_tensor_value_info(q, onnx.TensorProto.INT8, None))
+    run = session(model.SerializeToString(), providers=["CPUExecutionProvider"]).run
+    (wanted,) = run([q], {"x": np.zeros((1, 3, 4, 9), np.float32)})
+    np.testing.assert_array_equal(conv.op.weights, wanted.transpose(0, 2, 3, 1))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from fractions import Fraction
@@ -90,6 +91,30 @@ def test_borders_next_to_the_bounds():
         np.testing.assert_array_equal(bytes_of(found.apply(acc), zero), expected)
 
 
+def test_borders_that_float32_moves() -> None:
+    """Bounds between a border's exact place and where float32 has it, with no other border."""
+    rng = np.random.default_rng(10)
+    found = [0, 0]
+    for _ in range(400):
+        factor = np.exp2(rng.uniform(-22, -12)).astype(np.float32)
+        real, value = (
+            FloatScale(factor).apply,
+            int(rng.integers(40, 127)) * int(rng.choice([-1, 1])),
+        )
+        (first,) = _first_above(factor, real, np.array([value])).tolist()
+        exact = math.ceil((Fraction(2 * value + 1) / 2) / Fraction(float(factor)))
+        if abs(first - exact) < 2:
+            continue
+        late = first > exact
+        low, high = (first - 60, first - 2) if late else (first + 1, first + 60)
+        line = integer_scale(np.array([factor]), 0, np.array([low]), np.array([high]), False)
+        acc = np.arange(low, high + 1)[:, None]
+        wanted = bytes_of(FloatScale(np.array([factor])).apply(acc), 0)
+        np.testing.assert_array_equal(bytes_of(line.apply(acc), 0), wanted)
+        found[late] += line.word[0] % WHOLE > 0
+    assert min(found) > 20
+
+
 @pytest.mark.parametrize("factor", [0.0, -0.01, 0.3, 1.0, 1e-12, np.nan])
 def test_no_line(factor: float):
     scale = np.array([factor], np.float32)
@@ -158,6 +183,28 @@ def test_adversarial_channels() -> None:
             assert differing(scale, zero, low, high, *words) == 0, (scale, zero, low, high)
     # Of accumulators beyond 24 bits float32 seldom makes a line.
     assert lines > CHANNELS * 0.3
+
+
+def test_what_is_beyond_the_bounds_does_not_matter() -> None:
+    """A line is checked for the accumulators that there are, whatever the others would give."""
+    rng = np.random.default_rng(9)
+    passed = 0
+    for _ in range(40):
+        scale = np.exp2(rng.uniform(-12, -3, 1)).astype(np.float32)
+        ends = np.sort(rng.integers(-200, 200, 2) / scale[0]).astype(np.int64)
+        low, high = int(ends[0]), int(ends[1])
+        found = integer_scale(scale, 5, ends[:1], ends[1:], False)
+        multiplier, word = int(found.multiplier[0]), int(found.word[0])
+        if not word % WHOLE:
+            continue
+
+        def elsewhere(acc: np.ndarray, line: FloatScale, low: int, high: int) -> np.ndarray:
+            return np.where(acc < low, -999, np.where(acc > high, 999, line.apply(acc)))
+
+        real = functools.partial(elsewhere, line=FloatScale(scale), low=low, high=high)
+        check_line(multiplier, word, real, 5, low, high)
+        passed += 1
+    assert passed > 30
 
 
 def test_a_wrong_line_is_refused() -> None:

@@ -25,7 +25,10 @@ from vmcu_tools.frontends import common
 LIST = Path(__file__).parent / "refusals.txt"
 BETWEEN = " | "
 # Not refusals: a library's words for what a rule tripped over.
-TRIPPED = ("importing it failed", "the file is damaged or truncated")
+TRIPPED = (
+    *("importing it failed", "the file is damaged or truncated"),
+    "its constant value cannot be computed",
+)
 
 
 def saved(kind: str, model: onnx.ModelProto | refusals_tflite.TfliteModel, folder: Path) -> Path:

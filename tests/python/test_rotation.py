@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import subprocess
 from dataclasses import replace
@@ -20,7 +21,7 @@ from vmcu_tools.emit import emit
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
-from vmcu_tools.machine.rotation import RotatedMcu, prove
+from vmcu_tools.machine.rotation import RotatedMcu, machines_of, prove
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.rotation import longest_run, rotation_step, runs
 from vmcu_tools.planner.rotate import rotate
@@ -61,6 +62,21 @@ def test_origins_are_proven(model: Path, every: int, stream_input: bool):
     for origin in origins(plan)[::every]:
         machine.origin = origin
         machine.prove()
+
+
+def test_each_inference_has_its_origin():
+    plan = compiled(TINY)
+    assert plan.rotation is not None
+    turns, at, wanted = len(origins(plan)), 0, []
+    for _ in range(turns):
+        wanted.append(at)
+        at += plan.rotation.step
+        at -= plan.pool_bytes if at >= plan.pool_bytes else 0
+    assert sorted(wanted) == list(origins(plan))
+    machines = itertools.islice(machines_of(plan), 2 * turns)
+    assert [machine.origin for machine in machines] == 2 * wanted
+    still = list(itertools.islice(machines_of(overlapped(random_layers("add", 1, 1))), 3))
+    assert still[0] is still[1] is still[2] and not isinstance(still[0], RotatedMcu)
 
 
 def test_values_at_every_origin():

@@ -15,9 +15,12 @@
 /**
  * Pieces of the tile of the largest window that has a kernel of its own: a run for every phase of
  * three pairs of rows, one for the last row. A ring is no smaller than what a strip looks at, so
- * one row at most is split in a strip; that adds two.
+ * one row at most is split in a strip; that adds two, or in the last row up to three.
  */
-#define VMCU_BAND_PIECES 9
+#define VMCU_BAND_PIECES 10
+
+/** Rows of that window. */
+#define VMCU_BAND_ROWS 7
 
 /**
  * A run of words of a tile that hold more than padding, each made from input pixels a and b: first
@@ -39,20 +42,22 @@ struct vmcu_piece {
 struct vmcu_band {
 	uint32_t zeros; /**< four times what stands for padding */
 	int32_t plane;  /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
-	int32_t width;
-	bool splits; /**< rows may be split */
 	struct vmcu_piece *end;
 	struct vmcu_piece pieces[VMCU_BAND_PIECES];
 };
 
-/** How many of `words` pixels from `pixel` on, `step` apart, lie in front of `end`. */
-static inline int32_t vmcu_before(int32_t pixel, int32_t end, int32_t step, int32_t words)
-{
-	/* Steps are one or two. */
-	const int32_t count = (end - pixel + step - 1) >> (step - 1);
+/** Where nothing is split. */
+#define VMCU_BAND_WHOLE INT32_MAX
 
-	return (count < 0) ? 0 : vmcu_min(count, words);
-}
+/**
+ * Those pixels of an input row under a strip that are inside the image: @a split of them from @a x
+ * on, the others as if @a behind were the first of all. No @a x: the row is padding.
+ */
+struct vmcu_band_row {
+	const int8_t *x;
+	const int8_t *behind;
+	int32_t split;
+};
 
 static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t words)
 {
@@ -62,89 +67,143 @@ static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t
 	}
 }
 
-/** Words from pixels `step` apart, a's in one row and b's in another from pixel + `apart` on. */
-struct vmcu_run {
-	int32_t row_a;
-	int32_t row_b;
-	int32_t pixel;
-	int32_t apart;
-	int32_t step;
-};
-
-/**
- * The next words of a run, in front of its rows' splits. Its padding is written now: it stays for
- * all channels.
- */
-static void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const struct vmcu_source *in,
-			    const struct vmcu_run *run, int32_t words)
+/** The rows under a strip; @a first is the column of the first pixel inside the image. */
+static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_source *in, int32_t y,
+			   int32_t first, int32_t pixels)
 {
-	const int32_t pixel = run->pixel, step = run->step;
-	const int32_t outside_a = vmcu_before(pixel, 0, step, words);
-	const int32_t outside_b = vmcu_before(pixel + run->apart, 0, step, words);
-	const int32_t end_a = vmcu_before(pixel, band->width, step, words);
-	const int32_t end_b = vmcu_before(pixel + run->apart, band->width, step, words);
-	const bool has_a = vmcu_source_row(in, run->row_a);
-	const bool has_b = vmcu_source_row(in, run->row_b);
-	const int8_t *zeros = (const int8_t *)&band->zeros;
-	struct vmcu_piece *piece = band->end;
+	const struct vmcu_tensor *t = in->tensor;
 
-	if ((!has_a && !has_b) || outside_b == end_a) {
+	for (int32_t r = in->window->kernel_h; r > 0; r--, rows++, y += in->window->dilation_h) {
+		int32_t unsplit;
+
+		rows->x = NULL;
+		rows->split = VMCU_BAND_WHOLE;
+		if (!vmcu_source_row(in, y) || pixels <= 0) {
+			continue;
+		}
+		rows->x = vmcu_pixel(in->pool, t, (uint32_t)y, (uint32_t)first);
+		unsplit = vmcu_unsplit(t, (uint32_t)y, (uint32_t)first, pixels);
+		if (unsplit < pixels) {
+			rows->split = unsplit;
+			rows->behind = vmcu_source_at(in, y, first + unsplit) -
+				       unsplit * t->channels;
+		}
+	}
+}
+
+/** Words of pixels @a pitch bytes apart; NULL for padding. */
+VMCU_APART void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const int8_t *a,
+				const int8_t *b, int32_t pitch, int32_t words)
+{
+	struct vmcu_piece *piece = band->end++;
+	const int8_t *zeros = (const int8_t *)&band->zeros;
+
+	piece->u = u;
+	piece->a = (a != NULL) ? a : zeros;
+	piece->b = (b != NULL) ? b : zeros;
+	piece->pitch_a = (a != NULL) ? pitch : 0;
+	piece->pitch_b = (b != NULL) ? pitch : 0;
+	piece->middle = (uint16_t)words;
+	piece->head = 0;
+	piece->tail = 0;
+}
+
+/** Pixel @a i of a row, and how many, `step` apart, there are from it to the row's split. */
+static const int8_t *vmcu_band_at(const struct vmcu_band_row *row, int32_t i, int32_t channels,
+				  int32_t step, int32_t *words)
+{
+	if (row->x == NULL || row->split == VMCU_BAND_WHOLE) {
+		return (row->x == NULL) ? NULL : row->x + i * channels;
+	}
+	if (i >= row->split) {
+		return row->behind + i * channels;
+	}
+	/* Steps are one or two. */
+	*words = vmcu_min(*words, (row->split - i + step - 1) >> (step - 1));
+	return row->x + i * channels;
+}
+
+/** Words of pixels `step` apart, from i on: a's of one row and b's of another, `apart` further. */
+static void vmcu_band_words(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *a,
+			    const struct vmcu_band_row *b, int32_t i, int32_t apart, int32_t step,
+			    int32_t words, int32_t channels)
+{
+	while (words > 0) {
+		int32_t part = words;
+		const int8_t *x = vmcu_band_at(a, i, channels, step, &part);
+		const int8_t *y = vmcu_band_at(b, i + apart, channels, step, &part);
+
+		vmcu_band_piece(band, u, x, y, step * channels, part);
+		u += part;
+		i += part * step;
+		words -= part;
+	}
+}
+
+/** Two rows' columns that are `step` apart; pixels begin to end (excluded) are inside. */
+static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *rows,
+			    int32_t begin, int32_t end, int32_t odd, int32_t step, int32_t words,
+			    int32_t channels)
+{
+	const int32_t first = (step == 1) ? begin : (begin + 1 - odd) >> 1;
+	const int32_t last = (step == 1) ? end : (end + 1 - odd) >> 1;
+	int32_t i;
+
+	if (first >= last || (rows[0].x == NULL && rows[1].x == NULL)) {
 		vmcu_band_padding(u, band, words);
 		return;
 	}
-	vmcu_band_padding(u, band, outside_b);
-	vmcu_band_padding(u + end_a, band, words - end_a);
-	*piece = (struct vmcu_piece){
-		.u = u + outside_b,
-		.a = zeros,
-		.b = zeros,
-		.head = (uint8_t)(outside_a - outside_b),
-		.middle = (uint16_t)(end_b - outside_a),
-		.tail = (uint8_t)(end_a - end_b),
-	};
-	if (has_a) {
-		piece->a = vmcu_source_at(in, run->row_a, pixel + outside_a * step);
-		piece->pitch_a = step * in->tensor->channels;
+	vmcu_band_padding(u, band, first);
+	vmcu_band_padding(u + last, band, words - last);
+	u += first;
+	words = last - first;
+	i = first * step + odd - begin;
+	if (rows[0].split == VMCU_BAND_WHOLE && rows[1].split == VMCU_BAND_WHOLE) {
+		const int8_t *a = (rows[0].x == NULL) ? NULL : rows[0].x + i * channels;
+		const int8_t *b = (rows[1].x == NULL) ? NULL : rows[1].x + i * channels;
+
+		vmcu_band_piece(band, u, a, b, step * channels, words);
+		return;
 	}
-	if (has_b) {
-		piece->b = vmcu_source_at(in, run->row_b, pixel + run->apart + outside_b * step);
-		piece->pitch_b = step * in->tensor->channels;
-	}
-	band->end++;
+	vmcu_band_words(band, u, &rows[0], &rows[1], i, 0, step, words, channels);
 }
 
-/** How many words, from `pixel` of a row on, precede the row's split. */
-static int32_t vmcu_band_unsplit(const struct vmcu_band *band, const struct vmcu_source *in,
-				 int32_t row, int32_t pixel, int32_t step, int32_t words)
+/** The last row: a word for two columns. */
+VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *row,
+			   int32_t begin, int32_t end, int32_t words, int32_t channels)
 {
-	const int32_t first = (pixel < 0) ? 0 : pixel;
-	const int32_t pixels = band->width - first;
-	int32_t count;
+	static const struct vmcu_band_row padding;
+	struct vmcu_piece *first = band->end;
+	const int32_t head = begin & 1, tail = end & 1;
+	const int32_t middle = (begin + head) >> 1;
 
-	if (pixels <= 0 || !vmcu_source_row(in, row)) {
-		return words;
+	if (begin >= end || row->x == NULL) {
+		vmcu_band_padding(u, band, words);
+		return;
 	}
-	count = vmcu_source_unsplit(in, row, first, pixels);
-	return (count == pixels) ? words : vmcu_before(pixel, first + count, step, words);
-}
+	vmcu_band_padding(u, band, begin >> 1);
+	vmcu_band_padding(u + ((end + 1) >> 1), band, words - ((end + 1) >> 1));
+	vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle, channels);
+	if (tail != 0) {
+		struct vmcu_piece *last = band->end;
+		int32_t one = 1;
+		const int8_t *x = vmcu_band_at(row, end - 1 - begin, channels, 2, &one);
 
-/** A run of words, in as many pieces as its rows. */
-static void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const struct vmcu_source *in,
-			  struct vmcu_run run, int32_t words)
-{
-	while (band->splits && words > 0) {
-		int32_t part = words;
-
-		part = vmcu_band_unsplit(band, in, run.row_a, run.pixel, run.step, part);
-		part = vmcu_band_unsplit(band, in, run.row_b, run.pixel + run.apart, run.step,
-					 part);
-		vmcu_band_piece(band, u, in, &run, part);
-		u += part;
-		words -= part;
-		run.pixel += part * run.step;
+		if (last != first && last[-1].a + last[-1].middle * last[-1].pitch_a == x) {
+			last[-1].tail = 1;
+		} else {
+			vmcu_band_words(band, u + (end >> 1), row, &padding, end - 1 - begin, 0, 2,
+					1, channels);
+		}
 	}
-	if (words > 0) {
-		vmcu_band_piece(band, u, in, &run, words);
+	if (head != 0) {
+		if (first != band->end && first->b == row->x + first->pitch_b) {
+			first->head = 1;
+			first->u--;
+			first->b = row->x;
+		} else {
+			vmcu_band_words(band, u + middle - 1, &padding, row, 0, 0, 2, 1, channels);
+		}
 	}
 }
 
@@ -154,37 +213,34 @@ static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	const struct vmcu_source in = vmcu_mac_source(call, p);
+	const struct vmcu_tensor *t = in.tensor;
 	const int32_t taps = p->window.kernel_h;
 	const int32_t step = p->window.stride_w;
+	/* Columns inside; what is behind the last counts as padding: it may be gone already. */
+	const int32_t begin = (pixel < 0) ? -pixel : 0;
+	const int32_t end = vmcu_min((wide - 1) * step + taps, t->width - pixel);
 	/* A tile's places are those of a whole strip. */
 	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
 	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
-	const int32_t even = phase + wide - p->steps;
-	const uint32_t row_bytes = (uint32_t)in.tensor->width * in.tensor->channels;
-	struct vmcu_run run = {.pixel = pixel, .step = step};
+	struct vmcu_band_row rows[VMCU_BAND_ROWS];
+	const struct vmcu_band_row *pair = rows;
 
 	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
 	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
-	/* What is behind the strip's last column counts as padding: it may be gone already. */
-	band->width = vmcu_min(in.tensor->width, pixel + (wide - 1) * step + taps);
-	band->splits = in.tensor->ring % row_bytes != 0U || in.tensor->phase % row_bytes != 0U;
 	band->end = band->pieces;
-	run.row_a = call->y * p->window.stride_h - p->window.pad_top;
-	for (int32_t r = taps; r > 1; r -= 2, tile += row) {
-		run.row_b = run.row_a + p->window.dilation_h;
-		vmcu_band_run(band, tile, &in, run, even);
+	vmcu_band_rows(rows, &in, call->y * p->window.stride_h - p->window.pad_top, pixel + begin,
+		       end - begin);
+	for (int32_t r = taps; r > 1; r -= 2, tile += row, pair += 2) {
+		vmcu_band_pairs(band, tile, pair, begin, end, 0, step, phase + wide - p->steps,
+				t->channels);
 		if (step > 1) {
-			run.pixel = pixel + 1;
-			vmcu_band_run(band, tile + phase, &in, run, wide - 1 + (taps >> 1));
-			run.pixel = pixel;
+			vmcu_band_pairs(band, tile + phase, pair, begin, end, 1, step,
+					wide - 1 + (taps >> 1), t->channels);
 		}
-		run.row_a = run.row_b + p->window.dilation_h;
 	}
-	run.row_b = run.row_a;
-	run.apart = 1;
-	run.step = 2;
 	/* The last word's second column may be one too many; it is padding and its weight zero. */
-	vmcu_band_run(band, tile, &in, run, (wide * step + taps + 1 - step) >> 1);
+	vmcu_band_line(band, tile, pair, begin, end, (wide * step + taps + 1 - step) >> 1,
+		       t->channels);
 }
 
 /** Fewer than four channels of a pixel. */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 
-#include "support.h"
+#include "gen/isa.h"
 
 void vmcu_average_pool_sum(const struct vmcu_call *call)
 {
@@ -11,22 +11,26 @@ void vmcu_average_pool_sum(const struct vmcu_call *call)
 	const int8_t *x = vmcu_pixel(call->pool, in, call->y, call->x);
 	int32_t *sums = call->scratch;
 	int8_t *out;
+	uint32_t c;
 
 	if (call->y == 0U && call->x == 0U) {
-		for (uint16_t c = 0; c < in->channels; c++) {
+		for (c = 0; c < in->channels; c++) {
 			sums[c] = 0;
 		}
 	}
-	for (uint16_t i = 0; i < call->columns; i++) {
-		for (uint16_t c = 0; c < in->channels; c++) {
-			sums[c] += *x++;
+	for (c = 0; c + 4U <= in->channels; c += 4U) {
+		vmcu_sum_words(&sums[c], &x[c], in->channels, call->columns);
+	}
+	for (; c < in->channels; c++) {
+		for (uint32_t i = 0; i < call->columns; i++) {
+			sums[c] += x[i * in->channels + c];
 		}
 	}
 	if (call->y + 1U < in->height || call->x + call->columns < in->width) {
 		return;
 	}
 	out = vmcu_row(call->pool, vmcu_call_output(call), 0);
-	for (uint16_t c = 0; c < in->channels; c++) {
+	for (c = 0; c < in->channels; c++) {
 		const int32_t count = in->height * in->width;
 		/* A mean that is rescaled counts from the zero point. */
 		const int32_t zeros = p->rescale ? p->input_zero * count : 0;

@@ -71,14 +71,10 @@ class Claims:
 @dataclass(frozen=True)
 class Row:
     """A layer of the table: `kernel` is its entry point, `params` the object with its parameters,
-    "" for none; the rest as struct vmcu_layer has it."""
+    "" for none."""
 
     kernel: str
     params: str
-    splits: int
-    rows: int
-    width: int
-    columns: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +233,8 @@ class _Decoder:
 
     def _row(self, entry: dict) -> Row:
         params = entry.get("params")
-        return Row(
-            str(entry.get("kernel")),
-            params.name if isinstance(params, Address) else "",
-            *(entry.get(member, 0) for member in ("splits", "rows", "width", "columns")),
-        )
+        name = params.name if isinstance(params, Address) else ""
+        return Row(str(entry.get("kernel")), name)
 
     def _stage_of(self, number: int) -> dict:
         for stage in self.stages:

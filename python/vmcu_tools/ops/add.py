@@ -10,16 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import REQUANTISERS, Op
-from ..kernels.pack import FAST_ACCUMULATOR, FAST_SHIFTS
+from ..kernels.integer_sum import BYTES, integer_sum
 from ..kernels.programs import PROGRAMS
-from ..kernels.targets.portable.sums import ADD_SHIFT, TERM, add_term
-from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, FixedSum, FloatSum
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatSum
 from .layer import Binding, ProgramLayer, Reach
 from .values import CStruct, factor_of
 
-BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
-TERM_OF_SUM = CStruct("vmcu_add_term", "int32_t multiplier, half, offset, shift;")
-PARAMS = CStruct("vmcu_add_params", "struct vmcu_add_term a, b; int32_t multiplier, bias, shift;")
+PARAMS = CStruct("vmcu_add_params", "int32_t a_scale, b_scale, bias, shift;")
 EXACT_PARAMS = CStruct(
     "vmcu_add_exact_params",
     "struct vmcu_factor a, b, output;"
@@ -50,11 +47,20 @@ class AddLayer(ProgramLayer[Add], op=Add):
         return True
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
-        if isinstance(self.op.sum, FloatSum):
-            return self.clamp(self.op.sum.apply(data[0][y0:y1], data[1][y0:y1]))
-        fixed = self.op.sum
-        total = sum(self.term(fixed, index, values[y0:y1]) for index, values in enumerate(data))
-        return self.clamp(fixed.out.apply(total) + self.out.zero_point)
+        return self._sums(data[0][y0:y1], data[1][y0:y1])
+
+    def _sums(self, qa: np.ndarray, qb: np.ndarray) -> np.ndarray:
+        """int8 sums of int8 bytes."""
+        summed = self.op.sum
+        if isinstance(summed, FloatSum):
+            return self.clamp(summed.apply(qa, qb))
+        total = self._term(summed.a, 0, qa) + self._term(summed.b, 1, qb)
+        return self.clamp(summed.out.apply(total) + self.out.zero_point)
+
+    def _term(self, factor: FixedPoint, index: int, values: np.ndarray) -> np.ndarray:
+        """What an input contributes to the sum."""
+        centred = values.astype(np.int64) - self.ins[index].zero_point
+        return factor.apply(centred << self.op.sum.left_shift)
 
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
@@ -62,52 +68,20 @@ class AddLayer(ProgramLayer[Add], op=Add):
     def reach(self, index: int) -> Reach:
         return Reach.shifted()
 
-    def term(self, fixed: FixedSum, index: int, values: np.ndarray) -> np.ndarray:
-        """What an input contributes to the sum."""
-        centred = values.astype(np.int64) - self.ins[index].zero_point
-        return (fixed.a, fixed.b)[index].apply(centred << fixed.left_shift)
-
-    def fast_term(self, fixed: FixedSum, index: int) -> dict[str, int] | None:
-        """Constants of targets/portable/sums.add_term that give the term of every byte, if any
-        do."""
-        multiplier, shift = factor_of((fixed.a, fixed.b)[index])
-        if (multiplier, shift) == (1 << 30, 0):
-            # Half, which the larger of two scales gets: a multiplier of one, almost, and a shift.
-            multiplier, shift = INT32_MAX, -1
-        if shift >= 0:
-            return None
-        offset = self.ins[index].zero_point << ADD_SHIFT
-        constants = dict(zip(TERM, (multiplier, 1 << (-shift - 1), offset, -shift), strict=True))
-        same = np.array_equal(add_term(BYTES, **constants), self.term(fixed, index, BYTES))
-        return constants if same else None
-
     @functools.cached_property
     def binding(self) -> Binding:
-        if isinstance(self.op.sum, FloatSum):
-            fields = {f"sum.{name}": value for name, value in self.op.sum.fixed().items()}
+        summed = self.op.sum
+        if (self.op.act_min, self.op.act_max) == (INT8_MIN, INT8_MAX):
+            results = self._sums(BYTES[:, None], BYTES[None, :]).astype(np.int64)
+            line = integer_sum(*_factors(summed), results)
+            if line is not None:
+                fields = {"a_scale": line.a, "b_scale": line.b, "bias": line.constant}
+                return Binding(PROGRAMS["vmcu_add"], fields | {"shift": line.shift})
+        if isinstance(summed, FloatSum):
+            fields = {f"sum.{name}": value for name, value in summed.fixed().items()}
             fields["narrow"] = int((self.op.act_min, self.op.act_max) != (INT8_MIN, INT8_MAX))
             return Binding(PROGRAMS["vmcu_add_float"], fields | self.bounds)
-        return self._fast(self.op.sum) or self._exact(self.op.sum)
-
-    def _fast(self, fixed: FixedSum) -> Binding | None:
-        terms = [self.fast_term(fixed, index) for index in (0, 1)]
-        multiplier, shift = factor_of(fixed.out)
-        reach = sum(int(np.abs(self.term(fixed, index, BYTES)).max()) for index in (0, 1))
-        fast = (
-            None not in terms
-            and reach < FAST_ACCUMULATOR
-            and multiplier >= 0
-            and -shift in FAST_SHIFTS
-            and (self.op.act_min, self.op.act_max) == (INT8_MIN, INT8_MAX)
-        )
-        if not fast:
-            return None
-        fields = {}
-        for name, term in zip("ab", terms, strict=True):
-            fields |= {f"{name}.{key}": value for key, value in term.items()}
-        bias = (1 << (-shift - 1)) + (self.out.zero_point << -shift)
-        fields |= {"multiplier": multiplier, "bias": bias, "shift": -shift}
-        return Binding(PROGRAMS["vmcu_add"], fields)
+        return self._exact(summed)
 
     def _exact(self, fixed: FixedSum) -> Binding:
         fields = {}
@@ -121,3 +95,16 @@ class AddLayer(ProgramLayer[Add], op=Add):
             **self.bounds,
         }
         return Binding(PROGRAMS["vmcu_add_exact"], fields)
+
+
+def _factors(summed: FixedSum | FloatSum) -> tuple[float, float]:
+    """What a step of either input adds to the output, about."""
+    if isinstance(summed, FloatSum):
+        return summed.a, summed.b
+    out = _real(summed.out) * 2.0**summed.left_shift
+    return _real(summed.a) * out, _real(summed.b) * out
+
+
+def _real(factor: FixedPoint) -> float:
+    multiplier, shift = factor_of(factor)
+    return multiplier * 2.0 ** (shift - 31)

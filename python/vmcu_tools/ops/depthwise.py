@@ -16,13 +16,13 @@ import numpy as np
 
 from ..graph import Op, Window
 from ..kernels.integer_scale import WHOLE
-from ..kernels.language.expr import Int, evaluate
 from ..kernels.language.target import Target
 from ..kernels.pack import MacWeights, factor_stream, fill, tap_stream, weight_stream
-from ..kernels.programs.depthwise import gap, narrow_pixels, tile_bytes, weight_bytes
+from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
 from ..kernels.targets.portable.depthwise import (
     EXACT,
     GROUP,
+    SQUARE_TAPS,
     STRIDES,
     TAPS,
     WIDER,
@@ -66,7 +66,11 @@ class DepthwiseConv2D(Op):
 def blocks_of(target: Target, taps: int, stride: int, pixels: int) -> list[int]:
     """The blocks that a strip is computed in, which may hang over its end."""
     narrow, wide = target.packing.pixels, target.packing.pixels + WIDER
-    first = evaluate(narrow_pixels(taps, stride, Int(pixels), narrow), {})
+    if taps != SQUARE_TAPS:
+        return [narrow] * -(-pixels // narrow)
+    if stride == 2:
+        return [wide] * -(-pixels // wide)
+    first = min((wide - pixels % wide) // 2 % (wide // 2) * narrow, pixels)
     return [narrow] * -(-first // narrow) + [wide] * -(-(pixels - first) // wide)
 
 
@@ -86,6 +90,9 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     whole = max(widths)
     if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
         return whole
+    # Strips of narrow blocks suit cores that have no others.
+    narrow = target.packing.pixels if stride == 1 else 1
+    widths = {wide for wide in widths if wide % narrow == 0 or wide == whole}
     free = [wide for wide in sorted(widths) if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
     return min(free or [min(widths)], key=lambda wide: row_cost(target, taps, stride, wide, width))
 

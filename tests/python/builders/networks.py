@@ -51,3 +51,14 @@ def random_inputs(graph: Graph, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     shapes = [graph.tensors[port.tensor].shape for port in graph.inputs]
     return [rng.integers(-128, 128, shape).astype(np.int8) for shape in shapes]
+
+
+def extreme_inputs(graph: Graph, seed: int) -> list[np.ndarray]:
+    """As random_inputs(), but a half of the values are the least or the largest there are."""
+    dice = np.random.default_rng(seed)
+    return [
+        np.where(
+            dice.random(values.shape) < 0.5, values, dice.choice([-128, 127], values.shape)
+        ).astype(np.int8)
+        for values in random_inputs(graph, seed)
+    ]

@@ -258,6 +258,7 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "relu": (IMAGE, unary("Relu", 0.6)),
     "clip": (IMAGE, unary("Clip", None, [np.float32(-1), np.float32(3)])),
     "flatten pixel": ((1, 12, 1, 1), unary("Flatten")),
+    "flatten rows": ((5, 24), unary("Flatten")),
     "reshape": (VECTOR, unary("Reshape", constants=[np.array([0, 1, -1])])),
     "squeeze": ((1, 12, 1, 1), unary("Squeeze", constants=[_AXES])),
     "unsqueeze": ((1, 12), unary("Unsqueeze", constants=[_AXES])),

@@ -127,24 +127,22 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
  */
 void vmcu_depthwise_any(const struct vmcu_call *call);
 
-/** What an input of a sum contributes, see targets/portable/sums.py: add_term(). */
-struct vmcu_add_term {
-	int32_t multiplier;
-	int32_t half;
-	int32_t offset;
-	int32_t shift;
-};
-
-/** `bias` is half a unit and the output's zero point. */
+/** @a bias, which has the zero points and half a unit, has @a shift fractional bits, the factors
+ * of both bytes have eight more.
+ */
 struct vmcu_add_params {
-	struct vmcu_add_term a;
-	struct vmcu_add_term b;
-	int32_t multiplier;
+	int32_t a_scale;
+	int32_t b_scale;
 	int32_t bias;
 	int32_t shift;
 };
 
-/** @brief Sum of two tensors. For each byte: reads both inputs, then writes. */
+/**
+ * @brief Sum of two tensors, cut to int8.
+ *
+ * For each four channels of a pixel, then for each one that is left: reads both inputs, then
+ * writes.
+ */
 void vmcu_add(const struct vmcu_call *call);
 
 /** Both inputs are shifted left, brought to one scale, added and brought to the output's scale. */

@@ -6,7 +6,7 @@
 
 #include "isa.h"
 
-/* Sum of two tensors in fixed point. */
+/* Sum of two tensors by a line. */
 void vmcu_add(const struct vmcu_call *call)
 {
 	const struct vmcu_add_params *p = call->layer->params;
@@ -17,31 +17,32 @@ void vmcu_add(const struct vmcu_call *call)
 	const int32_t in1_c = vmcu_call_input(call, 1)->channels;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t a_multiplier = p->a.multiplier;
-	const int32_t a_half = p->a.half;
-	const int32_t a_offset = p->a.offset;
-	const int32_t a_shift = p->a.shift;
-	const int32_t b_multiplier = p->b.multiplier;
-	const int32_t b_half = p->b.half;
-	const int32_t b_offset = p->b.offset;
-	const int32_t b_shift = p->b.shift;
-	const int32_t multiplier = p->multiplier;
+	const int32_t a_scale = p->a_scale;
+	const int32_t b_scale = p->b_scale;
 	const int32_t bias = p->bias;
 	const int32_t shift = p->shift;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
+	const int8_t *a;
+	const int8_t *b;
+	int8_t *o;
 	int32_t x0, c;
 
 	for (x0 = 0; x0 < columns; x0++) {
-		for (c = 0; c < out_c; c++) {
+		a = in0 + (x0 * sign + turn * (columns - 1)) * in0_c;
+		b = in1 + (x0 * sign + turn * (columns - 1)) * in1_c;
+		o = out + (x0 * sign + turn * (columns - 1)) * out_c;
+		for (c = 0; c + 4 <= out_c; c += 4) {
+			int32_t acc[4];
+
+			vmcu_add_line_4(acc, &a, &b, a_scale, b_scale, bias);
+			vmcu_store_line_4(acc, &o, shift);
+		}
+		for (; c < out_c; c++) {
 			int32_t acc[1];
 
-			vmcu_add_terms(acc, in0 + (x0 * sign + turn * (columns - 1)) * in0_c + c,
-				       in1 + (x0 * sign + turn * (columns - 1)) * in1_c + c,
-				       a_multiplier, a_half, a_offset, a_shift, b_multiplier,
-				       b_half, b_offset, b_shift);
-			vmcu_store_sum(acc, out + (x0 * sign + turn * (columns - 1)) * out_c + c,
-				       multiplier, bias, shift);
+			vmcu_add_line_1(acc, &a, &b, a_scale, b_scale, bias);
+			vmcu_store_line_1(acc, &o, shift);
 		}
 	}
 }

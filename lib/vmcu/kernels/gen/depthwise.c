@@ -23,8 +23,7 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, odd, z;
+	int32_t strip, wide, c, lanes;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -34,47 +33,9 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
-			mark = w;
-			for (x = 0; x < vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); x += 4) {
-				int32_t patch[4];
-
-				left = vmcu_min(4, vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - x);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					for (odd = 0; odd < 2; odd++) {
-						int32_t acc[4];
-
-						vmcu_dot_square_1(acc, tile, h * plane + x,
-								  h * plane + row + x / 2, odd, &w);
-						vmcu_finish_depthwise(p, acc, &w, patch,
-								      h * 2 + odd);
-					}
-				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
-			}
-			for (z = 0; z < wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide); z += 6) {
-				int32_t patch[6];
-
-				left = vmcu_min(6, wide - vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) - z);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					for (odd = 0; odd < 2; odd++) {
-						int32_t acc[6];
-
-						vmcu_dot_square_wide_1(acc, tile, h * plane +
-								       vmcu_min((6 - wide % 6) / 2 %
-								       3 * 4, wide) + z, h * plane +
-								       row + (vmcu_min((6 - wide %
-								       6) / 2 % 3 * 4, wide) + z) /
-								       2, odd, &w);
-						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
-					}
-				}
-				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
-						+ vmcu_min((6 - wide % 6) / 2 % 3 * 4, wide) + z) *
-						out_c + c, out_c, left, lanes);
-			}
+			vmcu_store_square_1(p, tile, phase, row, plane, &w, out + (strip * sign +
+					    turn * (columns - wide)) * out_c + c, out_c, wide,
+					    lanes);
 		}
 	}
 }
@@ -96,8 +57,7 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, z, left, h, odd;
+	int32_t strip, wide, c, lanes;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -107,25 +67,9 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
-			mark = w;
-			for (z = 0; z < wide; z += 6) {
-				int32_t patch[6];
-
-				left = vmcu_min(6, wide - z);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					for (odd = 0; odd < 2; odd++) {
-						int32_t acc[6];
-
-						vmcu_dot_square_wide_2(acc, tile, h * plane + z,
-								       phase, h * plane + row + z,
-								       odd, &w);
-						vmcu_finish_wide(p, acc, &w, patch, h * 2 + odd);
-					}
-				}
-				vmcu_store_wide(patch, out + (strip * sign + turn * (columns - wide)
-						+ z) * out_c + c, out_c, left, lanes);
-			}
+			vmcu_store_square_2(p, tile, phase, row, plane, &w, out + (strip * sign +
+					    turn * (columns - wide)) * out_c + c, out_c, wide,
+					    lanes);
 		}
 	}
 }

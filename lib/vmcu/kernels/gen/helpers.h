@@ -197,11 +197,13 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t 
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
 {
-	for (; words > 0; words--, (*u)++, (*v)++, *a += pitch_a, *b += pitch_b) {
-		__builtin_memcpy(*u, *a, 2);
-		__builtin_memcpy((int8_t *)*u + 2, *b, 2);
-		__builtin_memcpy(*v, *a + 2, 2);
-		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
+	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		__builtin_memcpy(&x, *a, 4);
+		__builtin_memcpy(&y, *b, 4);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
 }
 #endif
@@ -270,16 +272,6 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 	}
 }
 #endif
-
-/* See add_term() in targets/portable/sums.py. */
-VMCU_INLINE int32_t vmcu_add_term(int32_t q, int32_t multiplier, int32_t half, int32_t offset,
-				  int32_t shift)
-{
-	const int32_t x = q * (1 << 21) - offset;
-	const int64_t sum = (int64_t)x * multiplier + (INT64_C(1) << 31);
-
-	return (half + (x >> 31) + (int32_t)(sum >> 32)) >> shift;
-}
 
 #include "../band.h"
 #include "../gather.h"

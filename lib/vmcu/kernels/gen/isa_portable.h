@@ -509,6 +509,44 @@ VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t ga
 }
 #endif
 
+#ifndef VMCU_OWN_FINISH_DEPTHWISE
+/* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
+VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
+				       const uint8_t **w, int32_t *patch, int32_t channel)
+{
+	const int32_t *c = (const int32_t *)*w;
+	const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+	int8_t *o = (int8_t *)patch + channel;
+
+	*w += 12;
+	if (vmcu_is_exact(shift)) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_finish_any(p, sums, 4, *w - 12, o);
+		return;
+	}
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+}
+#endif
+
+/* Stores those pixels and channels of a patch that exist. */
+VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
+				  int32_t lanes)
+{
+	if (lanes == 4 && wide == 4) {
+		__builtin_memcpy(out, &patch[0], 4);
+		__builtin_memcpy(out + pitch, &patch[1], 4);
+		out += 2 * pitch;
+		__builtin_memcpy(out, &patch[2], 4);
+		__builtin_memcpy(out + pitch, &patch[3], 4);
+		return;
+	}
+	vmcu_store_part(patch, out, pitch, wide, lanes);
+}
+
 /* Finds the taps under an output pixel, without reading any. */
 VMCU_INLINE void vmcu_find_taps(vmcu_lane_t *tile, struct vmcu_places *in, int32_t row,
 				int32_t pixel, int32_t channel, const struct vmcu_call *call)
@@ -580,303 +618,216 @@ VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int
 	*w += 48;
 }
 
-#ifndef VMCU_OWN_FINISH_DEPTHWISE
-/* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
-VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
-				       const uint8_t **w, int32_t *patch, int32_t channel)
-{
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = (int8_t *)patch + channel;
-
-	*w += 12;
-	if (vmcu_is_exact(c[2])) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_finish_any(p, sums, 4, *w - 12, o);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	o[4] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
-	o[8] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
-	o[12] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
-}
-#endif
-
-#ifndef VMCU_OWN_FINISH_WIDE
-/* Requantises a channel of a wide block into a patch: a word for the bytes of each pixel. */
-VMCU_INLINE void vmcu_finish_wide(const struct vmcu_mac_params *p, const int32_t *acc,
-				  const uint8_t **w, int32_t *patch, int32_t channel)
-{
-	const int32_t *c = (const int32_t *)*w;
-	int8_t *o = (int8_t *)patch + channel;
-
-	*w += 12;
-	if (vmcu_is_exact(c[2])) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
-
-		vmcu_finish_any(p, sums, 6, *w - 12, o);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	o[4] = vmcu_fixed(acc[1], c[0], c[1], c[2]);
-	o[8] = vmcu_fixed(acc[2], c[0], c[1], c[2]);
-	o[12] = vmcu_fixed(acc[3], c[0], c[1], c[2]);
-	o[16] = vmcu_fixed(acc[4], c[0], c[1], c[2]);
-	o[20] = vmcu_fixed(acc[5], c[0], c[1], c[2]);
-}
-#endif
-
-/* Stores those pixels and channels of the patch of a block that exist. */
-VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
-				  int32_t lanes)
-{
-	if (lanes == 4 && wide == 4) {
-		__builtin_memcpy(out, &patch[0], 4);
-		__builtin_memcpy(out + pitch, &patch[1], 4);
-		out += 2 * pitch;
-		__builtin_memcpy(out, &patch[2], 4);
-		__builtin_memcpy(out + pitch, &patch[3], 4);
-		return;
-	}
-	vmcu_store_part(patch, out, pitch, wide, lanes);
-}
-
-/* Stores those pixels and channels of the patch of a wide block that exist. */
-VMCU_INLINE void vmcu_store_wide(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
-				 int32_t lanes)
-{
-	if (lanes == 4 && wide == 6) {
-		__builtin_memcpy(out, &patch[0], 4);
-		__builtin_memcpy(out + pitch, &patch[1], 4);
-		out += 2 * pitch;
-		__builtin_memcpy(out, &patch[2], 4);
-		__builtin_memcpy(out + pitch, &patch[3], 4);
-		out += 2 * pitch;
-		__builtin_memcpy(out, &patch[4], 4);
-		__builtin_memcpy(out + pitch, &patch[5], 4);
-		return;
-	}
-	vmcu_store_part(patch, out, pitch, wide, lanes);
-}
-
-#ifndef VMCU_OWN_DOT_SQUARE_1
+#ifndef VMCU_OWN_STORE_SQUARE_1
 /*
- * The bias and nine taps for each pixel of a block, at a stride of 1; the last three taps are at
- * `last`.
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
+ * their bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_dot_square_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t last,
-				   int32_t odd, const uint8_t **w)
+VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
 {
-	const int32_t b = *(const int32_t *)*w;
+	const uint8_t *const start = *w;
 
-	*w += 4;
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-	x = (const int8_t *)tile + 4 * (last) + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[4], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[6], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[6], v[9]);
-	acc[3] = vmcu_mac(acc[3], x[8], v[9]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[11]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[11]);
-	acc[3] = vmcu_mac(acc[3], x[10], v[11]);
-	*w += 12;
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *last = x + 4 * row - 2 * at;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t *c = (const int32_t *)(*w + 16);
+			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[4];
+
+			acc[0] = *(const int32_t *)*w;
+			acc[1] = *(const int32_t *)*w;
+			acc[2] = *(const int32_t *)*w;
+			acc[3] = *(const int32_t *)*w;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+			acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+			acc[1] = vmcu_mac(acc[1], x[2], v[5]);
+			acc[2] = vmcu_mac(acc[2], x[4], v[5]);
+			acc[3] = vmcu_mac(acc[3], x[6], v[5]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[9]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[9]);
+			acc[2] = vmcu_mac(acc[2], x[6], v[9]);
+			acc[3] = vmcu_mac(acc[3], x[8], v[9]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[11]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[11]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[11]);
+			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
+			*w += 28;
+			if (vmcu_is_exact(shift)) {
+				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+				vmcu_finish_any(p, sums, 4, *w - 12, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 28;
 }
 #endif
 
-#ifndef VMCU_OWN_DOT_SQUARE_WIDE_1
+#ifndef VMCU_OWN_STORE_SQUARE_2
 /*
- * The bias and nine taps for each pixel of a wide block, at a stride of 1; the last three taps
- * are at `last`.
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
+ * their bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_dot_square_wide_1(int32_t *acc, const vmcu_lane_t *tile, int32_t at,
-					int32_t last, int32_t odd, const uint8_t **w)
+VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
 {
-	const int32_t b = *(const int32_t *)*w;
+	const uint8_t *const start = *w;
 
-	*w += 4;
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-	acc[4] = b;
-	acc[5] = b;
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[4] = vmcu_mac(acc[4], x[16], v[0]);
-	acc[5] = vmcu_mac(acc[5], x[20], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[4] = vmcu_mac(acc[4], x[18], v[2]);
-	acc[5] = vmcu_mac(acc[5], x[22], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[4] = vmcu_mac(acc[4], x[20], v[1]);
-	acc[5] = vmcu_mac(acc[5], x[24], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	acc[4] = vmcu_mac(acc[4], x[22], v[3]);
-	acc[5] = vmcu_mac(acc[5], x[26], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
-	acc[4] = vmcu_mac(acc[4], x[24], v[4]);
-	acc[5] = vmcu_mac(acc[5], x[28], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-	acc[4] = vmcu_mac(acc[4], x[26], v[6]);
-	acc[5] = vmcu_mac(acc[5], x[30], v[6]);
-	x = (const int8_t *)tile + 4 * (last) + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[4], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[6], v[5]);
-	acc[4] = vmcu_mac(acc[4], x[8], v[5]);
-	acc[5] = vmcu_mac(acc[5], x[10], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[6], v[9]);
-	acc[3] = vmcu_mac(acc[3], x[8], v[9]);
-	acc[4] = vmcu_mac(acc[4], x[10], v[9]);
-	acc[5] = vmcu_mac(acc[5], x[12], v[9]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[11]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[11]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[11]);
-	acc[3] = vmcu_mac(acc[3], x[10], v[11]);
-	acc[4] = vmcu_mac(acc[4], x[12], v[11]);
-	acc[5] = vmcu_mac(acc[5], x[14], v[11]);
-	*w += 12;
-}
-#endif
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 6, out += 6 * pitch) {
+		int32_t patch[6];
 
-#ifndef VMCU_OWN_DOT_SQUARE_WIDE_2
-/*
- * The bias and nine taps for each pixel of a wide block, at a stride of 2; odd columns are
- * `phase` behind even ones, the last three taps at `last`.
- */
-VMCU_INLINE void vmcu_dot_square_wide_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at,
-					int32_t phase, int32_t last, int32_t odd, const uint8_t **w)
-{
-	const int32_t b = *(const int32_t *)*w;
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *last = x + 4 * row;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t *c = (const int32_t *)(*w + 16);
+			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[6];
 
-	*w += 4;
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-	acc[4] = b;
-	acc[5] = b;
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[4] = vmcu_mac(acc[4], x[16], v[0]);
-	acc[5] = vmcu_mac(acc[5], x[20], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[4] = vmcu_mac(acc[4], x[18], v[2]);
-	acc[5] = vmcu_mac(acc[5], x[22], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[4] = vmcu_mac(acc[4], x[20], v[1]);
-	acc[5] = vmcu_mac(acc[5], x[24], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	acc[4] = vmcu_mac(acc[4], x[22], v[3]);
-	acc[5] = vmcu_mac(acc[5], x[26], v[3]);
-	x = (const int8_t *)tile + 4 * (at + phase) + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[4]);
-	acc[4] = vmcu_mac(acc[4], x[16], v[4]);
-	acc[5] = vmcu_mac(acc[5], x[20], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[6]);
-	acc[4] = vmcu_mac(acc[4], x[18], v[6]);
-	acc[5] = vmcu_mac(acc[5], x[22], v[6]);
-	x = (const int8_t *)tile + 4 * (last) + odd;
-	acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[5]);
-	acc[4] = vmcu_mac(acc[4], x[16], v[5]);
-	acc[5] = vmcu_mac(acc[5], x[20], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[7]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[7]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[7]);
-	acc[4] = vmcu_mac(acc[4], x[18], v[7]);
-	acc[5] = vmcu_mac(acc[5], x[22], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[8]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[8]);
-	acc[4] = vmcu_mac(acc[4], x[20], v[8]);
-	acc[5] = vmcu_mac(acc[5], x[24], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[10]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[10]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[10]);
-	acc[4] = vmcu_mac(acc[4], x[22], v[10]);
-	acc[5] = vmcu_mac(acc[5], x[26], v[10]);
-	*w += 12;
+			acc[0] = *(const int32_t *)*w;
+			acc[1] = *(const int32_t *)*w;
+			acc[2] = *(const int32_t *)*w;
+			acc[3] = *(const int32_t *)*w;
+			acc[4] = *(const int32_t *)*w;
+			acc[5] = *(const int32_t *)*w;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[0]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[2]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[2]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+			acc[4] = vmcu_mac(acc[4], x[20], v[1]);
+			acc[5] = vmcu_mac(acc[5], x[24], v[1]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+			acc[4] = vmcu_mac(acc[4], x[22], v[3]);
+			acc[5] = vmcu_mac(acc[5], x[26], v[3]);
+			x += 4 * phase;
+			acc[0] = vmcu_mac(acc[0], x[0], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[4]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[4]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[6]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[6]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[6]);
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[5]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[5]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[5]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[5]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[5]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[7]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[7]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[7]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[7]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[7]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[7]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[8]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[8]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[8]);
+			acc[4] = vmcu_mac(acc[4], x[20], v[8]);
+			acc[5] = vmcu_mac(acc[5], x[24], v[8]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[10]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[10]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[10]);
+			acc[4] = vmcu_mac(acc[4], x[22], v[10]);
+			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
+			*w += 28;
+			if (vmcu_is_exact(shift)) {
+				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
+
+				vmcu_finish_any(p, sums, 6, *w - 12, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+			o[16] = vmcu_fixed(acc[4], multiplier, bias, shift);
+			o[20] = vmcu_fixed(acc[5], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 6) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			__builtin_memcpy(out + 4 * pitch, &patch[4], 4);
+			__builtin_memcpy(out + 5 * pitch, &patch[5], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 28;
 }
 #endif
 
@@ -1325,23 +1276,44 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
 	vmcu_product_store(q, sums, out, lanes);
 }
 
-#ifndef VMCU_OWN_ADD_TERMS
-/* Scales and adds two bytes. */
-VMCU_INLINE void vmcu_add_terms(int32_t *acc, const int8_t *a, const int8_t *b,
-				int32_t a_multiplier, int32_t a_half, int32_t a_offset,
-				int32_t a_shift, int32_t b_multiplier, int32_t b_half,
-				int32_t b_offset, int32_t b_shift)
+#ifndef VMCU_OWN_ADD_LINE_4
+/* Scales and adds four bytes of each of two tensors. */
+VMCU_INLINE void vmcu_add_line_4(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
+				 int32_t b_scale, int32_t bias)
 {
-	acc[0] = vmcu_add_term(a[0], a_multiplier, a_half, a_offset, a_shift);
-	acc[0] += vmcu_add_term(b[0], b_multiplier, b_half, b_offset, b_shift);
+	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
+	acc[1] = bias + (int32_t)(((int64_t)a_scale * (*a)[1]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[1]) >> 8);
+	acc[2] = bias + (int32_t)(((int64_t)a_scale * (*a)[2]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[2]) >> 8);
+	acc[3] = bias + (int32_t)(((int64_t)a_scale * (*a)[3]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[3]) >> 8);
+	*a += 4;
+	*b += 4;
 }
 #endif
 
-/* Requantises and stores a sum. */
-VMCU_INLINE void vmcu_store_sum(const int32_t *acc, int8_t *out, int32_t multiplier, int32_t bias,
-				int32_t shift)
+/* Scales and adds a byte of each of two tensors. */
+VMCU_INLINE void vmcu_add_line_1(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
+				 int32_t b_scale, int32_t bias)
 {
-	out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
+	*a += 1;
+	*b += 1;
+}
+
+/* Shifts and stores four bytes of sums. */
+VMCU_INLINE void vmcu_store_line_4(const int32_t *acc, int8_t **out, int32_t shift)
+{
+	(*out)[0] = vmcu_saturate8(acc[0] >> shift);
+	(*out)[1] = vmcu_saturate8(acc[1] >> shift);
+	(*out)[2] = vmcu_saturate8(acc[2] >> shift);
+	(*out)[3] = vmcu_saturate8(acc[3] >> shift);
+	*out += 4;
+}
+
+/* Shifts and stores a byte of sums. */
+VMCU_INLINE void vmcu_store_line_1(const int32_t *acc, int8_t **out, int32_t shift)
+{
+	(*out)[0] = vmcu_saturate8(acc[0] >> shift);
+	*out += 1;
 }
 
 /* The sum of two bytes, for any factors. */

@@ -226,12 +226,12 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
 
 
 def points(body: tuple[Stmt, ...]) -> list[str]:
-    """Moving pointers, each once."""
+    """Declarations of moving pointers, each once."""
     found: list[str] = []
     for stmt in body:
         match stmt:
-            case Point(name, _):
-                found.append(name)
+            case Point(name, ram):
+                found.append(f"{'' if ram.tensor == 'output' else 'const '}int8_t *{name};")
             case Loop() | Strips() | Spans():
                 found += points(stmt.body)
             case Segments():
@@ -292,8 +292,7 @@ def function(program: Program) -> str:
         lines.append("\tconst uint8_t *w = p->stream;")
     if uses(program.body, Mark):
         lines.append("\tconst uint8_t *mark;")
-    for name in points(program.body):
-        lines.append(f"\tint8_t *{name};")
+    lines += [f"\t{declaration}" for declaration in points(program.body)]
     if uses(program.body, Segments):
         lines.append("\tuint32_t counts;")
     names = variables(program.body)

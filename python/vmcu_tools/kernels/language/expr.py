@@ -61,8 +61,8 @@ class Binary(Expr):
     right: Expr
 
 
-# C binds these alike; a higher number binds tighter. A call binds tightest.
-PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "min": 3}
+# C binds these alike; a higher number binds tighter.
+PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 MEANING: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
@@ -70,17 +70,11 @@ MEANING: dict[str, Callable[[int, int], int]] = {
     "*": lambda a, b: a * b,
     "/": lambda a, b: a // b,
     "%": lambda a, b: a % b,
-    "min": min,
 }
 
 
 def as_expr(term: Term) -> Expr:
     return Int(term) if isinstance(term, int) else term
-
-
-def minimum(left: Term, right: Term) -> Expr:
-    """The lesser of two expressions."""
-    return simplify("min", as_expr(left), as_expr(right))
 
 
 def simplify(operator: str, left: Expr, right: Expr) -> Expr:
@@ -143,8 +137,6 @@ def c_text(term: Term, outer: int = 0) -> str:
             return str(value)
         case Name(text):
             return text
-        case Binary("min", left, right):
-            return f"vmcu_min({c_text(left)}, {c_text(right)})"
         case Binary(operator, left, right):
             inner = PRECEDENCE[operator]
             # An equal precedence on the right needs parentheses but in a sum and in a pure product.
@@ -193,8 +185,6 @@ def _affine(term: Expr, variables: tuple[str, ...], names: Mapping[str, int]) ->
         return [a * factor for a in left]
     if not any(left[:-1]):
         return [0] * size + [MEANING[term.operator](left[-1], factor)]
-    if term.operator == "min":
-        return None
     # A quotient is affine where nothing is rounded, a remainder only where there is none.
     if any(a % factor for a in left):
         return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of two tensors, byte by byte: both are read, then the sum is written.
+"""Sums of two tensors: some bytes of both are read, then as many sums are written.
 
-`add` does with three multiplications where the factors are those of TensorFlow Lite, whose shifts
-all go to the right; `add_exact` takes any factor and range. `add_float` has ONNX Runtime's
-arithmetic: two multiplications, and a call where float32 may round either way.
+`add` takes two multiplications, where a line through the integers gives the right byte for each
+pair (integer_sum.py). `add_exact` has TensorFlow Lite's arithmetic, for any factor and range,
+`add_float` ONNX Runtime's: two multiplications, and a call where float32 may round either way.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ def _begin(symbol: str, params: str, summary: str) -> tuple[Builder, Expr, Expr]
     return k, columns, channels
 
 
-def _bytes(tensor: int | str, x: Expr, c: Expr) -> Ram:
-    return Ram(tensor, Name("y"), x, c, (Axis(2, Int(1), Int(1)),))
+def _bytes(tensor: int | str, x: Expr, c: Expr, width: int = 1, moving: str | None = None) -> Ram:
+    return Ram(tensor, Name("y"), x, c, (Axis(2, Int(width), Int(1)),), moving=moving)
 
 
 def add() -> Program:
-    k, columns, channels = _begin(
-        "vmcu_add", "vmcu_add_params", "Sum of two tensors in fixed point."
-    )
+    k, columns, channels = _begin("vmcu_add", "vmcu_add_params", "Sum of two tensors by a line.")
     # Copies: the compiler must not think that stores change them.
-    inputs = [k.define(f"{t}_{name}", Name(f"p->{t}.{name}")) for t in "ab" for name in sums.TERM]
-    output = [k.define(name, Name(f"p->{name}")) for name in ("multiplier", "bias", "shift")]
+    scales = [k.define(name, Name(f"p->{name}")) for name in ("a_scale", "b_scale", "bias")]
+    shift = k.define("shift", Name("p->shift"))
+
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
+        a, b = (k.point(name, _bytes(n, x, Int(0))) for n, name in enumerate("ab"))
+        out = k.point("o", _bytes("output", x, Int(0)))
 
-        with k.spatial("c", channels) as c:
-            acc = k.reg_alloc("acc", 1)
-            sources = [_bytes(number, x, c) for number in (0, 1)]
-            k.do(sums.add_terms, acc, *sources, *inputs)
-            k.do(sums.store_sum, acc, _bytes("output", x, c), *output)
+        @k.tiles("c", channels, sums.WIDTHS)
+        def block(c: Expr, width: int) -> None:
+            acc = k.reg_alloc("acc", width)
+            sources = (_bytes(n, x, c, width, name) for n, name in enumerate((a, b)))
+            k.do(sums.ADD_LINE[width], acc, *sources, *scales)
+            k.do(sums.STORE_LINE[width], acc, _bytes("output", x, c, width, out), shift)
 
     return k.program()
 

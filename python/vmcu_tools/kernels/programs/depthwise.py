@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.expr import Expr, Int, Name, minimum
+from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import depthwise as isa
@@ -79,15 +79,11 @@ class Kernel:
         left = x * self.stride - Name(f"{WINDOW}pad_left")
         return Ram(0, first_row(), left, c, axes, guarded=True)
 
-    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: Expr, wider: int) -> None:
+    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int) -> None:
         """The bias and all taps of the pixels from x on; the channel's words are at `plane`."""
         k, phase, row = self.k, Name("phase"), Name("row")
         counts = isa.pair_counts(self.taps, self.stride)
         last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
-        if self.taps == isa.SQUARE_TAPS:
-            places = (plane + x, last) if self.stride == 1 else (plane + x, phase, last)
-            k.do(isa.SQUARE[self.stride, wider], acc, TILE, *places, odd, STREAM)
-            return
         k.do(isa.bias_depthwise, acc, STREAM, gap(self.taps, self.stride))
         with k.reduce("r", self.taps // 2) as r:
             for number, count in enumerate(counts):
@@ -99,60 +95,36 @@ class Kernel:
         else:
             k.do(isa.PAIR[counts[0]], acc, TILE, last, odd, STREAM)
 
-    def channel(
-        self, x: Expr, patch: Registers, h: Expr, odd: Expr, name: str, wider: int
-    ) -> None:
-        """The even or the odd channel of plane h."""
-        acc = self.k.reg_alloc(name, patch.count)
-        self.dot(acc, h * Name("plane"), x, odd, wider)
-        self.k.do(isa.FINISH[wider], Name("p"), acc, STREAM, patch, h * 2 + odd)
-
-    def block(
-        self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr, wider: int = 0
-    ) -> None:
+    def block(self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
         """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
         may reach beyond its strip: what it computes there is not stored."""
         k = self.k
-        size = k.packing.pixels + wider
         k.rewind(STREAM, to_mark=True)
-        patch = k.reg_alloc("patch", size)
+        patch = k.reg_alloc("patch", k.packing.pixels)
         with k.spatial("h", (lanes + 1) // 2) as h:
-            if self.taps == isa.SQUARE_TAPS:
-                # Half the code, for a question in each channel.
-                with k.spatial("odd", 2) as odd:
-                    self.channel(x, patch, h, odd, "acc", wider)
-            else:
-                for odd in (0, 1):
-                    self.channel(x, patch, h, Int(odd), f"acc{odd}", wider)
-        axes = (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1)))
-        place = Ram("output", Name("y"), column, c, axes)
-        k.do(isa.STORE_PATCH[wider], patch, place, Name("out_c"), wide, lanes)
+            for odd in (0, 1):
+                acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
+                self.dot(acc, h * Name("plane"), x, odd)
+                k.do(isa.finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
+        k.do(isa.store_patch, patch, target(column, wide, c, lanes), Name("out_c"), wide, lanes)
 
-    def blocks(self, x0: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
-        """A strip of `wide` pixels from x0 on. Where there are blocks of two sizes, as many narrow
-        ones come first as leave whole wide ones, or such that lack a pixel."""
-        k, size = self.k, self.k.packing.pixels
-        first = narrow_pixels(self.taps, self.stride, wide, size)
-        if first != Int(0):
-            with k.strips("x", "left", first, size) as (x, left):
-                self.block(x, x0 + x, left, c, lanes)
-        if first != wide:
-            with k.strips("z", "left", wide - first, size + isa.WIDER) as (z, left):
-                x = first + z
-                self.block(x, x0 + x, left, c, lanes, isa.WIDER)
+    def strip(self, x0: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
+        """A strip of `wide` pixels from x0 on, whose taps are in the tile."""
+        k = self.k
+        if self.taps == isa.SQUARE_TAPS:
+            places = (Name(name) for name in ("phase", "row", "plane"))
+            sizes = Name("out_c"), wide, lanes
+            place = target(x0, wide, c, lanes)
+            k.do(isa.SQUARE[self.stride], Name("p"), TILE, *places, STREAM, place, *sizes)
+            return
+        k.mark(STREAM)
+        with k.strips("x", "left", wide, k.packing.pixels) as (x, left):
+            self.block(x, x0 + x, left, c, lanes)
 
 
-def narrow_pixels(taps: int, stride: int, pixels: Expr, size: int) -> Expr:
-    """Of a strip's pixels, those in blocks of `size`, before all others in wider ones."""
-    if taps != isa.SQUARE_TAPS:
-        return pixels
-    if stride == 2:
-        # Blocks of one size for half the code; these are the faster ones.
-        return Int(0)
-    # A wide block is two pixels more: each narrow one makes up for two that the last wide one lacks.
-    wider = size + isa.WIDER
-    blocks = (Int(wider) - pixels % wider) // 2 % (wider // 2)
-    return minimum(blocks * size, pixels)
+def target(x: Expr, wide: Expr, c: Expr, lanes: Expr) -> Ram:
+    """Output of `wide` pixels and some channels."""
+    return Ram("output", Name("y"), x, c, (Axis(1, wide, Int(1)), Axis(2, lanes, Int(1))))
 
 
 def depthwise(packing: Packing, taps: int, stride: int) -> Program:
@@ -169,8 +141,7 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
         with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):
             source = kernel.window(x0, wide, c, lanes)
             k.do(isa.stage, TILE, source, Name("call"), wide, lanes)
-            k.mark(STREAM)
-            kernel.blocks(x0, wide, c, lanes)
+            kernel.strip(x0, wide, c, lanes)
 
     return k.program()
 

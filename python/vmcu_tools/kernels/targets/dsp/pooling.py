@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from ..portable.sums import ADD_SHIFT, TERM, add_terms
-
 HELPERS = {
     "four": r"""
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
@@ -52,29 +50,3 @@ VMCU_INLINE void vmcu_most_words(int32_t *acc, const int8_t *x, int32_t pitch, i
 }
 """
 }
-
-
-def term(tensor: str, first: bool) -> str:
-    """The term of an input in one block, so that its constants are in registers just then."""
-    result = "%[sum]" if first else "%[x]"
-    code = [
-        f"ldrsb %[x], [%[{tensor}]]",
-        f"rsb %[x], %[offset], %[x], lsl #{ADD_SHIFT}",
-        "add %[y], %[half], %[x], asr #31",
-        "smmlar %[x], %[x], %[multiplier], %[y]",
-        f"asr {result}, %[x], %[shift]",
-    ]
-    code += [] if first else ["add %[sum], %[sum], %[x]"]
-    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
-    kind = "=&r" if first else "+&r"
-    constants = [f'[{name}] "r"({tensor}_{name})' for name in TERM]
-    lines = [
-        f"__asm__ volatile({text}",
-        f'\t: [sum] "{kind}"(acc[0]), [x] "=&r"(x), [y] "=&r"(y)',
-        f'\t: [{tensor}] "r"({tensor}), {", ".join(constants[:2])},',
-        f"\t  {', '.join(constants[2:])});",
-    ]
-    return "\n".join(lines)
-
-
-OWN = {add_terms: "\n".join(["int32_t x, y;", "", term("a", True), term("b", False)])}

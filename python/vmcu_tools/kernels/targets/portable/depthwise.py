@@ -42,11 +42,13 @@ HELPERS = {
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
 {
-	for (; words > 0; words--, (*u)++, (*v)++, *a += pitch_a, *b += pitch_b) {
-		__builtin_memcpy(*u, *a, 2);
-		__builtin_memcpy((int8_t *)*u + 2, *b, 2);
-		__builtin_memcpy(*v, *a + 2, 2);
-		__builtin_memcpy((int8_t *)*v + 2, *b + 2, 2);
+	for (; words > 0; words--, *a += pitch_a, *b += pitch_b) {
+		uint32_t x, y;
+
+		__builtin_memcpy(&x, *a, 4);
+		__builtin_memcpy(&y, *b, 4);
+		*(*u)++ = (x & 0xffffU) | y << 16;
+		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
 }
 """,
@@ -92,7 +94,7 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 }
 
 SQUARE_TAPS = 3
-# Windows of so many taps are computed in blocks of two sizes; the other is so many pixels wider.
+# Windows of so many taps may be computed in blocks that are so many pixels wider, too.
 WIDER = 2
 DOT_PARAMETERS = "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
 
@@ -256,64 +258,117 @@ def _line(taps: int) -> Instruction:
     return dot_line
 
 
-def square_c(packing: Packing, stride: int, wider: int) -> str:
-    pixels, places = packing.pixels + wider, packing.pairs(2 * SQUARE_TAPS)
+def square_c(packing: Packing, stride: int) -> str:
+    """Blocks of as many pixels as whole strips have; those of a last one may not exist."""
+    pixels, places = packing.pixels + (WIDER if stride == 2 else 0), packing.pairs(2 * SQUARE_TAPS)
+    factors = 4 + 4 * SQUARE_TAPS
 
     def pairs(first: int, count: int) -> list[str]:
         return pairs_c(pixels, places[first : first + count])
 
-    def move(at: str) -> str:
-        return f"x = (const int8_t *)tile + 4 * ({at}) + odd;"
-
-    lines = [*bias_c(pixels, "4"), *HEAD_C[:2]]
     if stride == 1:
-        lines += [*pairs(0, 3), move("last"), *line_c(pixels, SQUARE_TAPS, places[3:])]
+        rows = [*pairs(0, 3), "x = last;", *line_c(pixels, SQUARE_TAPS, places[3:])]
+        last = "x + 4 * row - 2 * at"
     else:
-        lines += [*pairs(0, 2), move("at + phase"), *pairs(2, 1), move("last"), *pairs(3, 2)]
-    return "\n".join([*lines, f"*w += {4 * SQUARE_TAPS};"])
+        rows = [*pairs(0, 2), "x += 4 * phase;", *pairs(2, 1), "x = last;", *pairs(3, 2)]
+        last = "x + 4 * row"
+    channel = [
+        "const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);",
+        f"const int8_t *last = {last};",
+        "const int8_t *v = (const int8_t *)*w + 4;",
+        f"const int32_t *c = (const int32_t *)(*w + {factors});",
+        "const int32_t multiplier = c[0], bias = c[1], shift = c[2];",
+        "int8_t *o = (int8_t *)patch + n;",
+        f"int32_t acc[{pixels}];",
+        "",
+        *(f"acc[{i}] = *(const int32_t *)*w;" for i in range(pixels)),
+        *rows,
+        f"*w += {factors + 12};",
+        "if (vmcu_is_exact(shift)) {",
+        f"\t{sums_c(pixels)}",
+        "",
+        f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
+        "\tcontinue;",
+        "}",
+        *fixed_stores_c("multiplier, bias, shift", pixels),
+    ]
+    inner = "\n".join(f"\t\t{line}" if line else "" for line in channel)
+    whole = "\n".join(f"\t\t{line}" for line in store_whole_c(pixels))
+    return f"""
+const uint8_t *const start = *w;
+
+(void)phase;
+for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
+	int32_t patch[{pixels}];
+
+	*w = start;
+	for (int32_t n = 0; n < lanes; n++) {{
+{inner}
+	}}
+	if (lanes == 4 && wide - at >= {pixels}) {{
+{whole}
+		continue;
+	}}
+	vmcu_store_part(patch, out, pitch, vmcu_min({pixels}, wide - at), lanes);
+}}
+*w += (lanes & 1) * {factors + 12};
+"""
 
 
-def _square(stride: int, wider: int) -> Instruction:
-    def text(packing: Packing) -> str:
-        return square_c(packing, stride, wider)
-
-    places = "int32_t last, " if stride == 1 else "int32_t phase, int32_t last, "
-    parameters = DOT_PARAMETERS.replace("int32_t odd", places + "int32_t odd")
-    what = f"{'wide ' if wider else ''}block, at a stride of {stride}"
-    if stride == 1:
-
-        def dot_square(
-            m: Machine, acc: np.ndarray, tile: Tile, at: int, last: int, odd: int, stream: Stream
-        ) -> None:
-            """The bias and nine taps for each pixel of a {what}; the last three taps are at
-            `last`."""
-            acc[:] = m.take(np.int32, 1)
+def _square(stride: int) -> Instruction:
+    def store_square(
+        m: Machine,
+        p: int,
+        tile: Tile,
+        phase: int,
+        row: int,
+        plane: int,
+        stream: Stream,
+        ram: Ram,
+        pitch: int,
+        wide: int,
+        lanes: int,
+    ) -> None:
+        """Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of {what}, from their
+        biases to their bytes. The stream has an even number of channels."""
+        patch = np.zeros(wide, np.int64)
+        for channel in range(lanes + lanes % 2):
+            first, odd = channel // 2 * plane, channel % 2
+            acc = np.full(wide, m.take(np.int32, 1)[0])
             pairs = take_pairs(m, 2 * SQUARE_TAPS)
-            add_pairs(m, acc, at, odd, pairs[:3])
-            add_line(m, acc, last, odd, pairs[3:])
-    else:
+            if stride == 1:
+                add_pairs(m, acc, first, odd, pairs[:3])
+                add_line(m, acc, first + row, odd, pairs[3:])
+            else:
+                add_pairs(m, acc, first, odd, pairs[:2])
+                add_pairs(m, acc, first + phase, odd, pairs[2:3])
+                add_pairs(m, acc, first + row, odd, pairs[3:5])
+            finish_channel(m, acc, patch, channel)
+        m.store(ram, channels_of(patch)[:, :lanes])
 
-        def dot_square(
-            m: Machine,
-            acc: np.ndarray,
-            tile: Tile,
-            at: int,
-            phase: int,
-            last: int,
-            odd: int,
-            stream: Stream,
-        ) -> None:
-            """The bias and nine taps for each pixel of a {what}; odd columns are `phase` behind
-            even ones, the last three taps at `last`."""
-            acc[:] = m.take(np.int32, 1)
-            pairs = take_pairs(m, 2 * SQUARE_TAPS)
-            add_pairs(m, acc, at, odd, pairs[:2])
-            add_pairs(m, acc, at + phase, odd, pairs[2:3])
-            add_pairs(m, acc, last, odd, pairs[3:5])
+    return define(
+        "RAMStore",
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, int32_t phase, int32_t row, "
+        "int32_t plane, const uint8_t **w, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
+        lambda packing: square_c(packing, stride),
+        stride,
+        "one" if stride == 1 else "two",
+    )(store_square)
 
-    if wider:
-        dot_square.__name__ = "dot_square_wide"
-    return define("Dot", parameters, text, stride, what)(dot_square)
+
+def channels_of(patch: np.ndarray) -> np.ndarray:
+    """int8 (pixels, GROUP) of a patch."""
+    return (patch[:, None] >> 8 * np.arange(GROUP)).astype(np.int8)
+
+
+def store_whole_c(pixels: int) -> list[str]:
+    return [
+        f"__builtin_memcpy(out + {pixel} * pitch, &patch[{pixel}], 4);" for pixel in range(pixels)
+    ]
+
+
+def sums_c(pixels: int) -> str:
+    return f"const int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
 
 
 def finish_any_c(shift: str, pixels: int) -> list[str]:
@@ -321,7 +376,7 @@ def finish_any_c(shift: str, pixels: int) -> list[str]:
     go as a copy: their own address must not escape from registers."""
     return [
         f"if (vmcu_is_exact({shift})) {{",
-        f"\tconst int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};",
+        f"\t{sums_c(pixels)}",
         "",
         f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
         "\treturn;",
@@ -329,70 +384,65 @@ def finish_any_c(shift: str, pixels: int) -> list[str]:
     ]
 
 
-def finish_c(pixels: int) -> str:
+def finish_c(packing: Packing) -> str:
+    pixels = packing.pixels
     lines = [
         "const int32_t *c = (const int32_t *)*w;",
+        "const int32_t multiplier = c[0], bias = c[1], shift = c[2];",
         "int8_t *o = (int8_t *)patch + channel;",
         "",
         "*w += 12;",
-        *finish_any_c("c[2]", pixels),
+        *finish_any_c("shift", pixels),
     ]
-    return "\n".join([*lines, *fixed_stores_c("c[0], c[1], c[2]", pixels)])
+    return "\n".join([*lines, *fixed_stores_c("multiplier, bias, shift", pixels)])
 
 
 def fixed_stores_c(constants: str, pixels: int) -> list[str]:
     return [f"o[{4 * i}] = vmcu_fixed(acc[{i}], {constants});" for i in range(pixels)]
 
 
-def _finish(wider: int) -> Instruction:
-    def finish_depthwise(
-        m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
-    ) -> None:
-        """Requantises a channel of a {what} into a patch: a word for the bytes of each pixel."""
-        constants, requant = take_requant(m)
-        if requant is None:
-            values = fixed_fast(wrap_int32(acc), *constants)
-        else:
-            values = finish(m, acc, requant, len(acc)).ravel()
-        patch[:] &= ~(0xFF << 8 * channel)
-        patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
-
-    if wider:
-        finish_depthwise.__name__ = "finish_wide"
-    return define(
-        "Call",
-        "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
-        "int32_t channel",
-        lambda packing: finish_c(packing.pixels + wider),
-        what="wide block" if wider else "block",
-    )(finish_depthwise)
+def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int) -> None:
+    """Requantises a channel into a patch."""
+    constants, requant = take_requant(m)
+    if requant is None:
+        values = fixed_fast(wrap_int32(acc), *constants)
+    else:
+        values = finish(m, acc, requant, len(acc)).ravel()
+    patch[:] &= ~(0xFF << 8 * channel)
+    patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
 
 
-def store_patch_c(pixels: int) -> str:
-    lines = [f"if (lanes == 4 && wide == {pixels}) {{"]
-    for pixel in range(0, pixels, 2):
-        lines += [f"\t__builtin_memcpy(out, &patch[{pixel}], 4);"]
-        lines += [f"\t__builtin_memcpy(out + pitch, &patch[{pixel + 1}], 4);"]
-        lines += ["\tout += 2 * pitch;"] * (pixel + 2 < pixels)
-    return "\n".join([*lines, "\treturn;", "}", "vmcu_store_part(patch, out, pitch, wide, lanes);"])
+@define(
+    "Call",
+    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
+    "int32_t channel",
+    finish_c,
+)
+def finish_depthwise(
+    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
+) -> None:
+    """Requantises a channel of a block into a patch: a word for the bytes of each pixel."""
+    finish_channel(m, acc, patch, channel)
 
 
-def _store_patch(wider: int) -> Instruction:
-    def store_patch(
-        m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int
-    ) -> None:
-        """Stores those pixels and channels of the patch of a {what} that exist."""
-        channels = patch[:, None] >> 8 * np.arange(GROUP)
-        m.store(ram, channels[:wide, :lanes].astype(np.int8))
-
-    if wider:
-        store_patch.__name__ = "store_wide"
-    return define(
-        "RAMStore",
-        "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
-        lambda packing: store_patch_c(packing.pixels + wider),
-        what="wide block" if wider else "block",
-    )(store_patch)
+@define(
+    "RAMStore",
+    "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
+    """
+if (lanes == 4 && wide == 4) {
+	__builtin_memcpy(out, &patch[0], 4);
+	__builtin_memcpy(out + pitch, &patch[1], 4);
+	out += 2 * pitch;
+	__builtin_memcpy(out, &patch[2], 4);
+	__builtin_memcpy(out + pitch, &patch[3], 4);
+	return;
+}
+vmcu_store_part(patch, out, pitch, wide, lanes);
+""",
+)
+def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int) -> None:
+    """Stores those pixels and channels of a patch that exist."""
+    m.store(ram, channels_of(patch)[:wide, :lanes])
 
 
 def tap_order(taps: int) -> list[tuple[int, int]]:
@@ -530,11 +580,7 @@ def store_some_taps(
     store_channels(m, acc, ram, lanes)
 
 
-# By what their blocks are wider than Packing.pixels.
-FINISH = {wider: _finish(wider) for wider in (0, WIDER)}
-STORE_PATCH = {wider: _store_patch(wider) for wider in (0, WIDER)}
-# By stride, too.
-SQUARE = {(stride, wider): _square(stride, wider) for stride, wider in ((1, 0), (1, WIDER), (2, WIDER))}
+SQUARE = {stride: _square(stride) for stride in STRIDES}
 LINE = {taps: _line(taps) for taps in TAPS if taps != SQUARE_TAPS}
 PAIR = {
     count: _pair(count)

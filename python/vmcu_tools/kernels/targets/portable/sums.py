@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions of sums of two tensors, a byte of each at a time."""
+"""Instructions of sums of two tensors, byte by byte."""
 
 from __future__ import annotations
 
@@ -7,69 +7,60 @@ import math
 
 import numpy as np
 
-from ....quant import FLOAT_SUM_SHIFT, INT8_MAX, INT8_MIN, FixedPoint, FloatSum, wrap_int32
+from ....quant import FLOAT_SUM_SHIFT, INT8_MAX, INT8_MIN, FixedPoint, FloatSum
+from ...integer_sum import FINER, line_sum
 from ...language.evaluate import Machine
+from ...language.instruction import Instruction
 from ...language.ir import Ram
 from .registry import define
-from .tile import fixed_fast
 
-TERM = ("multiplier", "half", "offset", "shift")  # constants of an input
-ADD_SHIFT = 21  # of the fast form: TensorFlow Lite's 20, and one that SMMLAR needs
+# Bytes of a block.
+WIDTHS = (4, 1)
+SEVERAL = {4: "four bytes", 1: "a byte"}
 # Constants of struct vmcu_float_sum, and bounds, that stay in registers.
 FLOAT_SUM = ("a_scale", "b_scale", "bias", "fraction", "shift")
 BOUNDS = ("narrow", "act_min", "act_max")
 STORE = "const int32_t *acc, int8_t *out, "
-
-HELPERS = {
-    "add_term": rf"""
-/* See add_term() in targets/portable/sums.py. */
-VMCU_INLINE int32_t vmcu_add_term(int32_t q, int32_t multiplier, int32_t half, int32_t offset,
-				  int32_t shift)
-{{
-	const int32_t x = q * (1 << {ADD_SHIFT}) - offset;
-	const int64_t sum = (int64_t)x * multiplier + (INT64_C(1) << 31);
-
-	return (half + (x >> 31) + (int32_t)(sum >> 32)) >> shift;
-}}
-"""
-}
-
-
-def add_term(q: np.ndarray, multiplier: int, half: int, offset: int, shift: int) -> np.ndarray:
-    """(q - zero) << 20 scaled, in one 64-bit sum; int64 as q. `offset` is zero << ADD_SHIFT,
-    `half` 1 << (shift - 1); see fixed_fast."""
-    x = (q << ADD_SHIFT) - offset
-    total = x * multiplier + ((half + (x >> 63)) << 32) + (1 << 31)
-    return (total >> 32) >> shift
 
 
 def ints(names: tuple[str, ...]) -> str:
     return ", ".join(f"int32_t {name}" for name in names)
 
 
-# One input after the other: their constants do not all find a register.
-@define(
-    "Dot",
-    "int32_t *acc, const int8_t *a, const int8_t *b, "
-    + ints(tuple(f"{tensor}_{name}" for tensor in "ab" for name in TERM)),
-    "\n".join(
-        f"acc[0] {sign} vmcu_add_term({x}[0], {', '.join(f'{x}_{name}' for name in TERM)});"
-        for x, sign in (("a", "="), ("b", "+="))
-    ),
-)
-def add_terms(m: Machine, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> None:
-    """Scales and adds two bytes."""
-    acc[:] = add_term(m.load(a), *constants[:4]) + add_term(m.load(b), *constants[4:])
+def _add_line(width: int) -> Instruction:
+    scaled = f"(int32_t)(((int64_t){{0}}_scale * (*{{0}})[{{1}}]) >> {FINER})"
+    lines = [
+        f"acc[{n}] = bias + {scaled.format('a', n)} + {scaled.format('b', n)};"
+        for n in range(width)
+    ]
+    lines += [f"*a += {width};", f"*b += {width};"]
+    parameters = "int32_t *acc, const int8_t **a, const int8_t **b, "
+    parameters += ints(("a_scale", "b_scale", "bias"))
+
+    @define("Dot", parameters, "\n".join(lines), width, SEVERAL[width])
+    def add_line(
+        m: Machine, acc: np.ndarray, a: Ram, b: Ram, a_scale: int, b_scale: int, bias: int
+    ) -> None:
+        """Scales and adds {what} of each of two tensors."""
+        acc[:] = line_sum(m.load(a), m.load(b), a_scale, b_scale) + bias
+
+    return add_line
 
 
-@define(
-    "RAMStore",
-    STORE + ints(("multiplier", "bias", "shift")),
-    "out[0] = vmcu_fixed(acc[0], multiplier, bias, shift);",
-)
-def store_sum(m: Machine, acc: np.ndarray, ram: Ram, *constants: int) -> None:
-    """Requantises and stores a sum."""
-    m.store(ram, fixed_fast(wrap_int32(acc), *constants))
+def _store_line(width: int) -> Instruction:
+    lines = [f"(*out)[{n}] = vmcu_saturate8(acc[{n}] >> shift);" for n in range(width)]
+    parameters = "const int32_t *acc, int8_t **out, int32_t shift"
+
+    @define("RAMStore", parameters, "\n".join([*lines, f"*out += {width};"]), width, SEVERAL[width])
+    def store_line(m: Machine, acc: np.ndarray, ram: Ram, shift: int) -> None:
+        """Shifts and stores {what} of sums."""
+        m.store(ram, np.clip(acc >> shift, INT8_MIN, INT8_MAX))
+
+    return store_line
+
+
+ADD_LINE = {width: _add_line(width) for width in WIDTHS}
+STORE_LINE = {width: _store_line(width) for width in WIDTHS}
 
 
 @define(

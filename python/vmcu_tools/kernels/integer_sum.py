@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of two bytes as a line through the integers.
+
+What a sum in fixed point or in float32 gives for each of the 65,536 pairs of bytes is known when a
+model is compiled. Where the line gives the same byte for each of them, two multiplications do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..quant import INT8_MAX, INT8_MIN, INT32_MAX
+
+BYTES = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.int64)
+# What factors have more than the sum: a byte that is the upper half of 16 bits times 32 bits,
+# without the lower 16 of the product, is one instruction of many cores.
+FINER = 8
+# Fractional bits of the sum, and how far a factor may be from the nearest integer.
+MOST_SHIFT, LEAST_SHIFT, NEARBY = 24, 14, 1
+
+
+@dataclass(frozen=True)
+class IntegerSum:
+    """(floor(a * qa / 2^FINER) + floor(b * qb / 2^FINER) + constant) >> shift; nothing of it leaves
+    int32 but the products."""
+
+    a: int
+    b: int
+    constant: int
+    shift: int
+
+    def apply(self, qa: np.ndarray, qb: np.ndarray) -> np.ndarray:
+        """int64, before it is cut to a byte."""
+        return (line_sum(qa, qb, self.a, self.b) + self.constant) >> self.shift
+
+
+def line_sum(qa: np.ndarray, qb: np.ndarray, a: int, b: int) -> np.ndarray:
+    """Both bytes, int64, times their factors."""
+    return ((qa * a) >> FINER) + ((qb * b) >> FINER)
+
+
+def integer_sum(a: float, b: float, results: np.ndarray) -> IntegerSum | None:
+    """A line that gives all of `results`, None if none was found.
+
+    a, b: about what a step of either byte adds. results: int64 (256, 256), by the bytes from -128
+    on, cut to int8.
+    """
+    widest = 31 - FINER - math.ceil(math.log2(max(abs(a), abs(b)) + 2.0**-20))
+    for shift in range(min(MOST_SHIFT, widest), LEAST_SHIFT - 1, -1):
+        near = [round(factor * (1 << (shift + FINER))) for factor in (a, b)]
+        steps = sorted(itertools.product(range(-NEARBY, NEARBY + 1), repeat=2), key=_distance)
+        for step in steps:
+            found = _through(near[0] + step[0], near[1] + step[1], shift, results)
+            if found is not None:
+                return found
+    return None
+
+
+def _distance(step: tuple[int, int]) -> int:
+    return abs(step[0]) + abs(step[1])
+
+
+def _through(a: int, b: int, shift: int, results: np.ndarray) -> IntegerSum | None:
+    """The line with these factors, its constant in the middle of those that there are."""
+    sums = line_sum(BYTES[:, None], BYTES[None, :], a, b)
+    least = (results << shift) - sums
+    most = least + (1 << shift) - 1
+    # What is cut may lie further out.
+    low = np.max(least[results > INT8_MIN], initial=-INT32_MAX)
+    high = np.min(most[results < INT8_MAX], initial=INT32_MAX)
+    if low > high:
+        return None
+    constant = int(low + high) // 2
+    fits = np.abs(sums).max() + abs(constant) <= INT32_MAX
+    return IntegerSum(a, b, constant, shift) if fits else None

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tool that tests the tests: what it draws, what it lists, whom it asks."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mutants"))
+import c_mutants
+import python_mutants
+import reach
+from areas import AREAS
+from mutant import Mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+# Under another name: benchmarks have a run.py, too.
+_SPEC = importlib.util.spec_from_file_location("mutants_run", ROOT / "tests" / "mutants" / "run.py")
+run = importlib.util.module_from_spec(_SPEC)
+sys.modules[_SPEC.name] = run
+_SPEC.loader.exec_module(run)
+
+
+def drawn(file: str, data: bytes) -> list[Mutant]:
+    return (python_mutants if file.endswith(".py") else c_mutants).mutants(file, data)
+
+
+def changed(file: str, text: str) -> set[str]:
+    """The texts that mutants make of one."""
+    data = text.encode()
+    return {mutant.applied(data).decode() for mutant in drawn(file, data)}
+
+
+def test_every_mutant_that_may_live_is_drawn() -> None:
+    """A line whose source has changed since would excuse nothing."""
+    known: dict[str, set[str]] = {}
+    for name, reason in run.accepted().items():
+        file = name.partition(" :: ")[0]
+        if file not in known:
+            known[file] = {mutant.name for mutant in drawn(file, (ROOT / file).read_bytes())}
+        assert reason and name in known[file], name
+
+
+@pytest.mark.parametrize("name", AREAS)
+def test_an_area_has_files_and_tests(name: str) -> None:
+    for file in (*AREAS[name].files, *AREAS[name].test_files):
+        assert (ROOT / file).exists(), file
+
+
+def test_mutants_of_python() -> None:
+    source = "if a < 1 and not b:\n    c += 2\nreturn x or None\n"
+    assert changed("m.py", source) == {
+        "if (a <= 1) and not b:\n    c += 2\nreturn x or None\n",
+        "if a < 2 and not b:\n    c += 2\nreturn x or None\n",
+        "if a < 0 and not b:\n    c += 2\nreturn x or None\n",
+        "if (a < 1 or not b):\n    c += 2\nreturn x or None\n",
+        "if a < 1 and b:\n    c += 2\nreturn x or None\n",
+        "if (not (a < 1 and (not b))):\n    c += 2\nreturn x or None\n",
+        "if a < 1 and not b:\n    pass\nreturn x or None\n",
+        "if a < 1 and not b:\n    c += 3\nreturn x or None\n",
+        "if a < 1 and not b:\n    c += 2\nreturn None\n",
+        "if a < 1 and not b:\n    c += 2\nreturn (x and None)\n",
+    }
+    assert not changed("m.py", '"""1 + 1"""\nfrom a import b\nx: int | None\ny = f"{a + 1}"\n')
+    assert not changed("m.py", "for a in zip(b, c, strict=True):\n    pass\n")
+
+
+def test_mutants_of_c() -> None:
+    source = "\tif (a < 3U) {\n\t\tb = *c - 1;\n\t}\n"
+    assert changed("m.c", source) == {
+        "\tif (a <= 3U) {\n\t\tb = *c - 1;\n\t}\n",
+        "\tif (a < 4U) {\n\t\tb = *c - 1;\n\t}\n",
+        "\tif (!(a < 3U)) {\n\t\tb = *c - 1;\n\t}\n",
+        "\tif (a < 3U) {\n\t\t;\n\t}\n",
+        "\tif (a < 3U) {\n\t\tb = *c + 1;\n\t}\n",
+        "\tif (a < 3U) {\n\t\tb = *c - 2;\n\t}\n",
+    }
+    nothing = '/* 1 + 1 */\n#define A 1\nstatic int f(const struct s *t, char *u);\nx("1");\n'
+    assert changed("m.c", nothing) == {nothing.replace('x("1");', ";")}
+
+
+def test_tests_that_fit_into_the_time() -> None:
+    tests = [reach.Test(name, seconds) for name, seconds in (("a", 50.0), ("b", 20.0), ("c", 9.0))]
+    assert run.within(tests, 60.0) == [tests[0], tests[2]]
+    assert run.within(tests, 1.0) == [tests[0]]
+
+
+def test_who_judges_a_mutant(tmp_path: Path) -> None:
+    """Who has noticed mutants of the file first, then the fastest of each test file in turn;
+    whoever runs no line himself, too; of a line that nobody runs, those around it or of the
+    file."""
+    known = reach.Reach(tmp_path)
+    fast, slow = reach.Test("a::fast", 1), reach.Test("a::slow", 2)
+    other, far = reach.Test("b::other", 5), reach.Test("c::far", 9)
+    known.tests["m.py"] |= {10: {fast, slow, other}, 40: {far}}
+    mutant = Mutant("m.py", 10, 0, 1, "", "", "")
+    assert known.of(mutant) == [fast, other, slow]
+    known.killers["m.py"]["a::slow"] += 1
+    assert known.of(mutant) == [slow, fast, other]
+    reader = reach.Test("d::reader", 0.1)
+    known.readers.add(reader)
+    assert known.of(Mutant("m.py", 38, 0, 1, "", "", "")) == [reader, far]
+    everybody = {fast, slow, other, far, reader}
+    assert set(known.of(Mutant("m.py", 90, 0, 1, "", "", ""))) == everybody
