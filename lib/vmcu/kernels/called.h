@@ -45,8 +45,9 @@ VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, cons
  * The sums of a block of channels of a pixel of a fully connected layer: @a in->run taps of each
  * row of its window. Returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_dense_sums(int32_t *sums, const struct vmcu_source *in, int32_t row,
-					  int32_t pixel, int32_t channel, const uint8_t *w)
+VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(int32_t *sums, const struct vmcu_source *in,
+					       int32_t row, int32_t pixel, int32_t channel,
+					       const uint8_t *w)
 {
 	int32_t acc[4];
 

@@ -83,8 +83,8 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 
 #ifndef VMCU_OWN_WIDEN_ROWS
 /* `count` taps of each of four pixels, `pitch` bytes apart. */
-VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
-					int32_t count)
+VMCU_INLINE void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					 int32_t count)
 {
 	for (; count >= 4; count -= 4, x += 4, t += 16) {
 		__builtin_memcpy(t + 0, x, 4);
@@ -102,8 +102,8 @@ VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 }
 
 /* `count` taps of each of two pixels, `pitch` bytes apart. */
-VMCU_APART void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
-					int32_t count)
+VMCU_INLINE void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					 int32_t count)
 {
 	for (; count >= 4; count -= 4, x += 4, t += 8) {
 		__builtin_memcpy(t + 0, x, 4);
@@ -117,8 +117,8 @@ VMCU_APART void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 }
 
 /* `count` taps of each of one pixel, `pitch` bytes apart. */
-VMCU_APART void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
-					int32_t count)
+VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					 int32_t count)
 {
 	for (; count >= 4; count -= 4, x += 4, t += 4) {
 		__builtin_memcpy(t + 0, x, 4);
@@ -180,6 +180,10 @@ VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, 
 #endif
 
 #ifndef VMCU_OWN_DENSE_WHOLE
+/* Whether blocks are computed in place: where there is no faster way. */
+#define VMCU_DENSE_IN_PLACE 1
+#define VMCU_DENSE_SUMS     VMCU_INLINE
+
 /* As many channels as there is a faster way for; returns how many are left. */
 VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
 				     const uint8_t **w, int8_t **out, int32_t channels)

@@ -1450,6 +1450,10 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 		int32_t acc[4];
 
 		vmcu_sums_dense(acc, in, row, pixel, channel, w);
+		if (VMCU_DENSE_IN_PLACE && taken >= 4) {
+			vmcu_store_fixed_1x4(acc, w, out, 0);
+			continue;
+		}
 		*w = vmcu_store_some(acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 		*out += 4;
 	}

@@ -94,6 +94,10 @@ def sums_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
 
 HELPERS = {
     "dense_whole": """
+/* Whether blocks are computed in place: where there is no faster way. */
+#define VMCU_DENSE_IN_PLACE 1
+#define VMCU_DENSE_SUMS     VMCU_INLINE
+
 /* As many channels as there is a faster way for; returns how many are left. */
 VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
 				     const uint8_t **w, int8_t **out, int32_t channels)
@@ -115,6 +119,10 @@ for (; taken > 0; taken -= 4) {
 	int32_t acc[4];
 
 	vmcu_sums_dense(acc, in, row, pixel, channel, w);
+	if (VMCU_DENSE_IN_PLACE && taken >= 4) {
+		vmcu_store_fixed_1x4(acc, w, out, 0);
+		continue;
+	}
 	*w = vmcu_store_some(acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 	*out += 4;
 }

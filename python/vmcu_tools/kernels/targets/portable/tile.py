@@ -126,8 +126,8 @@ def widen_rows(pixels: int) -> str:
     rest = "\n".join(f"\t\tt[k + {4 * i}] = *({x} + k);" for i, x in enumerate(taps))
     return f"""
 /* `count` taps of each of {SEVERAL[pixels]}, `pitch` bytes apart. */
-VMCU_APART void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
-					int32_t count)
+VMCU_INLINE void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
+					 int32_t count)
 {{
 	for (; count >= 4; count -= 4, x += 4, t += {4 * pixels}) {{
 {fours}
