@@ -13,14 +13,14 @@ __all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "PORTABLE", "blocks", "dense", "
 # Measured on a Cortex-M4 with its own instructions. Targets with this packing share them, so that
 # a model's tables are the same for all of them.
 COSTS = Costs(
-    mac=1.9,
-    mac_direct=0.4,
-    mac_depthwise=3.0,
-    call=240,
-    call_window=700,
-    call_strip=900,
-    call_strip_channel=36,
-    layer=100,
+    mac=1.4,
+    mac_direct=0.15,
+    mac_depthwise=4.0,
+    call=440,
+    call_window=1000,
+    call_strip=1100,
+    call_strip_channel=40,
+    layer=250,
     block=4,
     strip=6,
 )
