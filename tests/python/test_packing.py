@@ -18,13 +18,15 @@ from vmcu_tools.cli import main
 from vmcu_tools.commands.options import EXIT_DONE
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
-from vmcu_tools.graph import Graph
+from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.kernels import generate
 from vmcu_tools.kernels.language.packing import Packing
 from vmcu_tools.kernels.language.target import Target
 from vmcu_tools.kernels.programs import PACKED
 from vmcu_tools.kernels.targets import DEFAULT, TARGETS
 from vmcu_tools.ops import ProgramLayer, bind
+from vmcu_tools.ops.conv2d import Conv2D
+from vmcu_tools.quant import FixedPoint
 
 KINDS = ("conv2d", "pointwise", "column", "depthwise", "depthwise_square", "fully_connected")
 TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
@@ -83,12 +85,33 @@ def test_eight_consecutive_taps(other: Target) -> None:
     for node in graph.nodes:
         layer = bind(graph, node)
         weights = node.op.weights.reshape(len(node.op.bias), -1)
-        if len(weights) < 2 or "dense" in layer.symbol:
+        block = 4 if "narrow" in layer.symbol else 2
+        if len(weights) < block or "dense" in layer.symbol:
             continue
-        taps = np.zeros((2, 8), np.int8)
-        first = weights[:2, :8]
+        taps = np.zeros((block, 8), np.int8)
+        first = weights[:block, :8]
         taps[:, : first.shape[1]] = first
-        assert layer.binding.stream[12:28] == taps.tobytes()
+        start = 4 + 4 * block
+        assert layer.binding.stream[start : start + taps.size] == taps.tobytes()
+
+
+@pytest.mark.parametrize(("size", "columns"), [(4, 3), (2, 8)])
+def test_words_have_two_taps_of_two_channels(size: int, columns: int) -> None:
+    """Of two channels of a wide tile, of four of a narrow one: the even taps, then the odd ones."""
+    rng = np.random.default_rng(0)
+    weights = rng.integers(-127, 128, (size, 1, 1, 4)).astype(np.int8)
+    op = Conv2D(weights, np.zeros(size, np.int32), Window(), FixedPoint.of(np.full(size, 0.01)))
+    tensors = {n: Tensor(n, (1, columns, c), 0.1, 0) for n, c in (("in", 4), ("out", size))}
+    node = Node("one", op, ("in",), ("out",))
+    ports = (Port("in", "in", (1, 1, columns, 4), "int8"),)
+    layer = bind(Graph("one", "one", tensors, (node,), ports, ()), node)
+    start, taps = 4 + 4 * size, weights[:, 0, 0]
+    words = [
+        [taps[a, tap], taps[a + 1, tap], taps[a, tap + 2], taps[a + 1, tap + 2]]
+        for tap in (0, 1)
+        for a in range(0, size, 2)
+    ]
+    assert layer.binding.stream[start : start + 4 * size] == np.array(words, np.int8).tobytes()
 
 
 @pytest.mark.parametrize("other", ["eight consecutive taps"], indirect=True)

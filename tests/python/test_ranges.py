@@ -42,6 +42,7 @@ def by_columns(kind: str) -> bool:
 # Kinds of random layers, and the form in which those that can shall work.
 KINDS = {kind: (kind, Form.USUAL) for kind in LAYERS if by_columns(kind)}
 KINDS["direct pointwise"] = ("pointwise", Form.DIRECT)
+KINDS |= {f"wide {kind}": (kind, Form.WIDE) for kind in ("pointwise", "conv2d")}
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@
 #define VMCU_TILE 4
 
 /** Taps k .. k + count - 1 of a pixel of the tile, from bytes that lie side by side. */
-static inline void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
-				     const int8_t *x, int32_t count)
+VMCU_APART void vmcu_gather_bytes(vmcu_lane_t *t, int32_t pixels, int32_t lane, int32_t k,
+				  const int8_t *x, int32_t count)
 {
 	while (count > 0) {
 		int32_t taken = 1;
@@ -54,6 +54,7 @@ VMCU_CALLED void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct v
 	const int32_t across = in->run / in->depth;
 	const int32_t pitch = (in->run + 3) & ~3;
 	const int32_t line = pitch * window->kernel_w / across;
+	const int32_t step = window->dilation_h * tensor->width * tensor->channels;
 
 	for (int32_t s = 0; s < line; s += pitch, pixel += window->dilation_w) {
 		const int32_t first = (pixel < 0) ? 0 : pixel;
@@ -66,16 +67,21 @@ VMCU_CALLED void vmcu_gather_lane(vmcu_lane_t *t, int32_t pixels, const struct v
 			if (!inside || count < across) {
 				vmcu_lane_fill(t, pixels, lane, k, in->zero, in->run);
 			}
+			if (inside && in->rows != NULL) {
+				vmcu_gather_bytes(t, pixels, lane, k + (first - pixel) * in->depth,
+						  in->rows + r * step + first * tensor->channels +
+							  channel,
+						  count * in->depth);
+				continue;
+			}
 			for (int32_t done = 0, n; inside && done < count; done += n) {
-				const uint32_t y = (uint32_t)vmcu_tap(&rows, r);
-				const uint32_t column = (uint32_t)(first + done);
+				const int32_t y = vmcu_tap(&rows, r);
 
-				n = vmcu_source_unsplit(in, (int32_t)y, (int32_t)column,
-							count - done);
-				vmcu_gather_bytes(
-					t, pixels, lane, k + (first + done - pixel) * in->depth,
-					vmcu_source_at(in, (int32_t)y, (int32_t)column) + channel,
-					n * in->depth);
+				n = vmcu_source_unsplit(in, y, first + done, count - done);
+				vmcu_gather_bytes(t, pixels, lane,
+						  k + (first + done - pixel) * in->depth,
+						  vmcu_source_at(in, y, first + done) + channel,
+						  n * in->depth);
 			}
 		}
 	}

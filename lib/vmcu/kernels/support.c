@@ -38,7 +38,8 @@ struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct v
 	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
 	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
 
-	if (row >= 0 && row + below < t->height) {
+	/* For a tile or two it does not pay. */
+	if (call->columns > 4U && row >= 0 && row + below < t->height) {
 		const uint32_t place = vmcu_place(t, (uint32_t)row, 0);
 		const int8_t *x = vmcu_row(in.pool, t, (uint32_t)row);
 		const uint32_t bytes = ((uint32_t)below + 1U) * t->width * t->channels;
@@ -99,22 +100,6 @@ VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const 
 		}
 	}
 	return (const uint8_t *)&constants[(is_float ? 2 : 3) * channels];
-}
-
-void vmcu_store_four(const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t *w,
-		     int8_t *out, int32_t left)
-{
-	const int32_t *c = (const int32_t *)w;
-
-	if (!vmcu_are_lines(p, c[4] & c[5] & c[6] & c[7])) {
-		(void)vmcu_store_any(p, acc, 4, 1, w, out, 0, left);
-		return;
-	}
-	for (int32_t i = 0; i < 4; i++, c++) {
-		const struct vmcu_line line = vmcu_line(c[0], c[4], p->output_zero);
-
-		out[i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
-	}
 }
 
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)

@@ -228,10 +228,6 @@ const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *ac
 			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
 			      int32_t left);
 
-/** vmcu_store_any() for a block of four channels of one pixel. */
-void vmcu_store_four(const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t *w,
-		     int8_t *out, int32_t left);
-
 /** Where sums of products with @a count taps start, see targets/portable/products.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);
 

@@ -84,7 +84,9 @@ class MacLayer(WindowLayer[OpT]):
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
         if form is Form.WIDE:
             usual, wide = cls(graph, node), cls(graph, node, form=form)
-            return cls if wide.shapes is not usual.shapes else None
+            # Of several groups, the later ones of a tile are read after the first is written.
+            other = wide.shapes is not usual.shapes and getattr(node.op, "groups", 1) == 1
+            return cls if other else None
         return super().working(graph, node, form)
 
     @property

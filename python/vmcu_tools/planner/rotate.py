@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from ..errors import PlanError, Problem, UserError
 from ..machine.rotation import prove
-from ..plan.plan import SCRATCH_ALIGN, Placement, Plan, Rotation
+from ..plan.plan import SCRATCH_ALIGN, Placement, Plan, Rotation, Step
 from ..plan.rotation import beyond, rotation_step, runs
+from .places.widen import narrowed
 
 
 def rotate(plan: Plan, ram: int | None = None) -> Plan:
@@ -20,7 +21,12 @@ def rotate(plan: Plan, ram: int | None = None) -> Plan:
     """
     step, _ = rotation_step(-(-plan.pool_bytes // SCRATCH_ALIGN) * SCRATCH_ALIGN)
     for rounded in _rounded(plan):
-        rotated = replace(rounded, rotation=Rotation(step, _overhang(rounded)))
+        overhang = _overhang(narrowed(rounded, lambda _: False))
+
+        def fits(one: Step, overhang: int = overhang) -> bool:
+            return beyond(one.scratch, one.scratch_bytes) <= overhang
+
+        rotated = replace(narrowed(rounded, fits), rotation=Rotation(step, overhang))
         try:
             prove(rotated)
         except PlanError:

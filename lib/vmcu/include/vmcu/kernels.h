@@ -97,7 +97,7 @@ void vmcu_dense(const struct vmcu_call *call);
 /**
  * @brief Convolution of any window.
  *
- * For each two pixels, for each group: reads their windows, then writes the channels in pairs.
+ * For each four pixels, for each group: reads their windows, then writes the channels in pairs.
  */
 void vmcu_conv(const struct vmcu_call *call);
 

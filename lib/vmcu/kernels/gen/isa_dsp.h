@@ -294,53 +294,14 @@ VMCU_APART void vmcu_widen_nine_4(vmcu_lane_t *t, const int8_t *x, int32_t step,
 	}
 }
 
-/* Three rows of nine bytes, `step` bytes apart, of each of two pixels, without a copy. */
-VMCU_APART void vmcu_widen_nine_2(vmcu_lane_t *t, const int8_t *x, int32_t step,
-					 int32_t pitch)
-{
-	for (int32_t lane = 0; lane < 2; lane++, t++, x += pitch) {
-		const int8_t *y = x + step;
-		const int8_t *z = y + step;
-		uint32_t a = vmcu_load32(x);
-		uint32_t b = vmcu_load32(x + 4);
-		uint32_t c = (uint8_t)x[8];
-		uint32_t d = vmcu_load32(y);
-		uint32_t e = vmcu_load32(y + 3);
-		uint32_t f = vmcu_load32(y + 5);
-		uint32_t g = vmcu_load32(z);
-		uint32_t h = vmcu_load32(z + 2);
-		uint32_t i = vmcu_load32(z + 5);
-
-		c |= d << 8;
-		f = (f >> 16) | (g << 16);
-		i >>= 8;
-		t[0] = vmcu_sxtb16(a);
-		t[2] = vmcu_sxtb16_odd(a);
-		t[4] = vmcu_sxtb16(b);
-		t[6] = vmcu_sxtb16_odd(b);
-		t[8] = vmcu_sxtb16(c);
-		t[10] = vmcu_sxtb16_odd(c);
-		t[12] = vmcu_sxtb16(e);
-		t[14] = vmcu_sxtb16_odd(e);
-		t[16] = vmcu_sxtb16(f);
-		t[18] = vmcu_sxtb16_odd(f);
-		t[20] = vmcu_sxtb16(h);
-		t[22] = vmcu_sxtb16_odd(h);
-		t[24] = vmcu_sxtb16(i);
-		t[26] = vmcu_sxtb16_odd(i);
-	}
-}
-
 /* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
 VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
 				  int32_t pitch)
 {
 	if (pixels == 4) {
 		vmcu_widen_nine_4(t, x, step, pitch);
-	} else if (pixels == 2) {
-		vmcu_widen_nine_2(t, x, step, pitch);
 	}
-	return pixels != 1;
+	return pixels == 4;
 }
 
 /*

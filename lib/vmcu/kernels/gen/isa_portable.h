@@ -1442,7 +1442,10 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 				int32_t row, int32_t pixel, int32_t channel, const uint8_t **w,
 				int8_t **out, int32_t taken)
 {
-	taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+	/* None where there is no fixed point. */
+	if (taken > 0) {
+		taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+	}
 	for (; taken > 0; taken -= 4) {
 		int32_t acc[4];
 
@@ -1460,10 +1463,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int32_t *acc,
 				      const uint8_t **w, int8_t **out, int32_t left)
 {
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	vmcu_store_four(p, sums, *w, *out, left);
-	*w += (vmcu_requant_is_float(p->is_float != 0U) ? 8 : 12) * sizeof(int32_t);
+	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 	*out += 4;
 }
 

@@ -110,10 +110,8 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 {
 	if (pixels == 4) {
 		vmcu_widen_nine_4(t, x, step, pitch);
-	} else if (pixels == 2) {
-		vmcu_widen_nine_2(t, x, step, pitch);
 	}
-	return pixels != 1;
+	return pixels == 4;
 }
 """
 
@@ -130,5 +128,5 @@ def nine(pixels: int) -> str:
 
 HELPERS = {
     "widen_rows": "".join([REST, *map(function, PIXELS)]),
-    "nines": "".join([nine(4), nine(2), NINES]),
+    "nines": nine(4) + NINES,
 }

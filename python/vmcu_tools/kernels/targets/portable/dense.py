@@ -107,7 +107,10 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t 
 """,
 }
 RUN_DENSE = """
-taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+/* None where there is no fixed point. */
+if (taken > 0) {
+	taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+}
 for (; taken > 0; taken -= 4) {
 	int32_t acc[4];
 
@@ -136,17 +139,12 @@ def run_dense(m: Machine, p: int, source: Ram, stream: Stream, ram: Ram, taken: 
         m.store(replace(ram, channel=ram.channel + first), found)
 
 
-# A call, since it is rare or, without an FPU, long. The accumulators go as a copy: their own
-# address must not escape from registers.
 @compound(
     "RAMStore",
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
     "int32_t left",
     """
-const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-vmcu_store_four(p, sums, *w, *out, left);
-*w += (vmcu_requant_is_float(p->is_float != 0U) ? 8 : 12) * sizeof(int32_t);
+*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 *out += 4;
 """,
 )
