@@ -338,6 +338,11 @@ class Square:
         acc = self.sums[pixel]
         self.do(f"smlad {acc}, {column}, {weight}, {start or acc}")
 
+    def at(self, name: str, scratch: str) -> None:
+        """Moves the tile's address."""
+        self.member(scratch, name)
+        self.do(f"add {TILE}, {TILE}, {scratch}")
+
     def columns(self, places: list[str], weights: list[str], start: str) -> None:
         """All columns that pixels meet with these weights. The first are loaded, in `places`, which
         may be sums of pixels that come later. `start`: where the bias is, if sums start here."""
@@ -354,11 +359,6 @@ class Square:
                 pixel = column - tap
                 if 0 <= pixel < self.pixels:
                     self.add(pixel, name, weight, start if tap == 0 else "")
-
-    def at(self, name: str, scratch: str) -> None:
-        """Moves the tile's address."""
-        self.member(scratch, name)
-        self.do(f"add {TILE}, {TILE}, {scratch}")
 
     def upper_rows(self) -> None:
         """Bias and two rows at a stride of one."""
@@ -483,12 +483,14 @@ class Square:
         self.member(left, "left")
         self.member(lanes, "lanes")
         self.do(f"add {x}, {CONTEXT}, #{PATCH}", f"cmp {lanes}, #4", "bne 6f")
-        self.do(f"cmp {left}, #{self.pixels}", "blt 5f")
-        self.do(f"ldm {x}, {{{', '.join(in_order(self.sums))}}}")
-        held = dict(zip(in_order(self.sums), range(self.pixels), strict=True))
-        for name, pixel in held.items():
+        # The last pixel may be one too many, in a last block.
+        self.do(f"cmp {left}, #{self.pixels - 1}", "blt 5f")
+        self.do(f"ldm {x}, {{{', '.join(self.sums)}}}")
+        for pixel, name in enumerate(self.sums):
             second = pixel % 2 == 1
-            self.do(f"str {name}, [{y}{f', {pitch}' if second else ''}]")
+            self.do(*["it gt"] * (pixel == self.pixels - 1))
+            store = "strgt" if pixel == self.pixels - 1 else "str"
+            self.do(f"{store} {name}, [{y}{f', {pitch}' if second else ''}]")
             if second:
                 self.do(f"add {y}, {y}, {pitch}, lsl #1")
         self.do("b 7f")
@@ -665,7 +667,7 @@ def finish() -> str:
 
 def store_four() -> str:
     """Constants come six at a time, so that an LDM takes them: two channels'."""
-    lists, code = [f"r{i}" for i in range(4, 10)], []
+    lists, code = [f"r{i}" for i in range(6)], []
     for channel in range(GROUP):
         constants = lists[3 * (channel % 2) :][:3]
         if channel % 2 == 0:
