@@ -231,7 +231,9 @@ def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> Non
 
 def _pair(count: int) -> Instruction:
     def text(packing: Packing) -> str:
-        return "\n".join([*HEAD_C, *pairs_c(packing.pixels, packing.pairs(count)), f"*w += {2 * count};"])
+        return "\n".join(
+            [*HEAD_C, *pairs_c(packing.pixels, packing.pairs(count)), f"*w += {2 * count};"]
+        )
 
     @define("Dot", DOT_PARAMETERS, text, count, "A word" if count == 1 else f"{count} words")
     def dot_pair(
