@@ -25,8 +25,8 @@ from ..kernels.targets.portable.depthwise import (
     SQUARE_TAPS,
     STRIDES,
     TAPS,
-    WIDER,
 )
+from ..kernels.targets.portable.square import WIDER
 from ..quant import FixedPoint, Requant
 from .layer import Binding, Cost
 from .mac import MacLayer
@@ -35,7 +35,7 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-# Factors of a channel that does not exist: among fast ones, and as a line where factors are float32.
+# Factors of a channel that does not exist; among fast ones; as a line, where they are float32.
 MISSING = np.array((0, 0, EXACT), np.int32).tobytes()
 MISSING_FAST = np.array((0, 0, 1), np.int32).tobytes()
 MISSING_LINE = np.array((0, WHOLE | 1, EXACT), np.int32).tobytes()

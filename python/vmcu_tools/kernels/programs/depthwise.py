@@ -14,6 +14,7 @@ from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import depthwise as isa
+from ..targets.portable import places, square
 
 STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
@@ -112,10 +113,10 @@ class Kernel:
         """A strip of `wide` pixels from x0 on, whose taps are in the tile."""
         k = self.k
         if self.taps == isa.SQUARE_TAPS:
-            places = (Name(name) for name in ("phase", "row", "plane"))
+            words = (Name(name) for name in ("phase", "row", "plane"))
             sizes = Name("out_c"), wide, lanes
             place = target(x0, wide, c, lanes)
-            k.do(isa.SQUARE[self.stride], Name("p"), TILE, *places, STREAM, place, *sizes)
+            k.do(square.SQUARE[self.stride], Name("p"), TILE, *words, STREAM, place, *sizes)
             return
         k.mark(STREAM)
         with k.strips("x", "left", wide, k.packing.pixels) as (x, left):
@@ -173,20 +174,20 @@ def taps(packing: Packing) -> Program:
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
         k.rewind(STREAM)
-        k.do(isa.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
+        k.do(places.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
         with k.spatial("g", groups) as g:
             with k.spatial("q", whole) as q:
                 acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
                 taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
-                k.do(isa.dot_taps, acc, taps, spread, STREAM)
+                k.do(places.dot_taps, acc, taps, spread, STREAM)
                 place = target(x, g * per_group + n, Int(isa.GROUP))
-                k.do(isa.store_taps, Name("p"), acc, STREAM, place)
+                k.do(places.store_taps, Name("p"), acc, STREAM, place)
             with k.strips("r", "lanes", per_group % isa.GROUP, isa.GROUP) as (r, lanes):
                 acc, n = k.reg_alloc("acc", isa.GROUP), whole * isa.GROUP + r
                 taps = source(x, g + n * spread, (lanes - 1) * spread + 1)
-                k.do(isa.dot_some_taps, acc, taps, lanes, spread, STREAM)
+                k.do(places.dot_some_taps, acc, taps, lanes, spread, STREAM)
                 place = target(x, g * per_group + n, lanes)
-                k.do(isa.store_some_taps, Name("p"), acc, STREAM, place, lanes)
+                k.do(places.store_some_taps, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from ...language.packing import WORDS
 from ...language.target import Costs, Target
-from . import dense, depthwise, pooling, products, sums, tile
+from . import dense, depthwise, places, pooling, products, square, sums, tile
 from .registry import COMPOUND, INSTRUCTIONS
 
-__all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "PORTABLE", "dense", "products"]
+__all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "PORTABLE", "dense", "products", "square"]
 
 # Measured on a Cortex-M4 with its own instructions. Targets with this packing share them, so that
 # a model's tables are the same for all of them.
@@ -24,5 +24,11 @@ COSTS = Costs(
     block=4,
     strip=6,
 )
-HELPERS = {**tile.HELPERS, **depthwise.HELPERS, **pooling.HELPERS, **sums.HELPERS}
+HELPERS = {
+    **tile.HELPERS,
+    **depthwise.HELPERS,
+    **places.HELPERS,
+    **pooling.HELPERS,
+    **sums.HELPERS,
+}
 PORTABLE = Target("portable", "Portable C99", "1", WORDS, COSTS, {}, HELPERS)
