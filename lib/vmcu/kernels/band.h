@@ -183,7 +183,15 @@ VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct
 	}
 	vmcu_band_padding(u, band, begin >> 1);
 	vmcu_band_padding(u + ((end + 1) >> 1), band, words - ((end + 1) >> 1));
-	vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle, channels);
+	if (row->split == VMCU_BAND_WHOLE && (end >> 1) > middle) {
+		const int8_t *x = row->x + head * channels;
+
+		vmcu_band_piece(band, u + middle, x, x + channels, 2 * channels,
+				(end >> 1) - middle);
+	} else {
+		vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle,
+				channels);
+	}
 	if (tail != 0) {
 		struct vmcu_piece *last = band->end;
 		int32_t one = 1;

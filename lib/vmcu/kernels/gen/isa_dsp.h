@@ -593,7 +593,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"it gt\n\t"
 		"movgt r10, #4\n\t"
 		"61:\n\t"
-		"mov r4, #0\n\t"
+		"movs r4, #0\n\t"
 		"62:\n\t"
 		"ldrb r3, [r1, r4]\n\t"
 		"strb r3, [r2, r4]\n\t"
@@ -617,13 +617,13 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"str r1, [r0, #12]\n\t"
 		"bgt 1b\n\t"
 		"9:\n\t"
-		"mov r1, #0\n\t"
+		"movs r1, #0\n\t"
 		"b 14f\n\t"
 		"11:\n\t"
-		"mov r1, #1\n\t"
+		"movs r1, #1\n\t"
 		"b 13f\n\t"
 		"12:\n\t"
-		"mov r1, #2\n\t"
+		"movs r1, #2\n\t"
 		"13:\n\t"
 		"add r2, r0, #88\n\t"
 		"str r4, [r2, #0]\n\t"
@@ -927,7 +927,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"it gt\n\t"
 		"movgt r10, #6\n\t"
 		"61:\n\t"
-		"mov r4, #0\n\t"
+		"movs r4, #0\n\t"
 		"62:\n\t"
 		"ldrb r3, [r1, r4]\n\t"
 		"strb r3, [r2, r4]\n\t"
@@ -952,13 +952,13 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"str r1, [r0, #12]\n\t"
 		"b 1b\n\t"
 		"9:\n\t"
-		"mov r1, #0\n\t"
+		"movs r1, #0\n\t"
 		"b 14f\n\t"
 		"11:\n\t"
-		"mov r1, #1\n\t"
+		"movs r1, #1\n\t"
 		"b 13f\n\t"
 		"12:\n\t"
-		"mov r1, #2\n\t"
+		"movs r1, #2\n\t"
 		"13:\n\t"
 		"add r2, r0, #88\n\t"
 		"str r4, [r2, #0]\n\t"
@@ -1296,7 +1296,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"it gt\n\t"
 		"movgt r10, #6\n\t"
 		"61:\n\t"
-		"mov r4, #0\n\t"
+		"movs r4, #0\n\t"
 		"62:\n\t"
 		"ldrb r3, [r1, r4]\n\t"
 		"strb r3, [r2, r4]\n\t"
@@ -1318,13 +1318,13 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"str r3, [r0, #0]\n\t"
 		"b 1b\n\t"
 		"9:\n\t"
-		"mov r1, #0\n\t"
+		"movs r1, #0\n\t"
 		"b 14f\n\t"
 		"11:\n\t"
-		"mov r1, #1\n\t"
+		"movs r1, #1\n\t"
 		"b 13f\n\t"
 		"12:\n\t"
-		"mov r1, #2\n\t"
+		"movs r1, #2\n\t"
 		"13:\n\t"
 		"add r2, r0, #88\n\t"
 		"str r4, [r2, #0]\n\t"
@@ -1848,7 +1848,6 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 	struct vmcu_square s;
 	(void)phase;
 	s.tile = tile;
-	s.phase = 0;
 	s.last = 4 * row;
 	s.plane = 4 * plane;
 	s.start = *w;
@@ -1882,8 +1881,8 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
 {
 	struct vmcu_square s;
-	s.tile = tile;
 	s.phase = 4 * phase;
+	s.tile = tile;
 	s.last = 4 * (row - phase);
 	s.plane = 4 * plane;
 	s.start = *w;

@@ -231,7 +231,7 @@ class Square:
         # Some channels of the pixels that are left: bytes.
         count = self.sums[0]
         self.do("6:", f"cmp {left}, #{self.pixels}", "it gt", f"movgt {left}, #{self.pixels}")
-        self.do("61:", f"mov {count}, #0")
+        self.do("61:", f"movs {count}, #0")
         self.do("62:", f"ldrb {TILE}, [{x}, {count}]", f"strb {TILE}, [{y}, {count}]")
         self.do(f"adds {count}, #1", f"cmp {count}, {lanes}", "bne 62b")
         self.do(f"adds {x}, #4", f"add {y}, {y}, {pitch}", f"subs {left}, #1", "bne 61b")
@@ -256,12 +256,12 @@ class Square:
             self.do(f"sub {x}, {x}, #{2 * self.pixels}")
             self.member(x, "last", store=True)
         self.do("b 1b" if self.pixels == MOST_PIXELS else "bgt 1b")
-        self.do("9:", f"mov {x}, #0", "b 14f")
+        self.do("9:", f"movs {x}, #0", "b 14f")
 
     def leave(self) -> None:
         """Sums that the fast requantiser is not for."""
         x, y = SCRATCH
-        self.do("11:", f"mov {x}, #1", "b 13f", "12:", f"mov {x}, #2", "13:")
+        self.do("11:", f"movs {x}, #1", "b 13f", "12:", f"movs {x}, #2", "13:")
         self.do(f"add {y}, {CONTEXT}, #{PATCH + 4 * MOST_PIXELS}")
         # Pixels are not in the order of their registers.
         for pixel, acc in enumerate(self.sums):
@@ -327,14 +327,12 @@ VMCU_APART bool vmcu_square_{stride}_{pixels}(struct vmcu_square *s)
 
 def square(stride: int) -> str:
     narrow, wide = BLOCK, BLOCK + WIDER
-    phase = "4 * phase" if stride == 2 else "0"
+    phase = "s.phase = 4 * phase;" if stride == 2 else "(void)phase;"
     last = "4 * (row - phase)" if stride == 2 else "4 * row"
-    unused = "" if stride == 2 else "(void)phase;"
     lines = [
         "struct vmcu_square s;",
-        unused,
+        phase,
         "s.tile = tile;",
-        f"s.phase = {phase};",
         f"s.last = {last};",
         "s.plane = 4 * plane;",
         "s.start = *w;",
@@ -364,7 +362,7 @@ def square(stride: int) -> str:
         "}",
         "*w = s.stream;",
     ]
-    return "\n".join(line for line in lines if line)
+    return "\n".join(lines)
 
 
 HELPERS = {
