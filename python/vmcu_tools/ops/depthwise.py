@@ -88,12 +88,16 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     the whole row if its tile is hardly larger, else one block."""
     widths = {sum(blocks_of(target, taps, stride, pixels)) for pixels in range(1, width + 1)}
     whole = max(widths)
-    if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
+
+    def scratch(wide: int) -> int:
+        return tile_bytes(taps, stride, wide, target.packing.pixels)
+
+    if FREE_SCRATCH < scratch(whole) <= ROW_SCRATCH:
         return whole
     # Strips of narrow blocks suit cores that have no others.
     narrow = target.packing.pixels if stride == 1 else 1
     widths = {wide for wide in widths if wide % narrow == 0 or wide == whole}
-    free = [wide for wide in sorted(widths) if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
+    free = [wide for wide in sorted(widths) if scratch(wide) <= FREE_SCRATCH]
     return min(free or [min(widths)], key=lambda wide: row_cost(target, taps, stride, wide, width))
 
 
@@ -159,7 +163,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
-        tile, line = tile_bytes(taps, stride, wide), len(self._missing(taps, stride)) // 4
+        tile = tile_bytes(taps, stride, wide, self.target.packing.pixels)
+        line = len(self._missing(taps, stride)) // 4
         return Binding(program, fields, b"".join(parts), tile, lines=(line,))
 
     def _missing(self, taps: int, stride: int) -> bytes:

@@ -2,8 +2,9 @@
 """Depthwise convolutions, four channels of a strip of pixels at a time.
 
 For each strip, for each four channels: all of their window's bytes are read into the tile, then
-their output bytes are written, block by block. Square windows of 3, 5 and 7 taps at strides of one
-and two have programs of their own, `taps` serves all the others pixel by pixel.
+their output bytes are written, block by block or, of 3 x 3 taps, at once. Square windows of 3, 5
+and 7 taps at strides of one and two have programs of their own, `taps` serves all the others pixel
+by pixel.
 """
 
 from __future__ import annotations
@@ -55,11 +56,14 @@ def tile_lets(k: Builder, taps: int, stride: int) -> None:
     k.define("plane", row * (taps // 2) + (wide * stride + (taps + 1 - stride)) // 2)
 
 
-def tile_bytes(taps: int, stride: int, wide: int) -> int:
-    """What a tile takes for strips of `wide` pixels."""
+def tile_bytes(taps: int, stride: int, wide: int, pixels: int) -> int:
+    """What a tile takes for strips of `wide` pixels, which a core may compute in blocks of so many
+    `pixels` that hang over."""
     row = sum(wide + count - 1 for count in isa.pair_counts(taps, stride))
     plane = row * (taps // 2) + (wide * stride + taps + 1 - stride) // 2
-    return 2 * plane * 4
+    # Behind the last plane, those of the last row.
+    over = -wide % pixels // 2 if stride == 1 else 0
+    return (2 * plane + over) * 4
 
 
 @dataclass(frozen=True)
