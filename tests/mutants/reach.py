@@ -108,8 +108,10 @@ def collect(folder: Path, test_files: list[str], trees: Sequence[Tree]) -> Reach
     first = trees[0]
     header = {"texts": _texts(folder, first)}
     wanted: queue.SimpleQueue[str] = queue.SimpleQueue()
+    names = first.tests_of(test_files)
     for file in test_files:
-        if not _is_recorded(_record(folder, file), _digest(first, file)):
+        here = {name for name in names if name.startswith(f"{file}::")}
+        if not _is_recorded(_record(folder, file), _digest(first, file), here):
             wanted.put(file)
 
     def work(tree: Tree) -> None:
@@ -136,11 +138,13 @@ def _record(folder: Path, file: str) -> Path:
     return folder / f"{Path(file).stem}.jsonl"
 
 
-def _is_recorded(record: Path, digest: str) -> bool:
+def _is_recorded(record: Path, digest: str, names: set[str]) -> bool:
+    """True if a record is of the file as it is, and of all tests that it has now: their names may
+    come from other files."""
     if not record.exists():
         return False
-    with record.open() as lines:
-        return json.loads(lines.readline())["digest"] == digest
+    header, *lines = map(json.loads, record.read_text().splitlines())
+    return header["digest"] == digest and names == {e["test"] for e in lines if "test" in e}
 
 
 def _digest(tree: Tree, file: str) -> str:
