@@ -82,10 +82,11 @@ class Reach:
         next of each, and so on: files look at different things.
 
         Of a line that no test runs by itself, such as one of a module, a table or a macro: those of
-        the lines around it, else of the file."""
+        the lines around it, else of the file; as many as there is time for."""
         lines = self.tests[mutant.file]
         found = lines.get(mutant.line, set())
-        if not found:
+        own = bool(found)
+        if not own:
             around = range(mutant.line - NEAR, mutant.line + NEAR + 1)
             found = set().union(*(lines.get(line, set()) for line in around))
         if not found:
@@ -96,7 +97,8 @@ class Reach:
         places = {}
         for test in sorted(found, key=lambda test: (test.seconds, test.name)):
             file = test.name.partition("::")[0]
-            places[test] = (-killers[test.name], turns[file], test.seconds, test.name)
+            turn = turns[file] if own else 0
+            places[test] = (-killers[test.name], turn, test.seconds, test.name)
             turns[file] += 1
         return sorted(found, key=places.__getitem__)
 
