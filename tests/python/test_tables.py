@@ -159,6 +159,20 @@ def test_a_member_that_is_left_out_is_zero(number: int) -> None:
         assert [call for *_, call in ours] == [call for *_, call in theirs]
 
 
+def test_a_layer_is_called_as_often_as_it_has_calls() -> None:
+    """A schedule that goes on beyond the last row of its stage."""
+    refused = 0
+    for one in map(plan, range(PLANS)):
+        files = write_tables(one, MODEL_NAME).files
+        source = f"{MODEL_NAME}.c"
+        text, found = re.subn(r"(\.times = )(\d+)(?=\},\n\};)", r"\g<1>9\2", files[source])
+        if found:
+            with pytest.raises(PlanError, match="is called too often|takes rows|than there are"):
+                prove({**files, source: text}, MODEL_NAME, one)
+            refused += 1
+    assert refused > 5
+
+
 def test_typed_numbers_keep_their_macro() -> None:
     found = objects("const struct s m_x = {\n\t.a = INT8_C(5),\n\t.b = 1,\n};\n")
     assert found.values["m_x"] == {"a": "INT8_C(5)", "b": 1}
