@@ -167,7 +167,7 @@ def test_a_layer_is_called_as_often_as_it_has_calls() -> None:
         source = f"{MODEL_NAME}.c"
         text, found = re.subn(r"(\.times = )(\d+)(?=\},\n\};)", r"\g<1>9\2", files[source])
         if found:
-            with pytest.raises(PlanError, match="is called too often|takes rows|than there are"):
+            with pytest.raises(PlanError, match=r"is called too often|takes rows|than there are"):
                 prove({**files, source: text}, MODEL_NAME, one)
             refused += 1
     assert refused > 5
