@@ -82,10 +82,11 @@ class Reach:
         next of each, and so on: files look at different things.
 
         Of a line that no test runs by itself, such as one of a module, a table or a macro: those of
-        the lines around it, else of the file."""
+        the lines around it, else of the file; as many as there is time for."""
         lines = self.tests[mutant.file]
         found = lines.get(mutant.line, set())
-        if not found:
+        own = bool(found)
+        if not own:
             around = range(mutant.line - NEAR, mutant.line + NEAR + 1)
             found = set().union(*(lines.get(line, set()) for line in around))
         if not found:
@@ -96,7 +97,8 @@ class Reach:
         places = {}
         for test in sorted(found, key=lambda test: (test.seconds, test.name)):
             file = test.name.partition("::")[0]
-            places[test] = (-killers[test.name], turns[file], test.seconds, test.name)
+            turn = turns[file] if own else 0
+            places[test] = (-killers[test.name], turn, test.seconds, test.name)
             turns[file] += 1
         return sorted(found, key=places.__getitem__)
 
@@ -108,8 +110,10 @@ def collect(folder: Path, test_files: list[str], trees: Sequence[Tree]) -> Reach
     first = trees[0]
     header = {"texts": _texts(folder, first)}
     wanted: queue.SimpleQueue[str] = queue.SimpleQueue()
+    names = first.tests_of(test_files)
     for file in test_files:
-        if not _is_recorded(_record(folder, file), _digest(first, file)):
+        here = {name for name in names if name.startswith(f"{file}::")}
+        if not _is_recorded(_record(folder, file), _digest(first, file), here):
             wanted.put(file)
 
     def work(tree: Tree) -> None:
@@ -136,11 +140,13 @@ def _record(folder: Path, file: str) -> Path:
     return folder / f"{Path(file).stem}.jsonl"
 
 
-def _is_recorded(record: Path, digest: str) -> bool:
+def _is_recorded(record: Path, digest: str, names: set[str]) -> bool:
+    """True if a record is of the file as it is, and of all tests that it has now: their names may
+    come from other files."""
     if not record.exists():
         return False
-    with record.open() as lines:
-        return json.loads(lines.readline())["digest"] == digest
+    header, *lines = map(json.loads, record.read_text().splitlines())
+    return header["digest"] == digest and names == {e["test"] for e in lines if "test" in e}
 
 
 def _digest(tree: Tree, file: str) -> str:

@@ -83,12 +83,5 @@ def _lines_of_c() -> dict[str, list[int]]:
     return {name: sorted(numbers) for name, numbers in lines.items()}
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what runs on emulated boards: slow, and which lines of C it runs is not seen."""
-    boards = [item for item in items if "qemu" in item.nodeid or "board" in item.name]
-    config.hook.pytest_deselected(items=boards)
-    items[:] = [item for item in items if item not in boards]
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Recorder(Path(os.environ["VMCU_MUTANTS_REACH"])))

@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")
-# What is compiled only where it is asked for counts too.
-OPTIONS = ((), ("-DVMCU_POOL_ROTATE",), ("-DVMCU_POOL_GUARD",))
+# What is compiled only where it is asked for counts too, and what cores without an FPU compute.
+OPTIONS = ((), ("-DVMCU_POOL_ROTATE",), ("-DVMCU_POOL_GUARD",), ("-D__FAST_MATH__",))
 GENERATED = "lib/vmcu/kernels/gen/"
 
 
@@ -79,8 +79,17 @@ class Tree:
 
     def record(self, test_file: str, target: Path) -> None:
         environment = self.environment(counting=True) | {"VMCU_MUTANTS_REACH": str(target)}
-        command = [*PYTEST, "-p", "reach_plugin", test_file]
+        command = [*PYTEST, "-p", "boards_plugin", "-p", "reach_plugin", test_file]
         subprocess.run(command, cwd=self.folder, env=environment, check=False)
+
+    def tests_of(self, test_files: Sequence[str]) -> set[str]:
+        """The names of all tests in some files but those on emulated boards."""
+        command = [*PYTEST, "-p", "boards_plugin", "--collect-only", *test_files]
+        environment = self.environment()
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=True
+        )
+        return {line for line in done.stdout.splitlines() if "::" in line}
 
     def run(self, tests: Sequence[str], seconds: float) -> tuple[int | None, str]:
         """pytest's exit code for some tests, None if they take longer, and which one failed."""

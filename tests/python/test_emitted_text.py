@@ -18,12 +18,13 @@ from test_emit import ARM, one_of_each
 from test_proof import PLANS, plan
 from test_tables import printed
 from vmcu_tools import paths
-from vmcu_tools.emit import application, emit, schedule, text, write
+from vmcu_tools.emit import application, emit, proof, schedule, text, write
 from vmcu_tools.emit.initialisers import float_literal
 from vmcu_tools.emit.model import _check, write_tables
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.machine import tables
 from vmcu_tools.ops.concat import Concat
+from vmcu_tools.ops.values import Array, Struct, StructArray
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import STREAMED, stage_at
 from vmcu_tools.planner.places import swing
@@ -201,3 +202,51 @@ SHORT = {0.0: "0x0p+0f", 1.0: "0x1p+0f", -0.75: "-0x1.8p-1f", 2.0**-126: "0x1p-1
 @pytest.mark.parametrize("value", SHORT)
 def test_a_float_has_no_digits_that_say_nothing(value: float) -> None:
     assert float_literal(value) == SHORT[value]
+
+
+def test_arrays_of_bytes_begin_at_words() -> None:
+    """Kernels may fetch them by words."""
+    found = set()
+    for one in (disjoint(one_of_each()), *map(plan, range(PLANS))):
+        source = emit(one, "m").files["m.c"]
+        for kind, rest in re.findall(r"^static const (\w+) m_\d\w+\[\d+\](.*) = {$", source, re.M):
+            assert rest == (" __attribute__((aligned(4)))" if kind == "int8_t" else "")
+            found.add(kind)
+    assert found >= {"int8_t", "uint32_t", "int32_t"}
+
+
+PAIR = Struct("vmcu_factor", {"multiplier": 3, "shift": 0})
+ITEMS = StructArray("m", (PAIR, PAIR))
+ARRAY = Array("m", np.array([[1, 2]], np.int16))
+ALIKE = [
+    (3, 3, True),
+    (3, 4, False),
+    (True, 1, True),
+    (False, 1, False),
+    ("NULL", 0, True),
+    ("NULL", 1, False),
+    ("vmcu_x", "vmcu_x", True),
+    ("vmcu_x", 0, False),
+    (PAIR, {"multiplier": 3}, True),
+    (PAIR, {"multiplier": 3, "shift": 1}, False),
+    (PAIR, {"multiplier": 3, "other": 1}, False),
+    (PAIR, 0, False),
+    (PAIR, 3, False),
+    (Struct("vmcu_factor", {"shift": 0}), 0, True),
+    (ITEMS, [{"multiplier": 3}, {"multiplier": 3}], True),
+    (ITEMS, [{"multiplier": 3}], False),
+    (ITEMS, [{"multiplier": 3}, {"multiplier": 3}, {}], False),
+    (ITEMS, [{"multiplier": 3}, {}], False),
+    (ITEMS, {"multiplier": 3}, False),
+    (ARRAY, np.array([1, 2], np.int16), True),
+    (ARRAY, np.array([1, 3], np.int16), False),
+    (ARRAY, np.array([1, 2], np.int32), False),
+    (ARRAY, [1, 2], False),
+]
+
+
+@pytest.mark.parametrize(("wanted", "found", "alike"), ALIKE)
+def test_what_is_read_back_is_what_was_to_be_written(
+    wanted: object, found: object, alike: bool
+) -> None:
+    assert proof._same(wanted, found) is alike

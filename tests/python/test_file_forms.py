@@ -141,6 +141,24 @@ def test_nodes_of_a_file_are_named_whatever_is_supported(tmp_path: Path) -> None
     assert frontends.file_nodes(tmp_path / "m.onnx") == wanted
 
 
+def test_a_quantised_input_may_be_an_output(tmp_path: Path) -> None:
+    m = TfliteModel()
+    x = m.activation((1, 4, 4, 3), dtype=np.float32)
+    q = m.op("QUANTIZE", [x], m.activation((1, 4, 4, 3)))
+    r = m.op("RELU", [q], m.like(q, (1, 4, 4, 3)))
+    graph = frontends.load(m.save(tmp_path / "m.tflite", [x], [q, r]))
+    assert [port.tensor for port in graph.outputs] == [graph.inputs[0].tensor, "t2"]
+
+
+def test_sums_over_each_other_are_not_written_out(tmp_path: Path) -> None:
+    """Two files of some kilobytes that would be gigabytes together."""
+    m = TfliteModel()
+    x, y = m.activation((1, 60_000, 1, 1)), m.activation((1, 1, 60_000, 1))
+    z = m.op("ADD", [x, y], m.activation((1, 60_000, 60_000, 1)), "Add")
+    with pytest.raises(UserError, match="3600000000"):
+        frontends.load(m.save(tmp_path / "m.tflite", [x, y], [z]))
+
+
 def test_sums_of_equal_shapes_are_additions(tmp_path: Path) -> None:
     for shape, kind in (((1, 4, 5, 3), "Add"), ((1, 1, 1, 3), "Binary")):
         m = TfliteModel()

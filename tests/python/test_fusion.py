@@ -268,7 +268,7 @@ def test_the_front_goes_down_to_the_smallest_pool() -> None:
     front = fusion.front(graph, Options())
     choices = [choice for choice in front if not choice.extra_macs]
     pools = [choice.pool_bytes for choice in choices]
-    costs = [choice.extra_instructions for choice in choices]
+    costs = [choice.extra_cycles for choice in choices]
     assert len(choices) >= 2 and pools == sorted(pools, reverse=True) and costs == sorted(costs)
     assert front[: len(choices)] == choices
     assert choices[0].stages == 0 and costs[0] == 0

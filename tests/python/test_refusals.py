@@ -52,7 +52,7 @@ def lines() -> list[str]:
     return LIST.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("line", lines())
+@pytest.mark.parametrize("line", lines(), ids=[f"line {n + 1}" for n in range(len(lines()))])
 def test_a_refusal_says_why(line: str, tmp_path: Path) -> None:
     kind, case, change, reason = line.split(BETWEEN, 3)
     changes = {"onnx": refusals_onnx, "tflite": refusals_tflite}[kind].changes(case)

@@ -136,6 +136,13 @@ def test_steps_that_are_refused(step: int, message: str):
         prove(replace(plan, rotation=replace(plan.rotation, step=step)))
 
 
+def test_an_overhang_as_large_as_the_circle_is_refused():
+    plan = compiled(DIGITS)
+    assert plan.rotation is not None
+    with pytest.raises(PlanError, match="every word"):
+        prove(replace(plan, rotation=replace(plan.rotation, overhang=plan.pool_bytes)))
+
+
 def test_a_plan_that_clobbers_is_refused():
     graph = random_layers("conv2d", 3, 1)
     with pytest.raises(UserError, match="cannot rotate"):

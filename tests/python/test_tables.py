@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from test_proof import PLANS, plan
 from vmcu_tools import paths
+from vmcu_tools.emit.model import write_tables
+from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError
 from vmcu_tools.machine.decoded import LIMITS
 from vmcu_tools.machine.tables import NUMBERS, Address, Objects, read
+from vmcu_tools.runners.compiled import MODEL_NAME
 
 # Numbers as the emitter writes them, those at the ends of each type too.
 ARRAYS = {
@@ -136,6 +141,36 @@ def test_limits_are_those_of_the_members(tmp_path: Path) -> None:
     said = printed("#include <vmcu/model.h>", shown, tmp_path).decode()
     known = [most for members in LIMITS.values() for most in members.values()]
     assert [int(word) for word in said.split()] == known
+
+
+@pytest.mark.parametrize("number", range(PLANS))
+def test_a_member_that_is_left_out_is_zero(number: int) -> None:
+    """As C has it: the tables lead to the same plan and the same calls."""
+    one = plan(number)
+    files = write_tables(one, MODEL_NAME).files
+    source = f"{MODEL_NAME}.c"
+    text = re.sub(r"(?:\n\t+|(?<=\{))\.\w+ = 0,(?: (?=\.)|(?=\n))", "", files[source])
+    assert text.count("=") < files[source].count("=")
+    known = prove(files, MODEL_NAME, one)
+    found = prove({**files, source: text}, MODEL_NAME, one)
+    assert found.plan.placements == known.plan.placements and found.rows == known.rows
+    assert found.plan.progress == known.plan.progress
+    for ours, theirs in zip(known.calls, found.calls, strict=True):
+        assert [call for *_, call in ours] == [call for *_, call in theirs]
+
+
+def test_a_layer_is_called_as_often_as_it_has_calls() -> None:
+    """A schedule that goes on beyond the last row of its stage."""
+    refused = 0
+    for one in map(plan, range(PLANS)):
+        files = write_tables(one, MODEL_NAME).files
+        source = f"{MODEL_NAME}.c"
+        text, found = re.subn(r"(\.times = )(\d+)(?=\},\n\};)", r"\g<1>9\2", files[source])
+        if found:
+            with pytest.raises(PlanError, match=r"is called too often|takes rows|than there are"):
+                prove({**files, source: text}, MODEL_NAME, one)
+            refused += 1
+    assert refused > 5
 
 
 def test_typed_numbers_keep_their_macro() -> None:

@@ -85,8 +85,8 @@ static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_source 
 		unsplit = vmcu_unsplit(t, (uint32_t)y, (uint32_t)first, pixels);
 		if (unsplit < pixels) {
 			rows->split = unsplit;
-			rows->behind = vmcu_source_at(in, y, first + unsplit) -
-				       unsplit * t->channels;
+			rows->behind =
+				vmcu_source_at(in, y, first + unsplit) - unsplit * t->channels;
 		}
 	}
 }
@@ -124,9 +124,9 @@ static const int8_t *vmcu_band_at(const struct vmcu_band_row *row, int32_t i, in
 }
 
 /** Words of pixels `step` apart, from i on: a's of one row and b's of another, `apart` further. */
-static void vmcu_band_words(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *a,
-			    const struct vmcu_band_row *b, int32_t i, int32_t apart, int32_t step,
-			    int32_t words, int32_t channels)
+VMCU_CALLED void vmcu_band_words(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *a,
+				 const struct vmcu_band_row *b, int32_t i, int32_t apart,
+				 int32_t step, int32_t words, int32_t channels)
 {
 	while (words > 0) {
 		int32_t part = words;
@@ -170,7 +170,7 @@ static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vm
 
 /** The last row: a word for two columns. */
 VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *row,
-			   int32_t begin, int32_t end, int32_t words, int32_t channels)
+			       int32_t begin, int32_t end, int32_t words, int32_t channels)
 {
 	static const struct vmcu_band_row padding;
 	struct vmcu_piece *first = band->end;
@@ -183,7 +183,15 @@ VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct
 	}
 	vmcu_band_padding(u, band, begin >> 1);
 	vmcu_band_padding(u + ((end + 1) >> 1), band, words - ((end + 1) >> 1));
-	vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle, channels);
+	if (row->split == VMCU_BAND_WHOLE && (end >> 1) > middle) {
+		const int8_t *x = row->x + head * channels;
+
+		vmcu_band_piece(band, u + middle, x, x + channels, 2 * channels,
+				(end >> 1) - middle);
+	} else {
+		vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle,
+				channels);
+	}
 	if (tail != 0) {
 		struct vmcu_piece *last = band->end;
 		int32_t one = 1;

@@ -38,8 +38,7 @@ VMCU_CALLED void vmcu_places_search(const struct vmcu_places *places, const stru
 			const int32_t at = pixel + s * p->window.dilation_w;
 			const int8_t *x = vmcu_source_pixel(&in, row, at);
 
-			*offset++ = (x != NULL) ? (int32_t)(x - places->start)
-						: VMCU_PLACE_OUTSIDE;
+			*offset++ = (x != NULL) ? (int32_t)(x - places->start) : VMCU_PLACE_OUTSIDE;
 		}
 	}
 }
@@ -52,8 +51,8 @@ VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_c
 	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
 	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
 	const int32_t right = (p->window.kernel_w - 1) * p->window.dilation_w;
-	const bool is_inside = row >= 0 && row + below < t->height && pixel >= 0 &&
-			       pixel + right < t->width;
+	const bool is_inside =
+		row >= 0 && row + below < t->height && pixel >= 0 && pixel + right < t->width;
 
 	places->start = call->pool->start;
 	places->offsets = offset;
@@ -69,8 +68,8 @@ VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_c
 
 		if (vmcu_straight(call->pool, t, place, x, (uint32_t)(last + t->channels))) {
 			const int32_t step = p->window.dilation_w * t->channels;
-			const int32_t back = p->window.dilation_h * pitch -
-					     p->window.kernel_w * step;
+			const int32_t back =
+				p->window.dilation_h * pitch - p->window.kernel_w * step;
 
 			for (const int32_t *end = offset + places->count; offset < end;
 			     at += back) {
@@ -114,7 +113,7 @@ VMCU_INLINE void vmcu_dot_places(int32_t *acc, const struct vmcu_places *places,
 
 /** A tap of up to four channels, @a spread bytes apart. */
 static uint32_t vmcu_place_word(const struct vmcu_places *places, int32_t tap, int32_t channel,
-				     int32_t lanes, int32_t spread)
+				int32_t lanes, int32_t spread)
 {
 	uint32_t word = places->zeros;
 	const int8_t *x;

@@ -30,7 +30,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     build.add_argument(
         "--pareto",
         action="store_true",
-        help="only show what RAM can be had for which cost in instructions",
+        help="only show what RAM can be had for which cost in cycles",
     )
     json_option(build)
     build.add_argument(

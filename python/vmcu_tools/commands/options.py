@@ -180,9 +180,9 @@ def planner_options() -> argparse.ArgumentParser:
         "--tile-cost",
         type=percentage,
         metavar="PERCENT",
-        help="how many more instructions may be spent, by estimate, on keeping tensors in tiles of "
-        "rows (default: as large a part as they save of the RAM); more than 100 also tries single "
-        "columns",
+        help="how many more cycles may be spent, by estimate, on keeping tensors in tiles of rows "
+        "(default: one and a half times the part that they save of the RAM); more than 100 also "
+        "tries single columns",
     )
     planner.add_argument(
         "--rotate",

@@ -12,7 +12,8 @@ from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_in
 from .integer_scale import IntegerScale, integer_scale
 from .language.evaluate import Head
 from .language.packing import Packing
-from .targets.portable.depthwise import EXACT, GROUP, SQUARE_TAPS, line_order, tap_order
+from .targets.portable.depthwise import EXACT, GROUP, SQUARE_TAPS, line_order
+from .targets.portable.places import tap_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 23)

@@ -25,8 +25,8 @@ from ..kernels.targets.portable.depthwise import (
     SQUARE_TAPS,
     STRIDES,
     TAPS,
-    WIDER,
 )
+from ..kernels.targets.portable.square import WIDER
 from ..quant import FixedPoint, Requant
 from .layer import Binding, Cost
 from .mac import MacLayer
@@ -35,7 +35,7 @@ from .window import window_fields
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-# Factors of a channel that does not exist: among fast ones, and as a line where factors are float32.
+# Factors of a channel that does not exist; among fast ones; as a line, where they are float32.
 MISSING = np.array((0, 0, EXACT), np.int32).tobytes()
 MISSING_FAST = np.array((0, 0, 1), np.int32).tobytes()
 MISSING_LINE = np.array((0, WHOLE | 1, EXACT), np.int32).tobytes()
@@ -88,12 +88,16 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
     the whole row if its tile is hardly larger, else one block."""
     widths = {sum(blocks_of(target, taps, stride, pixels)) for pixels in range(1, width + 1)}
     whole = max(widths)
-    if FREE_SCRATCH < tile_bytes(taps, stride, whole) <= ROW_SCRATCH:
+
+    def scratch(wide: int) -> int:
+        return tile_bytes(taps, stride, wide, target.packing.pixels)
+
+    if FREE_SCRATCH < scratch(whole) <= ROW_SCRATCH:
         return whole
     # Strips of narrow blocks suit cores that have no others.
     narrow = target.packing.pixels if stride == 1 else 1
     widths = {wide for wide in widths if wide % narrow == 0 or wide == whole}
-    free = [wide for wide in sorted(widths) if tile_bytes(taps, stride, wide) <= FREE_SCRATCH]
+    free = [wide for wide in sorted(widths) if scratch(wide) <= FREE_SCRATCH]
     return min(free or [min(widths)], key=lambda wide: row_cost(target, taps, stride, wide, width))
 
 
@@ -159,7 +163,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
-        tile, line = tile_bytes(taps, stride, wide), len(self._missing(taps, stride)) // 4
+        tile = tile_bytes(taps, stride, wide, self.target.packing.pixels)
+        line = len(self._missing(taps, stride)) // 4
         return Binding(program, fields, b"".join(parts), tile, lines=(line,))
 
     def _missing(self, taps: int, stride: int) -> bytes:

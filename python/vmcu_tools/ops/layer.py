@@ -56,7 +56,7 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True)
 class Cost:
-    """What tiles cost in instructions, from the costs of a target.
+    """What tiles cost in cycles, from the costs of a target.
 
     per_call: of a call of the kernel beyond one for each row; per_idle: of a multiply-accumulate
     that a block of columns computes for nothing; per_mac: of any, beyond what it takes in rows.

@@ -23,8 +23,8 @@ SOLVER_SECONDS = 10.0
 class Options:
     """seconds: for solvers, where one is needed; ram: bytes the pool may have, None for as few as
     possible; stream_input: the only input is delivered row by row; tile_cost: the part of a
-    model's instructions that working in tiles may cost, by estimate, None for as large a part as
-    they save of the RAM; extra_macs: the part of its multiply-accumulates that a model may do
+    model's cycles that working in tiles may cost, by estimate, None for what they save of the RAM,
+    see costs.bargain; extra_macs: the part of its multiply-accumulates that a model may do
     twice, see bands.py. Where `ram` asks for it, more are spent."""
 
     seconds: float = SOLVER_SECONDS

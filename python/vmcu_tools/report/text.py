@@ -61,13 +61,13 @@ def print_report(report: ModelReport, console: Console) -> None:
 
 def print_front(choices: Sequence[Choice], console: Console) -> None:
     """One line per choice, with a bar as long as its RAM."""
-    grid = table("pool bytes, at least", "extra instructions", "extra MACs", "stages", left=0)
+    grid = table("pool bytes, at least", "extra cycles", "extra MACs", "stages", left=0)
     grid.add_column(no_wrap=True)
     most = max(choice.pool_bytes for choice in choices)
     for choice in choices:
         grid.add_row(
             f"{choice.pool_bytes:,}",
-            f"{100 * choice.extra_instructions:.1f} %",
+            f"{100 * choice.extra_cycles:.1f} %",
             f"{choice.extra_macs:,}",
             str(choice.stages),
             "#" * max(1, round(BAR * choice.pool_bytes / most)),
@@ -75,7 +75,7 @@ def print_front(choices: Sequence[Choice], console: Console) -> None:
     console.print(grid)
     say(
         console,
-        "Instructions by estimate, more than layers one by one; `vmcu build --ram SIZE` takes the "
+        "Cycles by estimate, more than layers one by one; `vmcu build --ram SIZE` takes the "
         "first line that fits.",
     )
 

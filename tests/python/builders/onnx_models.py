@@ -228,6 +228,10 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
     "add relu": (IMAGE, self_add(relu=True)),
     "max pool": (IMAGE, unary("MaxPool", kernel_shape=[3, 2], strides=[2, 2], **PADS)),
     "max pool ceil": (IMAGE, unary("MaxPool", kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)),
+    "max pool ceil beyond": (
+        (1, 4, 6, 9),
+        unary("MaxPool", kernel_shape=[2, 2], strides=[3, 3], ceil_mode=1),
+    ),
     "max pool dilated": (IMAGE, unary("MaxPool", kernel_shape=[2, 2], dilations=[2, 2])),
     "max pool rescaled": (IMAGE, unary("MaxPool", 0.8, kernel_shape=[2, 2])),
     "max pool relu": (IMAGE, chain(unary("MaxPool", kernel_shape=[2, 2]), unary("Relu"))),

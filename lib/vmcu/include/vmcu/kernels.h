@@ -107,8 +107,8 @@ void vmcu_conv_narrow(const struct vmcu_call *call);
 /**
  * @brief Depthwise convolution of 3 x 3, 5 x 5 or 7 x 7 taps at a horizontal stride of 1 or 2.
  *
- * For each strip of pixels, for each four channels: reads their windows, then writes the channels
- * of four pixels at once.
+ * For each strip of pixels, for each four channels: reads their windows, then writes the channels:
+ * those of the strip, or of four pixels at once where windows are larger than 3 x 3.
  * @{
  */
 void vmcu_depthwise_3_1(const struct vmcu_call *call);
@@ -123,7 +123,8 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call);
  * @brief Depthwise convolution of any window; input channels may have several outputs.
  *
  * For each pixel, for each four output channels of a group: reads the taps, then writes the
- * channels. No scratch. A group are all channels, or all outputs of one input channel.
+ * channels. Scratch is four bytes a tap. A group are all channels, or all outputs of one input
+ * channel.
  */
 void vmcu_depthwise_any(const struct vmcu_call *call);
 

@@ -213,7 +213,7 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 #endif
 
 #ifndef VMCU_OWN_TWO_TAPS
-/* Two taps of four channels times their weights, see tap_order() in targets/portable/depthwise.py. */
+/* Two taps of four channels times their weights, see tap_order() in targets/portable/places.py. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
 {
 	const int8_t *v = (const int8_t *)*w;

@@ -36,9 +36,6 @@
 #define VMCU_OWN_DOT_DENSE_TAIL
 #define VMCU_OWN_BIAS_DEPTHWISE
 #define VMCU_OWN_FINISH_DEPTHWISE
-#define VMCU_OWN_STORE_TAPS
-#define VMCU_OWN_STORE_SQUARE_1
-#define VMCU_OWN_STORE_SQUARE_2
 #define VMCU_OWN_DOT_PAIR_2
 #define VMCU_OWN_DOT_PAIR_3
 #define VMCU_OWN_DOT_PAIR_4
@@ -46,6 +43,9 @@
 #define VMCU_OWN_DOT_PAIR_7
 #define VMCU_OWN_DOT_LINE_5
 #define VMCU_OWN_DOT_LINE_7
+#define VMCU_OWN_STORE_TAPS
+#define VMCU_OWN_STORE_SQUARE_1
+#define VMCU_OWN_STORE_SQUARE_2
 #define VMCU_OWN_DOT_ROW_4
 #define VMCU_OWN_DOT_COLUMN_4
 #define VMCU_OWN_ADD_LINE_4
@@ -1784,28 +1784,6 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 	*a = vmcu_sxtb16(x | x << 8);
 }
 
-/* A strip of 3 x 3 taps, in blocks; assembly names the first members by their place. */
-struct vmcu_square {
-	const uint32_t *tile; /* of the block */
-	const uint32_t *here; /* of two channels of it */
-	int32_t phase;        /* bytes from there to the odd columns, at a stride of two */
-	int32_t last;         /* from there, or from the odd columns, to the last row */
-	int32_t plane;        /* from two channels to the next two */
-	const uint8_t *start;
-	const uint8_t *stream;
-	int8_t *at; /* in the patch */
-	int32_t pairs;
-	int32_t pairs_left;
-	int8_t *out;
-	int32_t pitch;
-	int32_t left; /* pixels */
-	int32_t lanes;
-	int32_t resume; /* 1 or 2: behind an even or an odd channel that the caller finishes */
-	uint32_t frame; /* a register */
-	int32_t patch[6];
-	int32_t sums[6];
-};
-
 /* Two taps of four channels times their weights. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
 {
@@ -1856,6 +1834,28 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 {
 	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
 }
+
+/* A strip of 3 x 3 taps, in blocks; assembly names the first members by their place. */
+struct vmcu_square {
+	const uint32_t *tile; /* of the block */
+	const uint32_t *here; /* of two channels of it */
+	int32_t phase;        /* bytes from there to the odd columns, at a stride of two */
+	int32_t last;         /* from there, or from the odd columns, to the last row */
+	int32_t plane;        /* from two channels to the next two */
+	const uint8_t *start;
+	const uint8_t *stream;
+	int8_t *at; /* in the patch */
+	int32_t pairs;
+	int32_t pairs_left;
+	int8_t *out;
+	int32_t pitch;
+	int32_t left; /* pixels */
+	int32_t lanes;
+	int32_t resume; /* 1 or 2: behind an even or an odd channel that the caller finishes */
+	uint32_t frame; /* a register */
+	int32_t patch[6];
+	int32_t sums[6];
+};
 
 /* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1, see Square. */
 VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
@@ -2062,14 +2062,15 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"add r1, r0, #64\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
-		"cmp r10, #4\n\t"
+		"cmp r10, #3\n\t"
 		"blt 5f\n\t"
 		"ldm r1, {r4, r5, r6, r7}\n\t"
 		"str r4, [r2]\n\t"
 		"str r5, [r2, r9]\n\t"
 		"add r2, r2, r9, lsl #1\n\t"
 		"str r6, [r2]\n\t"
-		"str r7, [r2, r9]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
 		"add r2, r2, r9, lsl #1\n\t"
 		"b 7f\n\t"
 		"5:\n\t"
@@ -2084,7 +2085,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"it gt\n\t"
 		"movgt r10, #4\n\t"
 		"61:\n\t"
-		"mov r4, #0\n\t"
+		"movs r4, #0\n\t"
 		"62:\n\t"
 		"ldrb r3, [r1, r4]\n\t"
 		"strb r3, [r2, r4]\n\t"
@@ -2108,13 +2109,13 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"str r1, [r0, #12]\n\t"
 		"bgt 1b\n\t"
 		"9:\n\t"
-		"mov r1, #0\n\t"
+		"movs r1, #0\n\t"
 		"b 14f\n\t"
 		"11:\n\t"
-		"mov r1, #1\n\t"
+		"movs r1, #1\n\t"
 		"b 13f\n\t"
 		"12:\n\t"
-		"mov r1, #2\n\t"
+		"movs r1, #2\n\t"
 		"13:\n\t"
 		"add r2, r0, #88\n\t"
 		"str r4, [r2, #0]\n\t"
@@ -2392,7 +2393,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"add r1, r0, #64\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
-		"cmp r10, #6\n\t"
+		"cmp r10, #5\n\t"
 		"blt 5f\n\t"
 		"ldm r1, {r4, r5, r6, r7, r8, r12}\n\t"
 		"str r4, [r2]\n\t"
@@ -2402,7 +2403,8 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"str r7, [r2, r9]\n\t"
 		"add r2, r2, r9, lsl #1\n\t"
 		"str r8, [r2]\n\t"
-		"str r12, [r2, r9]\n\t"
+		"it gt\n\t"
+		"strgt r12, [r2, r9]\n\t"
 		"add r2, r2, r9, lsl #1\n\t"
 		"b 7f\n\t"
 		"5:\n\t"
@@ -2417,7 +2419,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"it gt\n\t"
 		"movgt r10, #6\n\t"
 		"61:\n\t"
-		"mov r4, #0\n\t"
+		"movs r4, #0\n\t"
 		"62:\n\t"
 		"ldrb r3, [r1, r4]\n\t"
 		"strb r3, [r2, r4]\n\t"
@@ -2442,13 +2444,13 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"str r1, [r0, #12]\n\t"
 		"b 1b\n\t"
 		"9:\n\t"
-		"mov r1, #0\n\t"
+		"movs r1, #0\n\t"
 		"b 14f\n\t"
 		"11:\n\t"
-		"mov r1, #1\n\t"
+		"movs r1, #1\n\t"
 		"b 13f\n\t"
 		"12:\n\t"
-		"mov r1, #2\n\t"
+		"movs r1, #2\n\t"
 		"13:\n\t"
 		"add r2, r0, #88\n\t"
 		"str r4, [r2, #0]\n\t"
@@ -2760,7 +2762,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"add r1, r0, #64\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
-		"cmp r10, #6\n\t"
+		"cmp r10, #5\n\t"
 		"blt 5f\n\t"
 		"ldm r1, {r4, r5, r6, r7, r8, r12}\n\t"
 		"str r4, [r2]\n\t"
@@ -2770,7 +2772,8 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"str r7, [r2, r9]\n\t"
 		"add r2, r2, r9, lsl #1\n\t"
 		"str r8, [r2]\n\t"
-		"str r12, [r2, r9]\n\t"
+		"it gt\n\t"
+		"strgt r12, [r2, r9]\n\t"
 		"add r2, r2, r9, lsl #1\n\t"
 		"b 7f\n\t"
 		"5:\n\t"
@@ -2785,7 +2788,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"it gt\n\t"
 		"movgt r10, #6\n\t"
 		"61:\n\t"
-		"mov r4, #0\n\t"
+		"movs r4, #0\n\t"
 		"62:\n\t"
 		"ldrb r3, [r1, r4]\n\t"
 		"strb r3, [r2, r4]\n\t"
@@ -2807,13 +2810,13 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"str r3, [r0, #0]\n\t"
 		"b 1b\n\t"
 		"9:\n\t"
-		"mov r1, #0\n\t"
+		"movs r1, #0\n\t"
 		"b 14f\n\t"
 		"11:\n\t"
-		"mov r1, #1\n\t"
+		"movs r1, #1\n\t"
 		"b 13f\n\t"
 		"12:\n\t"
-		"mov r1, #2\n\t"
+		"movs r1, #2\n\t"
 		"13:\n\t"
 		"add r2, r0, #88\n\t"
 		"str r4, [r2, #0]\n\t"
@@ -3058,114 +3061,6 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 }
 
-/* Requantises and stores four channels: all of them in the fast way, or none. */
-VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
-				 const uint8_t **w, int8_t *out)
-{
-	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
-
-	if (vmcu_is_exact(((const int32_t *)*w)[2])) {
-		const int32_t sums[] = {a0, a1, a2, a3};
-
-		vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
-		*w += 48;
-		return;
-	}
-	__asm__ volatile("ldm %[w]!, {r4-r9}\n\t"
-		"add r5, r5, %[a0], asr #31\n\t"
-		"lsls %[a0], %[a0], #1\n\t"
-		"smmlar %[a0], %[a0], r4, r5\n\t"
-		"asrs %[a0], %[a0], r6\n\t"
-		"ssat %[a0], #8, %[a0]\n\t"
-		"strb %[a0], [%[o], #0]\n\t"
-		"add r8, r8, %[a1], asr #31\n\t"
-		"lsls %[a1], %[a1], #1\n\t"
-		"smmlar %[a1], %[a1], r7, r8\n\t"
-		"asrs %[a1], %[a1], r9\n\t"
-		"ssat %[a1], #8, %[a1]\n\t"
-		"strb %[a1], [%[o], #1]\n\t"
-		"ldm %[w]!, {r4-r9}\n\t"
-		"add r5, r5, %[a2], asr #31\n\t"
-		"lsls %[a2], %[a2], #1\n\t"
-		"smmlar %[a2], %[a2], r4, r5\n\t"
-		"asrs %[a2], %[a2], r6\n\t"
-		"ssat %[a2], #8, %[a2]\n\t"
-		"strb %[a2], [%[o], #2]\n\t"
-		"add r8, r8, %[a3], asr #31\n\t"
-		"lsls %[a3], %[a3], #1\n\t"
-		"smmlar %[a3], %[a3], r7, r8\n\t"
-		"asrs %[a3], %[a3], r9\n\t"
-		"ssat %[a3], #8, %[a3]\n\t"
-		"strb %[a3], [%[o], #3]\n\t"
-		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
-		: [o] "r"(out)
-		: "r4", "r5", "r6", "r7", "r8", "r9", "cc", "memory");
-}
-
-/*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
- * their bytes. The stream has an even number of channels.
- */
-VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
-{
-	struct vmcu_square s;
-	(void)phase;
-	s.tile = tile;
-	s.phase = 0;
-	s.last = 4 * row;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
-	wide -= s.left;
-	if (s.left > 0) {
-		while (vmcu_square_1_4(&s)) {
-			vmcu_finish_any(p, s.sums, 4, s.stream - 12, s.at + s.resume - 1);
-		}
-	}
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_square_1_6(&s)) {
-			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
-		}
-	}
-	*w = s.stream;
-}
-
-/*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
- * their bytes. The stream has an even number of channels.
- */
-VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
-{
-	struct vmcu_square s;
-	s.tile = tile;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_square_2_6(&s)) {
-			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
-		}
-	}
-	*w = s.stream;
-}
-
 /* 2 words for each pixel of a block times a channel's pairs of weights. */
 VMCU_INLINE void vmcu_dot_pair_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
 				 const uint8_t **w)
@@ -3389,6 +3284,113 @@ VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 	VMCU_COLUMN(t, "16", odd, c4);
 	acc[2] = vmcu_smlad(c4, v5, acc[2]);
 	acc[3] = vmcu_smlad(c4, v6, acc[3]);
+}
+
+/* Requantises and stores four channels: all of them in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out)
+{
+	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+
+	if (vmcu_is_exact(((const int32_t *)*w)[2])) {
+		const int32_t sums[] = {a0, a1, a2, a3};
+
+		vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
+		*w += 48;
+		return;
+	}
+	__asm__ volatile("ldm %[w]!, {r0-r5}\n\t"
+		"add r1, r1, %[a0], asr #31\n\t"
+		"lsls %[a0], %[a0], #1\n\t"
+		"smmlar %[a0], %[a0], r0, r1\n\t"
+		"asrs %[a0], %[a0], r2\n\t"
+		"ssat %[a0], #8, %[a0]\n\t"
+		"strb %[a0], [%[o], #0]\n\t"
+		"add r4, r4, %[a1], asr #31\n\t"
+		"lsls %[a1], %[a1], #1\n\t"
+		"smmlar %[a1], %[a1], r3, r4\n\t"
+		"asrs %[a1], %[a1], r5\n\t"
+		"ssat %[a1], #8, %[a1]\n\t"
+		"strb %[a1], [%[o], #1]\n\t"
+		"ldm %[w]!, {r0-r5}\n\t"
+		"add r1, r1, %[a2], asr #31\n\t"
+		"lsls %[a2], %[a2], #1\n\t"
+		"smmlar %[a2], %[a2], r0, r1\n\t"
+		"asrs %[a2], %[a2], r2\n\t"
+		"ssat %[a2], #8, %[a2]\n\t"
+		"strb %[a2], [%[o], #2]\n\t"
+		"add r4, r4, %[a3], asr #31\n\t"
+		"lsls %[a3], %[a3], #1\n\t"
+		"smmlar %[a3], %[a3], r3, r4\n\t"
+		"asrs %[a3], %[a3], r5\n\t"
+		"ssat %[a3], #8, %[a3]\n\t"
+		"strb %[a3], [%[o], #3]\n\t"
+		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
+		: [o] "r"(out)
+		: "r0", "r1", "r2", "r3", "r4", "r5", "cc", "memory");
+}
+
+/*
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	struct vmcu_square s;
+	(void)phase;
+	s.tile = tile;
+	s.last = 4 * row;
+	s.plane = 4 * plane;
+	s.start = *w;
+	s.pairs = (lanes + 1) >> 1;
+	s.out = out;
+	s.pitch = pitch;
+	s.lanes = lanes;
+	s.resume = 0;
+	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
+	wide -= s.left;
+	if (s.left > 0) {
+		while (vmcu_square_1_4(&s)) {
+			vmcu_finish_any(p, s.sums, 4, s.stream - 12, s.at + s.resume - 1);
+		}
+	}
+	if (wide > 0) {
+		s.left = wide;
+		while (vmcu_square_1_6(&s)) {
+			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
+		}
+	}
+	*w = s.stream;
+}
+
+/*
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	struct vmcu_square s;
+	s.phase = 4 * phase;
+	s.tile = tile;
+	s.last = 4 * (row - phase);
+	s.plane = 4 * plane;
+	s.start = *w;
+	s.pairs = (lanes + 1) >> 1;
+	s.out = out;
+	s.pitch = pitch;
+	s.lanes = lanes;
+	s.resume = 0;
+	if (wide > 0) {
+		s.left = wide;
+		while (vmcu_square_2_6(&s)) {
+			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
+		}
+	}
+	*w = s.stream;
 }
 
 /* Four taps times four taps, summed. */

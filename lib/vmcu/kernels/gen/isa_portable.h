@@ -547,290 +547,6 @@ VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pit
 	vmcu_store_part(patch, out, pitch, wide, lanes);
 }
 
-/* Finds the taps under an output pixel, without reading any. */
-VMCU_INLINE void vmcu_find_taps(vmcu_lane_t *tile, struct vmcu_places *in, int32_t row,
-				int32_t pixel, int32_t channel, const struct vmcu_call *call)
-{
-	(void)channel;
-	vmcu_places_find(in, call, (int32_t *)tile, row, pixel);
-}
-
-/*
- * The biases and all taps of four channels, `spread` bytes apart in the input, straight from the
- * pool: any window.
- */
-VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
-			       int32_t pixel, int32_t channel, int32_t spread, const uint8_t **w)
-{
-	int32_t sums[4];
-
-	(void)row;
-	(void)pixel;
-	if (in->is_direct) {
-		vmcu_dot_places(acc, in, channel, w);
-		return;
-	}
-	*w = vmcu_dot_any(sums, in, channel, 4, spread, *w);
-	__builtin_memcpy(acc, sums, sizeof(sums));
-}
-
-/* Likewise of fewer than four channels, with weights for four. */
-VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
-				    int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
-				    const uint8_t **w)
-{
-	int32_t sums[4];
-
-	(void)row;
-	(void)pixel;
-	*w = vmcu_dot_any(sums, in, channel, lanes, spread, *w);
-	__builtin_memcpy(acc, sums, sizeof(sums));
-}
-
-#ifndef VMCU_OWN_STORE_TAPS
-/* Requantises and stores four channels: all of them in the fast way, or none. */
-VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
-				 const uint8_t **w, int8_t *out)
-{
-	const int32_t *c = (const int32_t *)*w;
-
-	*w += 48;
-	if (vmcu_is_exact(c[2])) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_store_places(p, sums, c, out, 4);
-		return;
-	}
-	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
-	out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
-	out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
-}
-#endif
-
-/* Requantises and stores fewer than four channels, none of them in the fast way. */
-VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t *out, int32_t lanes)
-{
-	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-	vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
-	*w += 48;
-}
-
-#ifndef VMCU_OWN_STORE_SQUARE_1
-/*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
- * their bytes. The stream has an even number of channels.
- */
-VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
-{
-	const uint8_t *const start = *w;
-
-	(void)phase;
-	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
-		int32_t patch[4];
-
-		*w = start;
-		for (int32_t n = 0; n < lanes; n++) {
-			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
-			const int8_t *last = x + 4 * row - 2 * at;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t *c = (const int32_t *)(*w + 16);
-			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
-			int8_t *o = (int8_t *)patch + n;
-			int32_t acc[4];
-
-			acc[0] = *(const int32_t *)*w;
-			acc[1] = *(const int32_t *)*w;
-			acc[2] = *(const int32_t *)*w;
-			acc[3] = *(const int32_t *)*w;
-			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-			acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-			acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-			acc[2] = vmcu_mac(acc[2], x[16], v[4]);
-			acc[3] = vmcu_mac(acc[3], x[20], v[4]);
-			acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-			acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-			acc[2] = vmcu_mac(acc[2], x[18], v[6]);
-			acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-			x = last;
-			acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-			acc[1] = vmcu_mac(acc[1], x[2], v[5]);
-			acc[2] = vmcu_mac(acc[2], x[4], v[5]);
-			acc[3] = vmcu_mac(acc[3], x[6], v[5]);
-			acc[0] = vmcu_mac(acc[0], x[2], v[9]);
-			acc[1] = vmcu_mac(acc[1], x[4], v[9]);
-			acc[2] = vmcu_mac(acc[2], x[6], v[9]);
-			acc[3] = vmcu_mac(acc[3], x[8], v[9]);
-			acc[0] = vmcu_mac(acc[0], x[4], v[11]);
-			acc[1] = vmcu_mac(acc[1], x[6], v[11]);
-			acc[2] = vmcu_mac(acc[2], x[8], v[11]);
-			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
-			*w += 28;
-			if (vmcu_is_exact(shift)) {
-				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-				vmcu_finish_any(p, sums, 4, *w - 12, o);
-				continue;
-			}
-			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
-		}
-		if (lanes == 4 && wide - at >= 4) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
-			continue;
-		}
-		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
-	}
-	*w += (lanes & 1) * 28;
-}
-#endif
-
-#ifndef VMCU_OWN_STORE_SQUARE_2
-/*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
- * their bytes. The stream has an even number of channels.
- */
-VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
-{
-	const uint8_t *const start = *w;
-
-	(void)phase;
-	for (int32_t at = 0; at < wide; at += 6, out += 6 * pitch) {
-		int32_t patch[6];
-
-		*w = start;
-		for (int32_t n = 0; n < lanes; n++) {
-			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
-			const int8_t *last = x + 4 * row;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t *c = (const int32_t *)(*w + 16);
-			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
-			int8_t *o = (int8_t *)patch + n;
-			int32_t acc[6];
-
-			acc[0] = *(const int32_t *)*w;
-			acc[1] = *(const int32_t *)*w;
-			acc[2] = *(const int32_t *)*w;
-			acc[3] = *(const int32_t *)*w;
-			acc[4] = *(const int32_t *)*w;
-			acc[5] = *(const int32_t *)*w;
-			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-			acc[4] = vmcu_mac(acc[4], x[16], v[0]);
-			acc[5] = vmcu_mac(acc[5], x[20], v[0]);
-			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-			acc[4] = vmcu_mac(acc[4], x[18], v[2]);
-			acc[5] = vmcu_mac(acc[5], x[22], v[2]);
-			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-			acc[4] = vmcu_mac(acc[4], x[20], v[1]);
-			acc[5] = vmcu_mac(acc[5], x[24], v[1]);
-			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-			acc[4] = vmcu_mac(acc[4], x[22], v[3]);
-			acc[5] = vmcu_mac(acc[5], x[26], v[3]);
-			x += 4 * phase;
-			acc[0] = vmcu_mac(acc[0], x[0], v[4]);
-			acc[1] = vmcu_mac(acc[1], x[4], v[4]);
-			acc[2] = vmcu_mac(acc[2], x[8], v[4]);
-			acc[3] = vmcu_mac(acc[3], x[12], v[4]);
-			acc[4] = vmcu_mac(acc[4], x[16], v[4]);
-			acc[5] = vmcu_mac(acc[5], x[20], v[4]);
-			acc[0] = vmcu_mac(acc[0], x[2], v[6]);
-			acc[1] = vmcu_mac(acc[1], x[6], v[6]);
-			acc[2] = vmcu_mac(acc[2], x[10], v[6]);
-			acc[3] = vmcu_mac(acc[3], x[14], v[6]);
-			acc[4] = vmcu_mac(acc[4], x[18], v[6]);
-			acc[5] = vmcu_mac(acc[5], x[22], v[6]);
-			x = last;
-			acc[0] = vmcu_mac(acc[0], x[0], v[5]);
-			acc[1] = vmcu_mac(acc[1], x[4], v[5]);
-			acc[2] = vmcu_mac(acc[2], x[8], v[5]);
-			acc[3] = vmcu_mac(acc[3], x[12], v[5]);
-			acc[4] = vmcu_mac(acc[4], x[16], v[5]);
-			acc[5] = vmcu_mac(acc[5], x[20], v[5]);
-			acc[0] = vmcu_mac(acc[0], x[2], v[7]);
-			acc[1] = vmcu_mac(acc[1], x[6], v[7]);
-			acc[2] = vmcu_mac(acc[2], x[10], v[7]);
-			acc[3] = vmcu_mac(acc[3], x[14], v[7]);
-			acc[4] = vmcu_mac(acc[4], x[18], v[7]);
-			acc[5] = vmcu_mac(acc[5], x[22], v[7]);
-			acc[0] = vmcu_mac(acc[0], x[4], v[8]);
-			acc[1] = vmcu_mac(acc[1], x[8], v[8]);
-			acc[2] = vmcu_mac(acc[2], x[12], v[8]);
-			acc[3] = vmcu_mac(acc[3], x[16], v[8]);
-			acc[4] = vmcu_mac(acc[4], x[20], v[8]);
-			acc[5] = vmcu_mac(acc[5], x[24], v[8]);
-			acc[0] = vmcu_mac(acc[0], x[6], v[10]);
-			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
-			acc[2] = vmcu_mac(acc[2], x[14], v[10]);
-			acc[3] = vmcu_mac(acc[3], x[18], v[10]);
-			acc[4] = vmcu_mac(acc[4], x[22], v[10]);
-			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
-			*w += 28;
-			if (vmcu_is_exact(shift)) {
-				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
-
-				vmcu_finish_any(p, sums, 6, *w - 12, o);
-				continue;
-			}
-			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
-			o[16] = vmcu_fixed(acc[4], multiplier, bias, shift);
-			o[20] = vmcu_fixed(acc[5], multiplier, bias, shift);
-		}
-		if (lanes == 4 && wide - at >= 6) {
-			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
-			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
-			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
-			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
-			__builtin_memcpy(out + 4 * pitch, &patch[4], 4);
-			__builtin_memcpy(out + 5 * pitch, &patch[5], 4);
-			continue;
-		}
-		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
-	}
-	*w += (lanes & 1) * 28;
-}
-#endif
-
 #ifndef VMCU_OWN_DOT_LINE_5
 /* A row of 5 taps for each pixel of a block, at a stride of one. */
 VMCU_INLINE void vmcu_dot_line_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
@@ -1131,6 +847,77 @@ VMCU_INLINE void vmcu_dot_pair_7(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 }
 #endif
 
+/* Finds the taps under an output pixel, without reading any. */
+VMCU_INLINE void vmcu_find_taps(vmcu_lane_t *tile, struct vmcu_places *in, int32_t row,
+				int32_t pixel, int32_t channel, const struct vmcu_call *call)
+{
+	(void)channel;
+	vmcu_places_find(in, call, (int32_t *)tile, row, pixel);
+}
+
+/*
+ * The biases and all taps of four channels, `spread` bytes apart in the input, straight from the
+ * pool: any window.
+ */
+VMCU_INLINE void vmcu_dot_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
+			       int32_t pixel, int32_t channel, int32_t spread, const uint8_t **w)
+{
+	int32_t sums[4];
+
+	(void)row;
+	(void)pixel;
+	if (in->is_direct) {
+		vmcu_dot_places(acc, in, channel, w);
+		return;
+	}
+	*w = vmcu_dot_any(sums, in, channel, 4, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+/* Likewise of fewer than four channels, with weights for four. */
+VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, int32_t row,
+				    int32_t pixel, int32_t channel, int32_t lanes, int32_t spread,
+				    const uint8_t **w)
+{
+	int32_t sums[4];
+
+	(void)row;
+	(void)pixel;
+	*w = vmcu_dot_any(sums, in, channel, lanes, spread, *w);
+	__builtin_memcpy(acc, sums, sizeof(sums));
+}
+
+#ifndef VMCU_OWN_STORE_TAPS
+/* Requantises and stores four channels: all of them in the fast way, or none. */
+VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				 const uint8_t **w, int8_t *out)
+{
+	const int32_t *c = (const int32_t *)*w;
+
+	*w += 48;
+	if (vmcu_is_exact(c[2])) {
+		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+		vmcu_store_places(p, sums, c, out, 4);
+		return;
+	}
+	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
+	out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
+	out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
+	out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+}
+#endif
+
+/* Requantises and stores fewer than four channels, none of them in the fast way. */
+VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t *out, int32_t lanes)
+{
+	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+	vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
+	*w += 48;
+}
+
 /* Sets four registers. */
 VMCU_INLINE void vmcu_start_four(int32_t *acc, int32_t value)
 {
@@ -1275,6 +1062,219 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
 
 	vmcu_product_store(q, sums, out, lanes);
 }
+
+#ifndef VMCU_OWN_STORE_SQUARE_1
+/*
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	const uint8_t *const start = *w;
+
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *last = x + 4 * row - 2 * at;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t *c = (const int32_t *)(*w + 16);
+			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[4];
+
+			acc[0] = *(const int32_t *)*w;
+			acc[1] = *(const int32_t *)*w;
+			acc[2] = *(const int32_t *)*w;
+			acc[3] = *(const int32_t *)*w;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+			acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+			acc[1] = vmcu_mac(acc[1], x[2], v[5]);
+			acc[2] = vmcu_mac(acc[2], x[4], v[5]);
+			acc[3] = vmcu_mac(acc[3], x[6], v[5]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[9]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[9]);
+			acc[2] = vmcu_mac(acc[2], x[6], v[9]);
+			acc[3] = vmcu_mac(acc[3], x[8], v[9]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[11]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[11]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[11]);
+			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
+			*w += 28;
+			if (vmcu_is_exact(shift)) {
+				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+				vmcu_finish_any(p, sums, 4, *w - 12, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 28;
+}
+#endif
+
+#ifndef VMCU_OWN_STORE_SQUARE_2
+/*
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	const uint8_t *const start = *w;
+
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 6, out += 6 * pitch) {
+		int32_t patch[6];
+
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *last = x + 4 * row;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t *c = (const int32_t *)(*w + 16);
+			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[6];
+
+			acc[0] = *(const int32_t *)*w;
+			acc[1] = *(const int32_t *)*w;
+			acc[2] = *(const int32_t *)*w;
+			acc[3] = *(const int32_t *)*w;
+			acc[4] = *(const int32_t *)*w;
+			acc[5] = *(const int32_t *)*w;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[0]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[2]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[2]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+			acc[4] = vmcu_mac(acc[4], x[20], v[1]);
+			acc[5] = vmcu_mac(acc[5], x[24], v[1]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+			acc[4] = vmcu_mac(acc[4], x[22], v[3]);
+			acc[5] = vmcu_mac(acc[5], x[26], v[3]);
+			x += 4 * phase;
+			acc[0] = vmcu_mac(acc[0], x[0], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[4]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[4]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[6]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[6]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[6]);
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[5]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[5]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[5]);
+			acc[4] = vmcu_mac(acc[4], x[16], v[5]);
+			acc[5] = vmcu_mac(acc[5], x[20], v[5]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[7]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[7]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[7]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[7]);
+			acc[4] = vmcu_mac(acc[4], x[18], v[7]);
+			acc[5] = vmcu_mac(acc[5], x[22], v[7]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[8]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[8]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[8]);
+			acc[4] = vmcu_mac(acc[4], x[20], v[8]);
+			acc[5] = vmcu_mac(acc[5], x[24], v[8]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[10]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[10]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[10]);
+			acc[4] = vmcu_mac(acc[4], x[22], v[10]);
+			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
+			*w += 28;
+			if (vmcu_is_exact(shift)) {
+				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
+
+				vmcu_finish_any(p, sums, 6, *w - 12, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+			o[16] = vmcu_fixed(acc[4], multiplier, bias, shift);
+			o[20] = vmcu_fixed(acc[5], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 6) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			__builtin_memcpy(out + 4 * pitch, &patch[4], 4);
+			__builtin_memcpy(out + 5 * pitch, &patch[5], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 28;
+}
+#endif
 
 #ifndef VMCU_OWN_ADD_LINE_4
 /* Scales and adds four bytes of each of two tensors. */

@@ -12,7 +12,7 @@ from .packing import WORDS, Packing
 
 @dataclass(frozen=True)
 class Costs:
-    """What planners weigh, in instructions unless it says otherwise, as `vmcu bench` counts them.
+    """What planners weigh, in cycles unless it says otherwise, as `vmcu bench` has them.
 
     mac: a multiply-accumulate; mac_direct: what one costs more where its input is widened again and
     again; mac_depthwise: one of a depthwise convolution. call: of a kernel beyond one for each row;

@@ -2,8 +2,9 @@
 """Depthwise convolutions, four channels of a strip of pixels at a time.
 
 For each strip, for each four channels: all of their window's bytes are read into the tile, then
-their output bytes are written, block by block. Square windows of 3, 5 and 7 taps at strides of one
-and two have programs of their own, `taps` serves all the others pixel by pixel.
+their output bytes are written, block by block or, of 3 x 3 taps, at once. Square windows of 3, 5
+and 7 taps at strides of one and two have programs of their own, `taps` serves all the others pixel
+by pixel.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import depthwise as isa
+from ..targets.portable import places, square
 
 STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
@@ -54,11 +56,14 @@ def tile_lets(k: Builder, taps: int, stride: int) -> None:
     k.define("plane", row * (taps // 2) + (wide * stride + (taps + 1 - stride)) // 2)
 
 
-def tile_bytes(taps: int, stride: int, wide: int) -> int:
-    """What a tile takes for strips of `wide` pixels."""
+def tile_bytes(taps: int, stride: int, wide: int, pixels: int) -> int:
+    """What a tile takes for strips of `wide` pixels, which a core may compute in blocks of so many
+    `pixels` that hang over."""
     row = sum(wide + count - 1 for count in isa.pair_counts(taps, stride))
     plane = row * (taps // 2) + (wide * stride + taps + 1 - stride) // 2
-    return 2 * plane * 4
+    # Behind the last plane, those of the last row.
+    over = -wide % pixels // 2 if stride == 1 else 0
+    return (2 * plane + over) * 4
 
 
 @dataclass(frozen=True)
@@ -112,10 +117,10 @@ class Kernel:
         """A strip of `wide` pixels from x0 on, whose taps are in the tile."""
         k = self.k
         if self.taps == isa.SQUARE_TAPS:
-            places = (Name(name) for name in ("phase", "row", "plane"))
+            words = (Name(name) for name in ("phase", "row", "plane"))
             sizes = Name("out_c"), wide, lanes
             place = target(x0, wide, c, lanes)
-            k.do(isa.SQUARE[self.stride], Name("p"), TILE, *places, STREAM, place, *sizes)
+            k.do(square.SQUARE[self.stride], Name("p"), TILE, *words, STREAM, place, *sizes)
             return
         k.mark(STREAM)
         with k.strips("x", "left", wide, k.packing.pixels) as (x, left):
@@ -173,20 +178,20 @@ def taps(packing: Packing) -> Program:
     with k.spatial("x0", columns) as turn:
         x = k.along(turn, 1, columns)
         k.rewind(STREAM)
-        k.do(isa.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
+        k.do(places.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
         with k.spatial("g", groups) as g:
             with k.spatial("q", whole) as q:
                 acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
                 taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
-                k.do(isa.dot_taps, acc, taps, spread, STREAM)
+                k.do(places.dot_taps, acc, taps, spread, STREAM)
                 place = target(x, g * per_group + n, Int(isa.GROUP))
-                k.do(isa.store_taps, Name("p"), acc, STREAM, place)
+                k.do(places.store_taps, Name("p"), acc, STREAM, place)
             with k.strips("r", "lanes", per_group % isa.GROUP, isa.GROUP) as (r, lanes):
                 acc, n = k.reg_alloc("acc", isa.GROUP), whole * isa.GROUP + r
                 taps = source(x, g + n * spread, (lanes - 1) * spread + 1)
-                k.do(isa.dot_some_taps, acc, taps, lanes, spread, STREAM)
+                k.do(places.dot_some_taps, acc, taps, lanes, spread, STREAM)
                 place = target(x, g * per_group + n, lanes)
-                k.do(isa.store_some_taps, Name("p"), acc, STREAM, place, lanes)
+                k.do(places.store_some_taps, Name("p"), acc, STREAM, place, lanes)
 
     return k.program()
 

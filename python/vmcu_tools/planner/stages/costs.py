@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stages and tiles cost in instructions, by estimate."""
+"""What stages and tiles cost in cycles, by estimate."""
 
 from __future__ import annotations
 
 from ...ops import Layer
+
+# How many percent more cycles the default spends for a percent of RAM.
+RAM_WEIGHT = 1.5
+
+
+def bargain(pool_bytes: float, cycles: float) -> float:
+    """What the default makes least."""
+    return pool_bytes**RAM_WEIGHT * cycles
 
 
 def calls_of(layer: Layer) -> int:
@@ -12,7 +20,7 @@ def calls_of(layer: Layer) -> int:
 
 
 def extra_cost(layer: Layer) -> int:
-    """Instructions that a layer in tiles costs more than in rows, by estimate."""
+    """Cycles that a layer in tiles costs more than in rows, by estimate."""
     calls, cost = calls_of(layer) - layer.height, layer.cost
     wasted = idle(layer, layer.columns) - idle(layer, layer.width)
     per_mac = cost.per_idle * wasted + cost.per_mac

@@ -3,7 +3,7 @@
 
 A dynamic program over the places where a stage may end (vMCU paper, section 5.2, generalised).
 needs.py says what a stage needs. First the smallest peak over all cuts, then, among the cuts that
-stay within it, the one that costs the fewest instructions: single layers before stages, rows before
+stay within it, the one that costs the fewest cycles: single layers before stages, rows before
 tiles.
 """
 
@@ -20,7 +20,7 @@ from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
-from .costs import calls_of, extra_cost
+from .costs import bargain, calls_of, extra_cost
 from .needs import Needs, Option, Shape
 
 # Tiles that are tried, the large before the small.
@@ -42,12 +42,12 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class Choice:
-    """What a model may cost: bytes of RAM before tensors are placed, instructions besides those of
+    """What a model may cost: bytes of RAM before tensors are placed, cycles besides those of
     layers one by one (a part of theirs, by estimate), and how many stages have several layers.
     extra_macs: multiply-accumulates that are done twice."""
 
     pool_bytes: int
-    extra_instructions: float
+    extra_cycles: float
     extra_macs: int
     stages: int
 
@@ -231,11 +231,11 @@ class Cutter(Needs):
         return self.placed[pieces, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
-        """What cuts cost, instructions."""
+        """What cuts cost, cycles."""
         return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
 
     @property
-    def instructions(self) -> float:
+    def cycles(self) -> float:
         """Of the model without stages, by estimate."""
         layers = [self.binder.layer(number) for number in range(self.count)]
         return sum(layer.target.costs.mac * layer.macs + layer.out.bytes for layer in layers)
@@ -253,30 +253,30 @@ class Cutter(Needs):
         limit = UNLIMITED
         while True:
             cuts = self.cheapest(limit)
-            peak, extra = self.peak(cuts), self.cost(cuts) / self.instructions
+            peak, extra = self.peak(cuts), self.cost(cuts) / self.cycles
             found.append(Choice(peak, extra, 0, count_of(cuts)))
             if peak <= least:
                 return found
             limit = max(least, int(peak * (1 - FRONT_STEP)))
 
     def balanced(self, least: int) -> int:
-        """The peak from `least` on with the smallest product of bytes and instructions."""
+        """The peak from `least` on with the best bargain of bytes and cycles."""
         best, product, tried = least, float("inf"), 0.0
         for peak in sorted({least, *(option.peak for option in self.traced.values())}):
             if peak < max(least, tried * (1 + BALANCE_STEP)):
                 continue
-            if peak >= product:
+            if bargain(peak, 1) >= product:
                 break
-            cost = self.cost(self.cheapest(peak)) / self.instructions
+            cost = self.cost(self.cheapest(peak)) / self.cycles
             tried = peak
-            if peak * (1 + cost) < product:
-                best, product = peak, peak * (1 + cost)
+            if bargain(peak, 1 + cost) < product:
+                best, product = peak, bargain(peak, 1 + cost)
         return best
 
     def within_budget(self, least: int, tile_cost: float) -> int:
         """The smallest peak from `least` on whose cheapest cuts cost no more than this part of the
-        model's instructions."""
-        budget = tile_cost * self.instructions
+        model's cycles."""
+        budget = tile_cost * self.cycles
         if self.cost(self.cheapest(least)) <= budget:
             return least
         peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The default planner: which layers run together, and where their tensors live.
 
-cuts.py looks for stages, swing.py for places. Where the fewest bytes cost more instructions than is
+cuts.py looks for stages, swing.py for places. Where the fewest bytes cost more cycles than is
 allowed, a larger peak is taken that does not; where they are still too many, and multiply-
 accumulates may be done twice, the stage with the peak is put in bands (bands.py).
 """
@@ -22,7 +22,7 @@ from ..places.layout import Cut, Layout
 from ..places.order import reordered
 from ..places.swing import packed, place, walked
 from . import bands
-from .costs import extra_cost
+from .costs import bargain, extra_cost
 from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
 
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
@@ -43,7 +43,7 @@ class Variant:
 
 def plan(graph: Graph, options: Options) -> Plan:
     """The default planner: stages, order and placement for the smallest pool, or, where there is
-    a limit, for the fewest multiply-accumulates and then instructions within it.
+    a limit, for the fewest multiply-accumulates and then cycles within it.
 
     Raises UserError if the input cannot be streamed.
     """
@@ -104,10 +104,10 @@ def smallest(variant: Variant, options: Options) -> Plan:
 
 
 def price(plan: Plan, cutter: Cutter) -> float:
-    """Bytes times instructions, by estimate."""
+    """The bargain of bytes and cycles, by estimate."""
     stages = (steps for steps in plan.stages if len(steps) > 1)
     extra = sum(extra_cost(step.bind(plan.graph)) for steps in stages for step in steps)
-    return plan.pool_bytes * (cutter.instructions + extra)
+    return bargain(plan.pool_bytes, cutter.cycles + extra)
 
 
 def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
@@ -156,7 +156,7 @@ def front(graph: Graph, options: Options) -> list[Choice]:
             continue
         cutter, cuts = variant.cutter, variant.cutter.cheapest(variant.least)
         twice = named(graph.target).costs.mac * variant.macs_extra
-        extra = (cutter.cost(cuts) + twice) / (cutter.instructions - twice)
+        extra = (cutter.cost(cuts) + twice) / (cutter.cycles - twice)
         found.append(Choice(variant.least, extra, variant.macs_extra, count_of(cuts)))
     return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stage needs: bytes of RAM, traced call by call, and instructions.
+"""What a stage needs: bytes of RAM, traced call by call, and cycles.
 
 Tensors from outside shrink as they are read, outputs grow, rings of lines or tiles stand between.
 """
@@ -20,7 +20,7 @@ from .costs import extra_cost
 
 @dataclass(frozen=True)
 class Option:
-    """A stage that could be, what it needs (bytes) and costs (instructions, besides those of its
+    """A stage that could be, what it needs (bytes) and costs (cycles, besides those of its
     layers one by one)."""
 
     cut: Cut

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from . import depthwise, pooling, products, sums, tile
+from . import depthwise, places, pooling, products, square, sums, tile
 
 DSP = Target(
     "dsp",
@@ -18,6 +18,20 @@ DSP = Target(
     "\\\n\t!defined(VMCU_NO_DSP) && !defined(VMCU_PORTABLE)",
     WORDS,
     COSTS,
-    {**tile.OWN, **depthwise.OWN, **products.OWN, **sums.OWN},
-    {**tile.HELPERS, **depthwise.HELPERS, **pooling.HELPERS, **products.HELPERS},
+    {
+        **tile.OWN,
+        **depthwise.OWN,
+        **places.OWN,
+        **square.OWN,
+        **products.OWN,
+        **sums.OWN,
+    },
+    {
+        **tile.HELPERS,
+        **depthwise.HELPERS,
+        **places.HELPERS,
+        **square.HELPERS,
+        **pooling.HELPERS,
+        **products.HELPERS,
+    },
 )
