@@ -39,7 +39,7 @@ AREAS = {
             *("refusals", "file_forms", "rules", "bad_models", "frontend_onnx", "onnx_ops"),
             "onnx_options",
             *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
-            *("tflite_functions", "tflite_litert", "preparation"),
+            *("tflite_functions", "tflite_litert", "tflite_ties", "preparation"),
         ),
     ),
     "runtime": Area(

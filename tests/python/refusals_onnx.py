@@ -40,6 +40,9 @@ def sound_onnx() -> Models:
         found[f"{name} (function)"] = lambda case=case: case.model(np.int8)
     for name, row in onnx_qoperators.CASES.items():
         found[f"{name} (QOperator)"] = lambda row=row: onnx_qoperators.single(*row)
+    for op, given in onnx_options.INDICES:
+        name = f"{op} {' '.join(f'{key}={value}' for key, value in given.items())}".strip()
+        found[name] = lambda op=op, given=given: onnx_options.index_of_extreme(op, **given)
     return found
 
 

@@ -217,6 +217,23 @@ def test_shapes_that_are_no_image(shape: tuple[int, ...]) -> None:
     assert hwc(()) == (1, 1, 1)
 
 
+NUMPY = {"tensor(float)": np.float32, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8}
+
+
+@pytest.mark.parametrize("case", ONNX)
+def test_outputs_have_the_shape_and_type_of_the_runtimes(case: str, tmp_path: Path) -> None:
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    onnx.save(ONNX[case](), tmp_path / "m.onnx")
+    runtime = session(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    graph = frontends.load(tmp_path / "m.onnx")
+    feeds = {
+        wanted.name: np.zeros(port.file_shape, NUMPY[wanted.type])
+        for wanted, port in zip(runtime.get_inputs(), graph.inputs, strict=True)
+    }
+    for port, values in zip(graph.outputs, runtime.run(None, feeds), strict=True):
+        assert port.file_shape == values.shape and np.dtype(port.dtype) == values.dtype
+
+
 def padded(shape: tuple[int, ...], amounts: list[int]) -> onnx.ModelProto:
     row = shape, onnx_models.unary("Pad", constants=[np.array(amounts)])
     return onnx_models.single(OnnxModel(opset=13), *row)
