@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from random_builder import Builder
-from random_graphs import convolution, depthwise_of
+from random_graphs import convolution, depthwise_of, disjoint, random_inputs
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Window
-from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.machine.mcu import POISON, VirtualMcu
 from vmcu_tools.plan.plan import PROGRESS_BYTES, Plan
 from vmcu_tools.planner.places import swing
 from vmcu_tools.planner.places.layout import Cut, Layout
@@ -60,3 +60,16 @@ def test_progress_is_where_no_tensor_is(height: int, streamed: bool) -> None:
         free += passes(moved)
         refused += not passes(moved)
     assert free and refused
+
+
+def test_what_nobody_needs_any_more_is_poisoned() -> None:
+    """A kernel that reads more than it admits computes something else."""
+    graph = network(3)
+    plan = disjoint(graph)
+    machine, inputs = VirtualMcu(plan), random_inputs(graph, 0)
+    meaning = machine.run(inputs)
+    for name, placement in plan.placements.items():
+        there = machine.value[placement.base : placement.base + placement.ring]
+        is_output = name == graph.outputs[0].tensor
+        assert np.array_equal(there, meaning[name].ravel()) == is_output
+        assert is_output or (there == POISON).all()
