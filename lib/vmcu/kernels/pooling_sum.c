@@ -4,7 +4,7 @@
 
 #include "gen/isa.h"
 
-void vmcu_average_pool_sum(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
 {
 	const struct vmcu_average_pool_params *p = call->layer->params;
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);

@@ -7,7 +7,7 @@
 #include "isa.h"
 
 /* Mean over a window, four channels of a pixel at a time. */
-void vmcu_average_pool(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_average_pool(const struct vmcu_call *call)
 {
 	const struct vmcu_average_pool_params *p = call->layer->params;
 	int8_t *out = vmcu_output_start(call);
@@ -45,7 +45,7 @@ void vmcu_average_pool(const struct vmcu_call *call)
 }
 
 /* Maximum over a window, four channels of a pixel at a time. */
-void vmcu_max_pool(const struct vmcu_call *call)
+VMCU_SMALL void vmcu_max_pool(const struct vmcu_call *call)
 {
 	const struct vmcu_max_pool_params *p = call->layer->params;
 	int8_t *out = vmcu_output_start(call);

@@ -12,7 +12,7 @@ WINDOW = "p->window."
 
 
 def pooling(name: str, summary: str) -> Program:
-    k = Builder(f"vmcu_{name}_pool", f"vmcu_{name}_pool_params", summary)
+    k = Builder(f"vmcu_{name}_pool", f"vmcu_{name}_pool_params", summary, small=True)
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
