@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_checks import phased
 from test_proof import PLANS, plan
 from vmcu_tools import paths
 from vmcu_tools.emit.model import write_tables
@@ -171,6 +172,20 @@ def test_a_layer_is_called_as_often_as_it_has_calls() -> None:
                 prove({**files, source: text}, MODEL_NAME, one)
             refused += 1
     assert refused > 5
+
+
+def test_an_output_begins_where_its_ring_does() -> None:
+    refused = 0
+    for one in map(plan, range(PLANS)):
+        heights = [one.graph.tensors[port.tensor].shape[0] for port in one.graph.outputs]
+        if min(heights) == 1:
+            # A whole row further is where it was.
+            continue
+        for files in phased(one):
+            with pytest.raises(PlanError, match="is not one piece of the pool"):
+                prove(files, MODEL_NAME, one)
+            refused += 1
+    assert refused > 2
 
 
 def test_typed_numbers_keep_their_macro() -> None:
