@@ -216,8 +216,8 @@ VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct
 }
 
 /** A strip of `wide` output pixels whose first column is `pixel`. */
-static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call, uint32_t *tile,
-			    int32_t pixel, int32_t wide)
+VMCU_SMALL static void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call,
+				       uint32_t *tile, int32_t pixel, int32_t wide)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	const struct vmcu_source in = vmcu_mac_source(call, p);
@@ -265,7 +265,7 @@ static uint32_t vmcu_few(const int8_t *x, int32_t lanes)
 }
 
 /** The tensor's last channels, fewer than four, which may be the last bytes of the pool. */
-VMCU_APART void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
+VMCU_CALLED void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
 	for (const struct vmcu_piece *piece = band->pieces; piece != band->end; piece++) {
 		const int32_t last_b = piece->head + piece->middle;

@@ -114,7 +114,9 @@ VMCU_INLINE struct vmcu_span vmcu_span_of(const struct vmcu_source *in, int32_t 
 	span.straight = span.inside && in->rows != NULL;
 	if (span.straight) {
 		span.x = in->rows + pixel * tensor->channels;
-	} else if (span.inside && row >= 0 && row + below < tensor->height) {
+		return span;
+	}
+	if (span.inside && row >= 0 && row + below < tensor->height) {
 		const uint32_t bytes = (uint32_t)((window->kernel_h - 1) * span.step +
 						  span.pixels * tensor->channels);
 
@@ -205,7 +207,9 @@ VMCU_APART void vmcu_gather_row(int8_t *to, int32_t pixels, const struct vmcu_so
 
 		if (line == NULL) {
 			vmcu_gather_taps(to, in, row, pixel, channel);
-		} else if (last > first) {
+			continue;
+		}
+		if (last > first) {
 			vmcu_copy_runs(to + (first - pixel) * in->depth,
 				       line + first * channels + channel, 0, 1,
 				       (last - first) * in->depth);
@@ -238,7 +242,9 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
 		if (span->straight) {
 			vmcu_copy_runs(taps + k, x + channel, pitch, pixels, line);
 			x += span->step;
-		} else if (vmcu_source_row(in, row)) {
+			continue;
+		}
+		if (vmcu_source_row(in, row)) {
 			vmcu_gather_row(taps + k, pixels, in, row, pixel, channel);
 		}
 	}

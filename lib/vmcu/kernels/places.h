@@ -71,11 +71,14 @@ VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_c
 			const int32_t back =
 				p->window.dilation_h * pitch - p->window.kernel_w * step;
 
-			for (const int32_t *end = offset + places->count; offset < end;
-			     at += back) {
-				for (int32_t s = p->window.kernel_w; s > 0; s--, at += step) {
+			const int32_t *const end = offset + places->count;
+
+			while (offset < end) {
+				for (int32_t s = p->window.kernel_w; s > 0; s--) {
 					*offset++ = at;
+					at += step;
 				}
+				at += back;
 			}
 			return;
 		}

@@ -2128,7 +2128,8 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"str lr, [r0, #24]\n\t"
 		:
 		: "r"(context)
-		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
 	return s->resume != 0;
 }
 
@@ -2465,7 +2466,8 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"str lr, [r0, #24]\n\t"
 		:
 		: "r"(context)
-		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
 	return s->resume != 0;
 }
 
@@ -2831,7 +2833,8 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"str lr, [r0, #24]\n\t"
 		:
 		: "r"(context)
-		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
 	return s->resume != 0;
 }
 
@@ -3050,7 +3053,7 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 
 	vmcu_factors(w, &multiplier, &bias, &shift);
 	if (vmcu_is_exact(shift)) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+		int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 		vmcu_finish_any(p, sums, 4, *w - 12, o);
 		return;

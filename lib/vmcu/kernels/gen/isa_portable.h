@@ -520,7 +520,7 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 
 	*w += 12;
 	if (vmcu_is_exact(shift)) {
-		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+		int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 		vmcu_finish_any(p, sums, 4, *w - 12, o);
 		return;
@@ -1080,7 +1080,8 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 
 		*w = start;
 		for (int32_t n = 0; n < lanes; n++) {
-			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row - 2 * at;
 			const int8_t *v = (const int8_t *)*w + 4;
 			const int32_t *c = (const int32_t *)(*w + 16);
@@ -1131,7 +1132,7 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
 			*w += 28;
 			if (vmcu_is_exact(shift)) {
-				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, *w - 12, o);
 				continue;
@@ -1171,7 +1172,8 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 
 		*w = start;
 		for (int32_t n = 0; n < lanes; n++) {
-			const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row;
 			const int8_t *v = (const int8_t *)*w + 4;
 			const int32_t *c = (const int32_t *)(*w + 16);
@@ -1249,7 +1251,7 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
 			*w += 28;
 			if (vmcu_is_exact(shift)) {
-				const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
+				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
 
 				vmcu_finish_any(p, sums, 6, *w - 12, o);
 				continue;
@@ -1281,10 +1283,14 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 VMCU_INLINE void vmcu_add_line_4(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
 				 int32_t b_scale, int32_t bias)
 {
-	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
-	acc[1] = bias + (int32_t)(((int64_t)a_scale * (*a)[1]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[1]) >> 8);
-	acc[2] = bias + (int32_t)(((int64_t)a_scale * (*a)[2]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[2]) >> 8);
-	acc[3] = bias + (int32_t)(((int64_t)a_scale * (*a)[3]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[3]) >> 8);
+	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8);
+	acc[1] = bias + (int32_t)(((int64_t)a_scale * (*a)[1]) >> 8);
+	acc[2] = bias + (int32_t)(((int64_t)a_scale * (*a)[2]) >> 8);
+	acc[3] = bias + (int32_t)(((int64_t)a_scale * (*a)[3]) >> 8);
+	acc[0] += (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
+	acc[1] += (int32_t)(((int64_t)b_scale * (*b)[1]) >> 8);
+	acc[2] += (int32_t)(((int64_t)b_scale * (*b)[2]) >> 8);
+	acc[3] += (int32_t)(((int64_t)b_scale * (*b)[3]) >> 8);
 	*a += 4;
 	*b += 4;
 }
@@ -1294,7 +1300,8 @@ VMCU_INLINE void vmcu_add_line_4(int32_t *acc, const int8_t **a, const int8_t **
 VMCU_INLINE void vmcu_add_line_1(int32_t *acc, const int8_t **a, const int8_t **b, int32_t a_scale,
 				 int32_t b_scale, int32_t bias)
 {
-	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8) + (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
+	acc[0] = bias + (int32_t)(((int64_t)a_scale * (*a)[0]) >> 8);
+	acc[0] += (int32_t)(((int64_t)b_scale * (*b)[0]) >> 8);
 	*a += 1;
 	*b += 1;
 }

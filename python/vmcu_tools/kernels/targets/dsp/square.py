@@ -309,7 +309,8 @@ def in_order(registers: tuple[str, ...]) -> list[str]:
 def square_function(stride: int, pixels: int) -> str:
     """All in assembly: compilers keep a third of it on the stack."""
     registers = in_order(tuple({*SCRATCH, TILE, *SUMS, *WEIGHTS} - {FRAME}))
-    named = ", ".join(f'"{name}"' for name in (*registers, STREAM, "cc", "memory"))
+    changed = [f'"{name}"' for name in (*registers, STREAM, "cc", "memory")]
+    named = ",\n\t\t  ".join(", ".join(changed[i : i + 8]) for i in range(0, len(changed), 8))
     return f"""
 /* A strip in blocks of {pixels} pixels, 3 x 3 taps at a stride of {stride}, see Square. */
 VMCU_APART bool vmcu_square_{stride}_{pixels}(struct vmcu_square *s)

@@ -224,7 +224,7 @@ def channels_of(patch: np.ndarray) -> np.ndarray:
 
 
 def sums_c(pixels: int) -> str:
-    return f"const int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
+    return f"int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
 
 
 def finish_any_c(shift: str, pixels: int) -> list[str]:

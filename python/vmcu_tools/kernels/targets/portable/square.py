@@ -53,7 +53,8 @@ def square_c(packing: Packing, stride: int) -> str:
         rows = [*pairs(0, 2), "x += 4 * phase;", *pairs(2, 1), "x = last;", *pairs(3, 2)]
         last = "x + 4 * row"
     channel = [
-        "const int8_t *x = (const int8_t *)tile + 4 * ((n >> 1) * plane + at) + (n & 1);",
+        "const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);",
+        "const int8_t *x = (const int8_t *)tile + first;",
         f"const int8_t *last = {last};",
         "const int8_t *v = (const int8_t *)*w + 4;",
         f"const int32_t *c = (const int32_t *)(*w + {factors});",
