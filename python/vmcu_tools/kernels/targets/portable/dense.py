@@ -113,7 +113,9 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t 
 RUN_DENSE = """
 /* None where there is no fixed point. */
 if (taken > 0) {
-	taken = vmcu_dense_whole(in, vmcu_source_at(in, row, pixel) + channel, w, out, taken);
+	const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+
+	taken = vmcu_dense_whole(in, x, w, out, taken);
 }
 for (; taken > 0; taken -= 4) {
 	int32_t acc[4];
