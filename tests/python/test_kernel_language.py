@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pool_log import interpret, touched_by
 from random_graphs import LAYERS, random_inputs, random_layers
+from vmcu_tools.kernels.language.builder import Builder
 from vmcu_tools.kernels.language.evaluate import Head, Machine, run
 from vmcu_tools.kernels.language.expr import (
     Binary,
@@ -23,7 +24,7 @@ from vmcu_tools.kernels.language.expr import (
     substitute,
 )
 from vmcu_tools.kernels.language.instruction import instruction
-from vmcu_tools.kernels.language.ir import Builder, Program, Stream, Tile
+from vmcu_tools.kernels.language.ir import Program, Stream, Tile
 from vmcu_tools.kernels.language.passes import lower
 from vmcu_tools.kernels.pack import with_heads
 from vmcu_tools.kernels.programs import PROGRAMS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel program is made of, and the builder that programs are written with.
+"""What a kernel program is made of; builder.py has what programs are written with.
 
 A program computes columns of one output row. Its loops are spatial (over output pixels and
 channels) or reduce (over the taps of a sum); its statements are instructions on four kinds of
@@ -11,12 +11,11 @@ Broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from .expr import Expr, Int, Name, Term, as_expr, c_text
+from .expr import Expr, Int, Name
 from .instruction import Instruction
 from .packing import WORDS, Packing
 
@@ -272,157 +271,6 @@ class Program:
     inputs: int = 1
     small: bool = False
     packing: Packing = WORDS
-
-
-@dataclass
-class Builder:
-    """Collects the statements of a program. Loops are context managers; where a body has to exist
-    more than once (tiles and their tails, segments) it is a decorated function, called once per
-    copy."""
-
-    symbol: str
-    params: str
-    summary: str
-    inputs: int = 1
-    small: bool = False
-    packing: Packing = WORDS
-    _lets: list[Let] = field(default_factory=list)
-    _stack: list[list[Stmt]] = field(default_factory=lambda: [[]])
-
-    def let(self, ctype: str, name: str, text: str) -> Name:
-        """A shape or an address, by its C text."""
-        self._lets.append(Let(ctype, name, text))
-        return Name(name)
-
-    def define(self, name: str, value: Expr) -> Name:
-        """An integer computed once per row."""
-        self._lets.append(Let("const int32_t", name, c_text(value), value))
-        return Name(name)
-
-    def columns(self) -> Name:
-        """How many columns of the output row the call asks for, from COLUMN on."""
-        self.let("const int32_t", COLUMN.text, "call->x")
-        return self.let("const int32_t", "columns", "call->columns")
-
-    def along(self, var: Expr, width: Term, extent: Expr) -> Expr:
-        """The column of the tile at `var` in the layer's direction: descending, the first is the
-        last.
-
-        `descending` is a field of every layer, so that a plan may run it either way.
-        """
-        if not any(let.name == "turn" for let in self._lets):
-            self.let("const int32_t", "turn", "call->layer->descending")
-            self.define("sign", Int(1) - Name("turn") * 2)
-        return COLUMN + (var * Name("sign") + Name("turn") * (extent - width))
-
-    def do(self, instruction: Instruction, *operands: Operand | int) -> None:
-        plain = tuple(as_expr(o) if isinstance(o, int) else o for o in operands)
-        self._stack[-1].append(Do(instruction, plain))
-
-    def reg_alloc(self, name: str, count: int) -> Registers:
-        registers = Registers(name, count)
-        self._stack[-1].append(RegAlloc(registers))
-        return registers
-
-    def line(self, name: str, tensor: int, row: Expr, pixel: Expr) -> str:
-        """A C pointer to a pixel, which accesses name as `line`."""
-        self._stack[-1].append(Line(name, tensor, row, pixel))
-        return name
-
-    def point(self, name: str, ram: Ram) -> str:
-        """A pointer that instructions move; accesses through it name it as `moving`."""
-        self._stack[-1].append(Point(name, ram))
-        return name
-
-    def ram_free(self, ram: Ram) -> None:
-        self._stack[-1].append(RamFree(ram))
-
-    def mark(self, stream: Stream) -> None:
-        self._stack[-1].append(Mark(stream))
-
-    def rewind(self, stream: Stream, to_mark: bool = False) -> None:
-        self._stack[-1].append(Rewind(stream, to_mark))
-
-    @contextmanager
-    def loop(
-        self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int, once: bool
-    ) -> Iterator[Name]:
-        self._stack.append([])
-        yield Name(name)
-        body = tuple(self._stack.pop())
-        self._stack[-1].append(
-            Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, once=once)
-        )
-
-    def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
-        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, False)
-
-    def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1, once: bool = False):
-        return self.loop(LoopKind.REDUCE, name, stop, step, unroll, once)
-
-    @contextmanager
-    def strips(
-        self, name: str, span: str, extent: Term, width: Term
-    ) -> Iterator[tuple[Name, Name]]:
-        """Yields the start of a strip and its width."""
-        self._stack.append([])
-        var, wide = Name(name), Name(span)
-        yield var, wide
-        body = tuple(self._stack.pop())
-        self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body))
-
-    def _body(self, function: Callable[..., None], *arguments) -> tuple[Stmt, ...]:
-        self._stack.append([])
-        function(*arguments)
-        return tuple(self._stack.pop())
-
-    def tiles(
-        self, name: str, extent: Term, widths: tuple[int, ...]
-    ) -> Callable[[Callable[[Name, int], None]], None]:
-        """Decorates body(var, width)."""
-
-        def build(function: Callable[[Name, int], None]) -> None:
-            var = Name(name)
-            choices = tuple((width, self._body(function, var, width)) for width in widths)
-            self._stack[-1].append(Tiles(var, as_expr(extent), choices))
-
-        return build
-
-    @contextmanager
-    def spans(
-        self, name: str, span: str, extent: Term, widths: tuple[int, ...]
-    ) -> Iterator[tuple[Name, Name]]:
-        """Yields the start of a span and its width."""
-        self._stack.append([])
-        var, wide = Name(name), Name(span)
-        yield var, wide
-        body = tuple(self._stack.pop())
-        self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body))
-
-    def segments(
-        self, name: str, extent: Term, step: int, stream: Stream, runs: bool = False
-    ) -> Callable[[Callable[[Name, bool], None]], None]:
-        """Decorates body(var, exact)."""
-
-        def build(function: Callable[[Name, bool], None]) -> None:
-            var = Name(name)
-            fast, exact = (self._body(function, var, flag) for flag in (False, True))
-            self._stack[-1].append(Segments(var, as_expr(extent), step, stream, fast, exact, runs))
-
-        return build
-
-    def program(self) -> Program:
-        (body,) = self._stack
-        return Program(
-            self.symbol,
-            self.params,
-            self.summary,
-            tuple(self._lets),
-            tuple(body),
-            self.inputs,
-            self.small,
-            self.packing,
-        )
 
 
 def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:

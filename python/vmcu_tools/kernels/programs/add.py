@@ -8,8 +8,9 @@ pair (integer_sum.py). `add_exact` has TensorFlow Lite's arithmetic, for any fac
 
 from __future__ import annotations
 
+from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Builder, Program, Ram
+from ..language.ir import Axis, Program, Ram
 from ..targets.portable import sums
 
 

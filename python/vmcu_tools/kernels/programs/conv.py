@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
 from ..language.instruction import Instruction
-from ..language.ir import LEFT, TAKEN, Axis, Builder, Program, Ram, Stream, Tile
+from ..language.ir import LEFT, TAKEN, Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import blocks
 from ..targets.portable.blocks import Shape

@@ -11,8 +11,9 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
+from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
-from ..language.ir import LEFT, TAKEN, Axis, Builder, Program, Ram, Stream
+from ..language.ir import LEFT, TAKEN, Axis, Program, Ram, Stream
 from ..language.packing import Packing
 from ..targets.portable import dense as isa
 

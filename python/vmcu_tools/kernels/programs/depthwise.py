@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Builder, Program, Ram, Registers, Stream, Tile
+from ..language.ir import Axis, Program, Ram, Registers, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import depthwise as isa
 from ..targets.portable import places, square

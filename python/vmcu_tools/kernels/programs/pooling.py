@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from ...quant import INT8_MIN
+from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Builder, Program, Ram
+from ..language.ir import Axis, Program, Ram
 from ..targets.portable import pooling as isa
 
 WINDOW = "p->window."

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Builder, Kept, Params, Program, Ram, Registers
+from ..language.ir import Axis, Kept, Params, Program, Ram, Registers
 from ..targets.portable import products as isa
 
 # A stretch of a line: from a channel on, so many of them.
