@@ -132,8 +132,8 @@ class Hunt:
             return
         sweep = Sweep(Direction(self.graph, False), 0, self.peak + 1)
         found, _ = sweep.run(NARROW, CALM * tasks, True)
-        if found is not None and usage(self.graph, found).peak <= self.peak:
-            self.best = found
+        if found is not None and (peak := usage(self.graph, found).peak) <= self.peak:
+            self.best, self.peak = found, peak
 
     @property
     def done(self) -> bool:
