@@ -43,11 +43,13 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Ordering:
-    """Tasks by number, the bytes of their worst step, and those that no order can do without."""
+    """Tasks by number, the bytes of their worst step, and those that no order can do without.
+    `interrupted`: somebody ended the search before its time."""
 
     order: tuple[int, ...]
     peak: int
     bound: int
+    interrupted: bool = False
 
     @property
     def proven(self) -> bool:
@@ -78,7 +80,8 @@ def best_order(
     except KeyboardInterrupt:
         if not keep:
             raise
-    return Ordering(tuple(hunt.best), hunt.peak, min(hunt.bound, hunt.peak))
+        return hunt.found(True)
+    return hunt.found(False)
 
 
 class Hunt:
@@ -91,6 +94,10 @@ class Hunt:
         self.bound = 0
         # How far, of all tasks, the last attempt at a proof came.
         self.reached = 0.0
+
+    def found(self, interrupted: bool) -> Ordering:
+        """What is known so far."""
+        return Ordering(tuple(self.best), self.peak, min(self.bound, self.peak), interrupted)
 
     def run(self) -> None:
         """All there is to try, until nothing can be better or no effort is left."""
