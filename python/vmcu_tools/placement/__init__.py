@@ -4,7 +4,8 @@
     place(problem) -> Allocation
 
 problem.py says what an instance is, files.py reads and writes it, search.py looks for placements
-within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for;
+within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for,
+greedy.py and skyline.py have what is there before;
 rigid.py places what has gaps or given offsets. tasks.py and ordering/ are about graphs whose order
 is open, graphs.py about both at once. Nothing here knows of networks or needs the rest of vmcu.
 """
