@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.networks import network_file
+from builders.tflite_models import TfliteModel
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.frontends import load
@@ -27,7 +28,9 @@ def recorded_head(path: Path, printed: pytest.CaptureFixture[str]) -> int:
     """What TensorFlow Lite Micro's recording allocator says of a model."""
     runtime = pytest.importorskip("tflite_micro").runtime
     recording = runtime.InterpreterConfig.kAllocationRecording
-    interpreter = runtime.Interpreter.from_file(str(path), intrepreter_config=recording)
+    interpreter = runtime.Interpreter.from_file(
+        str(path), arena_size=1 << 22, intrepreter_config=recording
+    )
     printed.readouterr()
     interpreter.print_allocations()
     found = re.search(r"Arena allocation head (\d+) bytes", "".join(printed.readouterr()))
@@ -77,6 +80,34 @@ def test_the_plan_is_honoured_where_the_file_is_read(tmp_path: Path) -> None:
     again = tmp_path / "again.tflite"
     assert main(["plan-tflite", str(out), str(again)]) == 0
     assert offsets_of(again) == offsets_of(out)
+
+
+def branches(path: Path) -> Path:
+    """Three branches that widen, and only then narrow again, in the file's order."""
+    m = TfliteModel()
+    x = m.activation((1, 16, 16, 4))
+    wide, narrow = [], []
+    for _ in range(3):
+        y = m.like(x, (1, 16, 16, 20))
+        wide.append(m.op("CONCATENATION", [x] * 5, y, "Concatenation", axis=3))
+    for one in wide:
+        y, size = m.like(x, (1, 4, 4, 20)), dict.fromkeys(("filterHeight", "filterWidth"), 4)
+        narrow.append(m.op("MAX_POOL_2D", [one], y, "Pool2D", strideH=4, strideW=4, **size))
+    y = m.like(x, (1, 4, 4, 60))
+    m.op("CONCATENATION", narrow, y, "Concatenation", axis=3)
+    return m.save(path, [x], [y])
+
+
+def test_operators_run_in_a_better_order(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tflite_micro")
+    path, out = branches(tmp_path / "in.tflite"), tmp_path / "out.tflite"
+    assert main(["plan-tflite", str(path), str(out)]) == 0
+    assert "operators in another order" in capfd.readouterr().out
+    # Input and one wide tensor beside two narrow ones, not three wide ones.
+    assert recorded_head(path, capfd) == 16 * 16 * (4 + 3 * 20)
+    assert recorded_head(out, capfd) == 16 * 16 * (4 + 20) + 2 * 4 * 4 * 20
+    for one, other in zip(outputs(path, 3), outputs(out, 3), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
