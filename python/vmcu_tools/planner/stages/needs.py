@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from ...graph import Graph
 from ...ops import Layer
 from ...plan.schedule import taken_columns
-from ...plan.trace import TooLargeError, Trace, Tracer
+from ...plan.trace import Trace, trace_of
 from ..places.in_place import in_place
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import pieces_of
 from .costs import extra_cost
+from .floors import Floors
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,6 @@ class Needs:
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.held: dict[Shape, int] = {}
-        self.beyond: dict[Calls, int] = {}
         self.latest: tuple[Calls, Trace] | None = None
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.first = {port.tensor: -1 for port in graph.inputs}
@@ -71,6 +71,8 @@ class Needs:
                 self.last[name] = number
         for port in graph.outputs:
             self.last[port.tensor] = self.count
+        lives = {name: (first, self.last[name]) for name, first in self.first.items()}
+        self.floors = Floors(graph, lives, self.source)
         alone = Layout(graph, singles, binder=self.binder)
         bounds = [piece.bound() for piece in pieces_of(alone, both_ways=True)]
         self.single = bounds[len(graph.inputs) :]
@@ -110,29 +112,22 @@ class Needs:
 
     def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
         """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
-        once, unless a first look went no further than a lower limit."""
+        once, unless a bound tells that they are more."""
         if shape in self.held:
             return self.held[shape]
-        if limit <= self.beyond.get(shape.calls, -1):
+        if self.floors.exceeds(cut.first, shape.layers, shape.taken, limit):
             return None
-        besides = self.besides(cut)
-        try:
-            trace = self.trace(cut, shape, limit - besides)
-        except TooLargeError:
-            # The calls alone decide, whatever the layers' forms.
-            self.beyond[shape.calls] = limit
-            return None
+        trace = self.trace(cut, shape)
         dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
-        self.held[shape] = besides + in_place(trace).peak(dying)
+        self.held[shape] = self.besides(cut) + in_place(trace).peak(dying)
         return self.held[shape]
 
-    def trace(self, cut: Cut, shape: Shape, limit: int) -> Trace:
-        """What becomes of a stage's tensors, without those in place; raises TooLargeError where
-        more than `limit` bytes are alive after a call."""
+    def trace(self, cut: Cut, shape: Shape) -> Trace:
+        """What becomes of a stage's tensors, without those in place."""
         source = self.source if cut.first == 0 else None
         stage = self.binder.scheduled(cut, shape.layers, source)
         if self.latest is None or self.latest[0] != shape.calls:
-            self.latest = shape.calls, Tracer(stage).run(limit)
+            self.latest = shape.calls, trace_of(stage)
         return replace(self.latest[1], stage=stage)
 
     def touched(self, cut: Cut) -> set[str]:
