@@ -70,7 +70,6 @@ VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_c
 			const int32_t step = p->window.dilation_w * t->channels;
 			const int32_t back =
 				p->window.dilation_h * pitch - p->window.kernel_w * step;
-
 			const int32_t *const end = offset + places->count;
 
 			while (offset < end) {

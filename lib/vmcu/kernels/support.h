@@ -99,13 +99,6 @@ static inline const int8_t *vmcu_input_row(const struct vmcu_call *call, uint16_
 	return vmcu_row(call->pool, vmcu_call_input(call, index), (uint32_t)y);
 }
 
-/** Pixel (@a y, @a x) of input @a index. */
-static inline const int8_t *vmcu_input_pixel(const struct vmcu_call *call, uint16_t index,
-					     int32_t y, int32_t x)
-{
-	return vmcu_pixel(call->pool, vmcu_call_input(call, index), (uint32_t)y, (uint32_t)x);
-}
-
 /** True if row @a y of a source is not padding. */
 static inline bool vmcu_source_row(const struct vmcu_source *in, int32_t y)
 {

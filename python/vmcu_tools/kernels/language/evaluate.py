@@ -18,7 +18,6 @@ from .ir import (
     TAKEN,
     Do,
     Kept,
-    Line,
     Loop,
     Mark,
     Operand,
@@ -94,7 +93,6 @@ class Machine:
     packing: Packing = WORDS
     cursor: int = 0
     mark: int = 0
-    tile_cursor: int = 0
     kept: dict[int, int] = field(default_factory=dict)
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     log: list[tuple[str, int | str, np.ndarray]] = field(default_factory=list)
@@ -183,8 +181,6 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             instruction.meaning(machine, *(_operand(o, machine) for o in operands))
         case RegAlloc(Registers(name, count)):
             machine.registers[name] = np.full(count, GARBAGE)
-        case Rewind(Tile()):
-            machine.tile_cursor = 0
         case Rewind(Stream(), to_mark):
             machine.cursor = machine.mark if to_mark else 0
         case Mark():
@@ -213,7 +209,7 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
                 machine.names[var.text] = at
                 machine.names[span.text] = min(step, stop - at)
                 _body(body, machine)
-        case RamFree() | Line() | Point():
+        case RamFree() | Point():
             pass
 
 

@@ -71,9 +71,9 @@ def block_sums(shape: Shape, four: list[str]) -> list[str]:
     return [*code, f"stm {T}, {{{', '.join(registers.sums)}}}", "pop {r1, r2, r3, r7}"]
 
 
-def asm(code: list[str]) -> str:
-    """The text of a block of assembly."""
-    return "\n\t\t".join(f'"{line}\\n\\t"' for line in code)
+def asm(code: list[str], tabs: int = 2) -> str:
+    """The text of a block of assembly, so far in."""
+    return ("\n" + "\t" * tabs).join(f'"{line}\\n\\t"' for line in code)
 
 
 def prototype(name: str, parameters: str) -> str:

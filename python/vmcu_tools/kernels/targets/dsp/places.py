@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..portable.depthwise import GROUP
 from ..portable.places import store_taps
+from ..thumb import asm
 from .depthwise import fixed
 
 HELPERS = {
@@ -65,12 +66,6 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 }
 
 
-def asm(code: list[str], outputs: list[str], inputs: list[str], clobbers: list[str]) -> str:
-    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
-    lines = [f"__asm__ volatile({text}", f"\t: {', '.join(outputs)}", f"\t: {', '.join(inputs)}"]
-    return "\n".join([*lines, "\t: " + ", ".join(f'"{name}"' for name in clobbers) + ");"])
-
-
 def store_four() -> str:
     """Constants come six at a time, so that an LDM takes them: two channels'."""
     lists, code = [f"r{i}" for i in range(6)], []
@@ -80,7 +75,8 @@ def store_four() -> str:
             code.append(f"ldm %[w]!, {{{lists[0]}-{lists[-1]}}}")
         code += fixed(f"%[a{channel}]", *constants, constants[1])
         code.append(f"strb %[a{channel}], [%[o], #{channel}]")
-    sums = [f'[a{i}] "+&r"(a{i})' for i in range(GROUP)]
+    sums = ", ".join(f'[a{i}] "+&r"(a{i})' for i in range(GROUP))
+    changed = ", ".join(f'"{name}"' for name in [*lists, "cc", "memory"])
     lines = [
         "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];",
         "",
@@ -91,7 +87,10 @@ def store_four() -> str:
         "\t*w += 48;",
         "\treturn;",
         "}",
-        asm(code, [*sums, '[w] "+&r"(*w)'], ['[o] "r"(out)'], [*lists, "cc", "memory"]),
+        f"__asm__ volatile({asm(code, 1)}",
+        f'\t: {sums}, [w] "+&r"(*w)',
+        '\t: [o] "r"(out)',
+        f"\t: {changed});",
     ]
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ..portable.depthwise import SQUARE_TAPS
 from ..portable.square import SQUARE, WIDER
+from ..thumb import asm
 from .depthwise import ODD, fixed
 
 BLOCK = WORDS.pixels
@@ -298,7 +299,7 @@ class Square:
         self.store()
         self.next_block()
         self.leave()
-        return "\n\t\t".join(f'"{line}\\n\\t"' for line in self.code)
+        return asm(self.code)
 
 
 def in_order(registers: tuple[str, ...]) -> list[str]:
