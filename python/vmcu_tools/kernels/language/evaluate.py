@@ -105,6 +105,12 @@ class Machine:
         self.cursor += size
         return values if dtype is np.float32 else values.astype(np.int64)
 
+    def words(self, first: int, count: int) -> np.ndarray:
+        """`count` words of the flash stream, from word `first` on, as int64."""
+        values = np.frombuffer(self.stream[4 * first : 4 * (first + count)], np.int32)
+        assert len(values) == count, "the flash stream is shorter than the kernel reads"
+        return values.astype(np.int64)
+
     def shape(self, tensor: int | str) -> tuple[int, ...]:
         return (self.output if tensor == "output" else self.inputs[tensor]).shape
 

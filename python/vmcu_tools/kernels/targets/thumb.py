@@ -18,8 +18,8 @@ from .portable.tile import SEVERAL
 
 STREAM, T = "r0", "r1"
 # What is on the stack, in the order in which it is pushed: from R1, R2 and so on.
-TILE, END, OUT, PITCH, LAST, ENTRY = (f"[sp, #{4 * i}]" for i in range(6))
-CLOBBERED = '"r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory"'
+TILE, END, OUT, PITCH, LAST, ENTRY, _, HALF = (f"[sp, #{4 * i}]" for i in range(8))
+CLOBBERED = '"r9", "r10", "r11", "r12", "lr", "cc", "memory"'
 OTHERS = (*(f"r{number}" for number in range(2, 13)), "lr")
 
 
@@ -101,7 +101,7 @@ def sums_function(shape: Shape, four: list[str], lane: str, lanes: int) -> str:
 		{asm(block_sums(shape, four))}
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
 		:
-		: "r4", "r5", "r6", {CLOBBERED});
+		: "r4", "r5", "r6", "r8", {CLOBBERED});
 	return w;
 }}
 """

@@ -98,7 +98,7 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	__asm__("smmlar %0, %1, %2, %3"
 		: "=r"(result)
 		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
-	return vmcu_saturate8(result >> shift);
+	return vmcu_half8(result >> shift);
 }
 """,
 }
