@@ -320,21 +320,29 @@ static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32
 	}
 }
 
-/** A channel of some pixels, whatever its constants, into a patch. */
+/**
+ * A channel of some pixels that is not for the fast requantiser, into a patch. @a word says where
+ * in the stream the rest of its constants is, see targets/portable/depthwise.py.
+ */
 VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t pixels,
-				const uint8_t *w, int8_t *patch)
+				int32_t word, int32_t multiplier, int8_t *patch)
 {
-	const int32_t *c = (const int32_t *)w;
+	const int32_t *rest = (const int32_t *)p->stream + (word >> 8);
+	const int32_t constants[] = {multiplier, rest[1]};
 
-	if (!vmcu_are_lines(p, c[1])) {
-		(void)vmcu_store_any(p, acc, 1, pixels, w, patch, 4, 1);
+	if (vmcu_are_lines(p, rest[1])) {
+		const struct vmcu_line line = vmcu_line(multiplier, rest[1], p->output_zero);
+
+		for (int32_t i = 0; i < pixels; i++) {
+			patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, vmcu_sum(acc[i], *rest)));
+		}
 		return;
 	}
-
-	const struct vmcu_line line = vmcu_line(c[0], c[1], p->output_zero);
-
 	for (int32_t i = 0; i < pixels; i++) {
-		patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
+		const int32_t sum = vmcu_sum(acc[i], *rest);
+
+		(void)vmcu_store_any(p, &sum, 1, 1, (const uint8_t *)constants, &patch[4 * i], 0,
+				     1);
 	}
 }
 

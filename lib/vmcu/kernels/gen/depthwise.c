@@ -119,7 +119,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 					}
 					vmcu_dot_line_5(acc0, tile, h * plane + row * 2 + x / 2, 0,
 							&w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 36);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
 						vmcu_dot_pair_5(acc1, tile, h * plane + r * row + x,
@@ -127,7 +127,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 					}
 					vmcu_dot_line_5(acc1, tile, h * plane + row * 2 + x / 2, 1,
 							&w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 36);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
 						 wide) + x) * out_c + c, out_c, left, lanes);
@@ -183,7 +183,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 								&w);
 					}
 					vmcu_dot_pair_3(acc0, tile, h * plane + row * 2 + x, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 32);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 2; r++) {
 						vmcu_dot_pair_3(acc1, tile, h * plane + r * row + x,
@@ -193,7 +193,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 								&w);
 					}
 					vmcu_dot_pair_3(acc1, tile, h * plane + row * 2 + x, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 32);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
 						 wide) + x) * out_c + c, out_c, left, lanes);
@@ -247,7 +247,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 					}
 					vmcu_dot_line_7(acc0, tile, h * plane + row * 3 + x / 2, 0,
 							&w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 60);
 					vmcu_bias_depthwise(acc1, &w, 0);
 					for (r = 0; r < 3; r++) {
 						vmcu_dot_pair_7(acc1, tile, h * plane + r * row + x,
@@ -255,7 +255,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 					}
 					vmcu_dot_line_7(acc1, tile, h * plane + row * 3 + x / 2, 1,
 							&w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 60);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
 						 wide) + x) * out_c + c, out_c, left, lanes);
@@ -311,7 +311,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 								&w);
 					}
 					vmcu_dot_pair_4(acc0, tile, h * plane + row * 3 + x, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2);
+					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 56);
 					vmcu_bias_depthwise(acc1, &w, 2);
 					for (r = 0; r < 3; r++) {
 						vmcu_dot_pair_4(acc1, tile, h * plane + r * row + x,
@@ -321,7 +321,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 								&w);
 					}
 					vmcu_dot_pair_4(acc1, tile, h * plane + row * 3 + x, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1);
+					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 56);
 				}
 				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
 						 wide) + x) * out_c + c, out_c, left, lanes);

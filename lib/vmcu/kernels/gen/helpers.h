@@ -77,7 +77,7 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
 	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
 
-	return vmcu_saturate8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
 }
 #endif
 
@@ -162,20 +162,22 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
-					  const uint8_t *w, int8_t *out, int32_t pitch,
-					  int32_t left)
+VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
+					  int32_t channels, int32_t pixels, const uint8_t *w,
+					  int8_t *out, int32_t pitch, int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
+	const uint8_t *shift = (const uint8_t *)&c[channels];
 
 	for (int32_t i = 0; i < left; i++) {
+		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
+			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
 		}
 	}
-	return (const uint8_t *)&c[3 * channels];
+	return shift + ((channels + 3) & ~3);
 }
 #endif
 
@@ -185,9 +187,11 @@ VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, 
 #define VMCU_DENSE_SUMS     VMCU_INLINE
 
 /* As many channels as there is a faster way for; returns how many are left. */
-VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
-				     const uint8_t **w, int8_t **out, int32_t channels)
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				     const int8_t *x, const uint8_t **w, int8_t **out,
+				     int32_t channels)
 {
+	(void)p;
 	(void)in;
 	(void)x;
 	(void)w;

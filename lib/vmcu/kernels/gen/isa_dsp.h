@@ -35,7 +35,6 @@
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
 #define VMCU_OWN_BIAS_DEPTHWISE
-#define VMCU_OWN_FINISH_DEPTHWISE
 #define VMCU_OWN_DOT_PAIR_2
 #define VMCU_OWN_DOT_PAIR_3
 #define VMCU_OWN_DOT_PAIR_4
@@ -125,12 +124,6 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 	}
 }
 
-/* The next two words of the flash stream. */
-VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
-{
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
-}
-
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
 {
@@ -139,7 +132,7 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	__asm__("smmlar %0, %1, %2, %3"
 		: "=r"(result)
 		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
-	return vmcu_saturate8(result >> shift);
+	return vmcu_half8(result >> shift);
 }
 
 /* Fewer than four taps of a pixel of a tile of `pixels`; zeros make them four. */
@@ -308,20 +301,22 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
-					  const uint8_t *w, int8_t *out, int32_t pitch,
-					  int32_t left)
+VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
+					  int32_t channels, int32_t pixels, const uint8_t *w,
+					  int8_t *out, int32_t pitch, int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
+	const uint8_t *shift = (const uint8_t *)&c[channels];
 
 	for (int32_t i = 0; i < left; i++) {
+		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
+			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
 		}
 	}
-	return (const uint8_t *)&c[3 * channels];
+	return shift + ((channels + 3) & ~3);
 }
 
 /* The sums of a block of four pixels; returns where the flash stream goes on. */
@@ -597,7 +592,7 @@ VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_
 /* Whole blocks of four pixels; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -607,11 +602,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 3U) * 120U + 60U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #8\n\t"
 		"ldr r6, [r0, #-4]\n\t"
@@ -631,8 +628,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"smlad r9, r12, r11, r6\n\t"
 		"smlad r2, lr, r10, r2\n\t"
 		"smlad r6, lr, r11, r6\n\t"
-		"ldr r10, [sp, #20]\n\t"
-		"mov pc, r10\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r10, [r0], #4\n\t"
@@ -758,52 +754,53 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
 		"bne 1b\n\t"
-		"ldr r10, [r0], #24\n\t"
-		"ldr r11, [r0, #-20]\n\t"
-		"ldr r12, [r0, #-8]\n\t"
-		"add lr, r11, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, lr\n\t"
-		"asr r2, r2, r12\n\t"
-		"ssat r2, #8, r2\n\t"
-		"add lr, r11, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, lr\n\t"
-		"asr r3, r3, r12\n\t"
-		"ssat r3, #8, r3\n\t"
-		"add lr, r11, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, lr\n\t"
-		"asr r4, r4, r12\n\t"
-		"ssat r4, #8, r4\n\t"
-		"add lr, r11, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, lr\n\t"
-		"asr r5, r5, r12\n\t"
-		"ssat r5, #8, r5\n\t"
-		"ldr r10, [r0, #-16]\n\t"
-		"ldr r11, [r0, #-12]\n\t"
-		"ldr r12, [r0, #-4]\n\t"
-		"add lr, r11, r6, asr #31\n\t"
-		"lsl r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, lr\n\t"
-		"asr r6, r6, r12\n\t"
-		"ssat r6, #8, r6\n\t"
-		"add lr, r11, r7, asr #31\n\t"
-		"lsl r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, lr\n\t"
-		"asr r7, r7, r12\n\t"
-		"ssat r7, #8, r7\n\t"
-		"add lr, r11, r8, asr #31\n\t"
-		"lsl r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, lr\n\t"
-		"asr r8, r8, r12\n\t"
-		"ssat r8, #8, r8\n\t"
-		"add lr, r11, r9, asr #31\n\t"
-		"lsl r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, lr\n\t"
-		"asr r9, r9, r12\n\t"
-		"ssat r9, #8, r9\n\t"
+		"ldr r12, [sp, #28]\n\t"
+		"ldr r10, [r0], #12\n\t"
+		"ldr r11, [r0, #-4]\n\t"
+		"lsl lr, r12, r11\n\t"
+		"add r1, lr, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r10, r1\n\t"
+		"asrs r2, r2, r11\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"add r1, lr, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r11\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"add r1, lr, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r10, r1\n\t"
+		"asrs r4, r4, r11\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"add r1, lr, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r10, r1\n\t"
+		"asrs r5, r5, r11\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"ldr r10, [r0, #-8]\n\t"
+		"lsrs r11, r11, #8\n\t"
+		"lsl lr, r12, r11\n\t"
+		"add r1, lr, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, r1\n\t"
+		"asrs r6, r6, r11\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"add r1, lr, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r10, r1\n\t"
+		"asrs r7, r7, r11\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"add r1, lr, r8, asr #31\n\t"
+		"lsls r8, r8, #1\n\t"
+		"smmlar r8, r8, r10, r1\n\t"
+		"asrs r8, r8, r11\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
+		"add r1, lr, r9, asr #31\n\t"
+		"lsls r9, r9, #1\n\t"
+		"smmlar r9, r9, r10, r1\n\t"
+		"asrs r9, r9, r11\n\t"
+		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
 		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
@@ -820,28 +817,30 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
 /* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
+VMCU_APART const uint8_t *vmcu_run_words_4x2(const struct vmcu_mac_params *p, const uint8_t *stream,
+					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
 	const int32_t left = channels & 1;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_4x2(stream, tile, steps, out, pitch, channels - left);
+		stream = vmcu_run_whole_4x2(stream, tile, p->steps, out, pitch, channels - left,
+					  vmcu_half(p));
 	}
 	if (left > 0) {
 		int32_t acc[8];
 
-		stream = vmcu_sums_words_4x2(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 2, 4, stream,
+		stream = vmcu_sums_words_4x2(stream, tile, p->steps, acc);
+		stream = vmcu_store_some(p, acc, 2, 4, stream,
 					 out + (channels - left), pitch, left);
 	}
 	return stream;
@@ -850,7 +849,7 @@ VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_l
 /* Whole blocks of two pixels; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -860,20 +859,21 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 1U) * 72U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #8\n\t"
 		"ldr r4, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
 		"mov r3, r2\n\t"
 		"mov r5, r4\n\t"
-		"ldr r6, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r6\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r6, [r0], #8\n\t"
@@ -914,32 +914,33 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"smlad r5, r11, r7, r5\n\t"
 		"cmp r1, lr\n\t"
 		"bne 1b\n\t"
-		"ldr r6, [r0], #24\n\t"
-		"ldr r7, [r0, #-20]\n\t"
-		"ldr r8, [r0, #-8]\n\t"
-		"add lr, r7, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, lr\n\t"
-		"asr r2, r2, r8\n\t"
-		"ssat r2, #8, r2\n\t"
-		"add lr, r7, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, lr\n\t"
-		"asr r3, r3, r8\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r6, [r0, #-16]\n\t"
-		"ldr r7, [r0, #-12]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"add lr, r7, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, lr\n\t"
-		"asr r4, r4, r8\n\t"
-		"ssat r4, #8, r4\n\t"
-		"add lr, r7, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, lr\n\t"
-		"asr r5, r5, r8\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ldr r8, [sp, #28]\n\t"
+		"ldr r6, [r0], #12\n\t"
+		"ldr r7, [r0, #-4]\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r6, r1\n\t"
+		"asrs r2, r2, r7\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"add r1, r9, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r6, r1\n\t"
+		"asrs r3, r3, r7\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"ldr r6, [r0, #-8]\n\t"
+		"lsrs r7, r7, #8\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r6, r1\n\t"
+		"asrs r4, r4, r7\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"add r1, r9, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r6, r1\n\t"
+		"asrs r5, r5, r7\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
 		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
@@ -950,28 +951,30 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
 /* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
+VMCU_APART const uint8_t *vmcu_run_words_2x2(const struct vmcu_mac_params *p, const uint8_t *stream,
+					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
 	const int32_t left = channels & 1;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_2x2(stream, tile, steps, out, pitch, channels - left);
+		stream = vmcu_run_whole_2x2(stream, tile, p->steps, out, pitch, channels - left,
+					  vmcu_half(p));
 	}
 	if (left > 0) {
 		int32_t acc[4];
 
-		stream = vmcu_sums_words_2x2(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 2, 2, stream,
+		stream = vmcu_sums_words_2x2(stream, tile, p->steps, acc);
+		stream = vmcu_store_some(p, acc, 2, 2, stream,
 					 out + (channels - left), pitch, left);
 	}
 	return stream;
@@ -980,7 +983,7 @@ VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_l
 /* Whole blocks of one pixel; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -990,18 +993,19 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 1U) * 48U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #8\n\t"
 		"ldr r3, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
-		"ldr r4, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r4\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r4, [r0], #8\n\t"
@@ -1030,22 +1034,23 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"smlad r3, r7, r5, r3\n\t"
 		"cmp r1, lr\n\t"
 		"bne 1b\n\t"
-		"ldr r4, [r0], #24\n\t"
-		"ldr r5, [r0, #-20]\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"add lr, r5, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r4, lr\n\t"
-		"asr r2, r2, r6\n\t"
-		"ssat r2, #8, r2\n\t"
-		"ldr r4, [r0, #-16]\n\t"
-		"ldr r5, [r0, #-12]\n\t"
-		"ldr r6, [r0, #-4]\n\t"
-		"add lr, r5, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r4, lr\n\t"
-		"asr r3, r3, r6\n\t"
-		"ssat r3, #8, r3\n\t"
+		"ldr r6, [sp, #28]\n\t"
+		"ldr r4, [r0], #12\n\t"
+		"ldr r5, [r0, #-4]\n\t"
+		"lsl r7, r6, r5\n\t"
+		"add r1, r7, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r4, r1\n\t"
+		"asrs r2, r2, r5\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"ldr r4, [r0, #-8]\n\t"
+		"lsrs r5, r5, #8\n\t"
+		"lsl r7, r6, r5\n\t"
+		"add r1, r7, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r4, r1\n\t"
+		"asrs r3, r3, r5\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
 		"ldr lr, [sp, #12]\n\t"
 		"ldr r4, [sp, #16]\n\t"
@@ -1054,28 +1059,30 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r4\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
 /* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
+VMCU_APART const uint8_t *vmcu_run_words_1x2(const struct vmcu_mac_params *p, const uint8_t *stream,
+					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
 	const int32_t left = channels & 1;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_1x2(stream, tile, steps, out, pitch, channels - left);
+		stream = vmcu_run_whole_1x2(stream, tile, p->steps, out, pitch, channels - left,
+					  vmcu_half(p));
 	}
 	if (left > 0) {
 		int32_t acc[2];
 
-		stream = vmcu_sums_words_1x2(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 2, 1, stream,
+		stream = vmcu_sums_words_1x2(stream, tile, p->steps, acc);
+		stream = vmcu_store_some(p, acc, 2, 1, stream,
 					 out + (channels - left), pitch, left);
 	}
 	return stream;
@@ -1084,7 +1091,7 @@ VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_l
 /* Whole blocks of two pixels; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -1094,11 +1101,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 3U) * 128U + 64U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #16\n\t"
 		"ldr r4, [r0, #-12]\n\t"
@@ -1121,8 +1130,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"smlad r9, lr, r11, r8\n\t"
 		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
-		"ldr r10, [sp, #20]\n\t"
-		"mov pc, r10\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r10, [r0], #8\n\t"
@@ -1256,58 +1264,59 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
 		"bne 1b\n\t"
-		"ldr r10, [r0], #48\n\t"
-		"ldr r11, [r0, #-44]\n\t"
-		"ldr r12, [r0, #-16]\n\t"
-		"add lr, r11, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, lr\n\t"
-		"asr r2, r2, r12\n\t"
-		"ssat r2, #8, r2\n\t"
-		"add lr, r11, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, lr\n\t"
-		"asr r3, r3, r12\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r10, [r0, #-40]\n\t"
-		"ldr r11, [r0, #-36]\n\t"
-		"ldr r12, [r0, #-12]\n\t"
-		"add lr, r11, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, lr\n\t"
-		"asr r4, r4, r12\n\t"
-		"ssat r4, #8, r4\n\t"
-		"add lr, r11, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, lr\n\t"
-		"asr r5, r5, r12\n\t"
-		"ssat r5, #8, r5\n\t"
-		"ldr r10, [r0, #-32]\n\t"
-		"ldr r11, [r0, #-28]\n\t"
-		"ldr r12, [r0, #-8]\n\t"
-		"add lr, r11, r6, asr #31\n\t"
-		"lsl r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, lr\n\t"
-		"asr r6, r6, r12\n\t"
-		"ssat r6, #8, r6\n\t"
-		"add lr, r11, r7, asr #31\n\t"
-		"lsl r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, lr\n\t"
-		"asr r7, r7, r12\n\t"
-		"ssat r7, #8, r7\n\t"
-		"ldr r10, [r0, #-24]\n\t"
-		"ldr r11, [r0, #-20]\n\t"
-		"ldr r12, [r0, #-4]\n\t"
-		"add lr, r11, r8, asr #31\n\t"
-		"lsl r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, lr\n\t"
-		"asr r8, r8, r12\n\t"
-		"ssat r8, #8, r8\n\t"
-		"add lr, r11, r9, asr #31\n\t"
-		"lsl r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, lr\n\t"
-		"asr r9, r9, r12\n\t"
-		"ssat r9, #8, r9\n\t"
+		"ldr r12, [sp, #28]\n\t"
+		"ldr r10, [r0], #20\n\t"
+		"ldr r11, [r0, #-4]\n\t"
+		"lsl lr, r12, r11\n\t"
+		"add r1, lr, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r10, r1\n\t"
+		"asrs r2, r2, r11\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"add r1, lr, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r11\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"lsrs r11, r11, #8\n\t"
+		"lsl lr, r12, r11\n\t"
+		"add r1, lr, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r10, r1\n\t"
+		"asrs r4, r4, r11\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"add r1, lr, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r10, r1\n\t"
+		"asrs r5, r5, r11\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"ldr r10, [r0, #-12]\n\t"
+		"lsrs r11, r11, #8\n\t"
+		"lsl lr, r12, r11\n\t"
+		"add r1, lr, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, r1\n\t"
+		"asrs r6, r6, r11\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"add r1, lr, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r10, r1\n\t"
+		"asrs r7, r7, r11\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"ldr r10, [r0, #-8]\n\t"
+		"lsrs r11, r11, #8\n\t"
+		"lsl lr, r12, r11\n\t"
+		"add r1, lr, r8, asr #31\n\t"
+		"lsls r8, r8, #1\n\t"
+		"smmlar r8, r8, r10, r1\n\t"
+		"asrs r8, r8, r11\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
+		"add r1, lr, r9, asr #31\n\t"
+		"lsls r9, r9, #1\n\t"
+		"smmlar r9, r9, r10, r1\n\t"
+		"asrs r9, r9, r11\n\t"
+		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
 		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
@@ -1322,28 +1331,30 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
 /* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
+VMCU_APART const uint8_t *vmcu_run_words_2x4(const struct vmcu_mac_params *p, const uint8_t *stream,
+					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
 	const int32_t left = channels & 3;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_2x4(stream, tile, steps, out, pitch, channels - left);
+		stream = vmcu_run_whole_2x4(stream, tile, p->steps, out, pitch, channels - left,
+					  vmcu_half(p));
 	}
 	if (left > 0) {
 		int32_t acc[8];
 
-		stream = vmcu_sums_words_2x4(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 4, 2, stream,
+		stream = vmcu_sums_words_2x4(stream, tile, p->steps, acc);
+		stream = vmcu_store_some(p, acc, 4, 2, stream,
 					 out + (channels - left), pitch, left);
 	}
 	return stream;
@@ -1352,7 +1363,7 @@ VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_l
 /* Whole blocks of one pixel; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
@@ -1362,20 +1373,21 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 1U) * 88U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #16\n\t"
 		"ldr r3, [r0, #-12]\n\t"
 		"ldr r4, [r0, #-8]\n\t"
 		"ldr r5, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
-		"ldr r6, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r6\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r6, [r0], #16\n\t"
@@ -1424,38 +1436,39 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"smlad r5, r11, r9, r5\n\t"
 		"cmp r1, lr\n\t"
 		"bne 1b\n\t"
-		"ldr r6, [r0], #48\n\t"
-		"ldr r7, [r0, #-44]\n\t"
-		"ldr r8, [r0, #-16]\n\t"
-		"add lr, r7, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, lr\n\t"
-		"asr r2, r2, r8\n\t"
-		"ssat r2, #8, r2\n\t"
-		"ldr r6, [r0, #-40]\n\t"
-		"ldr r7, [r0, #-36]\n\t"
-		"ldr r8, [r0, #-12]\n\t"
-		"add lr, r7, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, lr\n\t"
-		"asr r3, r3, r8\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r6, [r0, #-32]\n\t"
-		"ldr r7, [r0, #-28]\n\t"
-		"ldr r8, [r0, #-8]\n\t"
-		"add lr, r7, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, lr\n\t"
-		"asr r4, r4, r8\n\t"
-		"ssat r4, #8, r4\n\t"
-		"ldr r6, [r0, #-24]\n\t"
-		"ldr r7, [r0, #-20]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"add lr, r7, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, lr\n\t"
-		"asr r5, r5, r8\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ldr r8, [sp, #28]\n\t"
+		"ldr r6, [r0], #20\n\t"
+		"ldr r7, [r0, #-4]\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r6, r1\n\t"
+		"asrs r2, r2, r7\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"ldr r6, [r0, #-16]\n\t"
+		"lsrs r7, r7, #8\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r6, r1\n\t"
+		"asrs r3, r3, r7\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"ldr r6, [r0, #-12]\n\t"
+		"lsrs r7, r7, #8\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r6, r1\n\t"
+		"asrs r4, r4, r7\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"ldr r6, [r0, #-8]\n\t"
+		"lsrs r7, r7, #8\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r6, r1\n\t"
+		"asrs r5, r5, r7\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
 		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
@@ -1466,28 +1479,30 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
 /* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
+VMCU_APART const uint8_t *vmcu_run_words_1x4(const struct vmcu_mac_params *p, const uint8_t *stream,
+					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
 					     int32_t channels)
 {
 	const int32_t left = channels & 3;
 
 	if (channels != left) {
-		stream = vmcu_run_whole_1x4(stream, tile, steps, out, pitch, channels - left);
+		stream = vmcu_run_whole_1x4(stream, tile, p->steps, out, pitch, channels - left,
+					  vmcu_half(p));
 	}
 	if (left > 0) {
 		int32_t acc[4];
 
-		stream = vmcu_sums_words_1x4(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 4, 1, stream,
+		stream = vmcu_sums_words_1x4(stream, tile, p->steps, acc);
+		stream = vmcu_store_some(p, acc, 4, 1, stream,
 					 out + (channels - left), pitch, left);
 	}
 	return stream;
@@ -1511,7 +1526,7 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 /* Whole blocks of one pixel; returns where the flash stream goes on. */
 VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int8_t *tile,
 					       int32_t steps, int8_t *out, int32_t pitch,
-					       int32_t channels)
+					       int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
@@ -1521,20 +1536,21 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 3U) * 92U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #16\n\t"
 		"ldr r3, [r0, #-12]\n\t"
 		"ldr r4, [r0, #-8]\n\t"
 		"ldr r5, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
-		"ldr r6, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r6\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r7, [r1], #4\n\t"
@@ -1631,38 +1647,39 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"smlad r5, r7, r11, r5\n\t"
 		"cmp r1, lr\n\t"
 		"bne 1b\n\t"
-		"ldr r6, [r0], #48\n\t"
-		"ldr r7, [r0, #-44]\n\t"
-		"ldr r8, [r0, #-16]\n\t"
-		"add lr, r7, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, lr\n\t"
-		"asr r2, r2, r8\n\t"
-		"ssat r2, #8, r2\n\t"
-		"ldr r6, [r0, #-40]\n\t"
-		"ldr r7, [r0, #-36]\n\t"
-		"ldr r8, [r0, #-12]\n\t"
-		"add lr, r7, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, lr\n\t"
-		"asr r3, r3, r8\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r6, [r0, #-32]\n\t"
-		"ldr r7, [r0, #-28]\n\t"
-		"ldr r8, [r0, #-8]\n\t"
-		"add lr, r7, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, lr\n\t"
-		"asr r4, r4, r8\n\t"
-		"ssat r4, #8, r4\n\t"
-		"ldr r6, [r0, #-24]\n\t"
-		"ldr r7, [r0, #-20]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"add lr, r7, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, lr\n\t"
-		"asr r5, r5, r8\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ldr r8, [sp, #28]\n\t"
+		"ldr r6, [r0], #20\n\t"
+		"ldr r7, [r0, #-4]\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r6, r1\n\t"
+		"asrs r2, r2, r7\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"ldr r6, [r0, #-16]\n\t"
+		"lsrs r7, r7, #8\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r6, r1\n\t"
+		"asrs r3, r3, r7\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"ldr r6, [r0, #-12]\n\t"
+		"lsrs r7, r7, #8\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r6, r1\n\t"
+		"asrs r4, r4, r7\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"ldr r6, [r0, #-8]\n\t"
+		"lsrs r7, r7, #8\n\t"
+		"lsl r9, r8, r7\n\t"
+		"add r1, r9, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r6, r1\n\t"
+		"asrs r5, r5, r7\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
 		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
@@ -1673,10 +1690,11 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
@@ -1685,15 +1703,16 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 #define VMCU_DENSE_SUMS     VMCU_APART
 
 /* As many channels as are whole blocks of whole words; returns how many are left. */
-VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
-				    const uint8_t **w, int8_t **out, int32_t channels)
+VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
 {
 	const int32_t whole = channels & ~3;
 
 	if (in->window->kernel_h > 1 || (in->run & 3) != 0 || whole == 0) {
 		return channels;
 	}
-	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole);
+	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
 	*out += whole;
 	return channels - whole;
 }
@@ -1755,15 +1774,6 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 VMCU_INLINE void vmcu_next(const uint8_t **w, int32_t *a)
 {
 	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(*a), "+&r"(*w));
-}
-
-/* The next three words of the flash stream. */
-VMCU_INLINE void vmcu_factors(const uint8_t **w, int32_t *a, int32_t *b, int32_t *c)
-{
-	__asm__ volatile("ldr %1, [%3, #4]\n\t"
-		"ldr %2, [%3, #8]\n\t"
-		"ldr %0, [%3], #12"
-		: "=&r"(*a), "=&r"(*b), "=&r"(*c), "+&r"(*w));
 }
 
 /* Two pairs of weights, and one. */
@@ -1853,6 +1863,7 @@ struct vmcu_square {
 	int32_t lanes;
 	int32_t resume; /* 1 or 2: behind an even or an odd channel that the caller finishes */
 	uint32_t frame; /* a register */
+	int32_t half;
 	int32_t patch[6];
 	int32_t sums[6];
 };
@@ -1873,18 +1884,19 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"ldr r1, [r0, #32]\n\t"
 		"ldr r3, [r0, #0]\n\t"
 		"ldr lr, [r0, #20]\n\t"
-		"add r2, r0, #64\n\t"
+		"add r2, r0, #68\n\t"
 		"str r1, [r0, #36]\n\t"
 		"str r2, [r0, #28]\n\t"
 		"2:\n\t"
 		"str r3, [r0, #4]\n\t"
-		"ldr r7, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r7, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r8, [r3, #8]\n\t"
 		"ldr r12, [r3, #12]\n\t"
+		"asr r7, r7, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -1910,7 +1922,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r7, r2, r11, r7\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"sxtb16 r9, r9, ror #8\n\t"
@@ -1921,7 +1933,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"lsl r9, r9, #16\n\t"
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #8]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -1930,45 +1942,46 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r5, r2, r10, r5\n\t"
 		"smlad r6, r1, r9, r6\n\t"
 		"smlad r7, r1, r10, r7\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 11f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #0]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #4]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #8]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #12]\n\t"
 		"ldr r3, [r0, #4]\n\t"
 		"3:\n\t"
-		"ldr r7, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r7, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r8, [r3, #8]\n\t"
 		"ldr r12, [r3, #12]\n\t"
+		"asr r7, r7, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -1994,7 +2007,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r7, r2, r11, r7\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"sxtb16 r9, r9, ror #8\n\t"
@@ -2005,7 +2018,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"lsl r9, r9, #16\n\t"
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #8]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -2014,35 +2027,35 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r5, r2, r10, r5\n\t"
 		"smlad r6, r1, r9, r6\n\t"
 		"smlad r7, r1, r10, r7\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 12f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #1]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #5]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #9]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #13]\n\t"
 		"4:\n\t"
 		"ldr r2, [r0, #28]\n\t"
@@ -2059,7 +2072,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"ldr r9, [r0, #44]\n\t"
 		"ldr r10, [r0, #48]\n\t"
 		"ldr r11, [r0, #52]\n\t"
-		"add r1, r0, #64\n\t"
+		"add r1, r0, #68\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
 		"cmp r10, #3\n\t"
@@ -2117,7 +2130,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"12:\n\t"
 		"movs r1, #2\n\t"
 		"13:\n\t"
-		"add r2, r0, #88\n\t"
+		"add r2, r0, #92\n\t"
 		"str r4, [r2, #0]\n\t"
 		"str r5, [r2, #4]\n\t"
 		"str r6, [r2, #8]\n\t"
@@ -2149,18 +2162,19 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"ldr r1, [r0, #32]\n\t"
 		"ldr r3, [r0, #0]\n\t"
 		"ldr lr, [r0, #20]\n\t"
-		"add r2, r0, #64\n\t"
+		"add r2, r0, #68\n\t"
 		"str r1, [r0, #36]\n\t"
 		"str r2, [r0, #28]\n\t"
 		"2:\n\t"
 		"str r3, [r0, #4]\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r7, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -2196,7 +2210,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r12, r2, r11, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2211,7 +2225,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
 		"smlad r12, r11, r9, r12\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #12]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -2222,57 +2236,58 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r7, r11, r10, r7\n\t"
 		"smlad r8, r1, r9, r8\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 11f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #0]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #4]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #8]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #12]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #16]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #20]\n\t"
 		"ldr r3, [r0, #4]\n\t"
 		"3:\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r7, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -2308,7 +2323,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r12, r2, r11, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2323,7 +2338,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
 		"smlad r12, r11, r9, r12\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #12]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -2334,47 +2349,47 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r7, r11, r10, r7\n\t"
 		"smlad r8, r1, r9, r8\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 12f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #1]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #5]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #9]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #13]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #17]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #21]\n\t"
 		"4:\n\t"
 		"ldr r2, [r0, #28]\n\t"
@@ -2391,7 +2406,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"ldr r9, [r0, #44]\n\t"
 		"ldr r10, [r0, #48]\n\t"
 		"ldr r11, [r0, #52]\n\t"
-		"add r1, r0, #64\n\t"
+		"add r1, r0, #68\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
 		"cmp r10, #5\n\t"
@@ -2453,7 +2468,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"12:\n\t"
 		"movs r1, #2\n\t"
 		"13:\n\t"
-		"add r2, r0, #88\n\t"
+		"add r2, r0, #92\n\t"
 		"str r4, [r2, #0]\n\t"
 		"str r5, [r2, #4]\n\t"
 		"str r6, [r2, #8]\n\t"
@@ -2487,17 +2502,18 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r1, [r0, #32]\n\t"
 		"ldr r3, [r0, #0]\n\t"
 		"ldr lr, [r0, #20]\n\t"
-		"add r2, r0, #64\n\t"
+		"add r2, r0, #68\n\t"
 		"str r1, [r0, #36]\n\t"
 		"str r2, [r0, #28]\n\t"
 		"2:\n\t"
 		"str r3, [r0, #4]\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r1, r1\n\t"
@@ -2524,7 +2540,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r11, r10, r12\n\t"
 		"ldr r9, [r0, #8]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r10, [r3, #8]\n\t"
@@ -2546,8 +2562,8 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r2, r9, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
-		"ldr r10, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
+		"ldr r10, [lr, #-8]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2576,56 +2592,57 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r1, [r3, #24]\n\t"
 		"sxtb16 r1, r1\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 11f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #0]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #4]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #8]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #12]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #16]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #20]\n\t"
 		"ldr r3, [r0, #4]\n\t"
 		"3:\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r1, r1, ror #8\n\t"
@@ -2652,7 +2669,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r11, r10, r12\n\t"
 		"ldr r9, [r0, #8]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r10, [r3, #8]\n\t"
@@ -2674,8 +2691,8 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r2, r9, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
-		"ldr r10, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
+		"ldr r10, [lr, #-8]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2704,47 +2721,47 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r1, [r3, #24]\n\t"
 		"sxtb16 r1, r1, ror #8\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 12f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #1]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #5]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #9]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #13]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #17]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #21]\n\t"
 		"4:\n\t"
 		"ldr r2, [r0, #28]\n\t"
@@ -2761,7 +2778,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r9, [r0, #44]\n\t"
 		"ldr r10, [r0, #48]\n\t"
 		"ldr r11, [r0, #52]\n\t"
-		"add r1, r0, #64\n\t"
+		"add r1, r0, #68\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
 		"cmp r10, #5\n\t"
@@ -2820,7 +2837,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"12:\n\t"
 		"movs r1, #2\n\t"
 		"13:\n\t"
-		"add r2, r0, #88\n\t"
+		"add r2, r0, #92\n\t"
 		"str r4, [r2, #0]\n\t"
 		"str r5, [r2, #4]\n\t"
 		"str r6, [r2, #8]\n\t"
@@ -2954,7 +2971,7 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
 	if (taken > 0) {
-		*w = vmcu_run_words_4x2(*w, tile, p->steps, *out, pitch, taken);
+		*w = vmcu_run_words_4x2(p, *w, tile, *out, pitch, taken);
 		*out += taken;
 	}
 }
@@ -2967,7 +2984,7 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
 	if (taken > 0) {
-		*w = vmcu_run_words_2x2(*w, tile, p->steps, *out, pitch, taken);
+		*w = vmcu_run_words_2x2(p, *w, tile, *out, pitch, taken);
 		*out += taken;
 	}
 }
@@ -2980,7 +2997,7 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
 	if (taken > 0) {
-		*w = vmcu_run_words_1x2(*w, tile, p->steps, *out, pitch, taken);
+		*w = vmcu_run_words_1x2(p, *w, tile, *out, pitch, taken);
 		*out += taken;
 	}
 }
@@ -2993,7 +3010,7 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
 	if (taken > 0) {
-		*w = vmcu_run_words_2x4(*w, tile, p->steps, *out, pitch, taken);
+		*w = vmcu_run_words_2x4(p, *w, tile, *out, pitch, taken);
 		*out += taken;
 	}
 }
@@ -3006,7 +3023,7 @@ VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
 {
 	if (taken > 0) {
-		*w = vmcu_run_words_1x4(*w, tile, p->steps, *out, pitch, taken);
+		*w = vmcu_run_words_1x4(p, *w, tile, *out, pitch, taken);
 		*out += taken;
 	}
 }
@@ -3037,31 +3054,12 @@ VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t ga
 	int32_t b;
 
 	vmcu_next(w, &b);
+	b >>= 8;
 	*w += gap;
 	acc[0] = b;
 	acc[1] = b;
 	acc[2] = b;
 	acc[3] = b;
-}
-
-/* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
-VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
-				       const uint8_t **w, int32_t *patch, int32_t channel)
-{
-	int32_t multiplier, bias, shift;
-	int8_t *o = (int8_t *)patch + channel;
-
-	vmcu_factors(w, &multiplier, &bias, &shift);
-	if (vmcu_is_exact(shift)) {
-		int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_finish_any(p, sums, 4, *w - 12, o);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 }
 
 /* 2 words for each pixel of a block times a channel's pairs of weights. */
@@ -3295,41 +3293,46 @@ VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t 
 {
 	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
 
-	if (vmcu_is_exact(((const int32_t *)*w)[2])) {
+	if (vmcu_is_exact(((const int32_t *)*w)[4])) {
 		const int32_t sums[] = {a0, a1, a2, a3};
 
-		vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
-		*w += 48;
+		*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
 		return;
 	}
-	__asm__ volatile("ldm %[w]!, {r0-r5}\n\t"
-		"add r1, r1, %[a0], asr #31\n\t"
+	__asm__ volatile("ldm %[w]!, {r0-r4}\n\t"
+		"lsl r5, %[half], r4\n\t"
+		"add r5, r5, %[a0], asr #31\n\t"
 		"lsls %[a0], %[a0], #1\n\t"
-		"smmlar %[a0], %[a0], r0, r1\n\t"
-		"asrs %[a0], %[a0], r2\n\t"
-		"ssat %[a0], #8, %[a0]\n\t"
+		"smmlar %[a0], %[a0], r0, r5\n\t"
+		"asrs %[a0], %[a0], r4\n\t"
+		"ssat %[a0], #8, %[a0], asr #1\n\t"
 		"strb %[a0], [%[o], #0]\n\t"
-		"add r4, r4, %[a1], asr #31\n\t"
+		"lsrs r4, r4, #8\n\t"
+		"lsl r5, %[half], r4\n\t"
+		"add r5, r5, %[a1], asr #31\n\t"
 		"lsls %[a1], %[a1], #1\n\t"
-		"smmlar %[a1], %[a1], r3, r4\n\t"
-		"asrs %[a1], %[a1], r5\n\t"
-		"ssat %[a1], #8, %[a1]\n\t"
+		"smmlar %[a1], %[a1], r1, r5\n\t"
+		"asrs %[a1], %[a1], r4\n\t"
+		"ssat %[a1], #8, %[a1], asr #1\n\t"
 		"strb %[a1], [%[o], #1]\n\t"
-		"ldm %[w]!, {r0-r5}\n\t"
-		"add r1, r1, %[a2], asr #31\n\t"
+		"lsrs r4, r4, #8\n\t"
+		"lsl r5, %[half], r4\n\t"
+		"add r5, r5, %[a2], asr #31\n\t"
 		"lsls %[a2], %[a2], #1\n\t"
-		"smmlar %[a2], %[a2], r0, r1\n\t"
-		"asrs %[a2], %[a2], r2\n\t"
-		"ssat %[a2], #8, %[a2]\n\t"
+		"smmlar %[a2], %[a2], r2, r5\n\t"
+		"asrs %[a2], %[a2], r4\n\t"
+		"ssat %[a2], #8, %[a2], asr #1\n\t"
 		"strb %[a2], [%[o], #2]\n\t"
-		"add r4, r4, %[a3], asr #31\n\t"
+		"lsrs r4, r4, #8\n\t"
+		"lsl r5, %[half], r4\n\t"
+		"add r5, r5, %[a3], asr #31\n\t"
 		"lsls %[a3], %[a3], #1\n\t"
-		"smmlar %[a3], %[a3], r3, r4\n\t"
-		"asrs %[a3], %[a3], r5\n\t"
-		"ssat %[a3], #8, %[a3]\n\t"
+		"smmlar %[a3], %[a3], r3, r5\n\t"
+		"asrs %[a3], %[a3], r4\n\t"
+		"ssat %[a3], #8, %[a3], asr #1\n\t"
 		"strb %[a3], [%[o], #3]\n\t"
 		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
-		: [o] "r"(out)
+		: [o] "r"(out), [half] "r"(vmcu_half(p))
 		: "r0", "r1", "r2", "r3", "r4", "r5", "cc", "memory");
 }
 
@@ -3352,17 +3355,22 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 	s.pitch = pitch;
 	s.lanes = lanes;
 	s.resume = 0;
+	s.half = vmcu_half(p);
 	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
 	wide -= s.left;
 	if (s.left > 0) {
 		while (vmcu_square_1_4(&s)) {
-			vmcu_finish_any(p, s.sums, 4, s.stream - 12, s.at + s.resume - 1);
+			const int32_t *c = (const int32_t *)s.stream;
+
+			vmcu_finish_any(p, s.sums, 4, c[-5], c[-1], s.at + s.resume - 1);
 		}
 	}
 	if (wide > 0) {
 		s.left = wide;
 		while (vmcu_square_1_6(&s)) {
-			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
+			const int32_t *c = (const int32_t *)s.stream;
+
+			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
 		}
 	}
 	*w = s.stream;
@@ -3387,10 +3395,13 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 	s.pitch = pitch;
 	s.lanes = lanes;
 	s.resume = 0;
+	s.half = vmcu_half(p);
 	if (wide > 0) {
 		s.left = wide;
 		while (vmcu_square_2_6(&s)) {
-			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
+			const int32_t *c = (const int32_t *)s.stream;
+
+			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
 		}
 	}
 	*w = s.stream;

@@ -229,84 +229,103 @@ VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 #endif
 
 /* Requantises in fixed point and stores a block of channels of four pixels. */
-VMCU_INLINE void vmcu_store_fixed_4x2(const int32_t *acc, const uint8_t **w, int8_t **out,
-				      int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_4x2(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
+	const uint8_t *shift = (const uint8_t *)&c[2];
+	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
+	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
 	int8_t *o = *out;
 
-	*w += 6 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[4]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[4]);
-	o[pitch + pitch] = vmcu_fixed(acc[2], c[0], c[1], c[4]);
-	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], c[0], c[1], c[4]);
-	o[1] = vmcu_fixed(acc[4], c[2], c[3], c[5]);
-	o[pitch + 1] = vmcu_fixed(acc[5], c[2], c[3], c[5]);
-	o[pitch + pitch + 1] = vmcu_fixed(acc[6], c[2], c[3], c[5]);
-	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], c[2], c[3], c[5]);
+	*w += 12;
+	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
+	o[pitch + pitch] = vmcu_fixed(acc[2], c[0], bias0, shift[0]);
+	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], c[0], bias0, shift[0]);
+	o[1] = vmcu_fixed(acc[4], c[1], bias1, shift[1]);
+	o[pitch + 1] = vmcu_fixed(acc[5], c[1], bias1, shift[1]);
+	o[pitch + pitch + 1] = vmcu_fixed(acc[6], c[1], bias1, shift[1]);
+	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], c[1], bias1, shift[1]);
 	*out = o + 2;
 }
 
 /* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2x2(const int32_t *acc, const uint8_t **w, int8_t **out,
-				      int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_2x2(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
+	const uint8_t *shift = (const uint8_t *)&c[2];
+	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
+	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
 	int8_t *o = *out;
 
-	*w += 6 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[4]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[4]);
-	o[1] = vmcu_fixed(acc[2], c[2], c[3], c[5]);
-	o[pitch + 1] = vmcu_fixed(acc[3], c[2], c[3], c[5]);
+	*w += 12;
+	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
+	o[1] = vmcu_fixed(acc[2], c[1], bias1, shift[1]);
+	o[pitch + 1] = vmcu_fixed(acc[3], c[1], bias1, shift[1]);
 	*out = o + 2;
 }
 
 /* Requantises in fixed point and stores a block of channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1x2(const int32_t *acc, const uint8_t **w, int8_t **out,
-				      int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_1x2(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
+	const uint8_t *shift = (const uint8_t *)&c[2];
+	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
+	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
 	int8_t *o = *out;
 
-	*w += 6 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[4]);
-	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[5]);
+	*w += 12;
+	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
+	o[1] = vmcu_fixed(acc[1], c[1], bias1, shift[1]);
 	(void)pitch;
 	*out = o + 2;
 }
 
 /* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2x4(const int32_t *acc, const uint8_t **w, int8_t **out,
-				      int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_2x4(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
+	const uint8_t *shift = (const uint8_t *)&c[4];
+	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
+	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const int32_t bias2 = vmcu_shifted(vmcu_half(p), shift[2]);
+	const int32_t bias3 = vmcu_shifted(vmcu_half(p), shift[3]);
 	int8_t *o = *out;
 
-	*w += 12 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], c[1], c[8]);
-	o[1] = vmcu_fixed(acc[2], c[2], c[3], c[9]);
-	o[pitch + 1] = vmcu_fixed(acc[3], c[2], c[3], c[9]);
-	o[2] = vmcu_fixed(acc[4], c[4], c[5], c[10]);
-	o[pitch + 2] = vmcu_fixed(acc[5], c[4], c[5], c[10]);
-	o[3] = vmcu_fixed(acc[6], c[6], c[7], c[11]);
-	o[pitch + 3] = vmcu_fixed(acc[7], c[6], c[7], c[11]);
+	*w += 20;
+	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
+	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
+	o[1] = vmcu_fixed(acc[2], c[1], bias1, shift[1]);
+	o[pitch + 1] = vmcu_fixed(acc[3], c[1], bias1, shift[1]);
+	o[2] = vmcu_fixed(acc[4], c[2], bias2, shift[2]);
+	o[pitch + 2] = vmcu_fixed(acc[5], c[2], bias2, shift[2]);
+	o[3] = vmcu_fixed(acc[6], c[3], bias3, shift[3]);
+	o[pitch + 3] = vmcu_fixed(acc[7], c[3], bias3, shift[3]);
 	*out = o + 4;
 }
 
 /* Requantises in fixed point and stores a block of channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int8_t **out,
-				      int32_t pitch)
+VMCU_INLINE void vmcu_store_fixed_1x4(const struct vmcu_mac_params *p, const int32_t *acc,
+				      const uint8_t **w, int8_t **out, int32_t pitch)
 {
 	const int32_t *c = (const int32_t *)*w;
+	const uint8_t *shift = (const uint8_t *)&c[4];
+	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
+	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const int32_t bias2 = vmcu_shifted(vmcu_half(p), shift[2]);
+	const int32_t bias3 = vmcu_shifted(vmcu_half(p), shift[3]);
 	int8_t *o = *out;
 
-	*w += 12 * sizeof(int32_t);
-	o[0] = vmcu_fixed(acc[0], c[0], c[1], c[8]);
-	o[1] = vmcu_fixed(acc[1], c[2], c[3], c[9]);
-	o[2] = vmcu_fixed(acc[2], c[4], c[5], c[10]);
-	o[3] = vmcu_fixed(acc[3], c[6], c[7], c[11]);
+	*w += 20;
+	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
+	o[1] = vmcu_fixed(acc[1], c[1], bias1, shift[1]);
+	o[2] = vmcu_fixed(acc[2], c[2], bias2, shift[2]);
+	o[3] = vmcu_fixed(acc[3], c[3], bias3, shift[3]);
 	(void)pitch;
 	*out = o + 4;
 }
@@ -323,13 +342,13 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[8];
 
 		vmcu_sums_4x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_4x2(acc, w, out, pitch);
+		vmcu_store_fixed_4x2(p, acc, w, out, pitch);
 	}
 	if (taken > 0) {
 		int32_t acc[8];
 
 		vmcu_sums_4x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 2, 4, *w, *out, pitch, taken);
+		*w = vmcu_store_some(p, acc, 2, 4, *w, *out, pitch, taken);
 	}
 }
 #endif
@@ -346,13 +365,13 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[4];
 
 		vmcu_sums_2x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x2(acc, w, out, pitch);
+		vmcu_store_fixed_2x2(p, acc, w, out, pitch);
 	}
 	if (taken > 0) {
 		int32_t acc[4];
 
 		vmcu_sums_2x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 2, 2, *w, *out, pitch, taken);
+		*w = vmcu_store_some(p, acc, 2, 2, *w, *out, pitch, taken);
 	}
 }
 #endif
@@ -369,13 +388,13 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[2];
 
 		vmcu_sums_1x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x2(acc, w, out, pitch);
+		vmcu_store_fixed_1x2(p, acc, w, out, pitch);
 	}
 	if (taken > 0) {
 		int32_t acc[2];
 
 		vmcu_sums_1x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 2, 1, *w, *out, pitch, taken);
+		*w = vmcu_store_some(p, acc, 2, 1, *w, *out, pitch, taken);
 	}
 }
 #endif
@@ -392,13 +411,13 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[8];
 
 		vmcu_sums_2x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x4(acc, w, out, pitch);
+		vmcu_store_fixed_2x4(p, acc, w, out, pitch);
 	}
 	if (taken > 0) {
 		int32_t acc[8];
 
 		vmcu_sums_2x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 4, 2, *w, *out, pitch, taken);
+		*w = vmcu_store_some(p, acc, 4, 2, *w, *out, pitch, taken);
 	}
 }
 #endif
@@ -415,13 +434,13 @@ VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[4];
 
 		vmcu_sums_1x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x4(acc, w, out, pitch);
+		vmcu_store_fixed_1x4(p, acc, w, out, pitch);
 	}
 	if (taken > 0) {
 		int32_t acc[4];
 
 		vmcu_sums_1x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(acc, 4, 1, *w, *out, pitch, taken);
+		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, pitch, taken);
 	}
 }
 #endif
@@ -499,7 +518,7 @@ VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row
 /* Starts the accumulators of a block at a channel's bias. */
 VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t gap)
 {
-	const int32_t b = *(const int32_t *)*w;
+	const int32_t b = *(const int32_t *)*w >> 8;
 
 	*w += 4 + gap;
 	acc[0] = b;
@@ -509,20 +528,25 @@ VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t ga
 }
 #endif
 
-#ifndef VMCU_OWN_FINISH_DEPTHWISE
-/* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
+/*
+ * Requantises a channel of a block into a patch: a word for the bytes of each pixel. The
+ * channel's constants began `size` bytes before.
+ */
 VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
-				       const uint8_t **w, int32_t *patch, int32_t channel)
+				       const uint8_t **w, int32_t *patch, int32_t channel,
+				       int32_t size)
 {
-	const int32_t *c = (const int32_t *)*w;
-	const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+	const int32_t word = *(const int32_t *)(*w - size);
+	const int32_t multiplier = *(const int32_t *)*w;
+	const int32_t shift = word & VMCU_SHIFT;
+	const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
 	int8_t *o = (int8_t *)patch + channel;
 
-	*w += 12;
-	if (vmcu_is_exact(shift)) {
+	*w += 4;
+	if (vmcu_is_exact(word)) {
 		int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-		vmcu_finish_any(p, sums, 4, *w - 12, o);
+		vmcu_finish_any(p, sums, 4, word, multiplier, o);
 		return;
 	}
 	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
@@ -530,7 +554,6 @@ VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const in
 	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
 	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
 }
-#endif
 
 /* Stores those pixels and channels of a patch that exist. */
 VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
@@ -893,18 +916,20 @@ VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t 
 				 const uint8_t **w, int8_t *out)
 {
 	const int32_t *c = (const int32_t *)*w;
+	const uint8_t *shift = (const uint8_t *)&c[4];
+	const int32_t half = vmcu_half(p);
 
-	*w += 48;
-	if (vmcu_is_exact(c[2])) {
+	if (vmcu_is_exact(c[4])) {
 		const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-		vmcu_store_places(p, sums, c, out, 4);
+		*w = vmcu_store_places(p, sums, c, out, 4);
 		return;
 	}
-	out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-	out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
-	out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
-	out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+	*w += 20;
+	out[0] = vmcu_fixed(acc[0], c[0], vmcu_shifted(half, shift[0]), shift[0]);
+	out[1] = vmcu_fixed(acc[1], c[1], vmcu_shifted(half, shift[1]), shift[1]);
+	out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
+	out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
 }
 #endif
 
@@ -914,8 +939,7 @@ VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int
 {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
-	*w += 48;
+	*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
 }
 
 /* Sets four registers. */
@@ -1084,15 +1108,17 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row - 2 * at;
 			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t *c = (const int32_t *)(*w + 16);
-			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			const int32_t word = *(const int32_t *)*w;
+			const int32_t multiplier = *(const int32_t *)(*w + 16);
+			const int32_t shift = word & VMCU_SHIFT;
+			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = *(const int32_t *)*w;
-			acc[1] = *(const int32_t *)*w;
-			acc[2] = *(const int32_t *)*w;
-			acc[3] = *(const int32_t *)*w;
+			acc[0] = word >> 8;
+			acc[1] = word >> 8;
+			acc[2] = word >> 8;
+			acc[3] = word >> 8;
 			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
@@ -1130,11 +1156,11 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 			acc[1] = vmcu_mac(acc[1], x[6], v[11]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[11]);
 			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
-			*w += 28;
-			if (vmcu_is_exact(shift)) {
+			*w += 20;
+			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-				vmcu_finish_any(p, sums, 4, *w - 12, o);
+				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
@@ -1151,7 +1177,7 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 28;
+	*w += (lanes & 1) * 20;
 }
 #endif
 
@@ -1176,17 +1202,19 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row;
 			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t *c = (const int32_t *)(*w + 16);
-			const int32_t multiplier = c[0], bias = c[1], shift = c[2];
+			const int32_t word = *(const int32_t *)*w;
+			const int32_t multiplier = *(const int32_t *)(*w + 16);
+			const int32_t shift = word & VMCU_SHIFT;
+			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[6];
 
-			acc[0] = *(const int32_t *)*w;
-			acc[1] = *(const int32_t *)*w;
-			acc[2] = *(const int32_t *)*w;
-			acc[3] = *(const int32_t *)*w;
-			acc[4] = *(const int32_t *)*w;
-			acc[5] = *(const int32_t *)*w;
+			acc[0] = word >> 8;
+			acc[1] = word >> 8;
+			acc[2] = word >> 8;
+			acc[3] = word >> 8;
+			acc[4] = word >> 8;
+			acc[5] = word >> 8;
 			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
@@ -1249,11 +1277,11 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 			acc[3] = vmcu_mac(acc[3], x[18], v[10]);
 			acc[4] = vmcu_mac(acc[4], x[22], v[10]);
 			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
-			*w += 28;
-			if (vmcu_is_exact(shift)) {
+			*w += 20;
+			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
 
-				vmcu_finish_any(p, sums, 6, *w - 12, o);
+				vmcu_finish_any(p, sums, 6, word, multiplier, o);
 				continue;
 			}
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
@@ -1274,7 +1302,7 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 28;
+	*w += (lanes & 1) * 20;
 }
 #endif
 
@@ -1453,20 +1481,19 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 	if (taken > 0) {
 		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
 
-		taken = vmcu_dense_whole(in, x, w, out, taken);
+		taken = vmcu_dense_whole(p, in, x, w, out, taken);
 	}
 	for (; taken > 0; taken -= 4) {
 		int32_t acc[4];
 
 		vmcu_sums_dense(acc, in, row, pixel, channel, w);
 		if (VMCU_DENSE_IN_PLACE && taken >= 4) {
-			vmcu_store_fixed_1x4(acc, w, out, 0);
+			vmcu_store_fixed_1x4(p, acc, w, out, 0);
 			continue;
 		}
-		*w = vmcu_store_some(acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 		*out += 4;
 	}
-	(void)p;
 }
 
 /*

@@ -13,7 +13,6 @@ from .ir import (
     COLUMN,
     Do,
     Let,
-    Line,
     Loop,
     LoopKind,
     Mark,
@@ -85,11 +84,6 @@ class Builder:
         self._stack[-1].append(RegAlloc(registers))
         return registers
 
-    def line(self, name: str, tensor: int, row: Expr, pixel: Expr) -> str:
-        """A C pointer to a pixel, which accesses name as `line`."""
-        self._stack[-1].append(Line(name, tensor, row, pixel))
-        return name
-
     def point(self, name: str, ram: Ram) -> str:
         """A pointer that instructions move; accesses through it name it as `moving`."""
         self._stack[-1].append(Point(name, ram))
@@ -105,21 +99,17 @@ class Builder:
         self._stack[-1].append(Rewind(stream, to_mark))
 
     @contextmanager
-    def loop(
-        self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int, once: bool
-    ) -> Iterator[Name]:
+    def loop(self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int) -> Iterator[Name]:
         self._stack.append([])
         yield Name(name)
         body = tuple(self._stack.pop())
-        self._stack[-1].append(
-            Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, once=once)
-        )
+        self._stack[-1].append(Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll))
 
     def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
-        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, False)
+        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll)
 
-    def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1, once: bool = False):
-        return self.loop(LoopKind.REDUCE, name, stop, step, unroll, once)
+    def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
+        return self.loop(LoopKind.REDUCE, name, stop, step, unroll)
 
     @contextmanager
     def strips(

@@ -43,8 +43,7 @@ class Ram:
 
     `tensor` is "output" or the index of an input. `guarded`: elements outside the image are
     skipped (they are padding), else all must lie inside; so are channels from `limit` on, where
-    a group ends before the tensor does. `line`: the C pointer to the pixel where
-    its row is not the one that is being computed, see Builder.line. `moving`: the C pointer, set by
+    a group ends before the tensor does. `moving`: the C pointer, set by
     Builder.point, that the instruction moves past what it touched.
     """
 
@@ -55,7 +54,6 @@ class Ram:
     axes: tuple[Axis, ...] = ()
     guarded: bool = False
     limit: Expr | None = None
-    line: str | None = None
     moving: str | None = None
 
 
@@ -68,10 +66,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Tile:
-    """The scratch tile; with `moving`, a cursor in it that an instruction moves past what it
-    read."""
-
-    moving: bool = False
+    """The scratch tile."""
 
 
 @dataclass(frozen=True)
@@ -115,16 +110,6 @@ class RegAlloc:
 
 
 @dataclass(frozen=True)
-class Line:
-    """Names a pixel of an input."""
-
-    name: str
-    tensor: int
-    row: Expr
-    pixel: Expr
-
-
-@dataclass(frozen=True)
 class Point:
     """Sets a moving pointer to the first byte of an access."""
 
@@ -159,7 +144,7 @@ class Loop:
     """body for var = start, start + step, ... while var + step <= stop.
 
     `start` None goes on where the loop before left the variable. `unroll` asks for copies of the
-    body; passes.unroll makes them. `once`: the body runs at least once.
+    body; passes.unroll makes them.
     """
 
     kind: LoopKind
@@ -169,7 +154,6 @@ class Loop:
     body: tuple[Stmt, ...]
     start: Expr | None = ZERO
     unroll: int = 1
-    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,20 +215,7 @@ LEFT = Name("left")
 TAKEN = Name("taken")
 # The first column of the output row that a call computes.
 COLUMN = Name("column")
-Stmt = (
-    Do
-    | RegAlloc
-    | Line
-    | Point
-    | RamFree
-    | Mark
-    | Rewind
-    | Loop
-    | Tiles
-    | Spans
-    | Segments
-    | Strips
-)
+Stmt = Do | RegAlloc | Point | RamFree | Mark | Rewind | Loop | Tiles | Spans | Segments | Strips
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,11 @@ def gap(taps: int, stride: int) -> int:
     return -weight_bytes(taps, stride) % 4
 
 
+def channel_bytes(taps: int, stride: int) -> int:
+    """Of a channel in the stream: word, gap, weights, multiplier."""
+    return 4 + gap(taps, stride) + weight_bytes(taps, stride) + 4
+
+
 def tile_lets(k: Builder, taps: int, stride: int) -> None:
     """Words of the tile: those of even columns in two rows, of two rows, of a plane."""
     wide = Name("p->steps")
@@ -111,7 +116,8 @@ class Kernel:
             for odd in (0, 1):
                 acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
                 self.dot(acc, h * Name("plane"), x, odd)
-                k.do(isa.finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
+                size = channel_bytes(self.taps, self.stride) - 4
+                k.do(isa.finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd, size)
         k.do(isa.store_patch, patch, target(column, wide, c, lanes), Name("out_c"), wide, lanes)
 
     def strip(self, x0: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:

@@ -8,6 +8,7 @@ loads.
 
 from __future__ import annotations
 
+from ...language.packing import packed_shifts
 from ..portable import blocks as portable
 from ..portable.blocks import SHAPES, Shape
 from ..portable.tile import SEVERAL
@@ -15,6 +16,7 @@ from ..thumb import (
     CLOBBERED,
     END,
     ENTRY,
+    HALF,
     LAST,
     OUT,
     PITCH,
@@ -32,7 +34,7 @@ from ..thumb import (
 # Fours of taps in a turn of the loop.
 UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 2}
 INSTRUCTION = 4
-SAVED = "{r1, r2, r3, r4, r5, r6, r7}"
+SAVED = "{r1, r2, r3, r4, r5, r6, r7, r8}"
 # What eight sums leave free.
 OTHERS = Registers.of(Shape(4, True)).free
 
@@ -108,31 +110,39 @@ def skipped(shape: Shape, instructions: int, unroll: int) -> str:
 def sums(shape: Shape, taps: list[str], unroll: int) -> list[str]:
     """The dot product of a block; `taps`: four of each pixel, so many times in a turn."""
     registers = Registers.of(shape)
-    at = registers.free[0]
     head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
-    head += [f"ldr {at}, {ENTRY}"] + ([f"ldr {registers.end}, {END}"] if registers.end else [])
+    head += [f"ldr {registers.end}, {END}"] if registers.end else []
     loop = taps * unroll
-    return [*biases(shape), *head, f"mov pc, {at}", ".p2align 2", "1:", *loop, *until_end(shape)]
+    return [*biases(shape), *head, f"ldr pc, {ENTRY}", ".p2align 2", "1:", *loop, *until_end(shape)]
 
 
-def requantised(shape: Shape, channel: int) -> list[str]:
-    """A channel's sums to int8: fixed_fast() of targets/portable/tile.py, whose 64-bit sum is
+def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> list[str]:
+    """A sum to int8 in its place: fixed_fast() of targets/portable/tile.py, whose 64-bit sum is
     SMMLAR."""
-    m, c, s, *_, t = Registers.of(shape).free
-    size = 12 * shape.channels()
-    code = [
-        f"ldr {m}, [{STREAM}" + (f", #{8 * channel - size}]" if channel else f"], #{size}"),
-        f"ldr {c}, [{STREAM}, #{8 * channel + 4 - size}]",
-        f"ldr {s}, [{STREAM}, #{4 * (channel - shape.channels())}]",
+    return [
+        f"add {scratch}, {bias}, {acc}, asr #31",
+        f"lsls {acc}, {acc}, #1",
+        f"smmlar {acc}, {acc}, {multiplier}, {scratch}",
+        f"asrs {acc}, {acc}, {shift}",
+        f"ssat {acc}, #8, {acc}, asr #1",
     ]
-    for acc in Registers.of(shape).sums[shape.pixels * channel : shape.pixels * (channel + 1)]:
-        code += [
-            f"add {t}, {c}, {acc}, asr #31",
-            f"lsl {acc}, {acc}, #1",
-            f"smmlar {acc}, {acc}, {m}, {t}",
-            f"asr {acc}, {acc}, {s}",
-            f"ssat {acc}, #8, {acc}",
-        ]
+
+
+def requantised(shape: Shape) -> list[str]:
+    """A block's sums to int8. All shifts are in one word; its lowest byte is the next one."""
+    sums, (multiplier, shifts, half, bias, *_) = Registers.of(shape).sums, Registers.of(shape).free
+    size = 4 * shape.channels() + packed_shifts(shape.channels())
+    assert packed_shifts(shape.channels()) == 4
+    code = [f"ldr {half}, {HALF}"]
+    for channel in range(shape.channels()):
+        if channel == 0:
+            code += [f"ldr {multiplier}, [{STREAM}], #{size}", f"ldr {shifts}, [{STREAM}, #-4]"]
+        else:
+            code.append(f"ldr {multiplier}, [{STREAM}, #{4 * channel - size}]")
+            code.append(f"lsrs {shifts}, {shifts}, #8")
+        code.append(f"lsl {bias}, {half}, {shifts}")
+        for acc in sums[shape.pixels * channel : shape.pixels * (channel + 1)]:
+            code += fixed(acc, multiplier, bias, shifts, T)
     return code
 
 
@@ -158,13 +168,13 @@ def stored(shape: Shape) -> list[str]:
 
 def run(shape: Shape, taps: list[str], unroll: int) -> list[str]:
     """Blocks up to LAST."""
-    entry = ["adr lr, 1f", "add r6, r6, lr"]
-    finish = [line for n in range(shape.channels()) for line in requantised(shape, n)]
+    # An address that PC is loaded with is odd.
+    entry = ["adr lr, 1f", "add r6, r6, lr", "adds r6, #1"]
     code = [
         f"push {SAVED}",
         "2:",
         *sums(shape, taps, unroll),
-        *finish,
+        *requantised(shape),
         *stored(shape),
         f"pop {SAVED}",
     ]
@@ -178,7 +188,7 @@ def whole_function(
     head = prototype(
         name,
         f"const uint8_t *stream, const {lane} *tile, int32_t steps, int8_t *out, int32_t pitch, "
-        "int32_t channels",
+        "int32_t channels, int32_t half",
     )
     return f"""
 /* Whole blocks of {SEVERAL[shape.pixels]}; returns where the flash stream goes on. */
@@ -192,10 +202,12 @@ def whole_function(
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		{skipped(shape, len(taps), unroll)};
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		{asm(run(shape, taps, unroll))}
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
 		: {CLOBBERED});
 	return w;
@@ -209,8 +221,8 @@ def run_function(shape: Shape) -> str:
     made = whole_function(whole, shape, four(shape), unroll, "vmcu_lane_t", lanes)
     head = prototype(
         f"vmcu_run_words_{shape.name}",
-        "const uint8_t *stream, const vmcu_lane_t *tile, int32_t steps, int8_t *out, "
-        "int32_t pitch, int32_t channels",
+        "const struct vmcu_mac_params *p, const uint8_t *stream, const vmcu_lane_t *tile, "
+        "int8_t *out, int32_t pitch, int32_t channels",
     )
     return f"""
 {made.strip()}
@@ -221,13 +233,14 @@ def run_function(shape: Shape) -> str:
 	const int32_t left = channels & {size - 1};
 
 	if (channels != left) {{
-		stream = {whole}(stream, tile, steps, out, pitch, channels - left);
+		stream = {whole}(stream, tile, p->steps, out, pitch, channels - left,
+					  vmcu_half(p));
 	}}
 	if (left > 0) {{
 		int32_t acc[{shape.sums()}];
 
-		stream = vmcu_sums_words_{shape.name}(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, {size}, {shape.pixels}, stream,
+		stream = vmcu_sums_words_{shape.name}(stream, tile, p->steps, acc);
+		stream = vmcu_store_some(p, acc, {size}, {shape.pixels}, stream,
 					 out + (channels - left), pitch, left);
 	}}
 	return stream;
@@ -239,7 +252,7 @@ def run_body(shape: Shape) -> str:
     """C of the instruction."""
     return f"""
 if (taken > 0) {{
-	*w = vmcu_run_words_{shape.name}(*w, tile, p->steps, *out, pitch, taken);
+	*w = vmcu_run_words_{shape.name}(p, *w, tile, *out, pitch, taken);
 	*out += taken;
 }}
 """

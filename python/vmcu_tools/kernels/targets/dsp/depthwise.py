@@ -8,14 +8,7 @@ would take twice the room.
 from __future__ import annotations
 
 from ...language.packing import WORDS
-from ..portable.depthwise import (
-    LINE,
-    PAIR,
-    bias_depthwise,
-    finish_any_c,
-    finish_depthwise,
-    fixed_stores_c,
-)
+from ..portable.depthwise import BIAS, LINE, PAIR, bias_depthwise
 
 BLOCK = WORDS.pixels
 # Behind SXTB16: bytes 1 and 3.
@@ -82,15 +75,6 @@ VMCU_INLINE void vmcu_next(const uint8_t **w, int32_t *a)
 	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(*a), "+&r"(*w));
 }
 
-/* The next three words of the flash stream. */
-VMCU_INLINE void vmcu_factors(const uint8_t **w, int32_t *a, int32_t *b, int32_t *c)
-{
-	__asm__ volatile("ldr %1, [%3, #4]\n\t"
-		"ldr %2, [%3, #8]\n\t"
-		"ldr %0, [%3], #12"
-		: "=&r"(*a), "=&r"(*b), "=&r"(*c), "+&r"(*w));
-}
-
 /* Two pairs of weights, and one. */
 VMCU_INLINE void vmcu_weights(const uint8_t **w, uint32_t *a, uint32_t *b)
 {
@@ -113,7 +97,7 @@ VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
 
 
 def bias() -> str:
-    lines = ["int32_t b;", "", "vmcu_next(w, &b);", "*w += gap;"]
+    lines = ["int32_t b;", "", "vmcu_next(w, &b);", f"b >>= {BIAS};", "*w += gap;"]
     return "\n".join([*lines, *(f"acc[{i}] = b;" for i in range(BLOCK))])
 
 
@@ -202,33 +186,9 @@ def line(taps: int) -> str:
     return "\n".join([*lines, *add_line(taps, c, v, 0)])
 
 
-def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> list[str]:
-    """vmcu_fixed() of a sum, in its place."""
-    return [
-        f"add {scratch}, {bias}, {acc}, asr #31",
-        f"lsls {acc}, {acc}, #1",
-        f"smmlar {acc}, {acc}, {multiplier}, {scratch}",
-        f"asrs {acc}, {acc}, {shift}",
-        f"ssat {acc}, #8, {acc}",
-    ]
-
-
-def finish() -> str:
-    lines = [
-        "int32_t multiplier, bias, shift;",
-        "int8_t *o = (int8_t *)patch + channel;",
-        "",
-        "vmcu_factors(w, &multiplier, &bias, &shift);",
-        *finish_any_c("shift", BLOCK),
-        *fixed_stores_c("multiplier, bias, shift", BLOCK),
-    ]
-    return "\n".join(lines)
-
-
 OWN = (
     {
         bias_depthwise: bias(),
-        finish_depthwise: finish(),
     }
     | {made: pair(count) for count, made in PAIR.items()}
     | {made: line(taps) for taps, made in LINE.items()}

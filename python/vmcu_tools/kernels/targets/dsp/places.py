@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from ..portable.depthwise import GROUP
 from ..portable.places import store_taps
-from .depthwise import fixed
+from ..thumb import asm
+from .blocks import fixed
 
 HELPERS = {
     "two_taps": r"""
@@ -65,33 +66,30 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 }
 
 
-def asm(code: list[str], outputs: list[str], inputs: list[str], clobbers: list[str]) -> str:
-    text = "\n\t".join(f'"{line}\\n\\t"' for line in code)
-    lines = [f"__asm__ volatile({text}", f"\t: {', '.join(outputs)}", f"\t: {', '.join(inputs)}"]
-    return "\n".join([*lines, "\t: " + ", ".join(f'"{name}"' for name in clobbers) + ");"])
-
-
 def store_four() -> str:
-    """Constants come six at a time, so that an LDM takes them: two channels'."""
-    lists, code = [f"r{i}" for i in range(6)], []
-    for channel in range(GROUP):
-        constants = lists[3 * (channel % 2) :][:3]
-        if channel % 2 == 0:
-            code.append(f"ldm %[w]!, {{{lists[0]}-{lists[-1]}}}")
-        code += fixed(f"%[a{channel}]", *constants, constants[1])
+    """One LDM takes all constants."""
+    *multipliers, shifts, bias = (f"r{i}" for i in range(GROUP + 2))
+    code = [f"ldm %[w]!, {{{multipliers[0]}-{shifts}}}"]
+    for channel, multiplier in enumerate(multipliers):
+        code += [f"lsrs {shifts}, {shifts}, #8"] * (channel > 0)
+        code.append(f"lsl {bias}, %[half], {shifts}")
+        code += fixed(f"%[a{channel}]", multiplier, bias, shifts, bias)
         code.append(f"strb %[a{channel}], [%[o], #{channel}]")
-    sums = [f'[a{i}] "+&r"(a{i})' for i in range(GROUP)]
+    sums = ", ".join(f'[a{i}] "+&r"(a{i})' for i in range(GROUP))
+    changed = ", ".join(f'"{name}"' for name in [*multipliers, shifts, bias, "cc", "memory"])
     lines = [
         "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];",
         "",
-        "if (vmcu_is_exact(((const int32_t *)*w)[2])) {",
+        "if (vmcu_is_exact(((const int32_t *)*w)[4])) {",
         "\tconst int32_t sums[] = {a0, a1, a2, a3};",
         "",
-        "\tvmcu_store_places(p, sums, (const int32_t *)*w, out, 4);",
-        "\t*w += 48;",
+        "\t*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);",
         "\treturn;",
         "}",
-        asm(code, [*sums, '[w] "+&r"(*w)'], ['[o] "r"(out)'], [*lists, "cc", "memory"]),
+        f"__asm__ volatile({asm(code, 1)}",
+        f'\t: {sums}, [w] "+&r"(*w)',
+        '\t: [o] "r"(out), [half] "r"(vmcu_half(p))',
+        f"\t: {changed});",
     ]
     return "\n".join(lines)
 

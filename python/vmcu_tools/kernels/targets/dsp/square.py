@@ -9,9 +9,11 @@ then wide ones; at a stride of two it is wide ones, for half the code.
 from __future__ import annotations
 
 from ...language.packing import WORDS
-from ..portable.depthwise import SQUARE_TAPS
+from ..portable.depthwise import BIAS, SQUARE_TAPS
 from ..portable.square import SQUARE, WIDER
-from .depthwise import ODD, fixed
+from ..thumb import asm
+from .blocks import fixed
+from .depthwise import ODD
 
 BLOCK = WORDS.pixels
 # Registers of a strip: struct vmcu_square, in which everything is that is not in another one; the
@@ -24,12 +26,12 @@ WEIGHTS = ("r9", "r10", "r11")
 # The members of struct vmcu_square, a word each: what they are is said there.
 MEMBERS = (
     *("tile", "here", "phase", "last", "plane", "start", "stream", "at"),
-    *("pairs", "pairs_left", "out", "pitch", "left", "lanes", "resume", "frame"),
+    *("pairs", "pairs_left", "out", "pitch", "left", "lanes", "resume", "frame", "half"),
 )
 PATCH = 4 * len(MEMBERS)
 MOST_PIXELS = BLOCK + WIDER
-# A channel in the stream: bias, weights, factors.
-CHANNEL = 4 + 4 * SQUARE_TAPS + 12
+# A channel in the stream: a word, weights, a multiplier.
+CHANNEL = 4 + 4 * SQUARE_TAPS + 4
 
 
 class Square:
@@ -102,6 +104,7 @@ class Square:
         self.constant(v2, 8)
         for at, name in enumerate(places):
             self.load(name, at)
+        self.do(f"asr {bias}, {bias}, #{BIAS}")
         self.pair(v1, v0, True)
         self.pair(v0, v0, False)
         self.pair(v2, v2, False)
@@ -142,6 +145,7 @@ class Square:
         self.constant(v0, 4)
         for at, name in enumerate(places):
             self.load(name, at)
+        self.do(f"asr {bias}, {bias}, #{BIAS}")
         self.pair(v1, v0, True)
         self.pair(v0, v0, False)
         self.columns(places, [v0, v1], bias)
@@ -184,10 +188,12 @@ class Square:
         scratch, o = SCRATCH
         # Registers below r8 make short instructions.
         shift = TILE
-        for at, name in enumerate((multiplier, bias, shift)):
-            self.constant(name, CHANNEL - 12 + 4 * at)
+        self.constant(multiplier, CHANNEL - 4)
+        self.do(f"ldr {shift}, [{STREAM}, #{-CHANNEL}]")
+        self.member(bias, "half")
         self.member(o, "at")
-        self.do(f"cmp {shift}, #0", f"blt {'12f' if odd else '11f'}")
+        # Nothing is left of an odd number that EXACT has shifted.
+        self.do(f"lsls {bias}, {bias}, {shift}", f"beq {'12f' if odd else '11f'}")
         for pixel, acc in enumerate(self.sums):
             self.do(*fixed(acc, multiplier, bias, shift, scratch))
             self.do(f"strb {acc}, [{o}, #{4 * pixel + odd}]")
@@ -298,7 +304,7 @@ class Square:
         self.store()
         self.next_block()
         self.leave()
-        return "\n\t\t".join(f'"{line}\\n\\t"' for line in self.code)
+        return asm(self.code)
 
 
 def in_order(registers: tuple[str, ...]) -> list[str]:
@@ -330,6 +336,16 @@ def square(stride: int) -> str:
     narrow, wide = BLOCK, BLOCK + WIDER
     phase = "s.phase = 4 * phase;" if stride == 2 else "(void)phase;"
     last = "4 * (row - phase)" if stride == 2 else "4 * row"
+
+    def exact(pixels: int) -> list[str]:
+        """A channel that the fast requantiser is not for."""
+        constants = f"c[-{CHANNEL // 4}], c[-1]"
+        return [
+            "\t\tconst int32_t *c = (const int32_t *)s.stream;",
+            "",
+            f"\t\tvmcu_finish_any(p, s.sums, {pixels}, {constants}, s.at + s.resume - 1);",
+        ]
+
     lines = [
         "struct vmcu_square s;",
         phase,
@@ -342,6 +358,7 @@ def square(stride: int) -> str:
         "s.pitch = pitch;",
         "s.lanes = lanes;",
         "s.resume = 0;",
+        "s.half = vmcu_half(p);",
     ]
     if stride == 1:
         # Each narrow block makes up for two pixels that the last wide one would lack.
@@ -350,7 +367,7 @@ def square(stride: int) -> str:
             "wide -= s.left;",
             "if (s.left > 0) {",
             f"\twhile (vmcu_square_1_{narrow}(&s)) {{",
-            f"\t\tvmcu_finish_any(p, s.sums, {narrow}, s.stream - 12, s.at + s.resume - 1);",
+            *exact(narrow),
             "\t}",
             "}",
         ]
@@ -358,7 +375,7 @@ def square(stride: int) -> str:
         "if (wide > 0) {",
         "\ts.left = wide;",
         f"\twhile (vmcu_square_{stride}_{wide}(&s)) {{",
-        f"\t\tvmcu_finish_any(p, s.sums, {wide}, s.stream - 12, s.at + s.resume - 1);",
+        *exact(wide),
         "\t}",
         "}",
         "*w = s.stream;",
@@ -386,6 +403,7 @@ struct vmcu_square {
 	int32_t lanes;
 	int32_t resume; /* 1 or 2: behind an even or an odd channel that the caller finishes */
 	uint32_t frame; /* a register */
+	int32_t half;
 	int32_t patch[6];
 	int32_t sums[6];
 };

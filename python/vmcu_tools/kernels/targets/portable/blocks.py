@@ -3,7 +3,7 @@
 
 Flash streams hold, for each block: the biases (int32), the weights in reading order, as many taps
 of each channel as there are lanes after as many more, woven into each other, and the constants of
-the requantiser.
+the requantiser: multipliers (int32), then shifts, for the fast one as bytes and one less.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ....quant import wrap_int32
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction
 from ...language.ir import Ram, Stream, Tile
-from ...language.packing import WORDS, Packing
+from ...language.packing import WORDS, Packing, packed_shifts
 from .registry import compound, define
-from .tile import PIXELS, SEVERAL, any_requant, finish, fixed_fast
+from .tile import PIXELS, SEVERAL, any_requant, finish, fixed_fast, take_shifts
 
 
 @dataclass(frozen=True)
@@ -89,28 +89,37 @@ def _sums(shape: Shape) -> Instruction:
 
 def store_c(shape: Shape, packing: Packing) -> str:
     channels = shape.channels(packing)
-    lines = ["const int32_t *c = (const int32_t *)*w;", "int8_t *o = *out;", ""]
-    lines.append(f"*w += {3 * channels} * sizeof(int32_t);")
+    lines = ["const int32_t *c = (const int32_t *)*w;"]
+    lines.append(f"const uint8_t *shift = (const uint8_t *)&c[{channels}];")
+    shifted = "vmcu_shifted(vmcu_half(p), shift[{n}])"
+    lines += [f"const int32_t bias{n} = {shifted.format(n=n)};" for n in range(channels)]
+    lines += ["int8_t *o = *out;", ""]
+    lines.append(f"*w += {4 * channels + packed_shifts(channels)};")
     for i in range(shape.sums(packing)):
         n, pixel = divmod(i, shape.pixels)
         place = " + ".join(["pitch"] * pixel + [str(n)] * (n > 0)) or "0"
-        constants = f"c[{2 * n}], c[{2 * n + 1}], c[{2 * channels + n}]"
+        constants = f"c[{n}], bias{n}, shift[{n}]"
         lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], {constants});")
     lines += ["(void)pitch;"] * (shape.pixels == 1)
     return "\n".join([*lines, f"*out = o + {channels};"])
 
 
 def _store(shape: Shape) -> Instruction:
-    parameters = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch"
+    parameters = (
+        "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
+        "int32_t pitch"
+    )
     text = functools.partial(store_c, shape)
 
     @define("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
-    def store_fixed(m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int) -> None:
+    def store_fixed(
+        m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int
+    ) -> None:
         """Requantises in fixed point and stores a block of channels of {what}."""
         channels = shape.channels(m.packing)
-        factors = m.take(np.int32, 2 * channels).reshape(channels, 2, 1).swapaxes(0, 1)
-        shift = m.take(np.int32, channels)[:, None]
-        m.store(ram, fixed_fast(wrap_int32(acc).reshape(channels, -1), *factors, shift).T)
+        multiplier = m.take(np.int32, channels)[:, None]
+        shift = take_shifts(m, channels)[:, None]
+        m.store(ram, fixed_fast(m, wrap_int32(acc).reshape(channels, -1), multiplier, shift).T)
 
     return store_fixed
 
@@ -121,20 +130,22 @@ HELPERS = {
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
-					  const uint8_t *w, int8_t *out, int32_t pitch,
-					  int32_t left)
+VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
+					  int32_t channels, int32_t pixels, const uint8_t *w,
+					  int8_t *out, int32_t pitch, int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
+	const uint8_t *shift = (const uint8_t *)&c[channels];
 
 	for (int32_t i = 0; i < left; i++) {
+		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
+			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
 		}
 	}
-	return (const uint8_t *)&c[3 * channels];
+	return shift + ((channels + 3) & ~3);
 }
 """,
 }
@@ -147,13 +158,13 @@ for (; taken >= {channels}; taken -= {channels}) {{
 	int32_t acc[{shape.sums(packing)}];
 
 	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
-	vmcu_store_fixed_{shape.name}(acc, w, out, pitch);
+	vmcu_store_fixed_{shape.name}(p, acc, w, out, pitch);
 }}
 if (taken > 0) {{
 	int32_t acc[{shape.sums(packing)}];
 
 	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
-	*w = vmcu_store_some(acc, {channels}, {shape.pixels}, *w, *out, pitch, taken);
+	*w = vmcu_store_some(p, acc, {channels}, {shape.pixels}, *w, *out, pitch, taken);
 }}
 """
 
@@ -175,7 +186,7 @@ def _run(shape: Shape) -> Instruction:
         for first in range(0, taken, shape.channels(m.packing)):
             SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
             place = replace(ram, channel=ram.channel + first)
-            STORE[shape].meaning(m, acc, stream, place, pitch)
+            STORE[shape].meaning(m, p, acc, stream, place, pitch)
 
     return run
 

@@ -8,9 +8,12 @@ other, in rows 2r and 2r + 1 of the window, a word for each column, or, in the w
 side by side, a word for two columns. With a stride of two, columns 0, 2, 4 ... precede columns 1,
 3, 5 ..., so that neighbouring output pixels always meet neighbouring words.
 
-The flash stream holds, for each channel: the bias, gap bytes, the weights in reading order, the
-requantiser's constants. Weights come in pairs, one for each of a and b, which stand where
-Packing.pairs says. Portable C multiplies the tile's bytes one at a time.
+The flash stream holds, for each channel: a word, gap bytes, the weights in reading order, the
+requantiser's multiplier. The word has the bias and, in its lowest byte, the shift, one less. EXACT
+is there where the fast requantiser does not apply: then the word names one further on in the
+stream instead of the bias, where what the bias lacks is, and the shift, or what a float32 factor
+has in its place. Weights come in pairs, one for each of a and b, which stand where Packing.pairs
+says. Portable C multiplies the tile's bytes one at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ from .tile import finish, fixed_fast
 TAPS = (3, 5, 7)
 STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
-EXACT = -1  # in place of a shift: the fast requantiser would not be exact
+EXACT = 0x80  # in place of a shift: the fast requantiser would not be exact
+BIAS = 8  # bits below the bias in a word
 # Words of a tile that no column was staged for.
 UNUSED = 77
 
@@ -101,18 +105,14 @@ def add_pairs(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray)
         acc[pixel] += (pairs * widened(m, at + pixel, len(pairs), odd)).sum()
 
 
-def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | IntegerScale | None]:
-    """The constants of a channel, and the requantiser where the fast one does not apply."""
-    constants = m.take(np.int32, 3)
-    if constants[2] != EXACT:
-        return constants, None
-    if m.names["p->is_float"]:
-        return constants, IntegerScale(constants[:1], constants[1:2])
-    return constants, FixedPoint(constants[0], constants[1])
+def take_bias(m: Machine) -> tuple[int, int]:
+    """The next channel's word, and the bias in it."""
+    word = int(m.take(np.int32, 1)[0])
+    return word, word >> BIAS
 
 
-def bias_c(pixels: int, size: str = "4 + gap") -> list[str]:
-    lines = ["const int32_t b = *(const int32_t *)*w;", "", f"*w += {size};"]
+def bias_c(pixels: int) -> list[str]:
+    lines = [f"const int32_t b = *(const int32_t *)*w >> {BIAS};", "", "*w += 4 + gap;"]
     return [*lines, *(f"acc[{i}] = b;" for i in range(pixels))]
 
 
@@ -184,7 +184,7 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
 )
 def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
     """Starts the accumulators of a block at a channel's bias."""
-    acc[:] = m.take(np.int32, 1)
+    acc[:] = take_bias(m)[1]
     m.take(np.int8, gap)
 
 
@@ -227,43 +227,48 @@ def sums_c(pixels: int) -> str:
     return f"int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
 
 
-def finish_any_c(shift: str, pixels: int) -> list[str]:
-    """What is not for the fast requantiser, among it channels that do not exist. The accumulators
-    go as a copy: their own address must not escape from registers."""
+def finish_channel_c(pixels: int, leave: str) -> list[str]:
+    """A channel's sums to bytes, `o` is where the first one goes. Accumulators that are not for the
+    fast requantiser go as a copy: their own address must not escape from registers."""
     return [
-        f"if (vmcu_is_exact({shift})) {{",
+        "if (vmcu_is_exact(word)) {",
         f"\t{sums_c(pixels)}",
         "",
-        f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
-        "\treturn;",
+        f"\tvmcu_finish_any(p, sums, {pixels}, word, multiplier, o);",
+        f"\t{leave};",
         "}",
+        *(f"o[{4 * i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(pixels)),
     ]
+
+
+FACTORS_C = [
+    "const int32_t shift = word & VMCU_SHIFT;",
+    "const int32_t bias = vmcu_shifted(vmcu_half(p), shift);",
+]
 
 
 def finish_c(packing: Packing) -> str:
-    pixels = packing.pixels
     lines = [
-        "const int32_t *c = (const int32_t *)*w;",
-        "const int32_t multiplier = c[0], bias = c[1], shift = c[2];",
+        "const int32_t word = *(const int32_t *)(*w - size);",
+        "const int32_t multiplier = *(const int32_t *)*w;",
+        *FACTORS_C,
         "int8_t *o = (int8_t *)patch + channel;",
         "",
-        "*w += 12;",
-        *finish_any_c("shift", pixels),
+        "*w += 4;",
+        *finish_channel_c(packing.pixels, "return"),
     ]
-    return "\n".join([*lines, *fixed_stores_c("multiplier, bias, shift", pixels)])
+    return "\n".join(lines)
 
 
-def fixed_stores_c(constants: str, pixels: int) -> list[str]:
-    return [f"o[{4 * i}] = vmcu_fixed(acc[{i}], {constants});" for i in range(pixels)]
-
-
-def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int) -> None:
-    """Requantises a channel into a patch."""
-    constants, requant = take_requant(m)
-    if requant is None:
-        values = fixed_fast(wrap_int32(acc), *constants)
+def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int, word: int) -> None:
+    """Requantises a channel with that word into a patch."""
+    multiplier = m.take(np.int32, 1)
+    if word & EXACT == 0:
+        values = fixed_fast(m, wrap_int32(acc), multiplier, np.array(word % EXACT))
     else:
-        values = finish(m, acc, requant, len(acc)).ravel()
+        kind = IntegerScale if m.names["p->is_float"] else FixedPoint
+        lacking, other = m.words(word >> BIAS, 2)
+        values = finish(m, acc + lacking, kind(multiplier, np.array([other])), len(acc)).ravel()
     patch[:] &= ~(0xFF << 8 * channel)
     patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
 
@@ -271,14 +276,15 @@ def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int)
 @define(
     "Call",
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
-    "int32_t channel",
+    "int32_t channel, int32_t size",
     finish_c,
 )
 def finish_depthwise(
-    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
+    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int, size: int
 ) -> None:
-    """Requantises a channel of a block into a patch: a word for the bytes of each pixel."""
-    finish_channel(m, acc, patch, channel)
+    """Requantises a channel of a block into a patch: a word for the bytes of each pixel. The
+    channel's constants began `size` bytes before."""
+    finish_channel(m, acc, patch, channel, int(m.words((m.cursor - size) // 4, 1)[0]))
 
 
 @define(

@@ -4,18 +4,21 @@
 Scratch holds where each tap of the pixel's window is, for all of its channels: an offset from the
 pool's start (places.h). Taps are read from the pool as words of four channels.
 
-The flash stream holds, for each four channels: their biases, their weights as tap_order() says, and
-the requantiser's constants of one after the other, fast ones for all of them or for none.
+The flash stream holds, for each four channels: their biases, their weights as tap_order() says, the
+requantiser's multipliers, and a byte for each shift, one less. There is EXACT in place of these
+where the fast requantiser does not apply to all of them; the shifts, or what float32 factors have
+in their place, then follow as words.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ....quant import wrap_int32
+from ....quant import FixedPoint, wrap_int32
+from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Stream, Tile
-from .depthwise import GROUP, take_requant
+from .depthwise import EXACT, GROUP
 from .registry import define
 from .tile import finish, fixed_fast
 
@@ -145,14 +148,13 @@ def dot_some_taps(
 
 def store_channels(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     """Requantises four channels and stores those that exist."""
-    values = np.zeros(GROUP, np.int64)
-    for lane in range(GROUP):
-        constants, requant = take_requant(m)
-        if requant is None:
-            values[lane] = fixed_fast(wrap_int32(acc[lane]), *constants)
-        elif lane < lanes:
-            values[lane] = finish(m, acc[lane : lane + 1], requant, 1)[0, 0]
-    m.store(ram, values[:lanes])
+    multiplier, shifts = m.take(np.int32, GROUP), m.take(np.uint8, GROUP)
+    if shifts[0] & EXACT == 0:
+        m.store(ram, fixed_fast(m, wrap_int32(acc), multiplier, shifts)[:lanes])
+        return
+    kind = IntegerScale if m.names["p->is_float"] else FixedPoint
+    requant = kind(multiplier[:lanes], m.take(np.int32, GROUP)[:lanes])
+    m.store(ram, finish(m, acc[:lanes], requant, 1)[0])
 
 
 @define(
@@ -160,18 +162,20 @@ def store_channels(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t *out",
     """
 const int32_t *c = (const int32_t *)*w;
+const uint8_t *shift = (const uint8_t *)&c[4];
+const int32_t half = vmcu_half(p);
 
-*w += 48;
-if (vmcu_is_exact(c[2])) {
+if (vmcu_is_exact(c[4])) {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	vmcu_store_places(p, sums, c, out, 4);
+	*w = vmcu_store_places(p, sums, c, out, 4);
 	return;
 }
-out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
-out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
-out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+*w += 20;
+out[0] = vmcu_fixed(acc[0], c[0], vmcu_shifted(half, shift[0]), shift[0]);
+out[1] = vmcu_fixed(acc[1], c[1], vmcu_shifted(half, shift[1]), shift[1]);
+out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
+out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
 """,
 )
 def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
@@ -186,8 +190,7 @@ def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram) ->
     """
 const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
-*w += 48;
+*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
 """,
 )
 def store_some_taps(

@@ -15,16 +15,18 @@ from ...language.instruction import Instruction
 from ...language.ir import Ram, Stream, Tile
 from ...language.packing import Packing
 from .depthwise import (
+    BIAS,
+    FACTORS_C,
     SQUARE_TAPS,
     STRIDES,
     add_line,
     add_pairs,
     channels_of,
     finish_channel,
-    fixed_stores_c,
+    finish_channel_c,
     line_c,
     pairs_c,
-    sums_c,
+    take_bias,
     take_pairs,
 )
 from .registry import define
@@ -41,7 +43,7 @@ def store_whole_c(pixels: int) -> list[str]:
 def square_c(packing: Packing, stride: int) -> str:
     """Blocks of as many pixels as whole strips have; those of a last one may not exist."""
     pixels, places = packing.pixels + (WIDER if stride == 2 else 0), packing.pairs(2 * SQUARE_TAPS)
-    factors = 4 + 4 * SQUARE_TAPS
+    size = 4 + 4 * SQUARE_TAPS + 4
 
     def pairs(first: int, count: int) -> list[str]:
         return pairs_c(pixels, places[first : first + count])
@@ -57,21 +59,16 @@ def square_c(packing: Packing, stride: int) -> str:
         "const int8_t *x = (const int8_t *)tile + first;",
         f"const int8_t *last = {last};",
         "const int8_t *v = (const int8_t *)*w + 4;",
-        f"const int32_t *c = (const int32_t *)(*w + {factors});",
-        "const int32_t multiplier = c[0], bias = c[1], shift = c[2];",
+        "const int32_t word = *(const int32_t *)*w;",
+        f"const int32_t multiplier = *(const int32_t *)(*w + {size - 4});",
+        *FACTORS_C,
         "int8_t *o = (int8_t *)patch + n;",
         f"int32_t acc[{pixels}];",
         "",
-        *(f"acc[{i}] = *(const int32_t *)*w;" for i in range(pixels)),
+        *(f"acc[{i}] = word >> {BIAS};" for i in range(pixels)),
         *rows,
-        f"*w += {factors + 12};",
-        "if (vmcu_is_exact(shift)) {",
-        f"\t{sums_c(pixels)}",
-        "",
-        f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
-        "\tcontinue;",
-        "}",
-        *fixed_stores_c("multiplier, bias, shift", pixels),
+        f"*w += {size};",
+        *finish_channel_c(pixels, "continue"),
     ]
     inner = "\n".join(f"\t\t{line}" if line else "" for line in channel)
     whole = "\n".join(f"\t\t{line}" for line in store_whole_c(pixels))
@@ -92,7 +89,7 @@ for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 	}}
 	vmcu_store_part(patch, out, pitch, vmcu_min({pixels}, wide - at), lanes);
 }}
-*w += (lanes & 1) * {factors + 12};
+*w += (lanes & 1) * {size};
 """
 
 
@@ -115,7 +112,8 @@ def _square(stride: int) -> Instruction:
         patch = np.zeros(wide, np.int64)
         for channel in range(lanes + lanes % 2):
             first, odd = channel // 2 * plane, channel % 2
-            acc = np.full(wide, m.take(np.int32, 1)[0])
+            word, bias = take_bias(m)
+            acc = np.full(wide, bias)
             pairs = take_pairs(m, 2 * SQUARE_TAPS)
             if stride == 1:
                 add_pairs(m, acc, first, odd, pairs[:3])
@@ -124,7 +122,7 @@ def _square(stride: int) -> Instruction:
                 add_pairs(m, acc, first, odd, pairs[:2])
                 add_pairs(m, acc, first + phase, odd, pairs[2:3])
                 add_pairs(m, acc, first + row, odd, pairs[3:5])
-            finish_channel(m, acc, patch, channel)
+            finish_channel(m, acc, patch, channel, word)
         m.store(ram, channels_of(patch)[:, :lanes])
 
     return define(
