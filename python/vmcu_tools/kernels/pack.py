@@ -12,7 +12,7 @@ from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_in
 from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
 from .language.packing import Packing, packed_shifts
-from .targets.portable.depthwise import BIAS, EXACT, GROUP, SQUARE_TAPS, line_order
+from .targets.portable.depthwise import BIAS, EXACT, GROUP, LAST_ROWS, SQUARE_TAPS, line_order
 from .targets.portable.places import tap_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
@@ -193,12 +193,12 @@ def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
         return packed(packing, [*columns, (last[0], last[1]), (last[2], last[3]), (0, 0)])
     stream = b""
     for r in range(0, taps - 1, 2):
-        for phase in range(stride):
-            columns = range(phase, taps, stride)
-            stream += packed(packing, [(window[r, s], window[r + 1, s]) for s in columns])
-    if stride == 1:
-        return stream + packed(packing, line)
-    return stream + packed(packing, [(last[s], last[s + 1]) for s in range(0, taps, 2)])
+        columns = [s for phase in range(stride) for s in range(phase, taps, stride)]
+        pairs = [(window[r, s], window[r + 1, s]) for s in columns]
+        stream += packed(packing, [*pairs, LAST_ROWS if r + 3 == taps else (0, 0)])
+    if stride == 2:
+        line = [(last[s], last[s + 1]) for s in range(0, taps, 2)]
+    return stream + packed(packing, line + [(0, 0)] * (len(line) % 2))
 
 
 def tap_stream(weights: np.ndarray) -> bytes:
@@ -209,7 +209,7 @@ def tap_stream(weights: np.ndarray) -> bytes:
 
 def channel_streams(weights: MacWeights, taps: list[bytes], whole: int) -> bytes:
     """The channels of a depthwise convolution, up to a multiple of `whole`, see
-    targets/portable/depthwise.py; `taps`: gap and weights of each."""
+    targets/portable/depthwise.py; `taps`: the weights of each."""
     channels, fixed = len(taps), isinstance(weights.requant, FixedPoint)
     bias = weights.folded_bias.astype(np.int64)
     quick = np.zeros(channels, bool)

@@ -24,14 +24,15 @@ from ..kernels.pack import (
     tap_stream,
     weight_stream,
 )
-from ..kernels.programs.depthwise import channel_bytes, gap, tile_bytes
+from ..kernels.programs.depthwise import tile_bytes
 from ..kernels.targets.portable.depthwise import (
     GROUP,
     SQUARE_TAPS,
     STRIDES,
     TAPS,
+    channel_bytes,
 )
-from ..kernels.targets.portable.square import WIDER
+from ..kernels.targets.portable.strips import WIDER
 from ..quant import Requant
 from .layer import Binding, Cost
 from .mac import WORD, MacLayer
@@ -153,9 +154,8 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         return {**window_fields(self.window), **counts, **self.ranges()}
 
     def _strips(self, taps: int, stride: int) -> Binding:
-        head = bytes(gap(taps, stride))
         weights = [
-            head + weight_stream(self.target.packing, window, stride)
+            weight_stream(self.target.packing, window, stride)
             for window in np.moveaxis(self.op.weights, 2, 0)
         ]
         # Channels are computed in twos.
@@ -164,24 +164,24 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
         tile = tile_bytes(taps, stride, wide, self.target.packing.pixels)
+        # Behind the channels, what some of them lack.
         line = channel_bytes(taps, stride) // WORD
-        return Binding(program, fields, stream, tile, lines=(line,))
+        lines = (line,) * (-(-len(weights) // 2) * 2) + (2,)
+        return Binding(program, fields, stream, tile, lines=lines)
 
     def _taps(self) -> Binding:
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1
         group = self.op.multiplier if multiplied else channels
-        weights, parts = self._weights, []
+        weights = self._weights
+        parts: list[bytes] = []
         for start in range(0, channels, group):
             for first in range(start, start + group, GROUP):
                 pick = np.arange(first, min(first + GROUP, start + group))
-                parts += [fill(weights.folded_bias[pick], GROUP).tobytes()]
-                parts += [tap_stream(weights.weights[pick, 0])]
-                parts += [group_factors(weights, pick)]
-        taps = weights.weights.shape[-1]
+                bias = fill(weights.folded_bias[pick], GROUP).tobytes()
+                taps = tap_stream(weights.weights[pick, 0])
+                parts.append(bias + taps + group_factors(weights, pick))
         fields = self._fields(channels // group, int(not multiplied), 0)
-        # As they are where all four are fast.
-        line = GROUP * (4 + taps + 4 + 1) // WORD
-        scratch = 4 * taps
-        return Binding(
-            self.program("depthwise_any"), fields, b"".join(parts), scratch, lines=(line,)
-        )
+        scratch = 4 * weights.weights.shape[-1]
+        lines = tuple(len(part) // WORD for part in parts)
+        program = self.program("depthwise_any")
+        return Binding(program, fields, b"".join(parts), scratch, lines=lines)

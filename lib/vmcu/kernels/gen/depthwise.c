@@ -33,9 +33,9 @@ void vmcu_depthwise_3_1(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
-			vmcu_store_square_1(p, tile, phase, row, plane, &w, out + (strip * sign +
-					    turn * (columns - wide)) * out_c + c, out_c, wide,
-					    lanes);
+			vmcu_store_strip_3_1(p, tile, phase, row, plane, &w, out + (strip * sign +
+					     turn * (columns - wide)) * out_c + c, out_c, wide,
+					     lanes);
 		}
 	}
 }
@@ -67,9 +67,9 @@ void vmcu_depthwise_3_2(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
-			vmcu_store_square_2(p, tile, phase, row, plane, &w, out + (strip * sign +
-					    turn * (columns - wide)) * out_c + c, out_c, wide,
-					    lanes);
+			vmcu_store_strip_3_2(p, tile, phase, row, plane, &w, out + (strip * sign +
+					     turn * (columns - wide)) * out_c + c, out_c, wide,
+					     lanes);
 		}
 	}
 }
@@ -91,8 +91,7 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -102,36 +101,9 @@ void vmcu_depthwise_5_1(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
-			mark = w;
-			for (x = 0; x < wide; x += 4) {
-				int32_t patch[4];
-
-				left = vmcu_min(4, wide - x);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
-
-					vmcu_bias_depthwise(acc0, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5(acc0, tile, h * plane + r * row + x,
-								0, &w);
-					}
-					vmcu_dot_line_5(acc0, tile, h * plane + row * 2 + x / 2, 0,
-							&w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 36);
-					vmcu_bias_depthwise(acc1, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_5(acc1, tile, h * plane + r * row + x,
-								1, &w);
-					}
-					vmcu_dot_line_5(acc1, tile, h * plane + row * 2 + x / 2, 1,
-							&w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 36);
-				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
-			}
+			vmcu_store_strip_5_1(p, tile, phase, row, plane, &w, out + (strip * sign +
+					     turn * (columns - wide)) * out_c + c, out_c, wide,
+					     lanes);
 		}
 	}
 }
@@ -153,8 +125,7 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -164,40 +135,9 @@ void vmcu_depthwise_5_2(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
-			mark = w;
-			for (x = 0; x < wide; x += 4) {
-				int32_t patch[4];
-
-				left = vmcu_min(4, wide - x);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
-
-					vmcu_bias_depthwise(acc0, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3(acc0, tile, h * plane + r * row + x,
-								0, &w);
-						vmcu_dot_pair_2(acc0, tile,
-								h * plane + r * row + x + phase, 0,
-								&w);
-					}
-					vmcu_dot_pair_3(acc0, tile, h * plane + row * 2 + x, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 32);
-					vmcu_bias_depthwise(acc1, &w, 2);
-					for (r = 0; r < 2; r++) {
-						vmcu_dot_pair_3(acc1, tile, h * plane + r * row + x,
-								1, &w);
-						vmcu_dot_pair_2(acc1, tile,
-								h * plane + r * row + x + phase, 1,
-								&w);
-					}
-					vmcu_dot_pair_3(acc1, tile, h * plane + row * 2 + x, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 32);
-				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
-			}
+			vmcu_store_strip_5_2(p, tile, phase, row, plane, &w, out + (strip * sign +
+					     turn * (columns - wide)) * out_c + c, out_c, wide,
+					     lanes);
 		}
 	}
 }
@@ -219,8 +159,7 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -230,36 +169,9 @@ void vmcu_depthwise_7_1(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
 				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
 				   call, wide, lanes);
-			mark = w;
-			for (x = 0; x < wide; x += 4) {
-				int32_t patch[4];
-
-				left = vmcu_min(4, wide - x);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
-
-					vmcu_bias_depthwise(acc0, &w, 0);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7(acc0, tile, h * plane + r * row + x,
-								0, &w);
-					}
-					vmcu_dot_line_7(acc0, tile, h * plane + row * 3 + x / 2, 0,
-							&w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 60);
-					vmcu_bias_depthwise(acc1, &w, 0);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_7(acc1, tile, h * plane + r * row + x,
-								1, &w);
-					}
-					vmcu_dot_line_7(acc1, tile, h * plane + row * 3 + x / 2, 1,
-							&w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 60);
-				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
-			}
+			vmcu_store_strip_7_1(p, tile, phase, row, plane, &w, out + (strip * sign +
+					     turn * (columns - wide)) * out_c + c, out_c, wide,
+					     lanes);
 		}
 	}
 }
@@ -281,8 +193,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	const uint8_t *mark;
-	int32_t strip, wide, c, lanes, x, left, h, r;
+	int32_t strip, wide, c, lanes;
 
 	for (strip = 0; strip < columns; strip += p->steps) {
 		wide = vmcu_min(p->steps, columns - strip);
@@ -292,40 +203,9 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
 				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
 				   c, call, wide, lanes);
-			mark = w;
-			for (x = 0; x < wide; x += 4) {
-				int32_t patch[4];
-
-				left = vmcu_min(4, wide - x);
-				w = mark;
-				for (h = 0; h < (lanes + 1) / 2; h++) {
-					int32_t acc0[4];
-					int32_t acc1[4];
-
-					vmcu_bias_depthwise(acc0, &w, 2);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4(acc0, tile, h * plane + r * row + x,
-								0, &w);
-						vmcu_dot_pair_3(acc0, tile,
-								h * plane + r * row + x + phase, 0,
-								&w);
-					}
-					vmcu_dot_pair_4(acc0, tile, h * plane + row * 3 + x, 0, &w);
-					vmcu_finish_depthwise(p, acc0, &w, patch, h * 2, 56);
-					vmcu_bias_depthwise(acc1, &w, 2);
-					for (r = 0; r < 3; r++) {
-						vmcu_dot_pair_4(acc1, tile, h * plane + r * row + x,
-								1, &w);
-						vmcu_dot_pair_3(acc1, tile,
-								h * plane + r * row + x + phase, 1,
-								&w);
-					}
-					vmcu_dot_pair_4(acc1, tile, h * plane + row * 3 + x, 1, &w);
-					vmcu_finish_depthwise(p, acc1, &w, patch, h * 2 + 1, 56);
-				}
-				vmcu_store_patch(patch, out + (strip * sign + turn * (columns -
-						 wide) + x) * out_c + c, out_c, left, lanes);
-			}
+			vmcu_store_strip_7_2(p, tile, phase, row, plane, &w, out + (strip * sign +
+					     turn * (columns - wide)) * out_c + c, out_c, wide,
+					     lanes);
 		}
 	}
 }

@@ -34,17 +34,13 @@
 #define VMCU_OWN_RUN_1X4
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
-#define VMCU_OWN_BIAS_DEPTHWISE
-#define VMCU_OWN_DOT_PAIR_2
-#define VMCU_OWN_DOT_PAIR_3
-#define VMCU_OWN_DOT_PAIR_4
-#define VMCU_OWN_DOT_PAIR_5
-#define VMCU_OWN_DOT_PAIR_7
-#define VMCU_OWN_DOT_LINE_5
-#define VMCU_OWN_DOT_LINE_7
 #define VMCU_OWN_STORE_TAPS
-#define VMCU_OWN_STORE_SQUARE_1
-#define VMCU_OWN_STORE_SQUARE_2
+#define VMCU_OWN_STORE_STRIP_3_1
+#define VMCU_OWN_STORE_STRIP_3_2
+#define VMCU_OWN_STORE_STRIP_5_1
+#define VMCU_OWN_STORE_STRIP_5_2
+#define VMCU_OWN_STORE_STRIP_7_1
+#define VMCU_OWN_STORE_STRIP_7_2
 #define VMCU_OWN_DOT_ROW_4
 #define VMCU_OWN_DOT_COLUMN_4
 #define VMCU_OWN_ADD_LINE_4
@@ -1756,44 +1752,6 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	}
 }
 
-/* Words of a tile, `at` bytes behind t, of its even or its odd channel, widened. */
-#define VMCU_COLUMNS(t, at, odd, a, b)                                                             \
-	do {                                                                                       \
-		__asm__ volatile("ldrd %0, %1, [%2, #" at "]" : "=r"(a), "=r"(b) : "r"(t));        \
-		a = (odd) ? vmcu_sxtb16_odd(a) : vmcu_sxtb16(a);                                   \
-		b = (odd) ? vmcu_sxtb16_odd(b) : vmcu_sxtb16(b);                                   \
-	} while (0)
-
-#define VMCU_COLUMN(t, at, odd, a)                                                                 \
-	do {                                                                                       \
-		__asm__ volatile("ldr %0, [%1, #" at "]" : "=r"(a) : "r"(t));                      \
-		a = (odd) ? vmcu_sxtb16_odd(a) : vmcu_sxtb16(a);                                   \
-	} while (0)
-
-/* The next word of the flash stream. */
-VMCU_INLINE void vmcu_next(const uint8_t **w, int32_t *a)
-{
-	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(*a), "+&r"(*w));
-}
-
-/* Two pairs of weights, and one. */
-VMCU_INLINE void vmcu_weights(const uint8_t **w, uint32_t *a, uint32_t *b)
-{
-	uint32_t x;
-
-	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(x), "+&r"(*w));
-	*a = vmcu_sxtb16(x);
-	*b = vmcu_sxtb16_odd(x);
-}
-
-VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
-{
-	uint32_t x;
-
-	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
-	*a = vmcu_sxtb16(x | x << 8);
-}
-
 /* Two taps of four channels times their weights. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)
 {
@@ -1845,11 +1803,11 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
 }
 
-/* A strip of 3 x 3 taps, in blocks; assembly names the first members by their place. */
-struct vmcu_square {
+/* A strip of a square window, in blocks; assembly names the first members by their place. */
+struct vmcu_strip {
 	const uint32_t *tile; /* of the block */
 	const uint32_t *here; /* of two channels of it */
-	int32_t phase;        /* bytes from there to the odd columns, at a stride of two */
+	int32_t phase;        /* bytes from there to the odd columns, see Square and Larger */
 	int32_t last;         /* from there, or from the odd columns, to the last row */
 	int32_t plane;        /* from two channels to the next two */
 	const uint8_t *start;
@@ -1868,10 +1826,10 @@ struct vmcu_square {
 	int32_t sums[6];
 };
 
-/* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1, see Square. */
-VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
+/* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1. */
+VMCU_APART bool vmcu_strip_3_1_4(struct vmcu_strip *s)
 {
-	register struct vmcu_square *context __asm__("r0") = s;
+	register struct vmcu_strip *context __asm__("r0") = s;
 
 	__asm__ volatile("ldr r1, [r0, #56]\n\t"
 		"ldr r3, [r0, #4]\n\t"
@@ -2146,10 +2104,10 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 	return s->resume != 0;
 }
 
-/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 1, see Square. */
-VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
+/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 1. */
+VMCU_APART bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 {
-	register struct vmcu_square *context __asm__("r0") = s;
+	register struct vmcu_strip *context __asm__("r0") = s;
 
 	__asm__ volatile("ldr r1, [r0, #56]\n\t"
 		"ldr r3, [r0, #4]\n\t"
@@ -2486,10 +2444,10 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 	return s->resume != 0;
 }
 
-/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 2, see Square. */
-VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
+/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 2. */
+VMCU_APART bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 {
-	register struct vmcu_square *context __asm__("r0") = s;
+	register struct vmcu_strip *context __asm__("r0") = s;
 
 	__asm__ volatile("ldr r1, [r0, #56]\n\t"
 		"ldr r3, [r0, #4]\n\t"
@@ -2855,6 +2813,1502 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 	return s->resume != 0;
 }
 
+/* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 1. */
+VMCU_APART bool vmcu_strip_5_1_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r12, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"cmp r12, #0\n\t"
+		"sxtb16 r12, r12\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r6, r1, r9, r6\n\t"
+		"smlad r5, r1, r10, r5\n\t"
+		"smlad r4, r1, r11, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"smlad r6, r2, r10, r6\n\t"
+		"smlad r5, r2, r11, r5\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"smlad r5, r1, r8, r5\n\t"
+		"smlad r4, r1, r12, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"smlad r6, r2, r8, r6\n\t"
+		"smlad r5, r2, r12, r5\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"ldr r2, [r3, #28]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r12, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r10, [lr, #-12]\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"sxtb16 r2, r2\n\t"
+		"sxtb16 r8, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"smlad r6, r1, r8, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-44]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r12, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"cmp r12, #0\n\t"
+		"sxtb16 r12, r12\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r6, r1, r9, r6\n\t"
+		"smlad r5, r1, r10, r5\n\t"
+		"smlad r4, r1, r11, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"smlad r6, r2, r10, r6\n\t"
+		"smlad r5, r2, r11, r5\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"smlad r5, r1, r8, r5\n\t"
+		"smlad r4, r1, r12, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"smlad r6, r2, r8, r6\n\t"
+		"smlad r5, r2, r12, r5\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"ldr r2, [r3, #28]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r12, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r10, [lr, #-12]\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"sxtb16 r8, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"smlad r6, r1, r8, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-44]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"sub r1, r1, #8\n\t"
+		"str r1, [r0, #12]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
+/* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 2. */
+VMCU_APART bool vmcu_strip_5_2_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r10, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r11, [r3, #8]\n\t"
+		"ldr r8, [r3, #12]\n\t"
+		"ldr r12, [r3, #16]\n\t"
+		"cmp r10, #0\n\t"
+		"sxtb16 r10, r10\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r6, r11, r9, r6\n\t"
+		"smlad r5, r11, r10, r5\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r7, r8, r9, r7\n\t"
+		"smlad r6, r8, r10, r6\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r10, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-40]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r10, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r11, [r3, #8]\n\t"
+		"ldr r8, [r3, #12]\n\t"
+		"ldr r12, [r3, #16]\n\t"
+		"cmp r10, #0\n\t"
+		"sxtb16 r10, r10\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r6, r11, r9, r6\n\t"
+		"smlad r5, r11, r10, r5\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r7, r8, r9, r7\n\t"
+		"smlad r6, r8, r10, r6\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r10, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-40]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
+/* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 1. */
+VMCU_APART bool vmcu_strip_7_1_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"ldr r8, [r3, #24]\n\t"
+		"ldr r12, [r3, #28]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #32]\n\t"
+		"ldr r2, [r3, #36]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #20\n\t"
+		"ldr r10, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r8, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"sxtb16 r2, r2\n\t"
+		"sxtb16 r12, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r12, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-72]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"ldr r8, [r3, #24]\n\t"
+		"ldr r12, [r3, #28]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #32]\n\t"
+		"ldr r2, [r3, #36]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #20\n\t"
+		"ldr r10, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r8, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"sxtb16 r12, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r12, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-72]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"sub r1, r1, #8\n\t"
+		"str r1, [r0, #12]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
+/* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 2. */
+VMCU_APART bool vmcu_strip_7_2_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-64]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-64]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
 VMCU_INLINE void vmcu_sum_words(int32_t *acc, const int8_t *x, int32_t pitch, int32_t count)
 {
@@ -3048,245 +4502,6 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 	vmcu_dot_dense_word(acc, word, w);
 }
 
-/* Starts the accumulators of a block at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t gap)
-{
-	int32_t b;
-
-	vmcu_next(w, &b);
-	b >>= 8;
-	*w += gap;
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-}
-
-/* 2 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4;
-	uint32_t v0, v1;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMN(t, "16", odd, c4);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-}
-
-/* 3 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5;
-	uint32_t v0, v1, v2;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weight(w, &v2);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-}
-
-/* 4 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6;
-	uint32_t v0, v1, v2, v3;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	acc[2] = vmcu_smlad(c5, v3, acc[2]);
-	VMCU_COLUMN(t, "24", odd, c6);
-	acc[3] = vmcu_smlad(c6, v3, acc[3]);
-}
-
-/* 5 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6, c7;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	acc[2] = vmcu_smlad(c5, v3, acc[2]);
-	VMCU_COLUMNS(t, "24", odd, c6, c7);
-	acc[3] = vmcu_smlad(c6, v3, acc[3]);
-	vmcu_weight(w, &v4);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-	acc[1] = vmcu_smlad(c5, v4, acc[1]);
-	acc[2] = vmcu_smlad(c6, v4, acc[2]);
-	acc[3] = vmcu_smlad(c7, v4, acc[3]);
-}
-
-/* 7 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6, c7, c8, c9;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	acc[2] = vmcu_smlad(c5, v3, acc[2]);
-	VMCU_COLUMNS(t, "24", odd, c6, c7);
-	acc[3] = vmcu_smlad(c6, v3, acc[3]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-	acc[1] = vmcu_smlad(c5, v4, acc[1]);
-	acc[2] = vmcu_smlad(c6, v4, acc[2]);
-	acc[3] = vmcu_smlad(c7, v4, acc[3]);
-	acc[0] = vmcu_smlad(c5, v5, acc[0]);
-	acc[1] = vmcu_smlad(c6, v5, acc[1]);
-	acc[2] = vmcu_smlad(c7, v5, acc[2]);
-	VMCU_COLUMNS(t, "32", odd, c8, c9);
-	acc[3] = vmcu_smlad(c8, v5, acc[3]);
-	vmcu_weight(w, &v6);
-	acc[0] = vmcu_smlad(c6, v6, acc[0]);
-	acc[1] = vmcu_smlad(c7, v6, acc[1]);
-	acc[2] = vmcu_smlad(c8, v6, acc[2]);
-	acc[3] = vmcu_smlad(c9, v6, acc[3]);
-}
-
-/* A row of 5 taps for each pixel of a block, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
-	acc[2] = vmcu_smlad(c1, v0, acc[2]);
-	acc[3] = vmcu_smlad(c1, v0 << 16, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c1, v2, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v1, acc[2]);
-	acc[3] = vmcu_smlad(c2, v2, acc[3]);
-	vmcu_weight(w, &v4);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-	acc[1] = vmcu_smlad(c2, v4, acc[1]);
-	acc[2] = vmcu_smlad(c3, v3, acc[2]);
-	acc[3] = vmcu_smlad(c3, v4, acc[3]);
-}
-
-/* A row of 7 taps for each pixel of a block, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
-	acc[2] = vmcu_smlad(c1, v0, acc[2]);
-	acc[3] = vmcu_smlad(c1, v0 << 16, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c1, v2, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v1, acc[2]);
-	acc[3] = vmcu_smlad(c2, v2, acc[3]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-	acc[1] = vmcu_smlad(c2, v4, acc[1]);
-	acc[2] = vmcu_smlad(c3, v3, acc[2]);
-	acc[3] = vmcu_smlad(c3, v4, acc[3]);
-	vmcu_weight(w, &v6);
-	acc[0] = vmcu_smlad(c3, v5, acc[0]);
-	acc[1] = vmcu_smlad(c3, v6, acc[1]);
-	VMCU_COLUMN(t, "16", odd, c4);
-	acc[2] = vmcu_smlad(c4, v5, acc[2]);
-	acc[3] = vmcu_smlad(c4, v6, acc[3]);
-}
-
 /* Requantises and stores four channels: all of them in the fast way, or none. */
 VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
 				 const uint8_t **w, int8_t *out)
@@ -3337,17 +4552,18 @@ VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t 
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their words to
  * their bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
 {
-	struct vmcu_square s;
+	struct vmcu_strip s;
 	(void)phase;
-	s.tile = tile;
+	s.phase = 0;
 	s.last = 4 * row;
+	s.tile = tile;
 	s.plane = 4 * plane;
 	s.start = *w;
 	s.pairs = (lanes + 1) >> 1;
@@ -3359,7 +4575,7 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
 	wide -= s.left;
 	if (s.left > 0) {
-		while (vmcu_square_1_4(&s)) {
+		while (vmcu_strip_3_1_4(&s)) {
 			const int32_t *c = (const int32_t *)s.stream;
 
 			vmcu_finish_any(p, s.sums, 4, c[-5], c[-1], s.at + s.resume - 1);
@@ -3367,7 +4583,7 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 	}
 	if (wide > 0) {
 		s.left = wide;
-		while (vmcu_square_1_6(&s)) {
+		while (vmcu_strip_3_1_6(&s)) {
 			const int32_t *c = (const int32_t *)s.stream;
 
 			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
@@ -3377,17 +4593,17 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their words to
  * their bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
 {
-	struct vmcu_square s;
+	struct vmcu_strip s;
 	s.phase = 4 * phase;
-	s.tile = tile;
 	s.last = 4 * (row - phase);
+	s.tile = tile;
 	s.plane = 4 * plane;
 	s.start = *w;
 	s.pairs = (lanes + 1) >> 1;
@@ -3398,10 +4614,136 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 	s.half = vmcu_half(p);
 	if (wide > 0) {
 		s.left = wide;
-		while (vmcu_square_2_6(&s)) {
+		while (vmcu_strip_3_2_6(&s)) {
 			const int32_t *c = (const int32_t *)s.stream;
 
 			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
+		}
+	}
+	*w = s.stream;
+}
+
+/*
+ * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of one, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	struct vmcu_strip s;
+	(void)phase;
+	s.phase = 4 * row;
+	s.last = 0;
+	s.tile = tile;
+	s.plane = 4 * plane;
+	s.start = *w;
+	s.pairs = (lanes + 1) >> 1;
+	s.out = out;
+	s.pitch = pitch;
+	s.lanes = lanes;
+	s.resume = 0;
+	s.half = vmcu_half(p);
+	if (wide > 0) {
+		s.left = wide;
+		while (vmcu_strip_5_1_4(&s)) {
+			const int32_t *c = (const int32_t *)s.stream;
+
+			vmcu_finish_any(p, s.sums, 4, c[-11], c[-1], s.at + s.resume - 1);
+		}
+	}
+	*w = s.stream;
+}
+
+/*
+ * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of two, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	struct vmcu_strip s;
+	s.phase = 4 * phase;
+	s.last = 4 * (row - phase);
+	s.tile = tile;
+	s.plane = 4 * plane;
+	s.start = *w;
+	s.pairs = (lanes + 1) >> 1;
+	s.out = out;
+	s.pitch = pitch;
+	s.lanes = lanes;
+	s.resume = 0;
+	s.half = vmcu_half(p);
+	if (wide > 0) {
+		s.left = wide;
+		while (vmcu_strip_5_2_4(&s)) {
+			const int32_t *c = (const int32_t *)s.stream;
+
+			vmcu_finish_any(p, s.sums, 4, c[-10], c[-1], s.at + s.resume - 1);
+		}
+	}
+	*w = s.stream;
+}
+
+/*
+ * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of one, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	struct vmcu_strip s;
+	(void)phase;
+	s.phase = 4 * row;
+	s.last = 0;
+	s.tile = tile;
+	s.plane = 4 * plane;
+	s.start = *w;
+	s.pairs = (lanes + 1) >> 1;
+	s.out = out;
+	s.pitch = pitch;
+	s.lanes = lanes;
+	s.resume = 0;
+	s.half = vmcu_half(p);
+	if (wide > 0) {
+		s.left = wide;
+		while (vmcu_strip_7_1_4(&s)) {
+			const int32_t *c = (const int32_t *)s.stream;
+
+			vmcu_finish_any(p, s.sums, 4, c[-18], c[-1], s.at + s.resume - 1);
+		}
+	}
+	*w = s.stream;
+}
+
+/*
+ * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of two, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	struct vmcu_strip s;
+	s.phase = 4 * phase;
+	s.last = 4 * (row - phase);
+	s.tile = tile;
+	s.plane = 4 * plane;
+	s.start = *w;
+	s.pairs = (lanes + 1) >> 1;
+	s.out = out;
+	s.pitch = pitch;
+	s.lanes = lanes;
+	s.resume = 0;
+	s.half = vmcu_half(p);
+	if (wide > 0) {
+		s.left = wide;
+		while (vmcu_strip_7_2_4(&s)) {
+			const int32_t *c = (const int32_t *)s.stream;
+
+			vmcu_finish_any(p, s.sums, 4, c[-16], c[-1], s.at + s.resume - 1);
 		}
 	}
 	*w = s.stream;

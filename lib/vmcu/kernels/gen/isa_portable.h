@@ -514,362 +514,6 @@ VMCU_INLINE void vmcu_stage(vmcu_lane_t *tile, struct vmcu_band *in, int32_t row
 	vmcu_tile_done();
 }
 
-#ifndef VMCU_OWN_BIAS_DEPTHWISE
-/* Starts the accumulators of a block at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t gap)
-{
-	const int32_t b = *(const int32_t *)*w >> 8;
-
-	*w += 4 + gap;
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-}
-#endif
-
-/*
- * Requantises a channel of a block into a patch: a word for the bytes of each pixel. The
- * channel's constants began `size` bytes before.
- */
-VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
-				       const uint8_t **w, int32_t *patch, int32_t channel,
-				       int32_t size)
-{
-	const int32_t word = *(const int32_t *)(*w - size);
-	const int32_t multiplier = *(const int32_t *)*w;
-	const int32_t shift = word & VMCU_SHIFT;
-	const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
-	int8_t *o = (int8_t *)patch + channel;
-
-	*w += 4;
-	if (vmcu_is_exact(word)) {
-		int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_finish_any(p, sums, 4, word, multiplier, o);
-		return;
-	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
-}
-
-/* Stores those pixels and channels of a patch that exist. */
-VMCU_INLINE void vmcu_store_patch(const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide,
-				  int32_t lanes)
-{
-	if (lanes == 4 && wide == 4) {
-		__builtin_memcpy(out, &patch[0], 4);
-		__builtin_memcpy(out + pitch, &patch[1], 4);
-		out += 2 * pitch;
-		__builtin_memcpy(out, &patch[2], 4);
-		__builtin_memcpy(out + pitch, &patch[3], 4);
-		return;
-	}
-	vmcu_store_part(patch, out, pitch, wide, lanes);
-}
-
-#ifndef VMCU_OWN_DOT_LINE_5
-/* A row of 5 taps for each pixel of a block, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[4], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[6], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[6], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[8], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[10], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[8]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[9]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[9]);
-	*w += 10;
-}
-#endif
-
-#ifndef VMCU_OWN_DOT_LINE_7
-/* A row of 7 taps for each pixel of a block, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[4], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[6], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[6], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[8], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[10], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[8]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[10]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[10]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[10]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[12]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[12]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[12]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[13]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[13]);
-	acc[2] = vmcu_mac(acc[2], x[16], v[13]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[13]);
-	*w += 14;
-}
-#endif
-
-#ifndef VMCU_OWN_DOT_PAIR_2
-/* 2 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	*w += 4;
-}
-#endif
-
-#ifndef VMCU_OWN_DOT_PAIR_3
-/* 3 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[18], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[22], v[5]);
-	*w += 6;
-}
-#endif
-
-#ifndef VMCU_OWN_DOT_PAIR_4
-/* 4 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[20], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[24], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
-	acc[2] = vmcu_mac(acc[2], x[22], v[7]);
-	acc[3] = vmcu_mac(acc[3], x[26], v[7]);
-	*w += 8;
-}
-#endif
-
-#ifndef VMCU_OWN_DOT_PAIR_5
-/* 5 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[20], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[24], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
-	acc[2] = vmcu_mac(acc[2], x[22], v[7]);
-	acc[3] = vmcu_mac(acc[3], x[26], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[24], v[8]);
-	acc[3] = vmcu_mac(acc[3], x[28], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[18], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[22], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[26], v[9]);
-	acc[3] = vmcu_mac(acc[3], x[30], v[9]);
-	*w += 10;
-}
-#endif
-
-#ifndef VMCU_OWN_DOT_PAIR_7
-/* 7 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const int8_t *x = (const int8_t *)tile + 4 * at + odd;
-	const int8_t *v = (const int8_t *)*w;
-
-	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[1] = vmcu_mac(acc[1], x[4], v[0]);
-	acc[2] = vmcu_mac(acc[2], x[8], v[0]);
-	acc[3] = vmcu_mac(acc[3], x[12], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[1] = vmcu_mac(acc[1], x[6], v[2]);
-	acc[2] = vmcu_mac(acc[2], x[10], v[2]);
-	acc[3] = vmcu_mac(acc[3], x[14], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[4], v[1]);
-	acc[1] = vmcu_mac(acc[1], x[8], v[1]);
-	acc[2] = vmcu_mac(acc[2], x[12], v[1]);
-	acc[3] = vmcu_mac(acc[3], x[16], v[1]);
-	acc[0] = vmcu_mac(acc[0], x[6], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[10], v[3]);
-	acc[2] = vmcu_mac(acc[2], x[14], v[3]);
-	acc[3] = vmcu_mac(acc[3], x[18], v[3]);
-	acc[0] = vmcu_mac(acc[0], x[8], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[12], v[4]);
-	acc[2] = vmcu_mac(acc[2], x[16], v[4]);
-	acc[3] = vmcu_mac(acc[3], x[20], v[4]);
-	acc[0] = vmcu_mac(acc[0], x[10], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[14], v[6]);
-	acc[2] = vmcu_mac(acc[2], x[18], v[6]);
-	acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-	acc[0] = vmcu_mac(acc[0], x[12], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[16], v[5]);
-	acc[2] = vmcu_mac(acc[2], x[20], v[5]);
-	acc[3] = vmcu_mac(acc[3], x[24], v[5]);
-	acc[0] = vmcu_mac(acc[0], x[14], v[7]);
-	acc[1] = vmcu_mac(acc[1], x[18], v[7]);
-	acc[2] = vmcu_mac(acc[2], x[22], v[7]);
-	acc[3] = vmcu_mac(acc[3], x[26], v[7]);
-	acc[0] = vmcu_mac(acc[0], x[16], v[8]);
-	acc[1] = vmcu_mac(acc[1], x[20], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[24], v[8]);
-	acc[3] = vmcu_mac(acc[3], x[28], v[8]);
-	acc[0] = vmcu_mac(acc[0], x[18], v[10]);
-	acc[1] = vmcu_mac(acc[1], x[22], v[10]);
-	acc[2] = vmcu_mac(acc[2], x[26], v[10]);
-	acc[3] = vmcu_mac(acc[3], x[30], v[10]);
-	acc[0] = vmcu_mac(acc[0], x[20], v[9]);
-	acc[1] = vmcu_mac(acc[1], x[24], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[28], v[9]);
-	acc[3] = vmcu_mac(acc[3], x[32], v[9]);
-	acc[0] = vmcu_mac(acc[0], x[22], v[11]);
-	acc[1] = vmcu_mac(acc[1], x[26], v[11]);
-	acc[2] = vmcu_mac(acc[2], x[30], v[11]);
-	acc[3] = vmcu_mac(acc[3], x[34], v[11]);
-	acc[0] = vmcu_mac(acc[0], x[24], v[12]);
-	acc[1] = vmcu_mac(acc[1], x[28], v[12]);
-	acc[2] = vmcu_mac(acc[2], x[32], v[12]);
-	acc[3] = vmcu_mac(acc[3], x[36], v[12]);
-	acc[0] = vmcu_mac(acc[0], x[26], v[13]);
-	acc[1] = vmcu_mac(acc[1], x[30], v[13]);
-	acc[2] = vmcu_mac(acc[2], x[34], v[13]);
-	acc[3] = vmcu_mac(acc[3], x[38], v[13]);
-	*w += 14;
-}
-#endif
-
 /* Finds the taps under an output pixel, without reading any. */
 VMCU_INLINE void vmcu_find_taps(vmcu_lane_t *tile, struct vmcu_places *in, int32_t row,
 				int32_t pixel, int32_t channel, const struct vmcu_call *call)
@@ -1087,14 +731,14 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
 	vmcu_product_store(q, sums, out, lanes);
 }
 
-#ifndef VMCU_OWN_STORE_SQUARE_1
+#ifndef VMCU_OWN_STORE_STRIP_3_1
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their words to
  * their bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
 {
 	const uint8_t *const start = *w;
 
@@ -1181,14 +825,14 @@ VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu
 }
 #endif
 
-#ifndef VMCU_OWN_STORE_SQUARE_2
+#ifndef VMCU_OWN_STORE_STRIP_3_2
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
+ * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their words to
  * their bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
 {
 	const uint8_t *const start = *w;
 
@@ -1303,6 +947,546 @@ VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu
 		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
 	}
 	*w += (lanes & 1) * 20;
+}
+#endif
+
+#ifndef VMCU_OWN_STORE_STRIP_5_1
+/*
+ * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of one, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	const uint8_t *const start = *w;
+
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *x = (const int8_t *)tile + first;
+			const int8_t *last = x + 2 * 4 * row - 2 * at;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t word = *(const int32_t *)*w;
+			const int32_t multiplier = *(const int32_t *)(*w + 40);
+			const int32_t shift = word & VMCU_SHIFT;
+			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[4];
+
+			acc[0] = word >> 8;
+			acc[1] = word >> 8;
+			acc[2] = word >> 8;
+			acc[3] = word >> 8;
+			for (int32_t r = 0; r < 2; r++, x += 4 * row, v += 12) {
+				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+				acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+				acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+				acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+				acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+				acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+				acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+				acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+				acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+				acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+				acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+				acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+				acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+				acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+				acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+				acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+				acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+				acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+				acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+				acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+				acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+				acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+				acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+				acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+				acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+				acc[2] = vmcu_mac(acc[2], x[20], v[5]);
+				acc[3] = vmcu_mac(acc[3], x[24], v[5]);
+				acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+				acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+				acc[2] = vmcu_mac(acc[2], x[22], v[7]);
+				acc[3] = vmcu_mac(acc[3], x[26], v[7]);
+				acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+				acc[1] = vmcu_mac(acc[1], x[20], v[8]);
+				acc[2] = vmcu_mac(acc[2], x[24], v[8]);
+				acc[3] = vmcu_mac(acc[3], x[28], v[8]);
+				acc[0] = vmcu_mac(acc[0], x[18], v[10]);
+				acc[1] = vmcu_mac(acc[1], x[22], v[10]);
+				acc[2] = vmcu_mac(acc[2], x[26], v[10]);
+				acc[3] = vmcu_mac(acc[3], x[30], v[10]);
+			}
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[2], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[4], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[6], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[6], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[8], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[10], v[6]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[8]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[8]);
+			acc[0] = vmcu_mac(acc[0], x[8], v[10]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[10]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[10]);
+			*w += 44;
+			if (vmcu_is_exact(word)) {
+				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+				vmcu_finish_any(p, sums, 4, word, multiplier, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 44;
+}
+#endif
+
+#ifndef VMCU_OWN_STORE_STRIP_5_2
+/*
+ * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of two, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	const uint8_t *const start = *w;
+
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *x = (const int8_t *)tile + first;
+			const int8_t *last = x + 2 * 4 * row;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t word = *(const int32_t *)*w;
+			const int32_t multiplier = *(const int32_t *)(*w + 36);
+			const int32_t shift = word & VMCU_SHIFT;
+			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[4];
+
+			acc[0] = word >> 8;
+			acc[1] = word >> 8;
+			acc[2] = word >> 8;
+			acc[3] = word >> 8;
+			for (int32_t r = 0; r < 2; r++, x += 4 * row, v += 12) {
+				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+				acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+				acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+				acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+				acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+				acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+				acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+				acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+				acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+				acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+				acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+				acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+				acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+				acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+				acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+				acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+				acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+				acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+				acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+				acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+				acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+				acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+				acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+				x += 4 * phase;
+				acc[0] = vmcu_mac(acc[0], x[0], v[5]);
+				acc[1] = vmcu_mac(acc[1], x[4], v[5]);
+				acc[2] = vmcu_mac(acc[2], x[8], v[5]);
+				acc[3] = vmcu_mac(acc[3], x[12], v[5]);
+				acc[0] = vmcu_mac(acc[0], x[2], v[7]);
+				acc[1] = vmcu_mac(acc[1], x[6], v[7]);
+				acc[2] = vmcu_mac(acc[2], x[10], v[7]);
+				acc[3] = vmcu_mac(acc[3], x[14], v[7]);
+				acc[0] = vmcu_mac(acc[0], x[4], v[8]);
+				acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+				acc[2] = vmcu_mac(acc[2], x[12], v[8]);
+				acc[3] = vmcu_mac(acc[3], x[16], v[8]);
+				acc[0] = vmcu_mac(acc[0], x[6], v[10]);
+				acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+				acc[2] = vmcu_mac(acc[2], x[14], v[10]);
+				acc[3] = vmcu_mac(acc[3], x[18], v[10]);
+				x -= 4 * phase;
+			}
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+			acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+			*w += 40;
+			if (vmcu_is_exact(word)) {
+				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+				vmcu_finish_any(p, sums, 4, word, multiplier, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 40;
+}
+#endif
+
+#ifndef VMCU_OWN_STORE_STRIP_7_1
+/*
+ * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of one, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	const uint8_t *const start = *w;
+
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *x = (const int8_t *)tile + first;
+			const int8_t *last = x + 3 * 4 * row - 2 * at;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t word = *(const int32_t *)*w;
+			const int32_t multiplier = *(const int32_t *)(*w + 68);
+			const int32_t shift = word & VMCU_SHIFT;
+			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[4];
+
+			acc[0] = word >> 8;
+			acc[1] = word >> 8;
+			acc[2] = word >> 8;
+			acc[3] = word >> 8;
+			for (int32_t r = 0; r < 3; r++, x += 4 * row, v += 16) {
+				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+				acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+				acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+				acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+				acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+				acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+				acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+				acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+				acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+				acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+				acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+				acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+				acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+				acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+				acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+				acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+				acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+				acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+				acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+				acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+				acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+				acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+				acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+				acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+				acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+				acc[2] = vmcu_mac(acc[2], x[20], v[5]);
+				acc[3] = vmcu_mac(acc[3], x[24], v[5]);
+				acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+				acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+				acc[2] = vmcu_mac(acc[2], x[22], v[7]);
+				acc[3] = vmcu_mac(acc[3], x[26], v[7]);
+				acc[0] = vmcu_mac(acc[0], x[16], v[8]);
+				acc[1] = vmcu_mac(acc[1], x[20], v[8]);
+				acc[2] = vmcu_mac(acc[2], x[24], v[8]);
+				acc[3] = vmcu_mac(acc[3], x[28], v[8]);
+				acc[0] = vmcu_mac(acc[0], x[18], v[10]);
+				acc[1] = vmcu_mac(acc[1], x[22], v[10]);
+				acc[2] = vmcu_mac(acc[2], x[26], v[10]);
+				acc[3] = vmcu_mac(acc[3], x[30], v[10]);
+				acc[0] = vmcu_mac(acc[0], x[20], v[9]);
+				acc[1] = vmcu_mac(acc[1], x[24], v[9]);
+				acc[2] = vmcu_mac(acc[2], x[28], v[9]);
+				acc[3] = vmcu_mac(acc[3], x[32], v[9]);
+				acc[0] = vmcu_mac(acc[0], x[22], v[11]);
+				acc[1] = vmcu_mac(acc[1], x[26], v[11]);
+				acc[2] = vmcu_mac(acc[2], x[30], v[11]);
+				acc[3] = vmcu_mac(acc[3], x[34], v[11]);
+				acc[0] = vmcu_mac(acc[0], x[24], v[12]);
+				acc[1] = vmcu_mac(acc[1], x[28], v[12]);
+				acc[2] = vmcu_mac(acc[2], x[32], v[12]);
+				acc[3] = vmcu_mac(acc[3], x[36], v[12]);
+				acc[0] = vmcu_mac(acc[0], x[26], v[14]);
+				acc[1] = vmcu_mac(acc[1], x[30], v[14]);
+				acc[2] = vmcu_mac(acc[2], x[34], v[14]);
+				acc[3] = vmcu_mac(acc[3], x[38], v[14]);
+			}
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[2], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[4], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[6], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[6], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[8], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[10], v[6]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[8]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[8]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[8]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[8]);
+			acc[0] = vmcu_mac(acc[0], x[8], v[10]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[10]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[10]);
+			acc[0] = vmcu_mac(acc[0], x[10], v[12]);
+			acc[1] = vmcu_mac(acc[1], x[12], v[12]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[12]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[12]);
+			acc[0] = vmcu_mac(acc[0], x[12], v[14]);
+			acc[1] = vmcu_mac(acc[1], x[14], v[14]);
+			acc[2] = vmcu_mac(acc[2], x[16], v[14]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[14]);
+			*w += 72;
+			if (vmcu_is_exact(word)) {
+				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+				vmcu_finish_any(p, sums, 4, word, multiplier, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 72;
+}
+#endif
+
+#ifndef VMCU_OWN_STORE_STRIP_7_2
+/*
+ * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of two, from their words to
+ * their bytes. The stream has an even number of channels.
+ */
+VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
+				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+{
+	const uint8_t *const start = *w;
+
+	(void)phase;
+	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
+		int32_t patch[4];
+
+		*w = start;
+		for (int32_t n = 0; n < lanes; n++) {
+			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
+			const int8_t *x = (const int8_t *)tile + first;
+			const int8_t *last = x + 3 * 4 * row;
+			const int8_t *v = (const int8_t *)*w + 4;
+			const int32_t word = *(const int32_t *)*w;
+			const int32_t multiplier = *(const int32_t *)(*w + 60);
+			const int32_t shift = word & VMCU_SHIFT;
+			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			int8_t *o = (int8_t *)patch + n;
+			int32_t acc[4];
+
+			acc[0] = word >> 8;
+			acc[1] = word >> 8;
+			acc[2] = word >> 8;
+			acc[3] = word >> 8;
+			for (int32_t r = 0; r < 3; r++, x += 4 * row, v += 16) {
+				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+				acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+				acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+				acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+				acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+				acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+				acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+				acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+				acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+				acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+				acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+				acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+				acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+				acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+				acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+				acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+				acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+				acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+				acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+				acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+				acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+				acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+				acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+				acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+				acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+				acc[2] = vmcu_mac(acc[2], x[20], v[5]);
+				acc[3] = vmcu_mac(acc[3], x[24], v[5]);
+				acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+				acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+				acc[2] = vmcu_mac(acc[2], x[22], v[7]);
+				acc[3] = vmcu_mac(acc[3], x[26], v[7]);
+				x += 4 * phase;
+				acc[0] = vmcu_mac(acc[0], x[0], v[8]);
+				acc[1] = vmcu_mac(acc[1], x[4], v[8]);
+				acc[2] = vmcu_mac(acc[2], x[8], v[8]);
+				acc[3] = vmcu_mac(acc[3], x[12], v[8]);
+				acc[0] = vmcu_mac(acc[0], x[2], v[10]);
+				acc[1] = vmcu_mac(acc[1], x[6], v[10]);
+				acc[2] = vmcu_mac(acc[2], x[10], v[10]);
+				acc[3] = vmcu_mac(acc[3], x[14], v[10]);
+				acc[0] = vmcu_mac(acc[0], x[4], v[9]);
+				acc[1] = vmcu_mac(acc[1], x[8], v[9]);
+				acc[2] = vmcu_mac(acc[2], x[12], v[9]);
+				acc[3] = vmcu_mac(acc[3], x[16], v[9]);
+				acc[0] = vmcu_mac(acc[0], x[6], v[11]);
+				acc[1] = vmcu_mac(acc[1], x[10], v[11]);
+				acc[2] = vmcu_mac(acc[2], x[14], v[11]);
+				acc[3] = vmcu_mac(acc[3], x[18], v[11]);
+				acc[0] = vmcu_mac(acc[0], x[8], v[12]);
+				acc[1] = vmcu_mac(acc[1], x[12], v[12]);
+				acc[2] = vmcu_mac(acc[2], x[16], v[12]);
+				acc[3] = vmcu_mac(acc[3], x[20], v[12]);
+				acc[0] = vmcu_mac(acc[0], x[10], v[14]);
+				acc[1] = vmcu_mac(acc[1], x[14], v[14]);
+				acc[2] = vmcu_mac(acc[2], x[18], v[14]);
+				acc[3] = vmcu_mac(acc[3], x[22], v[14]);
+				x -= 4 * phase;
+			}
+			x = last;
+			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
+			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
+			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
+			acc[3] = vmcu_mac(acc[3], x[12], v[0]);
+			acc[0] = vmcu_mac(acc[0], x[2], v[2]);
+			acc[1] = vmcu_mac(acc[1], x[6], v[2]);
+			acc[2] = vmcu_mac(acc[2], x[10], v[2]);
+			acc[3] = vmcu_mac(acc[3], x[14], v[2]);
+			acc[0] = vmcu_mac(acc[0], x[4], v[1]);
+			acc[1] = vmcu_mac(acc[1], x[8], v[1]);
+			acc[2] = vmcu_mac(acc[2], x[12], v[1]);
+			acc[3] = vmcu_mac(acc[3], x[16], v[1]);
+			acc[0] = vmcu_mac(acc[0], x[6], v[3]);
+			acc[1] = vmcu_mac(acc[1], x[10], v[3]);
+			acc[2] = vmcu_mac(acc[2], x[14], v[3]);
+			acc[3] = vmcu_mac(acc[3], x[18], v[3]);
+			acc[0] = vmcu_mac(acc[0], x[8], v[4]);
+			acc[1] = vmcu_mac(acc[1], x[12], v[4]);
+			acc[2] = vmcu_mac(acc[2], x[16], v[4]);
+			acc[3] = vmcu_mac(acc[3], x[20], v[4]);
+			acc[0] = vmcu_mac(acc[0], x[10], v[6]);
+			acc[1] = vmcu_mac(acc[1], x[14], v[6]);
+			acc[2] = vmcu_mac(acc[2], x[18], v[6]);
+			acc[3] = vmcu_mac(acc[3], x[22], v[6]);
+			acc[0] = vmcu_mac(acc[0], x[12], v[5]);
+			acc[1] = vmcu_mac(acc[1], x[16], v[5]);
+			acc[2] = vmcu_mac(acc[2], x[20], v[5]);
+			acc[3] = vmcu_mac(acc[3], x[24], v[5]);
+			acc[0] = vmcu_mac(acc[0], x[14], v[7]);
+			acc[1] = vmcu_mac(acc[1], x[18], v[7]);
+			acc[2] = vmcu_mac(acc[2], x[22], v[7]);
+			acc[3] = vmcu_mac(acc[3], x[26], v[7]);
+			*w += 64;
+			if (vmcu_is_exact(word)) {
+				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
+
+				vmcu_finish_any(p, sums, 4, word, multiplier, o);
+				continue;
+			}
+			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
+			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
+			o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
+		}
+		if (lanes == 4 && wide - at >= 4) {
+			__builtin_memcpy(out + 0 * pitch, &patch[0], 4);
+			__builtin_memcpy(out + 1 * pitch, &patch[1], 4);
+			__builtin_memcpy(out + 2 * pitch, &patch[2], 4);
+			__builtin_memcpy(out + 3 * pitch, &patch[3], 4);
+			continue;
+		}
+		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
+	}
+	*w += (lanes & 1) * 64;
 }
 #endif
 

@@ -8,12 +8,14 @@ other, in rows 2r and 2r + 1 of the window, a word for each column, or, in the w
 side by side, a word for two columns. With a stride of two, columns 0, 2, 4 ... precede columns 1,
 3, 5 ..., so that neighbouring output pixels always meet neighbouring words.
 
-The flash stream holds, for each channel: a word, gap bytes, the weights in reading order, the
-requantiser's multiplier. The word has the bias and, in its lowest byte, the shift, one less. EXACT
+The flash stream holds, for each channel: a word, the weights in reading order, the requantiser's
+multiplier. The word has the bias and, in its lowest byte, the shift, one less. EXACT
 is there where the fast requantiser does not apply: then the word names one further on in the
 stream instead of the bias, where what the bias lacks is, and the shift, or what a float32 factor
 has in its place. Weights come in pairs, one for each of a and b, which stand where Packing.pairs
-says. Portable C multiplies the tile's bytes one at a time.
+says: all of 3 x 3 taps in one run, of larger windows each two rows and the last one, up to whole
+words. A target may see from LAST_ROWS, which stands behind the pairs, that two rows are the last.
+Portable C multiplies the tile's bytes one at a time.
 """
 
 from __future__ import annotations
@@ -25,9 +27,7 @@ import numpy as np
 from ....quant import FixedPoint, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction
-from ...language.ir import Ram, Stream, Tile
-from ...language.packing import Packing
+from ...language.ir import Ram, Tile
 from .registry import define
 from .tile import finish, fixed_fast
 
@@ -37,6 +37,7 @@ STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
 EXACT = 0x80  # in place of a shift: the fast requantiser would not be exact
 BIAS = 8  # bits below the bias in a word
+LAST_ROWS = (0, -1)
 # Words of a tile that no column was staged for.
 UNUSED = 77
 
@@ -59,12 +60,29 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 }
 
 SQUARE_TAPS = 3
-DOT_PARAMETERS = "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
 
 
 def pair_counts(taps: int, stride: int) -> list[int]:
     """Words that one output pixel meets in two rows of the window, by phase of the stride."""
     return [len(range(phase, taps, stride)) for phase in range(stride)]
+
+
+def whole_pairs(count: int) -> int:
+    """So many pairs, up to whole words."""
+    return count + count % 2
+
+
+def weight_bytes(taps: int, stride: int) -> int:
+    """Weights of one channel in the stream."""
+    if taps == SQUARE_TAPS:
+        return 4 * taps
+    last = taps if stride == 1 else pair_counts(taps, stride)[0]
+    return 2 * (taps // 2 * whole_pairs(taps) + whole_pairs(last))
+
+
+def channel_bytes(taps: int, stride: int) -> int:
+    """Of a channel in the stream: word, weights, multiplier."""
+    return 4 + weight_bytes(taps, stride) + 4
 
 
 def line_order(taps: int) -> Iterator[tuple[int, int]]:
@@ -111,17 +129,7 @@ def take_bias(m: Machine) -> tuple[int, int]:
     return word, word >> BIAS
 
 
-def bias_c(pixels: int) -> list[str]:
-    lines = [f"const int32_t b = *(const int32_t *)*w >> {BIAS};", "", "*w += 4 + gap;"]
-    return [*lines, *(f"acc[{i}] = b;" for i in range(pixels))]
-
-
 Couples = Iterable[tuple[int, int]]
-HEAD_C = [
-    "const int8_t *x = (const int8_t *)tile + 4 * at + odd;",
-    "const int8_t *v = (const int8_t *)*w;",
-    "",
-]
 
 
 def pairs_c(pixels: int, places: Couples) -> list[str]:
@@ -177,47 +185,6 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
                 m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[r, column, lane]
 
 
-@define(
-    "FlashLoad",
-    "int32_t *acc, const uint8_t **w, int32_t gap",
-    lambda packing: "\n".join(bias_c(packing.pixels)),
-)
-def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
-    """Starts the accumulators of a block at a channel's bias."""
-    acc[:] = take_bias(m)[1]
-    m.take(np.int8, gap)
-
-
-def _pair(count: int) -> Instruction:
-    def text(packing: Packing) -> str:
-        body = pairs_c(packing.pixels, packing.pairs(count))
-        return "\n".join([*HEAD_C, *body, f"*w += {2 * count};"])
-
-    @define("Dot", DOT_PARAMETERS, text, count, "A word" if count == 1 else f"{count} words")
-    def dot_pair(
-        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
-    ) -> None:
-        """{what} for each pixel of a block times a channel's pairs of weights."""
-        add_pairs(m, acc, at, odd, take_pairs(m, count))
-
-    return dot_pair
-
-
-def _line(taps: int) -> Instruction:
-    def text(packing: Packing) -> str:
-        body = line_c(packing.pixels, taps, packing.pairs(taps))
-        return "\n".join([*HEAD_C, *body, f"*w += {2 * taps};"])
-
-    @define("Dot", DOT_PARAMETERS, text, taps, f"{taps} taps")
-    def dot_line(
-        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
-    ) -> None:
-        """A row of {what} for each pixel of a block, at a stride of one."""
-        add_line(m, acc, at, odd, take_pairs(m, taps))
-
-    return dot_line
-
-
 def channels_of(patch: np.ndarray) -> np.ndarray:
     """int8 (pixels, GROUP) of a patch."""
     return (patch[:, None] >> 8 * np.arange(GROUP)).astype(np.int8)
@@ -247,19 +214,6 @@ FACTORS_C = [
 ]
 
 
-def finish_c(packing: Packing) -> str:
-    lines = [
-        "const int32_t word = *(const int32_t *)(*w - size);",
-        "const int32_t multiplier = *(const int32_t *)*w;",
-        *FACTORS_C,
-        "int8_t *o = (int8_t *)patch + channel;",
-        "",
-        "*w += 4;",
-        *finish_channel_c(packing.pixels, "return"),
-    ]
-    return "\n".join(lines)
-
-
 def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int, word: int) -> None:
     """Requantises a channel with that word into a patch."""
     multiplier = m.take(np.int32, 1)
@@ -271,52 +225,3 @@ def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int,
         values = finish(m, acc + lacking, kind(multiplier, np.array([other])), len(acc)).ravel()
     patch[:] &= ~(0xFF << 8 * channel)
     patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
-
-
-@define(
-    "Call",
-    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
-    "int32_t channel, int32_t size",
-    finish_c,
-)
-def finish_depthwise(
-    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int, size: int
-) -> None:
-    """Requantises a channel of a block into a patch: a word for the bytes of each pixel. The
-    channel's constants began `size` bytes before."""
-    finish_channel(m, acc, patch, channel, int(m.words((m.cursor - size) // 4, 1)[0]))
-
-
-@define(
-    "RAMStore",
-    "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
-    """
-if (lanes == 4 && wide == 4) {
-	__builtin_memcpy(out, &patch[0], 4);
-	__builtin_memcpy(out + pitch, &patch[1], 4);
-	out += 2 * pitch;
-	__builtin_memcpy(out, &patch[2], 4);
-	__builtin_memcpy(out + pitch, &patch[3], 4);
-	return;
-}
-vmcu_store_part(patch, out, pitch, wide, lanes);
-""",
-)
-def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int) -> None:
-    """Stores those pixels and channels of a patch that exist."""
-    m.store(ram, channels_of(patch)[:wide, :lanes])
-
-
-LINE = {taps: _line(taps) for taps in TAPS if taps != SQUARE_TAPS}
-PAIR = {
-    count: _pair(count)
-    for count in sorted(
-        {
-            count
-            for taps in TAPS
-            for stride in STRIDES
-            if taps != SQUARE_TAPS
-            for count in pair_counts(taps, stride)
-        }
-    )
-}
