@@ -200,7 +200,6 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 }
 #endif
 
-#ifndef VMCU_OWN_INTERLEAVE
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
@@ -212,6 +211,29 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 		__builtin_memcpy(&y, *b, 4);
 		*(*u)++ = (x & 0xffffU) | y << 16;
 		*(*v)++ = x >> 16 | (y & 0xffff0000U);
+	}
+}
+
+#ifndef VMCU_OWN_STAGE_PIECES
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				   int32_t channel, int32_t plane, uint32_t zeros)
+{
+	for (; piece != end; piece++) {
+		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
+		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
+		const int8_t *padding = (const int8_t *)&zeros;
+		uint32_t *u = piece->u;
+		uint32_t *v = u + plane;
+
+		if ((piece->count & VMCU_PIECE_HEAD) != 0) {
+			vmcu_interleave(&u, &v, &padding, 0, &b, piece->pitch_b, 1);
+		}
+		vmcu_interleave(&u, &v, &a, piece->pitch_a, &b, piece->pitch_b,
+				piece->count >> VMCU_PIECE_WORDS);
+		if ((piece->count & VMCU_PIECE_TAIL) != 0) {
+			vmcu_interleave(&u, &v, &a, 0, &padding, 0, 1);
+		}
 	}
 }
 #endif

@@ -17,7 +17,7 @@
 #define VMCU_OWN_NINES
 #define VMCU_OWN_SOME
 #define VMCU_OWN_DENSE_WHOLE
-#define VMCU_OWN_INTERLEAVE
+#define VMCU_OWN_STAGE_PIECES
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_TWO_OFFSETS
@@ -1713,43 +1713,83 @@ VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struc
 	return channels - whole;
 }
 
-/* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
-VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
-				 const int8_t **b, int32_t pitch_b, int32_t words)
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_APART void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				  int32_t channel, int32_t plane, uint32_t zeros)
 {
-	uint32_t a0, a1, b0, b1, low;
+	register const struct vmcu_piece *p __asm__("r0") = piece;
+	register int32_t first __asm__("r1") = channel;
+	register uint32_t padding __asm__("r2") = zeros;
+	register const struct vmcu_piece *last __asm__("r3") = end;
+	register int32_t words __asm__("r4") = 4 * plane;
 
-	for (int32_t n = words >> 1; n != 0; n--) {
-		__asm__ volatile("ldr %[a0], [%[a]]\n\t"
-			"ldr %[a1], [%[a], %[pa]]\n\t"
-			"ldr %[b0], [%[b]]\n\t"
-			"ldr %[b1], [%[b], %[pb]]\n\t"
-			"add %[a], %[a], %[pa], lsl #1\n\t"
-			"add %[b], %[b], %[pb], lsl #1\n\t"
-			"pkhbt %[low], %[a0], %[b0], lsl #16\n\t"
-			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
-			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
-			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
-			"str %[low], [%[u]], #4\n\t"
-			"str %[b0], [%[u]], #4\n\t"
-			"str %[a0], [%[v]], #4\n\t"
-			"str %[a1], [%[v]], #4"
-			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
-			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
-			  [low] "=&r"(low)
-			: [pa] "r"(pitch_a), [pb] "r"(pitch_b)
-			: "memory");
-	}
-	if ((words & 1) != 0) {
-		a0 = vmcu_load32(*a);
-		b0 = vmcu_load32(*b);
-		__asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(**u) : "r"(a0), "r"(b0));
-		__asm__("pkhtb %0, %2, %1, asr #16" : "=r"(**v) : "r"(a0), "r"(b0));
-		*a += pitch_a;
-		*b += pitch_b;
-		(*u)++;
-		(*v)++;
-	}
+	__asm__ volatile(
+		"push {r2, r3, r7}\n\t"
+		"mov r7, r4\n\t"
+		"1:\n\t"
+		"ldm r0!, {r2-r6, r8}\n\t"
+		"cbz r5, 2f\n\t"
+		"add r3, r3, r1\n\t"
+		"2:\n\t"
+		"cbz r6, 3f\n\t"
+		"add r4, r4, r1\n\t"
+		"3:\n\t"
+		"tst r8, #1\n\t"
+		"beq 4f\n\t"
+		"ldr r11, [r4]\n\t"
+		"ldr r9, [sp]\n\t"
+		"add r4, r4, r6\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"4:\n\t"
+		"subs r8, r8, #8\n\t"
+		"bmi 6f\n\t"
+		"5:\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r10, [r3, r5]\n\t"
+		"ldr r11, [r4]\n\t"
+		"ldr r12, [r4, r6]\n\t"
+		"add r3, r3, r5, lsl #1\n\t"
+		"add r4, r4, r6, lsl #1\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"pkhbt lr, r10, r12, lsl #16\n\t"
+		"pkhtb r10, r12, r10, asr #16\n\t"
+		"str r10, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"subs r8, r8, #8\n\t"
+		"bpl 5b\n\t"
+		"6:\n\t"
+		"tst r8, #4\n\t"
+		"beq 7f\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r11, [r4]\n\t"
+		"add r3, r3, r5\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"7:\n\t"
+		"tst r8, #2\n\t"
+		"beq 8f\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r11, [sp]\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"8:\n\t"
+		"ldr r9, [sp, #4]\n\t"
+		"cmp r0, r9\n\t"
+		"bne 1b\n\t"
+		"pop {r2, r3, r7}\n\t"
+		: "+r"(p), "+r"(first), "+r"(padding), "+r"(last), "+r"(words)
+		:
+		: "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 }
 
 /* Two taps of four channels times their weights. */

@@ -57,6 +57,29 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	}
 }
 """,
+    "stage_pieces": r"""
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				   int32_t channel, int32_t plane, uint32_t zeros)
+{
+	for (; piece != end; piece++) {
+		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
+		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
+		const int8_t *padding = (const int8_t *)&zeros;
+		uint32_t *u = piece->u;
+		uint32_t *v = u + plane;
+
+		if ((piece->count & VMCU_PIECE_HEAD) != 0) {
+			vmcu_interleave(&u, &v, &padding, 0, &b, piece->pitch_b, 1);
+		}
+		vmcu_interleave(&u, &v, &a, piece->pitch_a, &b, piece->pitch_b,
+				piece->count >> VMCU_PIECE_WORDS);
+		if ((piece->count & VMCU_PIECE_TAIL) != 0) {
+			vmcu_interleave(&u, &v, &a, 0, &padding, 0, 1);
+		}
+	}
+}
+""",
 }
 
 SQUARE_TAPS = 3
