@@ -270,13 +270,30 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 }
 #endif
 
-#ifndef VMCU_OWN_TWO_OFFSETS
 /* The next two offsets of a list. */
 VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 {
 	*a = (*list)[0];
 	*b = (*list)[1];
 	*list += 2;
+}
+
+#ifndef VMCU_OWN_DIRECT
+/* Whether fours of channels are computed in place: where there is no faster way. */
+#define VMCU_DIRECT_IN_PLACE 1
+
+/* As many fours of channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				      const uint8_t **stream, int8_t *out, int32_t fours,
+				      int32_t half)
+{
+	(void)offsets;
+	(void)taps;
+	(void)x;
+	(void)stream;
+	(void)out;
+	(void)half;
+	return fours;
 }
 #endif
 

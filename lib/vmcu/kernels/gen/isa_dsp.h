@@ -20,7 +20,7 @@
 #define VMCU_OWN_STAGE_PIECES
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
-#define VMCU_OWN_TWO_OFFSETS
+#define VMCU_OWN_DIRECT
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_SUMS_4X2
 #define VMCU_OWN_SUMS_2X2
@@ -34,7 +34,6 @@
 #define VMCU_OWN_RUN_1X4
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
-#define VMCU_OWN_STORE_TAPS
 #define VMCU_OWN_STORE_STRIP_3_1
 #define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
@@ -1837,10 +1836,121 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 		: [a] "r"(a));
 }
 
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+/* The rest is rare. */
+#define VMCU_DIRECT_IN_PLACE 0
+
+/*
+ * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
+ * requantiser is not for. Returns how many are left.
+ */
+VMCU_APART int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				     const uint8_t **stream, int8_t *out, int32_t fours,
+				     int32_t half)
 {
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
+	register const uint8_t *w __asm__("r0") = *stream;
+	register const int8_t *from __asm__("r1") = x;
+	register const int32_t *list __asm__("r2") = offsets;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t zero __asm__("r4") = half;
+	register int32_t left __asm__("r5") = fours;
+	register int32_t count __asm__("r6") = taps;
+
+	__asm__ volatile(
+		"push {r0, r2, r4, r5, r6, r7}\n\t"
+		"1:\n\t"
+		"str r0, [sp, #0]\n\t"
+		"ldm r0!, {r4, r5, r6, r7}\n\t"
+		"ldr r12, [sp, #16]\n\t"
+		"ldr r2, [sp, #4]\n\t"
+		"lsrs r12, r12, #1\n\t"
+		"bcc 2f\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r0], #4\n\t"
+		"sxtb16 r10, r8\n\t"
+		"sxtb16 r11, r9\n\t"
+		"smlabb r4, r10, r11, r4\n\t"
+		"smlatt r6, r10, r11, r6\n\t"
+		"sxtb16 r10, r8, ror #8\n\t"
+		"sxtb16 r11, r9, ror #8\n\t"
+		"smlabb r5, r10, r11, r5\n\t"
+		"smlatt r7, r10, r11, r7\n\t"
+		"2:\n\t"
+		"beq 4f\n\t"
+		"3:\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r9, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r1, r9]\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"pkhbt lr, r8, r9, lsl #16\n\t"
+		"pkhtb r8, r9, r8, asr #16\n\t"
+		"sxtb16 r9, lr\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r4, r9, r11, r4\n\t"
+		"sxtb16 lr, lr, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"sxtb16 r9, r8\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r6, r9, r11, r6\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r7, r8, r10, r7\n\t"
+		"subs r12, r12, #1\n\t"
+		"bne 3b\n\t"
+		"4:\n\t"
+		"ldm r0!, {r8, r9, r10, r11, r12}\n\t"
+		"ldr lr, [sp, #8]\n\t"
+		"lsls r2, lr, r12\n\t"
+		"beq 5f\n\t"
+		"add r2, r2, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r8, r2\n\t"
+		"asrs r4, r4, r12\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r3], #4\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r2\n\t"
+		"asrs r5, r5, r12\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r3, #-3]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, r2\n\t"
+		"asrs r6, r6, r12\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r3, #-2]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r11, r2\n\t"
+		"asrs r7, r7, r12\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r3, #-1]\n\t"
+		"add r1, r1, #4\n\t"
+		"ldr r8, [sp, #12]\n\t"
+		"subs r8, r8, #1\n\t"
+		"str r8, [sp, #12]\n\t"
+		"bne 1b\n\t"
+		"b 6f\n\t"
+		"5:\n\t"
+		"ldr r0, [sp, #0]\n\t"
+		"6:\n\t"
+		"add sp, sp, #4\n\t"
+		"pop {r2, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(from), "+r"(list), "+r"(o), "+r"(zero), "+r"(left), "+r"(count)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	*stream = w;
+	return left;
 }
 
 /* A strip of a square window, in blocks; assembly names the first members by their place. */
@@ -4540,55 +4650,6 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 		word = (word << 8) | (uint8_t)x[left - 1];
 	}
 	vmcu_dot_dense_word(acc, word, w);
-}
-
-/* Requantises and stores four channels: all of them in the fast way, or none. */
-VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
-				 const uint8_t **w, int8_t *out)
-{
-	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
-
-	if (vmcu_is_exact(((const int32_t *)*w)[4])) {
-		const int32_t sums[] = {a0, a1, a2, a3};
-
-		*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
-		return;
-	}
-	__asm__ volatile("ldm %[w]!, {r0-r4}\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a0], asr #31\n\t"
-		"lsls %[a0], %[a0], #1\n\t"
-		"smmlar %[a0], %[a0], r0, r5\n\t"
-		"asrs %[a0], %[a0], r4\n\t"
-		"ssat %[a0], #8, %[a0], asr #1\n\t"
-		"strb %[a0], [%[o], #0]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a1], asr #31\n\t"
-		"lsls %[a1], %[a1], #1\n\t"
-		"smmlar %[a1], %[a1], r1, r5\n\t"
-		"asrs %[a1], %[a1], r4\n\t"
-		"ssat %[a1], #8, %[a1], asr #1\n\t"
-		"strb %[a1], [%[o], #1]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a2], asr #31\n\t"
-		"lsls %[a2], %[a2], #1\n\t"
-		"smmlar %[a2], %[a2], r2, r5\n\t"
-		"asrs %[a2], %[a2], r4\n\t"
-		"ssat %[a2], #8, %[a2], asr #1\n\t"
-		"strb %[a2], [%[o], #2]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a3], asr #31\n\t"
-		"lsls %[a3], %[a3], #1\n\t"
-		"smmlar %[a3], %[a3], r3, r5\n\t"
-		"asrs %[a3], %[a3], r4\n\t"
-		"ssat %[a3], #8, %[a3], asr #1\n\t"
-		"strb %[a3], [%[o], #3]\n\t"
-		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
-		: [o] "r"(out), [half] "r"(vmcu_half(p))
-		: "r0", "r1", "r2", "r3", "r4", "r5", "cc", "memory");
 }
 
 /*

@@ -554,7 +554,6 @@ VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, 
 	__builtin_memcpy(acc, sums, sizeof(sums));
 }
 
-#ifndef VMCU_OWN_STORE_TAPS
 /* Requantises and stores four channels: all of them in the fast way, or none. */
 VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
 				 const uint8_t **w, int8_t *out)
@@ -575,7 +574,6 @@ VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t 
 	out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
 	out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
 }
-#endif
 
 /* Requantises and stores fewer than four channels, none of them in the fast way. */
 VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int32_t *acc,
@@ -1689,6 +1687,39 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int
 {
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 	*out += 4;
+}
+
+/* `count` times four channels, one four after the other. */
+VMCU_INLINE void vmcu_run_taps(const struct vmcu_mac_params *p, const struct vmcu_places *in,
+			       int32_t row, int32_t pixel, int32_t channel, int32_t spread,
+			       const uint8_t **w, int8_t *out, int32_t count)
+{
+	int32_t left = count;
+
+	while (left > 0) {
+		const int32_t done = 4 * (count - left);
+		const int32_t before = left;
+		int32_t acc[4];
+
+		if (in->is_direct) {
+			const int8_t *x = in->start + channel + done;
+
+			left = vmcu_direct_fours(in->offsets, in->count, x, w, out + done, left,
+						 vmcu_half(p));
+			if (left < before) {
+				continue;
+			}
+		}
+		if (VMCU_DIRECT_IN_PLACE) {
+			vmcu_dot_taps(acc, in, row, pixel, channel + done * spread, spread, w);
+		} else {
+			*w = vmcu_dot_any(acc, in, channel + done * spread, 4, spread, *w);
+		}
+		vmcu_store_taps(p, acc, w, out + done);
+		left--;
+	}
+	(void)row;
+	(void)pixel;
 }
 
 /* `count` taps times as many taps, summed. */

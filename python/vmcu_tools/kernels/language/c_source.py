@@ -92,6 +92,8 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return [f"{tab}{name} = {'mark' if to_mark else 'p->stream'};"]
         case Mark(Stream(name)):
             return [f"{tab}mark = {name};"]
+        case Loop(by=Do(instruction, operands)):
+            return call(instruction, operands, tab)
         case Loop():
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]
         case Segments():
@@ -189,7 +191,7 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
     for stmt in body:
         inner: tuple[tuple[Stmt, ...], ...] = ()
         match stmt:
-            case Loop():
+            case Loop(by=None):
                 found.append(stmt.var.text)
                 inner = (stmt.body,)
             case Strips() | Spans():

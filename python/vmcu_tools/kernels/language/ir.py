@@ -144,7 +144,7 @@ class Loop:
     """body for var = start, start + step, ... while var + step <= stop.
 
     `start` None goes on where the loop before left the variable. `unroll` asks for copies of the
-    body; passes.unroll makes them.
+    body; passes.unroll makes them. `by`: an instruction that is all of the loop in C.
     """
 
     kind: LoopKind
@@ -154,6 +154,7 @@ class Loop:
     body: tuple[Stmt, ...]
     start: Expr | None = ZERO
     unroll: int = 1
+    by: Do | None = None
 
 
 @dataclass(frozen=True)

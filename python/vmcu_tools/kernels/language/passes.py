@@ -99,7 +99,8 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
                 return replace(stmt, ram=operand(stmt.ram))
             case Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
-                stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
+                by = stmt.by and replace(stmt.by, operands=tuple(map(operand, stmt.by.operands)))
+                stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start, by=by)
             case Segments() | Tiles() | Spans():
                 stmt = replace(stmt, extent=substitute(stmt.extent, values))
             case Strips():
