@@ -157,12 +157,11 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 	}
 }
 
-#ifndef VMCU_OWN_SOME
 /*
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
+VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
 					  int32_t channels, int32_t pixels, const uint8_t *w,
 					  int8_t *out, int32_t pitch, int32_t left)
 {
@@ -179,7 +178,6 @@ VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const
 	}
 	return shift + ((channels + 3) & ~3);
 }
-#endif
 
 #ifndef VMCU_OWN_DENSE_WHOLE
 /* Whether blocks are computed in place: where there is no faster way. */

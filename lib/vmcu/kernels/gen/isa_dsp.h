@@ -15,18 +15,12 @@
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_NINES
-#define VMCU_OWN_SOME
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_STAGE_PIECES
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_DIRECT
 #define VMCU_OWN_FOUR
-#define VMCU_OWN_SUMS_4X2
-#define VMCU_OWN_SUMS_2X2
-#define VMCU_OWN_SUMS_1X2
-#define VMCU_OWN_SUMS_2X4
-#define VMCU_OWN_SUMS_1X4
 #define VMCU_OWN_RUN_4X2
 #define VMCU_OWN_RUN_2X2
 #define VMCU_OWN_RUN_1X2
@@ -293,305 +287,17 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 }
 
 /*
- * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
- * returns where the flash stream goes on.
+ * Whole blocks of four pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
-					  int32_t channels, int32_t pixels, const uint8_t *w,
-					  int8_t *out, int32_t pitch, int32_t left)
-{
-	const int32_t *c = (const int32_t *)w;
-	const uint8_t *shift = (const uint8_t *)&c[channels];
-
-	for (int32_t i = 0; i < left; i++) {
-		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
-		int8_t *o = out++;
-
-		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
-		}
-	}
-	return shift + ((channels + 3) & ~3);
-}
-
-/* The sums of a block of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r6, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r4, r2\n\t"
-		"mov r5, r2\n\t"
-		"mov r7, r6\n\t"
-		"mov r8, r6\n\t"
-		"mov r9, r6\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r4, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r3, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r4, [r0], #8\n\t"
-		"ldr.w r5, [r0, #-4]\n\t"
-		"ldr.w r6, [r1], #8\n\t"
-		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
-		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
-		"smlad r3, r7, r5, r3\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r4, [r0, #-12]\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		"mov r7, r6\n\t"
-		"mov r9, r8\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r3, [r0, #-12]\n\t"
-		"ldr r4, [r0, #-8]\n\t"
-		"ldr r5, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #16\n\t"
-		"ldr.w r7, [r0, #-12]\n\t"
-		"ldr.w r8, [r0, #-8]\n\t"
-		"ldr.w r9, [r0, #-4]\n\t"
-		"ldr.w r10, [r1], #8\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r3, r10, r6, r3\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r4, r10, r12, r4\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r5, r10, r7, r5\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r11, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r3, r11, r8, r3\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r4, r11, r12, r4\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r5, r11, r9, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* Whole blocks of four pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 8 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -748,7 +454,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"smlad r9, lr, r11, r9\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r12, [sp, #28]\n\t"
 		"ldr r10, [r0], #12\n\t"
 		"ldr r11, [r0, #-4]\n\t"
@@ -812,7 +519,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -820,35 +533,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_4x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_4x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_4x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 4, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -908,7 +604,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"smlad r4, r10, r7, r4\n\t"
 		"smlad r5, r11, r7, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r8, [sp, #28]\n\t"
 		"ldr r6, [r0], #12\n\t"
 		"ldr r7, [r0, #-4]\n\t"
@@ -946,7 +643,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -954,35 +657,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_2x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1028,7 +714,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"sxtb16 r5, r5, ror #8\n\t"
 		"smlad r3, r7, r5, r3\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r6, [sp, #28]\n\t"
 		"ldr r4, [r0], #12\n\t"
 		"ldr r5, [r0, #-4]\n\t"
@@ -1054,7 +741,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r4\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1062,35 +755,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[2];
-
-		stream = vmcu_sums_words_1x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1258,7 +934,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"smlad r8, r12, r11, r8\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r12, [sp, #28]\n\t"
 		"ldr r10, [r0], #20\n\t"
 		"ldr r11, [r0, #-4]\n\t"
@@ -1326,7 +1003,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1334,35 +1017,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x4(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x4(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_2x4(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 4, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1430,7 +1096,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"sxtb16 r9, r9, ror #8\n\t"
 		"smlad r5, r11, r9, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r8, [sp, #28]\n\t"
 		"ldr r6, [r0], #20\n\t"
 		"ldr r7, [r0, #-4]\n\t"
@@ -1474,33 +1141,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
 		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
-}
-
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x4(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x4(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_1x4(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 4, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
 }
 
 /* Four taps in a word times those of four channels. */
@@ -1518,14 +1170,18 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 	*w += 16;
 }
 
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
 VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int8_t *tile,
 					       int32_t steps, int8_t *out, int32_t pitch,
 					       int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
-	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register const int8_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1641,7 +1297,8 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"sxtb16 r11, r11, ror #8\n\t"
 		"smlad r5, r7, r11, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r8, [sp, #28]\n\t"
 		"ldr r6, [r0], #20\n\t"
 		"ldr r7, [r0, #-4]\n\t"
@@ -1685,7 +1342,13 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -4532,104 +4195,59 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 
 #include "helpers.h"
 
-/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_4x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x4(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x4(*w, tile, steps, acc);
-}
-
 /*
  * So many channels of four pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_4x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_4x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x4(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x4(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /* As many taps as there are lanes, widened on the way, times those of a block. */

@@ -159,14 +159,21 @@ class Builder:
         self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body))
 
     def segments(
-        self, name: str, extent: Term, step: int, stream: Stream, runs: bool = False
+        self,
+        name: str,
+        extent: Term,
+        step: int,
+        stream: Stream,
+        runs: bool = False,
+        by: Do | None = None,
     ) -> Callable[[Callable[[Name, bool], None]], None]:
-        """Decorates body(var, exact)."""
+        """Decorates body(var, exact). `by`: what all of them are in C, see `do`."""
 
         def build(function: Callable[[Name, bool], None]) -> None:
             var = Name(name)
             fast, exact = (self._body(function, var, flag) for flag in (False, True))
-            self._stack[-1].append(Segments(var, as_expr(extent), step, stream, fast, exact, runs))
+            made = Segments(var, as_expr(extent), step, stream, fast, exact, runs, by)
+            self._stack[-1].append(made)
 
         return build
 

@@ -99,13 +99,15 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
                 return replace(stmt, ram=operand(stmt.ram))
             case Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
-                by = stmt.by and replace(stmt.by, operands=tuple(map(operand, stmt.by.operands)))
-                stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start, by=by)
+                stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
             case Segments() | Tiles() | Spans():
                 stmt = replace(stmt, extent=substitute(stmt.extent, values))
             case Strips():
                 extent, width = (substitute(e, values) for e in (stmt.extent, stmt.width))
                 stmt = replace(stmt, extent=extent, width=width)
+        if isinstance(stmt, Loop | Segments) and stmt.by is not None:
+            by = replace(stmt.by, operands=tuple(operand(o) for o in stmt.by.operands))
+            stmt = replace(stmt, by=by)
         return map_bodies(stmt, lambda inner: rename(inner, values))
 
     return tuple(statement(stmt) for stmt in body)
