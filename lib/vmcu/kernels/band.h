@@ -151,8 +151,9 @@ static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vm
 }
 
 /** The last row: a word for two columns. */
-VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *row,
-			       int32_t begin, int32_t end, int32_t words, int32_t channels)
+VMCU_CALLED void vmcu_band_line(struct vmcu_band *band, uint32_t *u,
+				const struct vmcu_band_row *row, int32_t begin, int32_t end,
+				int32_t words, int32_t channels)
 {
 	static const struct vmcu_band_row padding;
 	struct vmcu_piece *first = band->end;

@@ -228,7 +228,7 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int32_t x0, g, q, r, lanes;
+	int32_t x0, g, r, lanes;
 
 	for (x0 = 0; x0 < columns; x0++) {
 		w = p->stream;
@@ -236,16 +236,10 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 			       * sign + turn * (columns - 1)) * p->window.stride_w -
 			       p->window.pad_left, 0, call);
 		for (g = 0; g < groups; g++) {
-			for (q = 0; q < whole; q++) {
-				int32_t acc[4];
-
-				vmcu_dot_taps(acc, &in0, y * p->window.stride_h - p->window.pad_top,
-					      (column + x0 * sign + turn * (columns - 1)) *
-					      p->window.stride_w - p->window.pad_left, g + q * 4 *
-					      spread, spread, &w);
-				vmcu_store_taps(p, acc, &w, out + (x0 * sign + turn * (columns - 1))
-						* out_c + g * per_group + q * 4);
-			}
+			vmcu_run_taps(p, &in0, y * p->window.stride_h - p->window.pad_top, (column +
+				      x0 * sign + turn * (columns - 1)) * p->window.stride_w -
+				      p->window.pad_left, g, spread, &w, out + (x0 * sign + turn *
+				      (columns - 1)) * out_c + g * per_group, whole);
 			for (r = 0; r < per_group % 4; r += 4) {
 				int32_t acc[4];
 

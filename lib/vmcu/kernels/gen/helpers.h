@@ -157,12 +157,11 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 	}
 }
 
-#ifndef VMCU_OWN_SOME
 /*
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
+VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
 					  int32_t channels, int32_t pixels, const uint8_t *w,
 					  int8_t *out, int32_t pitch, int32_t left)
 {
@@ -179,7 +178,6 @@ VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const
 	}
 	return shift + ((channels + 3) & ~3);
 }
-#endif
 
 #ifndef VMCU_OWN_DENSE_WHOLE
 /* Whether blocks are computed in place: where there is no faster way. */
@@ -270,13 +268,30 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 }
 #endif
 
-#ifndef VMCU_OWN_TWO_OFFSETS
 /* The next two offsets of a list. */
 VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 {
 	*a = (*list)[0];
 	*b = (*list)[1];
 	*list += 2;
+}
+
+#ifndef VMCU_OWN_DIRECT
+/* Whether fours of channels are computed in place: where there is no faster way. */
+#define VMCU_DIRECT_IN_PLACE 1
+
+/* As many fours of channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				      const uint8_t **stream, int8_t *out, int32_t fours,
+				      int32_t half)
+{
+	(void)offsets;
+	(void)taps;
+	(void)x;
+	(void)stream;
+	(void)out;
+	(void)half;
+	return fours;
 }
 #endif
 

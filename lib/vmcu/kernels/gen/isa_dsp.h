@@ -15,18 +15,12 @@
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_NINES
-#define VMCU_OWN_SOME
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_STAGE_PIECES
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
-#define VMCU_OWN_TWO_OFFSETS
+#define VMCU_OWN_DIRECT
 #define VMCU_OWN_FOUR
-#define VMCU_OWN_SUMS_4X2
-#define VMCU_OWN_SUMS_2X2
-#define VMCU_OWN_SUMS_1X2
-#define VMCU_OWN_SUMS_2X4
-#define VMCU_OWN_SUMS_1X4
 #define VMCU_OWN_RUN_4X2
 #define VMCU_OWN_RUN_2X2
 #define VMCU_OWN_RUN_1X2
@@ -34,7 +28,6 @@
 #define VMCU_OWN_RUN_1X4
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
-#define VMCU_OWN_STORE_TAPS
 #define VMCU_OWN_STORE_STRIP_3_1
 #define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
@@ -294,305 +287,17 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 }
 
 /*
- * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
- * returns where the flash stream goes on.
+ * Whole blocks of four pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
-					  int32_t channels, int32_t pixels, const uint8_t *w,
-					  int8_t *out, int32_t pitch, int32_t left)
-{
-	const int32_t *c = (const int32_t *)w;
-	const uint8_t *shift = (const uint8_t *)&c[channels];
-
-	for (int32_t i = 0; i < left; i++) {
-		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
-		int8_t *o = out++;
-
-		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
-		}
-	}
-	return shift + ((channels + 3) & ~3);
-}
-
-/* The sums of a block of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r6, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r4, r2\n\t"
-		"mov r5, r2\n\t"
-		"mov r7, r6\n\t"
-		"mov r8, r6\n\t"
-		"mov r9, r6\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r4, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r3, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r4, [r0], #8\n\t"
-		"ldr.w r5, [r0, #-4]\n\t"
-		"ldr.w r6, [r1], #8\n\t"
-		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
-		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
-		"smlad r3, r7, r5, r3\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r4, [r0, #-12]\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		"mov r7, r6\n\t"
-		"mov r9, r8\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r3, [r0, #-12]\n\t"
-		"ldr r4, [r0, #-8]\n\t"
-		"ldr r5, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #16\n\t"
-		"ldr.w r7, [r0, #-12]\n\t"
-		"ldr.w r8, [r0, #-8]\n\t"
-		"ldr.w r9, [r0, #-4]\n\t"
-		"ldr.w r10, [r1], #8\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r3, r10, r6, r3\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r4, r10, r12, r4\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r5, r10, r7, r5\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r11, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r3, r11, r8, r3\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r4, r11, r12, r4\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r5, r11, r9, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* Whole blocks of four pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 8 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -749,7 +454,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"smlad r9, lr, r11, r9\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r12, [sp, #28]\n\t"
 		"ldr r10, [r0], #12\n\t"
 		"ldr r11, [r0, #-4]\n\t"
@@ -813,7 +519,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -821,35 +533,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_4x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_4x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_4x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 4, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -909,7 +604,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"smlad r4, r10, r7, r4\n\t"
 		"smlad r5, r11, r7, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r8, [sp, #28]\n\t"
 		"ldr r6, [r0], #12\n\t"
 		"ldr r7, [r0, #-4]\n\t"
@@ -947,7 +643,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -955,35 +657,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_2x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1029,7 +714,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"sxtb16 r5, r5, ror #8\n\t"
 		"smlad r3, r7, r5, r3\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r6, [sp, #28]\n\t"
 		"ldr r4, [r0], #12\n\t"
 		"ldr r5, [r0, #-4]\n\t"
@@ -1055,7 +741,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r4\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1063,35 +755,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[2];
-
-		stream = vmcu_sums_words_1x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1259,7 +934,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"smlad r8, r12, r11, r8\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r12, [sp, #28]\n\t"
 		"ldr r10, [r0], #20\n\t"
 		"ldr r11, [r0, #-4]\n\t"
@@ -1327,7 +1003,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1335,35 +1017,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x4(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x4(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_2x4(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 4, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1431,7 +1096,8 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"sxtb16 r9, r9, ror #8\n\t"
 		"smlad r5, r11, r9, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r8, [sp, #28]\n\t"
 		"ldr r6, [r0], #20\n\t"
 		"ldr r7, [r0, #-4]\n\t"
@@ -1475,33 +1141,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
 		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
-}
-
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x4(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x4(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_1x4(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 4, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
 }
 
 /* Four taps in a word times those of four channels. */
@@ -1519,14 +1170,18 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 	*w += 16;
 }
 
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
 VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int8_t *tile,
 					       int32_t steps, int8_t *out, int32_t pitch,
 					       int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
-	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register const int8_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1642,7 +1297,8 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"sxtb16 r11, r11, ror #8\n\t"
 		"smlad r5, r7, r11, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
 		"ldr r8, [sp, #28]\n\t"
 		"ldr r6, [r0], #20\n\t"
 		"ldr r7, [r0, #-4]\n\t"
@@ -1686,7 +1342,13 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1837,10 +1499,121 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 		: [a] "r"(a));
 }
 
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+/* The rest is rare. */
+#define VMCU_DIRECT_IN_PLACE 0
+
+/*
+ * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
+ * requantiser is not for. Returns how many are left.
+ */
+VMCU_APART int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				     const uint8_t **stream, int8_t *out, int32_t fours,
+				     int32_t half)
 {
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
+	register const uint8_t *w __asm__("r0") = *stream;
+	register const int8_t *from __asm__("r1") = x;
+	register const int32_t *list __asm__("r2") = offsets;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t zero __asm__("r4") = half;
+	register int32_t left __asm__("r5") = fours;
+	register int32_t count __asm__("r6") = taps;
+
+	__asm__ volatile(
+		"push {r0, r2, r4, r5, r6, r7}\n\t"
+		"1:\n\t"
+		"str r0, [sp, #0]\n\t"
+		"ldm r0!, {r4, r5, r6, r7}\n\t"
+		"ldr r12, [sp, #16]\n\t"
+		"ldr r2, [sp, #4]\n\t"
+		"lsrs r12, r12, #1\n\t"
+		"bcc 2f\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r0], #4\n\t"
+		"sxtb16 r10, r8\n\t"
+		"sxtb16 r11, r9\n\t"
+		"smlabb r4, r10, r11, r4\n\t"
+		"smlatt r6, r10, r11, r6\n\t"
+		"sxtb16 r10, r8, ror #8\n\t"
+		"sxtb16 r11, r9, ror #8\n\t"
+		"smlabb r5, r10, r11, r5\n\t"
+		"smlatt r7, r10, r11, r7\n\t"
+		"2:\n\t"
+		"beq 4f\n\t"
+		"3:\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r9, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r1, r9]\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"pkhbt lr, r8, r9, lsl #16\n\t"
+		"pkhtb r8, r9, r8, asr #16\n\t"
+		"sxtb16 r9, lr\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r4, r9, r11, r4\n\t"
+		"sxtb16 lr, lr, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"sxtb16 r9, r8\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r6, r9, r11, r6\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r7, r8, r10, r7\n\t"
+		"subs r12, r12, #1\n\t"
+		"bne 3b\n\t"
+		"4:\n\t"
+		"ldm r0!, {r8, r9, r10, r11, r12}\n\t"
+		"ldr lr, [sp, #8]\n\t"
+		"lsls r2, lr, r12\n\t"
+		"beq 5f\n\t"
+		"add r2, r2, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r8, r2\n\t"
+		"asrs r4, r4, r12\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r3], #4\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r2\n\t"
+		"asrs r5, r5, r12\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r3, #-3]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, r2\n\t"
+		"asrs r6, r6, r12\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r3, #-2]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r11, r2\n\t"
+		"asrs r7, r7, r12\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r3, #-1]\n\t"
+		"add r1, r1, #4\n\t"
+		"ldr r8, [sp, #12]\n\t"
+		"subs r8, r8, #1\n\t"
+		"str r8, [sp, #12]\n\t"
+		"bne 1b\n\t"
+		"b 6f\n\t"
+		"5:\n\t"
+		"ldr r0, [sp, #0]\n\t"
+		"6:\n\t"
+		"add sp, sp, #4\n\t"
+		"pop {r2, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(from), "+r"(list), "+r"(o), "+r"(zero), "+r"(left), "+r"(count)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	*stream = w;
+	return left;
 }
 
 /* A strip of a square window, in blocks; assembly names the first members by their place. */
@@ -4422,104 +4195,59 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 
 #include "helpers.h"
 
-/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_4x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x4(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x4(*w, tile, steps, acc);
-}
-
 /*
  * So many channels of four pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_4x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_4x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x4(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x4(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /* As many taps as there are lanes, widened on the way, times those of a block. */
@@ -4540,55 +4268,6 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 		word = (word << 8) | (uint8_t)x[left - 1];
 	}
 	vmcu_dot_dense_word(acc, word, w);
-}
-
-/* Requantises and stores four channels: all of them in the fast way, or none. */
-VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
-				 const uint8_t **w, int8_t *out)
-{
-	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
-
-	if (vmcu_is_exact(((const int32_t *)*w)[4])) {
-		const int32_t sums[] = {a0, a1, a2, a3};
-
-		*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
-		return;
-	}
-	__asm__ volatile("ldm %[w]!, {r0-r4}\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a0], asr #31\n\t"
-		"lsls %[a0], %[a0], #1\n\t"
-		"smmlar %[a0], %[a0], r0, r5\n\t"
-		"asrs %[a0], %[a0], r4\n\t"
-		"ssat %[a0], #8, %[a0], asr #1\n\t"
-		"strb %[a0], [%[o], #0]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a1], asr #31\n\t"
-		"lsls %[a1], %[a1], #1\n\t"
-		"smmlar %[a1], %[a1], r1, r5\n\t"
-		"asrs %[a1], %[a1], r4\n\t"
-		"ssat %[a1], #8, %[a1], asr #1\n\t"
-		"strb %[a1], [%[o], #1]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a2], asr #31\n\t"
-		"lsls %[a2], %[a2], #1\n\t"
-		"smmlar %[a2], %[a2], r2, r5\n\t"
-		"asrs %[a2], %[a2], r4\n\t"
-		"ssat %[a2], #8, %[a2], asr #1\n\t"
-		"strb %[a2], [%[o], #2]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a3], asr #31\n\t"
-		"lsls %[a3], %[a3], #1\n\t"
-		"smmlar %[a3], %[a3], r3, r5\n\t"
-		"asrs %[a3], %[a3], r4\n\t"
-		"ssat %[a3], #8, %[a3], asr #1\n\t"
-		"strb %[a3], [%[o], #3]\n\t"
-		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
-		: [o] "r"(out), [half] "r"(vmcu_half(p))
-		: "r0", "r1", "r2", "r3", "r4", "r5", "cc", "memory");
 }
 
 /*

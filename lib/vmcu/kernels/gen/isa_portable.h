@@ -333,22 +333,20 @@ VMCU_INLINE void vmcu_store_fixed_1x4(const struct vmcu_mac_params *p, const int
 #ifndef VMCU_OWN_RUN_4X2
 /*
  * So many channels of four pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 2; taken -= 2) {
-		int32_t acc[8];
-
-		vmcu_sums_4x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_4x2(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_4x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 2) {
 		int32_t acc[8];
 
 		vmcu_sums_4x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 2, 4, *w, *out, pitch, taken);
+		vmcu_store_fixed_4x2(p, acc, w, &out, pitch);
 	}
 }
 #endif
@@ -356,22 +354,20 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_2X2
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 2; taken -= 2) {
-		int32_t acc[4];
-
-		vmcu_sums_2x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x2(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_2x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 2) {
 		int32_t acc[4];
 
 		vmcu_sums_2x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 2, 2, *w, *out, pitch, taken);
+		vmcu_store_fixed_2x2(p, acc, w, &out, pitch);
 	}
 }
 #endif
@@ -379,22 +375,20 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_1X2
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 2; taken -= 2) {
-		int32_t acc[2];
-
-		vmcu_sums_1x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x2(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_1x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 2) {
 		int32_t acc[2];
 
 		vmcu_sums_1x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 2, 1, *w, *out, pitch, taken);
+		vmcu_store_fixed_1x2(p, acc, w, &out, pitch);
 	}
 }
 #endif
@@ -402,22 +396,20 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_2X4
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 4; taken -= 4) {
-		int32_t acc[8];
-
-		vmcu_sums_2x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x4(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_2x4((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 4) {
 		int32_t acc[8];
 
 		vmcu_sums_2x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 4, 2, *w, *out, pitch, taken);
+		vmcu_store_fixed_2x4(p, acc, w, &out, pitch);
 	}
 }
 #endif
@@ -425,22 +417,20 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_1X4
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 4; taken -= 4) {
-		int32_t acc[4];
-
-		vmcu_sums_1x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x4(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_1x4((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 4) {
 		int32_t acc[4];
 
 		vmcu_sums_1x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, pitch, taken);
+		vmcu_store_fixed_1x4(p, acc, w, &out, pitch);
 	}
 }
 #endif
@@ -554,7 +544,6 @@ VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, 
 	__builtin_memcpy(acc, sums, sizeof(sums));
 }
 
-#ifndef VMCU_OWN_STORE_TAPS
 /* Requantises and stores four channels: all of them in the fast way, or none. */
 VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
 				 const uint8_t **w, int8_t *out)
@@ -575,7 +564,6 @@ VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t 
 	out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
 	out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
 }
-#endif
 
 /* Requantises and stores fewer than four channels, none of them in the fast way. */
 VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int32_t *acc,
@@ -1580,70 +1568,96 @@ VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t nar
 
 #include "../called.h"
 
-/* So many channels of the pixels of a wide tile, in fixed point. */
-VMCU_INLINE void vmcu_run_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken,
-				  int32_t pixels)
+/*
+ * All channels of the pixels of a wide tile: whole fast blocks at once, then those whose sums
+ * are stored one by one.
+ */
+VMCU_APART void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				    const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
 {
-	if (pixels == 4) {
-		vmcu_run_4x2(p, tile, w, out, pitch, taken);
-	} else if (pixels == 2) {
-		vmcu_run_2x2(p, tile, w, out, pitch, taken);
-	} else {
-		vmcu_run_1x2(p, tile, w, out, pitch, taken);
-	}
-}
+	const uint8_t *at = *w;
+	int32_t acc[8];
+	uint32_t counts;
 
-/* So many channels of the pixels of a narrow tile, in fixed point. */
-VMCU_INLINE void vmcu_run_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken,
-				    int32_t pixels)
-{
-	if (pixels == 2) {
-		vmcu_run_2x4(p, tile, w, out, pitch, taken);
-	} else {
-		vmcu_run_1x4(p, tile, w, out, pitch, taken);
-	}
+	do {
+		int32_t whole, some, left;
+
+		counts = vmcu_segment(&at);
+		whole = vmcu_segment_taken(counts, 2);
+		some = (int32_t)((uint32_t)whole % 2U);
+		whole -= some;
+		left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
+		while (whole > 0 || left > 0) {
+			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
+
+			if (pixels == 4) {
+				vmcu_run_4x2(p, tile, &at, to, pitch, whole);
+			} else if (pixels == 2) {
+				vmcu_run_2x2(p, tile, &at, to, pitch, whole);
+			} else {
+				vmcu_run_1x2(p, tile, &at, to, pitch, whole);
+			}
+			if (whole > 0) {
+				out += whole;
+				whole = 0;
+				continue;
+			}
+			if (some > 0) {
+				at = vmcu_store_some(p, acc, 2, pixels, at, out, pitch, some);
+			} else {
+				at = vmcu_exact_block(p, acc, 2, pixels, at, out, pitch,
+						      vmcu_segment_left(counts, left, 2));
+			}
+			out += 2;
+			left--;
+		}
+	} while (vmcu_segment_more(counts));
+	*w = at;
 }
 
 /*
- * A block of channels of the pixels of a wide tile from bias to store, for any shift, range and
- * accumulator, in fixed point or float, and for fewer channels at the end.
+ * All channels of the pixels of a narrow tile: whole fast blocks at once, then those whose sums
+ * are stored one by one.
  */
-VMCU_INLINE void vmcu_exact_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left,
-				    int32_t pixels)
+VMCU_APART void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
 {
+	const uint8_t *at = *w;
 	int32_t acc[8];
+	uint32_t counts;
 
-	if (pixels == 4) {
-		vmcu_sums_4x2(acc, t, p->steps, w);
-	} else if (pixels == 2) {
-		vmcu_sums_2x2(acc, t, p->steps, w);
-	} else {
-		vmcu_sums_1x2(acc, t, p->steps, w);
-	}
-	*w = vmcu_exact_block(p, acc, 2, pixels, *w, *out, pitch, left);
-	*out += 2;
-}
+	do {
+		int32_t whole, some, left;
 
-/*
- * A block of channels of the pixels of a narrow tile from bias to store, for any shift, range
- * and accumulator, in fixed point or float, and for fewer channels at the end.
- */
-VMCU_INLINE void vmcu_exact_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left,
-				      int32_t pixels)
-{
-	int32_t acc[8];
+		counts = vmcu_segment(&at);
+		whole = vmcu_segment_taken(counts, 4);
+		some = (int32_t)((uint32_t)whole % 4U);
+		whole -= some;
+		left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
+		while (whole > 0 || left > 0) {
+			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
-	if (pixels == 2) {
-		vmcu_sums_2x4(acc, t, p->steps, w);
-	} else {
-		vmcu_sums_1x4(acc, t, p->steps, w);
-	}
-	*w = vmcu_exact_block(p, acc, 4, pixels, *w, *out, pitch, left);
-	*out += 4;
+			if (pixels == 2) {
+				vmcu_run_2x4(p, tile, &at, to, pitch, whole);
+			} else {
+				vmcu_run_1x4(p, tile, &at, to, pitch, whole);
+			}
+			if (whole > 0) {
+				out += whole;
+				whole = 0;
+				continue;
+			}
+			if (some > 0) {
+				at = vmcu_store_some(p, acc, 4, pixels, at, out, pitch, some);
+			} else {
+				at = vmcu_exact_block(p, acc, 4, pixels, at, out, pitch,
+						      vmcu_segment_left(counts, left, 4));
+			}
+			out += 4;
+			left--;
+		}
+	} while (vmcu_segment_more(counts));
+	*w = at;
 }
 
 /* The sums of a block: all taps, widened on the way, times their weights, and the biases. */
@@ -1689,6 +1703,39 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int
 {
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 	*out += 4;
+}
+
+/* `count` times four channels, one four after the other. */
+VMCU_INLINE void vmcu_run_taps(const struct vmcu_mac_params *p, const struct vmcu_places *in,
+			       int32_t row, int32_t pixel, int32_t channel, int32_t spread,
+			       const uint8_t **w, int8_t *out, int32_t count)
+{
+	int32_t left = count;
+
+	while (left > 0) {
+		const int32_t done = 4 * (count - left);
+		const int32_t before = left;
+		int32_t acc[4];
+
+		if (in->is_direct) {
+			const int8_t *x = in->start + channel + done;
+
+			left = vmcu_direct_fours(in->offsets, in->count, x, w, out + done, left,
+						 vmcu_half(p));
+			if (left < before) {
+				continue;
+			}
+		}
+		if (VMCU_DIRECT_IN_PLACE) {
+			vmcu_dot_taps(acc, in, row, pixel, channel + done * spread, spread, w);
+		} else {
+			*w = vmcu_dot_any(acc, in, channel + done * spread, 4, spread, *w);
+		}
+		vmcu_store_taps(p, acc, w, out + done);
+		left--;
+	}
+	(void)row;
+	(void)pixel;
 }
 
 /* `count` taps times as many taps, summed. */

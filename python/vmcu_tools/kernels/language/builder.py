@@ -34,6 +34,11 @@ from .ir import (
 from .packing import WORDS, Packing
 
 
+def do(instruction: Instruction, *operands: Operand | int) -> Do:
+    """An instruction with its operands."""
+    return Do(instruction, tuple(as_expr(o) if isinstance(o, int) else o for o in operands))
+
+
 @dataclass
 class Builder:
     """Collects the statements of a program. Loops are context managers; where a body has to exist
@@ -76,8 +81,7 @@ class Builder:
         return COLUMN + (var * Name("sign") + Name("turn") * (extent - width))
 
     def do(self, instruction: Instruction, *operands: Operand | int) -> None:
-        plain = tuple(as_expr(o) if isinstance(o, int) else o for o in operands)
-        self._stack[-1].append(Do(instruction, plain))
+        self._stack[-1].append(do(instruction, *operands))
 
     def reg_alloc(self, name: str, count: int) -> Registers:
         registers = Registers(name, count)
@@ -99,14 +103,18 @@ class Builder:
         self._stack[-1].append(Rewind(stream, to_mark))
 
     @contextmanager
-    def loop(self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int) -> Iterator[Name]:
+    def loop(
+        self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int, by: Do | None = None
+    ) -> Iterator[Name]:
         self._stack.append([])
         yield Name(name)
         body = tuple(self._stack.pop())
-        self._stack[-1].append(Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll))
+        made = Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, by=by)
+        self._stack[-1].append(made)
 
-    def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
-        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll)
+    def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1, by: Do | None = None):
+        """`by`: what the loop is in C, see `do`."""
+        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, by)
 
     def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
         return self.loop(LoopKind.REDUCE, name, stop, step, unroll)
@@ -151,14 +159,21 @@ class Builder:
         self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body))
 
     def segments(
-        self, name: str, extent: Term, step: int, stream: Stream, runs: bool = False
+        self,
+        name: str,
+        extent: Term,
+        step: int,
+        stream: Stream,
+        runs: bool = False,
+        by: Do | None = None,
     ) -> Callable[[Callable[[Name, bool], None]], None]:
-        """Decorates body(var, exact)."""
+        """Decorates body(var, exact). `by`: what all of them are in C, see `do`."""
 
         def build(function: Callable[[Name, bool], None]) -> None:
             var = Name(name)
             fast, exact = (self._body(function, var, flag) for flag in (False, True))
-            self._stack[-1].append(Segments(var, as_expr(extent), step, stream, fast, exact, runs))
+            made = Segments(var, as_expr(extent), step, stream, fast, exact, runs, by)
+            self._stack[-1].append(made)
 
         return build
 

@@ -92,6 +92,8 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return [f"{tab}{name} = {'mark' if to_mark else 'p->stream'};"]
         case Mark(Stream(name)):
             return [f"{tab}mark = {name};"]
+        case Loop(by=Do(instruction, operands)) | Segments(by=Do(instruction, operands)):
+            return call(instruction, operands, tab)
         case Loop():
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]
         case Segments():
@@ -189,13 +191,13 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
     for stmt in body:
         inner: tuple[tuple[Stmt, ...], ...] = ()
         match stmt:
-            case Loop():
+            case Loop(by=None):
                 found.append(stmt.var.text)
                 inner = (stmt.body,)
             case Strips() | Spans():
                 found += [stmt.var.text, stmt.span.text]
                 inner = (stmt.body,)
-            case Segments():
+            case Segments(by=None):
                 found += [TAKEN.text, "i"] if stmt.runs else ["i"]
                 inner = (stmt.fast, stmt.exact)
         for part in inner:
@@ -222,7 +224,7 @@ def uses(body: tuple[Stmt, ...], kind: type) -> bool:
         match stmt:
             case Do() if any(isinstance(o, kind) for o in stmt.operands):
                 return True
-            case Segments() if kind is Segments:
+            case Segments(by=None) if kind is Segments:
                 return True
             case Loop() | Strips() | Spans() if uses(stmt.body, kind):
                 return True
@@ -285,6 +287,6 @@ def instruction_function(made: Instruction, body: str) -> str:
     body = textwrap.indent(textwrap.dedent(body).strip("\n"), "\t")
     # Blank and preprocessor lines stay at the margin.
     body = "\n".join("" if not line.strip() else line for line in body.split("\n"))
-    head = f"VMCU_INLINE void {made.symbol}({made.parameters})"
+    head = f"VMCU_{'APART' if made.apart else 'INLINE'} void {made.symbol}({made.parameters})"
     head = "\n".join(wrap(head, "", head.index("(") + 1))
     return f"{comment(made.summary)}\n{head}\n{{\n{body}\n}}\n"

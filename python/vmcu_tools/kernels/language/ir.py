@@ -144,7 +144,7 @@ class Loop:
     """body for var = start, start + step, ... while var + step <= stop.
 
     `start` None goes on where the loop before left the variable. `unroll` asks for copies of the
-    body; passes.unroll makes them.
+    body; passes.unroll makes them. `by`: an instruction that is all of the loop in C.
     """
 
     kind: LoopKind
@@ -154,6 +154,7 @@ class Loop:
     body: tuple[Stmt, ...]
     start: Expr | None = ZERO
     unroll: int = 1
+    by: Do | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class Segments:
     the channels that the fast body cannot finish exactly into runs of the second, and the last
     step if it is not whole. There `left` names what is left of the extent, at most `step`. `runs`:
     the fast body takes all fast steps of a run at once, `taken` of the extent, and the last one may
-    be a partial one; its accesses are those of the first."""
+    be a partial one; its accesses are those of the first. `by` as in Loop."""
 
     var: Name
     extent: Expr
@@ -194,6 +195,7 @@ class Segments:
     fast: tuple[Stmt, ...]
     exact: tuple[Stmt, ...]
     runs: bool = False
+    by: Do | None = None
 
 
 @dataclass(frozen=True)

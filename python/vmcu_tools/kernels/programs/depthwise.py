@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.builder import Builder
+from ..language.builder import Builder, do
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
@@ -132,7 +132,10 @@ def taps(packing: Packing) -> Program:
         k.rewind(STREAM)
         k.do(places.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
         with k.spatial("g", groups) as g:
-            with k.spatial("q", whole) as q:
+            fours = source(x, g, spread * (isa.GROUP - 1) + 1)
+            first = target(x, g * per_group, Int(isa.GROUP))
+            run = do(places.run_taps, Name("p"), fours, spread, STREAM, first, whole)
+            with k.spatial("q", whole, by=run) as q:
                 acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
                 taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
                 k.do(places.dot_taps, acc, taps, spread, STREAM)
