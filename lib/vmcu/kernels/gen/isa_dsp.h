@@ -20,6 +20,7 @@
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_DIRECT
+#define VMCU_OWN_STRIP_JOB
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_RUN_4X2
 #define VMCU_OWN_RUN_2X2
@@ -1728,8 +1729,52 @@ struct vmcu_strip {
 	int32_t sums[6];
 };
 
+/* A strip of a square window. */
+struct vmcu_strip_job {
+	const struct vmcu_mac_params *p;
+	const uint32_t *tile;
+	int32_t phase; /* from a row's even columns to its odd ones */
+	int32_t row;   /* from two rows to the next two */
+	int32_t plane; /* from two channels to the next two */
+	int32_t pitch; /* bytes of an output pixel */
+	int32_t wide;  /* pixels */
+	int32_t last;   /* of the first block */
+	int32_t narrow; /* pixels in blocks of 4, and behind them */
+	int32_t rest;
+	struct vmcu_strip strip;
+};
+
+/* Up to four channels of a strip: moves the flash stream past their constants. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+
+/* What is the same for all channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
+{
+	struct vmcu_strip *s = &job->strip;
+	const int32_t wide = job->wide;
+
+	if (step == 1) {
+		s->phase = (taps == 3) ? 0 : 4 * job->row;
+		job->last = (taps == 3) ? 4 * job->row : 0;
+	} else {
+		s->phase = 4 * job->phase;
+		job->last = 4 * (job->row - job->phase);
+	}
+	s->plane = 4 * job->plane;
+	s->pitch = job->pitch;
+	s->half = vmcu_half(job->p);
+	job->narrow = 0;
+	if (taps == 3 && step == 1) {
+		/* Each narrow block makes up for two pixels that the last wide one would lack. */
+		job->narrow = 4 * ((6 - wide % 6) / 2 % 3);
+		job->narrow = vmcu_min(job->narrow, wide);
+	}
+	job->rest = wide - job->narrow;
+}
+
 /* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_3_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2007,7 +2052,7 @@ VMCU_APART bool vmcu_strip_3_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_3_1_6(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2347,7 +2392,7 @@ VMCU_APART bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_3_2_6(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2716,7 +2761,7 @@ VMCU_APART bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_5_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_5_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3059,7 +3104,7 @@ VMCU_APART bool vmcu_strip_5_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_5_2_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_5_2_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3413,7 +3458,7 @@ VMCU_APART bool vmcu_strip_5_2_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_7_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_7_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3816,7 +3861,7 @@ VMCU_APART bool vmcu_strip_7_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_7_2_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_7_2_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -4360,201 +4405,179 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 0;
-	s.last = 4 * row;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
-	wide -= s.left;
-	if (s.left > 0) {
-		while (vmcu_strip_3_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-5], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->narrow;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_3_1_6(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
 
-			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_3_2_6(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_2_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 4 * row;
-	s.last = 0;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_5_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-11], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-11], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_5_2_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-10], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-10], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 4 * row;
-	s.last = 0;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_7_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-18], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-18], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_7_2_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-16], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-16], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /* Four taps times four taps, summed. */

@@ -201,13 +201,14 @@ class Segments:
 @dataclass(frozen=True)
 class Strips:
     """var over 0 .. extent in steps of `width`, which is known at run time; `span` is how much
-    of the extent the strip covers: the last one may be narrower."""
+    of the extent the strip covers: the last one may be narrower. `by` as in Loop."""
 
     var: Name
     span: Name
     extent: Expr
     width: Expr
     body: tuple[Stmt, ...]
+    by: Do | None = None
 
 
 # In the exact body of segments: how much of the extent there is from a step's start on, at most
