@@ -15,7 +15,6 @@ from .ir import (
     Let,
     Loop,
     LoopKind,
-    Mark,
     Operand,
     Point,
     Program,
@@ -96,11 +95,8 @@ class Builder:
     def ram_free(self, ram: Ram) -> None:
         self._stack[-1].append(RamFree(ram))
 
-    def mark(self, stream: Stream) -> None:
-        self._stack[-1].append(Mark(stream))
-
-    def rewind(self, stream: Stream, to_mark: bool = False) -> None:
-        self._stack[-1].append(Rewind(stream, to_mark))
+    def rewind(self, stream: Stream) -> None:
+        self._stack[-1].append(Rewind(stream))
 
     @contextmanager
     def loop(

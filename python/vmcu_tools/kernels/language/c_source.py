@@ -16,7 +16,6 @@ from .ir import (
     Kept,
     Let,
     Loop,
-    Mark,
     Operand,
     Params,
     Point,
@@ -88,10 +87,8 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return [f"{tab}int32_t {name}[{count}];"]
         case Point(name, ram):
             return wrap(f"{name} = {argument(ram)};", tab, 8)
-        case Rewind(Stream(name), to_mark):
-            return [f"{tab}{name} = {'mark' if to_mark else 'p->stream'};"]
-        case Mark(Stream(name)):
-            return [f"{tab}mark = {name};"]
+        case Rewind(Stream(name)):
+            return [f"{tab}{name} = p->stream;"]
         case Loop(by=Do() as made) | Segments(by=Do() as made) | Strips(by=Do() as made):
             return call(made.instruction, made.operands, tab)
         case Loop():
@@ -233,8 +230,6 @@ def uses(body: tuple[Stmt, ...], kind: type) -> bool:
                 return True
             case Loop() | Strips() | Spans() if uses(stmt.body, kind):
                 return True
-            case Mark() if kind is Mark:
-                return True
             case Segments() if kind is Stream or uses(stmt.fast + stmt.exact, kind):
                 return True
     return False
@@ -262,8 +257,6 @@ def function(program: Program) -> str:
         lines.append("\tint8_t *const kept = call->scratch;")
     if uses(program.body, Stream):
         lines.append("\tconst uint8_t *w = p->stream;")
-    if uses(program.body, Mark):
-        lines.append("\tconst uint8_t *mark;")
     lines += [f"\t{declaration}" for declaration in points(program.body)]
     if uses(program.body, Segments):
         lines.append("\tuint32_t counts;")

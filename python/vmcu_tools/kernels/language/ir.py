@@ -125,18 +125,10 @@ class RamFree:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Remembers where the flash stream stands; there is one such place at a time."""
-
-    stream: Stream
-
-
-@dataclass(frozen=True)
 class Rewind:
-    """The flash stream starts over, or goes on where it was marked."""
+    """The flash stream starts over."""
 
     stream: Stream
-    to_mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,7 +210,7 @@ LEFT = Name("left")
 TAKEN = Name("taken")
 # The first column of the output row that a call computes.
 COLUMN = Name("column")
-Stmt = Do | RegAlloc | Point | RamFree | Mark | Rewind | Loop | Tiles | Spans | Segments | Strips
+Stmt = Do | RegAlloc | Point | RamFree | Rewind | Loop | Tiles | Spans | Segments | Strips
 
 
 @dataclass(frozen=True)
