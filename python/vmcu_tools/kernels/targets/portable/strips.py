@@ -264,11 +264,12 @@ for (int32_t done = 0; done < columns; done += p->steps) {
 	if (call->layer->descending != 0) {
 		x = columns - done - job.wide;
 	}
+	const int32_t pixel = (call->x + x) * step - p->window.pad_left;
+
 	for (int32_t c = 0; c < channels; c += 4) {
 		const int32_t lanes = vmcu_min(4, channels - c);
 
-		vmcu_stage(call->scratch, &in, 0, (call->x + x) * step - p->window.pad_left, c,
-			   call, job.wide, lanes);
+		vmcu_stage(call->scratch, &in, 0, pixel, c, call, job.wide, lanes);
 		fours(&job, &w, out + x * channels + c, lanes);
 	}
 }
