@@ -4,17 +4,12 @@ never give a worse answer."""
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 from random_networks import AnyNetwork
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
-from vmcu_tools.plan.schedule import ONE_COLUMN, STREAMED, Stage, computed
-from vmcu_tools.plan.trace import TooLargeError, Tracer
+from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import Options
-from vmcu_tools.planner.places.in_place import in_place
-from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
 
@@ -28,50 +23,6 @@ def network(seed: int) -> Graph:
 def ways_to_feed(graph: Graph) -> list[bool]:
     """Whether the input is streamed."""
     return [False, True] if len(graph.inputs) == 1 else [False]
-
-
-def stages(cutter: Cutter) -> list[tuple[Cut, Stage]]:
-    """All stages of up to five layers that a search may try, in some tiles."""
-    found = []
-    for first, stop in itertools.combinations(range(cutter.count + 1), 2):
-        if stop - first > 5:
-            continue
-        for tile, direct in ((None, False), (64, True), (ONE_COLUMN, False)):
-            cut = Cut(first, stop, tile, direct)
-            streamed = cutter.source is not None and first == 0
-            if streamed and stop <= cutter.last[cutter.source.name]:
-                continue
-            source = cutter.source if streamed else None
-            found.append((cut, cutter.binder.scheduled(cut, cutter.binder.stage(cut), source)))
-    return found
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_no_stage_is_refused_within_its_peak(seed: int) -> None:
-    graph = network(seed)
-    for streamed in ways_to_feed(graph):
-        cutter = Cutter(graph, streamed)
-        for cut, stage in stages(cutter):
-            trace = Tracer(stage).run()
-            touched = cutter.touched(cut)
-            dying = frozenset(name for name in touched if cutter.last[name] < cut.stop)
-            peak = in_place(trace).peak(dying)
-            Tracer(stage).run(peak)
-            with pytest.raises(TooLargeError):
-                Tracer(stage).run(-1)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_computed_is_what_is_called(seed: int) -> None:
-    graph = network(seed)
-    for streamed in ways_to_feed(graph):
-        for _, stage in stages(Cutter(graph, streamed)):
-            made = [0] * len(stage.layers)
-            for call in stage.calls():
-                if call.layer != STREAMED:
-                    width = stage.layers[call.layer].width
-                    made[call.layer] = call.y * width + call.x + call.columns
-            assert computed(stage) == made
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -60,6 +60,25 @@ def unit_length(m: OnnxModel, x: str) -> str:
     return m.node("Div", [x, m.node("Expand", [length, m.constant(np.array(IMAGE))])])
 
 
+def by_length(squares: str, guard: str, end: int = -1) -> Steps:
+    """A vector by its Euclidean length, spelled out. squares: the operator that squares, or
+    ReduceSumSquare, which does and adds up."""
+
+    def build(m: OnnxModel, x: str) -> str:
+        power = x
+        if squares != "ReduceSumSquare":
+            power = m.node(squares, [x, scalar(m, 2) if squares == "Pow" else x])
+        op = "ReduceSum" if power != x else squares
+        if op == "ReduceSum" and m.opset >= 13:
+            total = m.node(op, [power, m.constant(np.array([end]))], keepdims=1)
+        else:
+            total = m.node(op, [power], axes=[end], keepdims=1)
+        length = m.node(guard, [m.node("Sqrt", [total]), scalar(m, 1e-6)])
+        return m.node("Div", [x, length])
+
+    return build
+
+
 def group_norm(m: OnnxModel, x: str) -> str:
     """As newer opsets have it."""
     factors = [m.rng.uniform(0.5, 2, 6), m.rng.normal(size=6)]
@@ -149,6 +168,15 @@ CASES: dict[str, tuple[tuple[int, ...], Steps, set[str], set[str]]] = {
     ),
     "rms norm": (SEQUENCE, rms_norm, {"LayerNorm"}, {"Binary", "Lookup"}),
     "unit length": (IMAGE, unit_length, {"LayerNorm"}, {"Binary", "Lookup"}),
+    **{
+        f"unit length by {squares}, {guard}": (
+            SEQUENCE,
+            by_length(squares, guard),
+            {"LayerNorm"},
+            {"Binary", "Lookup"},
+        )
+        for squares, guard in (("Mul", "Max"), ("Pow", "Clip"), ("ReduceSumSquare", "Max"))
+    },
     "group norm": (IMAGE, group_norm, {"LayerNorm"}, {"AveragePool2D"}),
     "attention": (SEQUENCE, attention(0), {"MatMul", "Softmax"}, set()),
     "causal attention": (SEQUENCE, attention(1), {"MatMul", "Softmax"}, set()),

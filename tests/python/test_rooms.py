@@ -27,7 +27,7 @@ ROOMS = (
     *("report", "commands", "cli", "__main__"),
 )
 # Other people's graphs and buffers are placed without any of the rest.
-ALONE = {"placement": {"errors", "placement"}}
+ALONE = {"placement": {"placement"}}
 HEAVY = ("numpy", "onnx", "ortools", "pulp", "jinja2", "rich", "tflite")
 
 

@@ -14,20 +14,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...graph import Graph
-from ...plan.plan import MOST_CALLS
 from ...plan.schedule import Tile
 from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
-from .costs import bargain, calls_of, extra_cost
+from .costs import bargain, extra_cost, unbargained
 from .needs import Needs, Option, Shape
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
-# The tile that tells whether a stage of more than a few calls is worth tracing in others.
-PROBE = 32
-FEW_CALLS = 2000
 # Whether layers may keep widened pixels in scratch, in the order in which that is tried.
 DIRECT = (False, True)
 # The most layers of a stage.
@@ -58,6 +54,7 @@ class Cutter(Needs):
     def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
         super().__init__(graph, streamed)
         self.tiles = tiles
+        self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
 
@@ -66,47 +63,50 @@ class Cutter(Needs):
         best = [0] + [known] * self.count
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
-                if best[first] >= best[stop]:
-                    continue
-                for option in self.options(first, stop, best[stop] - 1, tiles):
-                    best[stop] = min(best[stop], max(best[first], option.peak))
-                    if option.peak <= best[first]:
+                # The small tiles first: what they need is hard to beat.
+                for cut in reversed(self.cuts_of(first, stop, tiles)):
+                    if best[first] >= best[stop]:
                         break
+                    option = self.within(cut, best[stop] - 1)
+                    if option is not None:
+                        best[stop] = max(best[first], option.peak)
         return best[self.count]
 
-    def options(
-        self, first: int, stop: int, limit: int, tiles: Sequence[Tile] | None = None
-    ) -> Iterator[Option]:
-        """The stages of nodes [first, stop) that need at most `limit` bytes."""
-        if self.source is not None and first == 0 and stop <= self.last[self.source.name]:
-            return
+    def cuts_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
+        """The stages that nodes [first, stop) can form in different tiles, the large first."""
         streams = self.source is not None and first == 0
+        if streams and stop <= self.last[self.source.name]:
+            return []
         if stop - first == 1 and not streams:
-            if self.single[first] <= limit:
-                yield Option(Cut(first, stop), self.single[first], 0)
-            return
-        if self.least_held(Cut(first, stop)) > limit:
-            return
-        worth_it = self.may_fit(first, stop, limit)
-        seen: set[Shape] = set()
-        for tile, direct in itertools.product(self.tiles if tiles is None else tiles, DIRECT):
-            cut = Cut(first, stop, tile, direct)
-            shape = self.shape(cut)
-            if shape in seen or any(calls_of(layer) > MOST_CALLS for layer in shape.layers):
-                continue
-            seen.add(shape)
-            found = self.known(cut, limit) if worth_it else self.traced.get(cut)
-            if found is not None and found.peak <= limit:
-                yield found
+            return [Cut(first, stop)]
+        tried = self.tiles if tiles is None else tuple(tiles)
+        key = first, stop, tried
+        if key not in self.different:
+            seen: dict[Shape, Cut] = {}
+            for tile, direct in itertools.product(tried, DIRECT):
+                cut = Cut(first, stop, tile, direct)
+                if self.shape(cut).possible:
+                    seen.setdefault(self.shape(cut), cut)
+            self.different[key] = list(seen.values())
+        return self.different[key]
 
-    def may_fit(self, first: int, stop: int, limit: int) -> bool:
-        """False if a stage needs more than `limit` bytes even in small tiles and without scratch,
-        so that others are hardly worth the time. It does not depend on the tiles that are tried:
-        more of them never take a choice away."""
-        probe = Cut(first, stop, PROBE, direct=True)
-        if sum(calls_of(layer) for layer in self.shape(probe).layers) <= FEW_CALLS:
-            return True
-        return self.known(probe, limit) is not None
+    def within(self, cut: Cut, limit: int) -> Option | None:
+        """A stage's needs and cost; None if it needs more than `limit` bytes."""
+        if cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0):
+            single = self.single[cut.first]
+            return Option(cut, single, 0) if single <= limit else None
+        if self.least_held(cut) > limit:
+            return None
+        option = self.known(cut, limit)
+        return option if option is not None and option.peak <= limit else None
+
+    def cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
+        """The stage of nodes [first, stop) within `limit` bytes that costs least, None if there is
+        none."""
+        cuts = self.cuts_of(first, stop)
+        if len(cuts) > 1:
+            cuts = sorted(cuts, key=lambda cut: self.shape(cut).cost)
+        return next(filter(None, (self.within(cut, limit) for cut in cuts)), None)
 
     def cheapest(
         self, limit: int, ease: int | None = None, thorough: bool = False
@@ -207,8 +207,9 @@ class Cutter(Needs):
 
     def others(self, cuts: tuple[Cut, ...], number: int, limit: int) -> list[Cut]:
         """The stages that a stage's layers may form within `limit` bytes, the cheap ones first."""
-        options = self.options(cuts[number].first, cuts[number].stop, limit)
-        return [option.cut for option in sorted(options, key=lambda option: option.cost)]
+        tried = self.cuts_of(cuts[number].first, cuts[number].stop)
+        within = filter(None, (self.within(cut, limit) for cut in tried))
+        return [option.cut for option in sorted(within, key=lambda option: option.cost)]
 
     def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Piece, ...]:
         """What is alive in stage `number` if it is `cut`."""
@@ -261,16 +262,16 @@ class Cutter(Needs):
 
     def balanced(self, least: int) -> int:
         """The peak from `least` on with the best bargain of bytes and cycles."""
-        best, product, tried = least, float("inf"), 0.0
-        for peak in sorted({least, *(option.peak for option in self.traced.values())}):
-            if peak < max(least, tried * (1 + BALANCE_STEP)):
-                continue
-            if bargain(peak, 1) >= product:
-                break
-            cost = self.cost(self.cheapest(peak)) / self.cycles
-            tried = peak
-            if bargain(peak, 1 + cost) < product:
-                best, product = peak, bargain(peak, 1 + cost)
+        best, product = least, bargain(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
+        # Beyond, fewer bytes at whatever cost are the better bargain.
+        limit = int(unbargained(product, 1))
+        while limit > least:
+            cuts = self.cheapest(limit)
+            peak = max(self.peak(cuts), least)
+            found = bargain(peak, 1 + self.cost(cuts) / self.cycles)
+            if found < product:
+                best, product = peak, found
+            limit = int(peak / (1 + BALANCE_STEP))
         return best
 
     def within_budget(self, least: int, tile_cost: float) -> int:
@@ -279,28 +280,27 @@ class Cutter(Needs):
         budget = tile_cost * self.cycles
         if self.cost(self.cheapest(least)) <= budget:
             return least
-        peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})
-        low, high = 0, len(peaks) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.cost(self.cheapest(peaks[middle])) <= budget:
-                high = middle
+        low, high = least, self.peak(self.cheapest(UNLIMITED))
+        while low < high - 1:
+            cuts = self.cheapest((low + high) // 2)
+            if self.cost(cuts) <= budget:
+                high = max(self.peak(cuts), low + 1)
             else:
-                low = middle + 1
-        return peaks[low] if peaks else least
+                low = (low + high) // 2
+        return high
 
     def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
         """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
         is followed by a layer which fits by itself gains nothing by taking that layer in, as long
         as what comes after it fits too."""
         for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
-            found = list(self.options(first, stop, limit))
-            if not found:
+            found = self.cheapest_of(first, stop, limit)
+            if found is None:
                 continue
-            yield min(found, key=lambda option: option.cost)
-            easy = [option for option in found if option.peak <= ease]
-            if easy and ease < limit:
-                yield min(easy, key=lambda option: option.cost)
+            yield found
+            if ease < found.peak:
+                easy = self.cheapest_of(first, stop, ease)
+                yield from () if easy is None else (easy,)
             if thorough or stop == self.count:
                 continue
             if self.single[stop] <= ease:
