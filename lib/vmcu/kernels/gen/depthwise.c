@@ -9,205 +9,37 @@
 /* Depthwise convolution of 3 x 3 taps at a stride of 1. */
 void vmcu_depthwise_3_1(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 2;
-	const int32_t row = phase;
-	const int32_t plane = row + (p->steps + 3) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
-				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
-				   call, wide, lanes);
-			vmcu_store_strip_3_1(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_3_1);
 }
 
 /* Depthwise convolution of 3 x 3 taps at a stride of 2. */
 void vmcu_depthwise_3_2(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 1;
-	const int32_t row = phase + p->steps;
-	const int32_t plane = row + (p->steps * 2 + 2) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
-				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
-				   c, call, wide, lanes);
-			vmcu_store_strip_3_2(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_3_2);
 }
 
 /* Depthwise convolution of 5 x 5 taps at a stride of 1. */
 void vmcu_depthwise_5_1(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 4;
-	const int32_t row = phase;
-	const int32_t plane = row * 2 + (p->steps + 5) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
-				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
-				   call, wide, lanes);
-			vmcu_store_strip_5_1(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_5_1);
 }
 
 /* Depthwise convolution of 5 x 5 taps at a stride of 2. */
 void vmcu_depthwise_5_2(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 2;
-	const int32_t row = phase + p->steps + 1;
-	const int32_t plane = row * 2 + (p->steps * 2 + 4) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
-				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
-				   c, call, wide, lanes);
-			vmcu_store_strip_5_2(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_5_2);
 }
 
 /* Depthwise convolution of 7 x 7 taps at a stride of 1. */
 void vmcu_depthwise_7_1(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 6;
-	const int32_t row = phase;
-	const int32_t plane = row * 3 + (p->steps + 7) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
-				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
-				   call, wide, lanes);
-			vmcu_store_strip_7_1(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_7_1);
 }
 
 /* Depthwise convolution of 7 x 7 taps at a stride of 2. */
 void vmcu_depthwise_7_2(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 3;
-	const int32_t row = phase + p->steps + 2;
-	const int32_t plane = row * 3 + (p->steps * 2 + 6) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
-				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
-				   c, call, wide, lanes);
-			vmcu_store_strip_7_2(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_7_2);
 }
 
 /* Depthwise convolution of any window, four channels of a pixel at a time. */

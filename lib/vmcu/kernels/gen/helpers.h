@@ -236,6 +236,31 @@ VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct 
 }
 #endif
 
+#ifndef VMCU_OWN_STRIP_JOB
+/* A strip of a square window. */
+struct vmcu_strip_job {
+	const struct vmcu_mac_params *p;
+	const uint32_t *tile;
+	int32_t phase; /* from a row's even columns to its odd ones */
+	int32_t row;   /* from two rows to the next two */
+	int32_t plane; /* from two channels to the next two */
+	int32_t pitch; /* bytes of an output pixel */
+	int32_t wide;  /* pixels */
+};
+
+/* Up to four channels of a strip: moves the flash stream past their constants. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+
+/* What a target has to say about a strip before its first channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
+{
+	(void)job;
+	(void)taps;
+	(void)step;
+}
+#endif
+
 #ifndef VMCU_OWN_TWO_TAPS
 /* Two taps of four channels times their weights, see tap_order() in targets/portable/places.py. */
 VMCU_INLINE void vmcu_two_taps(int32_t *acc, uint32_t a, uint32_t b, const uint8_t **w)

@@ -20,6 +20,7 @@
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
 #define VMCU_OWN_DIRECT
+#define VMCU_OWN_STRIP_JOB
 #define VMCU_OWN_FOUR
 #define VMCU_OWN_RUN_4X2
 #define VMCU_OWN_RUN_2X2
@@ -456,56 +457,56 @@ VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
-		"ldr r12, [sp, #28]\n\t"
-		"ldr r10, [r0], #12\n\t"
-		"ldr r11, [r0, #-4]\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r2, asr #31\n\t"
+		"ldr r11, [sp, #28]\n\t"
+		"ldr lr, [r0], #12\n\t"
+		"ldr r10, [r0, #-4]\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, r1\n\t"
-		"asrs r2, r2, r11\n\t"
+		"smmlar r2, r2, lr, r1\n\t"
+		"asrs r2, r2, r10\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"add r1, lr, r3, asr #31\n\t"
+		"add r1, r12, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, r1\n\t"
-		"asrs r3, r3, r11\n\t"
+		"smmlar r3, r3, lr, r1\n\t"
+		"asrs r3, r3, r10\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"add r1, lr, r4, asr #31\n\t"
+		"add r1, r12, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, r1\n\t"
-		"asrs r4, r4, r11\n\t"
+		"smmlar r4, r4, lr, r1\n\t"
+		"asrs r4, r4, r10\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"add r1, lr, r5, asr #31\n\t"
+		"add r1, r12, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, r1\n\t"
-		"asrs r5, r5, r11\n\t"
+		"smmlar r5, r5, lr, r1\n\t"
+		"asrs r5, r5, r10\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
-		"ldr r10, [r0, #-8]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r6, asr #31\n\t"
+		"ldr lr, [r0, #-8]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, r1\n\t"
-		"asrs r6, r6, r11\n\t"
+		"smmlar r6, r6, lr, r1\n\t"
+		"asrs r6, r6, r10\n\t"
 		"ssat r6, #8, r6, asr #1\n\t"
-		"add r1, lr, r7, asr #31\n\t"
+		"add r1, r12, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, r1\n\t"
-		"asrs r7, r7, r11\n\t"
+		"smmlar r7, r7, lr, r1\n\t"
+		"asrs r7, r7, r10\n\t"
 		"ssat r7, #8, r7, asr #1\n\t"
-		"add r1, lr, r8, asr #31\n\t"
+		"add r1, r12, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, r1\n\t"
-		"asrs r8, r8, r11\n\t"
+		"smmlar r8, r8, lr, r1\n\t"
+		"asrs r8, r8, r10\n\t"
 		"ssat r8, #8, r8, asr #1\n\t"
-		"add r1, lr, r9, asr #31\n\t"
+		"add r1, r12, r9, asr #31\n\t"
 		"lsls r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, r1\n\t"
-		"asrs r9, r9, r11\n\t"
+		"smmlar r9, r9, lr, r1\n\t"
+		"asrs r9, r9, r10\n\t"
 		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r4, [r1, lr, lsl #1]\n\t"
 		"strb r2, [r1]\n\t"
 		"add r1, r1, lr\n\t"
@@ -606,36 +607,36 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
-		"ldr r8, [sp, #28]\n\t"
-		"ldr r6, [r0], #12\n\t"
-		"ldr r7, [r0, #-4]\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r2, asr #31\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #12\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, r1\n\t"
-		"asrs r2, r2, r7\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"add r1, r9, r3, asr #31\n\t"
+		"add r1, r8, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, r1\n\t"
-		"asrs r3, r3, r7\n\t"
+		"smmlar r3, r3, r9, r1\n\t"
+		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r4, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, r1\n\t"
-		"asrs r4, r4, r7\n\t"
+		"smmlar r4, r4, r10, r1\n\t"
+		"asrs r4, r4, r6\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"add r1, r9, r5, asr #31\n\t"
+		"add r1, r8, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, r1\n\t"
-		"asrs r5, r5, r7\n\t"
+		"smmlar r5, r5, r10, r1\n\t"
+		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r3, [r1, lr]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r5, [r1, lr]\n\t"
@@ -716,25 +717,24 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
-		"ldr r6, [sp, #28]\n\t"
-		"ldr r4, [r0], #12\n\t"
-		"ldr r5, [r0, #-4]\n\t"
-		"lsl r7, r6, r5\n\t"
-		"add r1, r7, r2, asr #31\n\t"
+		"ldr r5, [sp, #28]\n\t"
+		"ldr r7, [r0], #12\n\t"
+		"ldr r4, [r0, #-4]\n\t"
+		"ldr r8, [r0, #-8]\n\t"
+		"lsl r6, r5, r4\n\t"
+		"add r1, r6, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r4, r1\n\t"
-		"asrs r2, r2, r5\n\t"
+		"smmlar r2, r2, r7, r1\n\t"
+		"asrs r2, r2, r4\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"ldr r4, [r0, #-8]\n\t"
-		"lsrs r5, r5, #8\n\t"
-		"lsl r7, r6, r5\n\t"
-		"add r1, r7, r3, asr #31\n\t"
+		"lsrs r4, r4, #8\n\t"
+		"lsl r6, r5, r4\n\t"
+		"add r1, r6, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r4, r1\n\t"
-		"asrs r3, r3, r5\n\t"
+		"smmlar r3, r3, r8, r1\n\t"
+		"asrs r3, r3, r4\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r4, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
@@ -936,62 +936,62 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
-		"ldr r12, [sp, #28]\n\t"
-		"ldr r10, [r0], #20\n\t"
-		"ldr r11, [r0, #-4]\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r2, asr #31\n\t"
+		"ldr r11, [sp, #28]\n\t"
+		"ldr lr, [r0], #20\n\t"
+		"ldr r10, [r0, #-4]\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, r1\n\t"
-		"asrs r2, r2, r11\n\t"
+		"smmlar r2, r2, lr, r1\n\t"
+		"asrs r2, r2, r10\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"add r1, lr, r3, asr #31\n\t"
+		"add r1, r12, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, r1\n\t"
-		"asrs r3, r3, r11\n\t"
+		"smmlar r3, r3, lr, r1\n\t"
+		"asrs r3, r3, r10\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r10, [r0, #-16]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r4, asr #31\n\t"
+		"ldr lr, [r0, #-16]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, r1\n\t"
-		"asrs r4, r4, r11\n\t"
+		"smmlar r4, r4, lr, r1\n\t"
+		"asrs r4, r4, r10\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"add r1, lr, r5, asr #31\n\t"
+		"add r1, r12, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, r1\n\t"
-		"asrs r5, r5, r11\n\t"
+		"smmlar r5, r5, lr, r1\n\t"
+		"asrs r5, r5, r10\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
-		"ldr r10, [r0, #-12]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r6, asr #31\n\t"
+		"ldr lr, [r0, #-12]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, r1\n\t"
-		"asrs r6, r6, r11\n\t"
+		"smmlar r6, r6, lr, r1\n\t"
+		"asrs r6, r6, r10\n\t"
 		"ssat r6, #8, r6, asr #1\n\t"
-		"add r1, lr, r7, asr #31\n\t"
+		"add r1, r12, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, r1\n\t"
-		"asrs r7, r7, r11\n\t"
+		"smmlar r7, r7, lr, r1\n\t"
+		"asrs r7, r7, r10\n\t"
 		"ssat r7, #8, r7, asr #1\n\t"
-		"ldr r10, [r0, #-8]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r8, asr #31\n\t"
+		"ldr lr, [r0, #-8]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, r1\n\t"
-		"asrs r8, r8, r11\n\t"
+		"smmlar r8, r8, lr, r1\n\t"
+		"asrs r8, r8, r10\n\t"
 		"ssat r8, #8, r8, asr #1\n\t"
-		"add r1, lr, r9, asr #31\n\t"
+		"add r1, r12, r9, asr #31\n\t"
 		"lsls r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, r1\n\t"
-		"asrs r9, r9, r11\n\t"
+		"smmlar r9, r9, lr, r1\n\t"
+		"asrs r9, r9, r10\n\t"
 		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r3, [r1, lr]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r5, [r1, lr]\n\t"
@@ -1098,41 +1098,40 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
-		"ldr r8, [sp, #28]\n\t"
-		"ldr r6, [r0], #20\n\t"
-		"ldr r7, [r0, #-4]\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r2, asr #31\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #20\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"ldr r11, [r0, #-12]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, r1\n\t"
-		"asrs r2, r2, r7\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"ldr r6, [r0, #-16]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r3, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, r1\n\t"
-		"asrs r3, r3, r7\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r6, [r0, #-12]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r4, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, r1\n\t"
-		"asrs r4, r4, r7\n\t"
+		"smmlar r4, r4, r11, r1\n\t"
+		"asrs r4, r4, r6\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r5, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, r1\n\t"
-		"asrs r5, r5, r7\n\t"
+		"smmlar r5, r5, r12, r1\n\t"
+		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
@@ -1186,7 +1185,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 92U;
+		((0U - (uint32_t)steps) & 7U) * 92U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -1296,44 +1295,135 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"smlad r5, r6, r12, r5\n\t"
 		"sxtb16 r11, r11, ror #8\n\t"
 		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
-		"ldr r8, [sp, #28]\n\t"
-		"ldr r6, [r0], #20\n\t"
-		"ldr r7, [r0, #-4]\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r2, asr #31\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #20\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"ldr r11, [r0, #-12]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, r1\n\t"
-		"asrs r2, r2, r7\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"ldr r6, [r0, #-16]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r3, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, r1\n\t"
-		"asrs r3, r3, r7\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r6, [r0, #-12]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r4, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, r1\n\t"
-		"asrs r4, r4, r7\n\t"
+		"smmlar r4, r4, r11, r1\n\t"
+		"asrs r4, r4, r6\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r5, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, r1\n\t"
-		"asrs r5, r5, r7\n\t"
+		"smmlar r5, r5, r12, r1\n\t"
+		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
@@ -1639,8 +1729,52 @@ struct vmcu_strip {
 	int32_t sums[6];
 };
 
+/* A strip of a square window. */
+struct vmcu_strip_job {
+	const struct vmcu_mac_params *p;
+	const uint32_t *tile;
+	int32_t phase; /* from a row's even columns to its odd ones */
+	int32_t row;   /* from two rows to the next two */
+	int32_t plane; /* from two channels to the next two */
+	int32_t pitch; /* bytes of an output pixel */
+	int32_t wide;  /* pixels */
+	int32_t last;   /* of the first block */
+	int32_t narrow; /* pixels in blocks of 4, and behind them */
+	int32_t rest;
+	struct vmcu_strip strip;
+};
+
+/* Up to four channels of a strip: moves the flash stream past their constants. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+
+/* What is the same for all channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
+{
+	struct vmcu_strip *s = &job->strip;
+	const int32_t wide = job->wide;
+
+	if (step == 1) {
+		s->phase = (taps == 3) ? 0 : 4 * job->row;
+		job->last = (taps == 3) ? 4 * job->row : 0;
+	} else {
+		s->phase = 4 * job->phase;
+		job->last = 4 * (job->row - job->phase);
+	}
+	s->plane = 4 * job->plane;
+	s->pitch = job->pitch;
+	s->half = vmcu_half(job->p);
+	job->narrow = 0;
+	if (taps == 3 && step == 1) {
+		/* Each narrow block makes up for two pixels that the last wide one would lack. */
+		job->narrow = 4 * ((6 - wide % 6) / 2 % 3);
+		job->narrow = vmcu_min(job->narrow, wide);
+	}
+	job->rest = wide - job->narrow;
+}
+
 /* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_3_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -1918,7 +2052,7 @@ VMCU_APART bool vmcu_strip_3_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_3_1_6(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2258,7 +2392,7 @@ VMCU_APART bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_3_2_6(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2627,7 +2761,7 @@ VMCU_APART bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_5_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_5_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2970,7 +3104,7 @@ VMCU_APART bool vmcu_strip_5_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_5_2_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_5_2_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3324,7 +3458,7 @@ VMCU_APART bool vmcu_strip_5_2_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_7_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_7_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3727,7 +3861,7 @@ VMCU_APART bool vmcu_strip_7_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_7_2_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_7_2_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -4271,201 +4405,179 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 0;
-	s.last = 4 * row;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
-	wide -= s.left;
-	if (s.left > 0) {
-		while (vmcu_strip_3_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-5], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->narrow;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_3_1_6(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
 
-			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_3_2_6(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_2_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 4 * row;
-	s.last = 0;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_5_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-11], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-11], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_5_2_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-10], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-10], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 4 * row;
-	s.last = 0;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_7_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-18], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-18], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_7_2_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-16], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-16], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /* Four taps times four taps, summed. */

@@ -721,13 +721,19 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
 
 #ifndef VMCU_OWN_STORE_STRIP_3_1
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
 	const uint8_t *const start = *w;
 
 	(void)phase;
@@ -815,13 +821,19 @@ VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmc
 
 #ifndef VMCU_OWN_STORE_STRIP_3_2
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
 	const uint8_t *const start = *w;
 
 	(void)phase;
@@ -940,13 +952,19 @@ VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmc
 
 #ifndef VMCU_OWN_STORE_STRIP_5_1
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
 	const uint8_t *const start = *w;
 
 	(void)phase;
@@ -1060,13 +1078,19 @@ VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmc
 
 #ifndef VMCU_OWN_STORE_STRIP_5_2
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
 	const uint8_t *const start = *w;
 
 	(void)phase;
@@ -1186,13 +1210,19 @@ VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmc
 
 #ifndef VMCU_OWN_STORE_STRIP_7_1
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
 	const uint8_t *const start = *w;
 
 	(void)phase;
@@ -1330,13 +1360,19 @@ VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmc
 
 #ifndef VMCU_OWN_STORE_STRIP_7_2
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
 	const uint8_t *const start = *w;
 
 	(void)phase;
@@ -1756,6 +1792,46 @@ VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y
 	acc[1] = sums[1];
 	acc[2] = sums[2];
 	acc[3] = sums[3];
+}
+
+/* All strips of a square window, four channels of each at a time. */
+VMCU_APART void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	const int32_t taps = p->window.kernel_w;
+	const int32_t step = p->window.stride_w;
+	const int32_t columns = call->columns;
+	const int32_t channels = vmcu_call_output(call)->channels;
+	const int32_t first = p->steps - 1 + ((taps + step - 1) >> (step - 1));
+	const int32_t odd = (step == 1) ? 0 : p->steps - 1 + (taps >> 1);
+	int8_t *out = vmcu_output_start(call);
+	struct vmcu_band in;
+	struct vmcu_strip_job job;
+
+	job.p = p;
+	job.tile = call->scratch;
+	job.phase = first;
+	job.row = first + odd;
+	job.plane = (first + odd) * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+	job.pitch = channels;
+	for (int32_t done = 0; done < columns; done += p->steps) {
+		const uint8_t *w = p->stream;
+		int32_t x = done;
+
+		job.wide = vmcu_min(p->steps, columns - done);
+		vmcu_strip_begin(&job, taps, step);
+		if (call->layer->descending != 0) {
+			x = columns - done - job.wide;
+		}
+		const int32_t pixel = (call->x + x) * step - p->window.pad_left;
+
+		for (int32_t c = 0; c < channels; c += 4) {
+			const int32_t lanes = vmcu_min(4, channels - c);
+
+			vmcu_stage(call->scratch, &in, 0, pixel, c, call, job.wide, lanes);
+			fours(&job, &w, out + x * channels + c, lanes);
+		}
+	}
 }
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_H_ */

@@ -15,7 +15,6 @@ from .ir import (
     Let,
     Loop,
     LoopKind,
-    Mark,
     Operand,
     Point,
     Program,
@@ -96,11 +95,8 @@ class Builder:
     def ram_free(self, ram: Ram) -> None:
         self._stack[-1].append(RamFree(ram))
 
-    def mark(self, stream: Stream) -> None:
-        self._stack[-1].append(Mark(stream))
-
-    def rewind(self, stream: Stream, to_mark: bool = False) -> None:
-        self._stack[-1].append(Rewind(stream, to_mark))
+    def rewind(self, stream: Stream) -> None:
+        self._stack[-1].append(Rewind(stream))
 
     @contextmanager
     def loop(
@@ -121,14 +117,14 @@ class Builder:
 
     @contextmanager
     def strips(
-        self, name: str, span: str, extent: Term, width: Term
+        self, name: str, span: str, extent: Term, width: Term, by: Do | None = None
     ) -> Iterator[tuple[Name, Name]]:
-        """Yields the start of a strip and its width."""
+        """Yields the start of a strip and its width. `by`: what the loop is in C, see `do`."""
         self._stack.append([])
         var, wide = Name(name), Name(span)
         yield var, wide
         body = tuple(self._stack.pop())
-        self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body))
+        self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body, by))
 
     def _body(self, function: Callable[..., None], *arguments) -> tuple[Stmt, ...]:
         self._stack.append([])

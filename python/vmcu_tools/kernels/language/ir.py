@@ -125,18 +125,10 @@ class RamFree:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Remembers where the flash stream stands; there is one such place at a time."""
-
-    stream: Stream
-
-
-@dataclass(frozen=True)
 class Rewind:
-    """The flash stream starts over, or goes on where it was marked."""
+    """The flash stream starts over."""
 
     stream: Stream
-    to_mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -201,13 +193,14 @@ class Segments:
 @dataclass(frozen=True)
 class Strips:
     """var over 0 .. extent in steps of `width`, which is known at run time; `span` is how much
-    of the extent the strip covers: the last one may be narrower."""
+    of the extent the strip covers: the last one may be narrower. `by` as in Loop."""
 
     var: Name
     span: Name
     extent: Expr
     width: Expr
     body: tuple[Stmt, ...]
+    by: Do | None = None
 
 
 # In the exact body of segments: how much of the extent there is from a step's start on, at most
@@ -217,7 +210,7 @@ LEFT = Name("left")
 TAKEN = Name("taken")
 # The first column of the output row that a call computes.
 COLUMN = Name("column")
-Stmt = Do | RegAlloc | Point | RamFree | Mark | Rewind | Loop | Tiles | Spans | Segments | Strips
+Stmt = Do | RegAlloc | Point | RamFree | Rewind | Loop | Tiles | Spans | Segments | Strips
 
 
 @dataclass(frozen=True)

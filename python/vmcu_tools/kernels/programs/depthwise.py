@@ -92,7 +92,9 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
     columns, channels = output_lets(k)
     tile_lets(k, taps, stride)
     k.let("struct vmcu_band", "in0", "")
-    with k.strips("strip", "wide", columns, Name("p->steps")) as (turn, wide):
+    made = strips.STRIP[taps, stride].symbol
+    by = do(strips.all_strips, Name("call"), Name(made))
+    with k.strips("strip", "wide", columns, Name("p->steps"), by) as (turn, wide):
         x0 = k.along(turn, wide, columns)
         k.rewind(STREAM)
         with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):

@@ -137,15 +137,20 @@ def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> lis
 
 def requantised(shape: Shape) -> list[str]:
     """A block's sums to int8. All shifts are in one word; its lowest byte is the next one."""
-    sums, (multiplier, shifts, half, bias, *_) = Registers.of(shape).sums, Registers.of(shape).free
-    size = 4 * shape.channels() + packed_shifts(shape.channels())
-    assert packed_shifts(shape.channels()) == 4
-    code = [f"ldr {half}, {HALF}"]
-    for channel in range(shape.channels()):
-        if channel == 0:
-            code += [f"ldr {multiplier}, [{STREAM}], #{size}", f"ldr {shifts}, [{STREAM}, #-4]"]
-        else:
-            code.append(f"ldr {multiplier}, [{STREAM}, #{4 * channel - size}]")
+    sums, (shifts, half, bias, *others) = Registers.of(shape).sums, Registers.of(shape).free
+    count = shape.channels()
+    size = 4 * count + packed_shifts(count)
+    assert packed_shifts(count) == 4
+    # All at once if there are registers for them.
+    multipliers = others[:count] if len(others) >= count else others[:1] * count
+    loads = [f"ldr {m}, [{STREAM}, #{4 * i - size}]" for i, m in enumerate(multipliers)]
+    loads[0] = f"ldr {multipliers[0]}, [{STREAM}], #{size}"
+    code = [f"ldr {half}, {HALF}", loads[0], f"ldr {shifts}, [{STREAM}, #-4]"]
+    together = len(set(multipliers)) == count
+    code += loads[1:] if together else []
+    for channel, multiplier in enumerate(multipliers):
+        if channel > 0:
+            code += [] if together else [loads[channel]]
             code.append(f"lsrs {shifts}, {shifts}, #8")
         code.append(f"lsl {bias}, {half}, {shifts}")
         for acc in sums[shape.pixels * channel : shape.pixels * (channel + 1)]:
@@ -156,7 +161,8 @@ def requantised(shape: Shape) -> list[str]:
 def stored(shape: Shape) -> list[str]:
     """The bytes of a block, and whether another one follows."""
     a, (last, *_, pitch) = Registers.of(shape).sums, Registers.of(shape).free
-    code = [f"ldr {T}, {OUT}", f"ldr {pitch}, {PITCH}", f"ldr {last}, {LAST}"]
+    code = [f"ldr {T}, {OUT}", f"ldr {last}, {LAST}"]
+    code += [f"ldr {pitch}, {PITCH}"] * (shape.pixels > 1)
     near, next_, far = f"[{T}]", f"[{T}], #1", f"[{T}, {pitch}, lsl #1]"
     for channel in range(shape.channels()):
         ours = a[shape.pixels * channel :]

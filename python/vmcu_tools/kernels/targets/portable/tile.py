@@ -105,7 +105,7 @@ def fixed_fast(m: Machine, acc: np.ndarray, multiplier: np.ndarray, shift: np.nd
     """
     bias = (2 * m.names["p->output_zero"] + 1) << np.asarray(shift, np.int64)
     total = (acc << 1) * multiplier + ((bias + (acc >> 63)) << 32) + (1 << 31)
-    return np.clip((total >> 32) >> (shift + 1), -128, 127)
+    return np.clip(wrap_int32(total >> 32) >> (shift + 1), -128, 127)
 
 
 def take_shifts(m: Machine, channels: int) -> np.ndarray:
