@@ -136,6 +136,7 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     tiles = (*TILES, ONE_COLUMN) if narrow else TILES
     cutter = Cutter(graph, options.stream_input, tiles)
     least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
+    least = cutter.refined(least) if least < UNLIMITED else least
     if least == UNLIMITED:
         raise UserError(
             Problem(
