@@ -19,7 +19,7 @@ from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
-from .costs import bargain, unbargained
+from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option, Shape
 from .tiles import Descent, pareto, relaxed
 
@@ -86,6 +86,11 @@ class Cutter(Needs):
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
+        if not streams and all(
+            calls_of(layer) == 1 for layer in self.binder.stage(Cut(first, stop))
+        ):
+            # They have nothing to do in turns.
+            return []
         tried = self.tiles if tiles is None else tuple(tiles)
         key = first, stop, tried
         if key not in self.different:
