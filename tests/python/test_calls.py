@@ -136,7 +136,7 @@ def test_no_stage_is_refused_within_its_peak(streamed: bool) -> None:
             cutter.floors.floor(cut.first, shape.layers, shape.taken, limit)
             for limit in (0, peak // 2, peak, UNLIMITED)
         ]
-        assert 0 < floors[0] and max(floors) <= peak
+        assert floors[0] > 0 and max(floors) <= peak
         close += floors[-1] > peak // 2
         count += 1
     assert close > 0.8 * count

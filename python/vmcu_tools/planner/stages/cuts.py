@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...graph import Graph
 from ...plan.schedule import Tile
@@ -19,8 +19,9 @@ from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
-from .costs import bargain, extra_cost, unbargained
+from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option, Shape
+from .tiles import Descent, pareto, relaxed
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
@@ -29,6 +30,11 @@ DIRECT = (False, True)
 # The most layers of a stage.
 LONGEST = 64
 FRONT_STEP, BALANCE_STEP = 0.03, 0.01
+# A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
+# the part of the smallest peak that is worth the search, and how far above the best stage with one
+# tile it begins; the most stages that are tried for it, all together.
+HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
+MOST_TILED = 1000
 # More than any stage costs.
 UNEASE = 1 << 40
 # By how much more than the peak a stage may need since its tensors are in one piece each.
@@ -55,6 +61,7 @@ class Cutter(Needs):
         super().__init__(graph, streamed)
         self.tiles = tiles
         self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
+        self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
 
@@ -79,6 +86,11 @@ class Cutter(Needs):
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
+        if not streams and all(
+            calls_of(layer) == 1 for layer in self.binder.stage(Cut(first, stop))
+        ):
+            # They have nothing to do in turns.
+            return []
         tried = self.tiles if tiles is None else tuple(tiles)
         key = first, stop, tried
         if key not in self.different:
@@ -88,7 +100,7 @@ class Cutter(Needs):
                 if self.shape(cut).possible:
                     seen.setdefault(self.shape(cut), cut)
             self.different[key] = list(seen.values())
-        return self.different[key]
+        return [*self.different[key], *self.tiled.get((first, stop), ())]
 
     def within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
@@ -135,27 +147,56 @@ class Cutter(Needs):
     def relaxed(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
         bytes, or, if it is above, where it is."""
-        if cut not in self.traced or cut.tile is None:
+        if cut not in self.traced:
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            self.eased[cut, limit] = self._relaxed(cut, limit)
+            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles)
         return self.eased[cut, limit]
 
-    def _relaxed(self, cut: Cut, limit: int) -> Cut:
-        layers = self.binder.stage(cut)
-        larger = [tile for tile in self.tiles if tile is None or tile > (cut.tile or 0)]
-        for layer in sorted(layers, key=extra_cost, reverse=True):
-            number, columns = cut.first + layers.index(layer), layer.columns
-            for tile in larger:
-                wider = replace(cut, larger=(*cut.larger, (number, tile)))
-                if self.binder.stage(wider)[number - cut.first].columns == columns:
-                    break
-                found = self.known(wider, limit)
-                if found is not None and found.peak <= limit:
-                    cut = wider
-                    break
-        return cut
+    def refined(self, least: int) -> int:
+        """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
+        that with one a stage."""
+        search = Descent(self, self.tiles, MOST_TILED)
+        while search.left > 0 and (hopeful := self.hopeful(least)):
+            for first, stop in hopeful:
+                self.tiled[first, stop] = self.best_tiles(first, stop, search)
+            least = self.least_peak(self.tiles, least)
+        return least
+
+    def hopeful(self, least: int) -> list[tuple[int, int]]:
+        """Stages that would lower the smallest peak, `least`, if those with one tile needed no more
+        than a part HOPE of what they do."""
+        best = [0] + [least] * self.count
+        came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
+        for stop in range(1, self.count + 1):
+            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                fixed = stop - first == 1 or (first, stop) in self.tiled
+                held = 0 if fixed else self.least_held(Cut(first, stop))
+                for cut in reversed(self.cuts_of(first, stop)):
+                    if max(best[first], held) >= best[stop]:
+                        break
+                    limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1
+                    option = self.within(cut, limit)
+                    peak = best[stop] if option is None else option.peak
+                    peak = max(best[first], held, peak if fixed else int(HOPE * peak))
+                    if option is not None and peak < best[stop]:
+                        best[stop], came[stop] = peak, (first, option.peak)
+        found, stop = [], self.count if best[self.count] < WORTH_IT * least else 0
+        while stop:
+            first, peak = came[stop]
+            if peak >= least:
+                found.append((first, stop))
+            stop = first
+        return found
+
+    def best_tiles(self, first: int, stop: int, search: Descent) -> list[Cut]:
+        """The stages of nodes [first, stop) with tiles of several sizes that need little."""
+        options = [self.known(cut, UNLIMITED) for cut in self.cuts_of(first, stop)]
+        starts = sorted(filter(None, options), key=lambda option: option.peak)
+        limit = NEAR * starts[0].peak
+        found = [one for start in starts if start.peak <= limit for one in search.run(start)]
+        return [option.cut for option in pareto(found) if option.cut.larger]
 
     def in_bands(self, cut: Cut, least: int, most: int) -> Graph | None:
         """The graph with a stage in the bands that need the fewest bytes, fewer than `least`; None
@@ -264,13 +305,14 @@ class Cutter(Needs):
         """The peak from `least` on with the best bargain of bytes and cycles."""
         best, product = least, bargain(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
         # Beyond, fewer bytes at whatever cost are the better bargain.
-        limit = int(unbargained(product, 1))
+        limit, product = int(unbargained(product, 1)), product / (1 + BALANCE_STEP)
         while limit > least:
             cuts = self.cheapest(limit)
             peak = max(self.peak(cuts), least)
             found = bargain(peak, 1 + self.cost(cuts) / self.cycles)
-            if found < product:
-                best, product = peak, found
+            # Of bargains that are as good as each other, as far as estimates go, the smaller.
+            if found <= product * (1 + BALANCE_STEP if best > least else 1):
+                best, product = peak, min(found, product)
             limit = int(peak / (1 + BALANCE_STEP))
         return best
 

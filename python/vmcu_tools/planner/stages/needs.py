@@ -139,7 +139,7 @@ class Needs:
         once, unless a bound tells that they are more."""
         if shape in self.held:
             return self.held[shape]
-        if self.floor.get(shape, 0) <= limit:
+        if limit >= self.floor.setdefault(shape, 0):
             self.floor[shape] = self.floors.floor(cut.first, shape.layers, shape.taken, limit)
         if self.floor[shape] > limit:
             return None
