@@ -66,12 +66,12 @@ static void call_next(const struct vmcu_context *ctx, struct vmcu_call *call, ui
 {
 	const struct vmcu_layer *layer = call->layer;
 	const uint32_t across = (layer->width + layer->columns - 1U) / layer->columns;
+	const uint32_t number = (*made)++;
 	uint16_t left;
 
-	call->y = (uint16_t)(*made / across);
-	call->x = (uint16_t)(*made % across * layer->columns);
+	call->y = (uint16_t)(number / across);
+	call->x = (uint16_t)((number - call->y * across) * layer->columns);
 	left = smaller(layer->columns, (uint16_t)(layer->width - call->x));
-	(*made)++;
 	if (layer->splits == 0U) {
 		call->columns = left;
 		vmcu_hook_call(ctx, call);

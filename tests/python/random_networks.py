@@ -26,15 +26,16 @@ RECENT = (1, 2, 4, 100)
 
 def wide(seed: int) -> Graph:
     """A bottleneck of so many channels that kernels need scratch in the pool, summed up to one
-    pixel."""
+    pixel, and a layer whose scratch leaves most of the pool free."""
     b = Builder(np.random.default_rng(seed))
     x = b.input((9, 8, 12))
     x = convolution(b, x, Window(), 9, 8, 96)
     x = depthwise_of(b, x, Window((3, 3), pad=(1, 1, 1, 1)), 9, 8, 1)
     x = convolution(b, x, Window(), 9, 8, 80)
-    x = convolution(b, x, Window(), 9, 8, 72)
+    x = convolution(b, x, Window((3, 3), pad=(1, 1, 1, 1)), 9, 8, 72)
     x = b.node(AveragePool2D(Window((9, 8))), [x], (1, 1, 72))
-    op = FullyConnected(b.weights(5, 72), b.bias(5), b.requant(5, 72))
+    x = convolution(b, x, Window((3, 3), pad=(1, 1, 1, 1)), 1, 1, 8)
+    op = FullyConnected(b.weights(5, 8), b.bias(5), b.requant(5, 8))
     return b.graph([b.node(op, [x], (1, 1, 5)).name])
 
 

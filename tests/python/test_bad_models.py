@@ -197,6 +197,21 @@ def test_a_failing_rule_is_not_called_damage(tmp_path, monkeypatch):
     assert "report it" in found.remedy
 
 
+@pytest.mark.parametrize(("most", "read"), [(1, True), (0, False)])
+def test_a_file_has_so_many_operators_and_eight_times_as_many_tensors(
+    tmp_path, monkeypatch, most, read
+):
+    m = TfliteModel()
+    path = m.save(tmp_path / "m.tflite", *tflite_conv(m))
+    assert len(m.graph.tensors) > 1 == len(m.graph.operators)
+    monkeypatch.setattr("vmcu_tools.frontends.tflite.file.MAX_NODES", most)
+    if read:
+        frontends.load(path)
+        return
+    (problem,) = problems_of(path)
+    assert "1 operators, 4 tensors" in str(problem)
+
+
 def test_what_follows_from_a_problem_is_not_reported(tmp_path):
     m = TfliteModel()
     (found,) = problems_of(m.save(tmp_path / "m.tflite", *_float_middle(m)))

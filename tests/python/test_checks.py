@@ -223,8 +223,6 @@ STAY = {
     "is no number of pixels": "a rule of plans, which are also proven before tables are",
     "splits pixels": "without it the decoding of a call might not end",
     "a pixel of row": "a ring that reaches around has whole rows, see the rule above",
-    "scratch is too small or misaligned": "tiles and sums of networks this small are on the stack",
-    "sums are another step's scratch": "tiles and sums of networks this small are on the stack",
 }
 
 

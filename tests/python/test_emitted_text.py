@@ -92,7 +92,7 @@ def test_a_schedule_is_the_calls_of_its_stage() -> None:
 def test_two_stages_have_schedules_of_their_own() -> None:
     """What is emitted is proven, each stage by its own calls."""
     graph = wide(1)
-    cuts = (Cut(0, 2, 64), Cut(2, 4, 32), Cut(4, 5), Cut(5, 6))
+    cuts = (Cut(0, 2, 64), Cut(2, 4, 32), Cut(4, 5), Cut(5, 6), Cut(6, 7))
     emitted = emit(swing.place("vmcu", Layout(graph, cuts), 1.0), "m")
     first, second = tables.read(emitted.files, "m").values["m_stages"][:2]
     assert 0 == first["parts"].index < second["parts"].index == first["part_count"]

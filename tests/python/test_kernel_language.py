@@ -24,7 +24,7 @@ from vmcu_tools.kernels.language.expr import (
     substitute,
 )
 from vmcu_tools.kernels.language.instruction import instruction
-from vmcu_tools.kernels.language.ir import Program, Stream, Tile
+from vmcu_tools.kernels.language.ir import Program, Stream
 from vmcu_tools.kernels.language.passes import lower
 from vmcu_tools.kernels.pack import with_heads
 from vmcu_tools.kernels.programs import PROGRAMS
@@ -121,20 +121,13 @@ def test_affine(term: Expr, line: tuple[list[int], int]) -> None:
 
 # Programs of instructions that note what they see, to tell whether the passes change anything.
 NOTES: dict = {}
-STREAM, TILE, CURSOR = Stream(), Tile(), Tile(moving=True)
+STREAM = Stream()
 
 
 @instruction(NOTES, "Broadcast", "", "")
 def note(m: Machine, *seen: int) -> None:
     """Notes its operands."""
     m.log.append(("n", 0, np.array([seen])))
-
-
-@instruction(NOTES, "Dot", "", "")
-def advance(m: Machine, tile: Tile) -> None:
-    """Notes and moves the cursor."""
-    m.log.append(("c", 0, np.array([m.tile_cursor])))
-    m.tile_cursor += 1
 
 
 @instruction(NOTES, "FlashLoad", "", "")
@@ -145,16 +138,14 @@ def fetch(m: Machine, stream: Stream) -> None:
 
 def draw_body(k: Builder, data: st.DataObject, depth: int, scope: tuple[Expr, ...]) -> None:
     for number in range(data.draw(st.integers(1, 3))):
-        kinds = ["note", "advance", "fetch", "rewind"]
+        kinds = ["note", "fetch", "rewind"]
         kind = data.draw(st.sampled_from(kinds if depth == 3 else [*kinds, "loop", "tiles"]))
         if kind == "note":
             k.do(note, number, *scope)
-        elif kind == "advance":
-            k.do(advance, CURSOR)
         elif kind == "fetch":
             k.do(fetch, STREAM)
         elif kind == "rewind":
-            k.rewind(data.draw(st.sampled_from([CURSOR, STREAM])))
+            k.rewind(STREAM)
         elif kind == "loop":
             draw_loop(k, data, depth, scope)
         else:

@@ -26,7 +26,7 @@ SQUARE = Window((3, 3), pad=(1, 1, 1, 1))
 def counts(steps: Steps, calls: int) -> list[int]:
     """By call, pixels once it is over."""
     found, latest = [0] * calls, 0
-    by_call = dict(steps)
+    by_call = dict(zip(*steps, strict=True))
     for time in range(calls):
         latest = max(latest, by_call.get(time, 0))
         found[time] = latest

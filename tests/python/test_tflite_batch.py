@@ -112,16 +112,21 @@ def _convolution(m: TfliteModel, depthwise: bool, x: int, kernel, channels: int)
     return constants, count, scale
 
 
-class _Dilated:
-    """A dilated convolution of an image or of a sequence, drawn; sizes, dilations, kernels and
-    explicit padding are those of H and W, and H is 1 for a sequence."""
+# The axes of H and W that tensors of a file have.
+IMAGE, SEQUENCE, COLUMN = slice(0, 2), slice(1, 2), slice(0, 1)
 
-    def __init__(self, m: TfliteModel, rank: int):
-        self.m, self.rank = m, rank
-        upright = rank == 4
-        self.size = [draw(m, 6, 13) if upright else 1, draw(m, 6, 13)]
-        self.rate = [draw(m, 1, 3) if upright else 1, draw(m, 2, 3)]
-        self.kernel = [draw(m, 1, 3) if upright else 1, draw(m, 1, 3)]
+
+class _Dilated:
+    """A dilated convolution, drawn; sizes, dilations, kernels and explicit padding are those of H
+    and W, and 1 along an axis that the file's tensors have not."""
+
+    def __init__(self, m: TfliteModel, axes: slice):
+        self.m, self.axes = m, axes
+        there = range(2)[axes]
+        least = 1 if axes == IMAGE else 2
+        self.size = [draw(m, 6, 13) if axis in there else 1 for axis in range(2)]
+        self.rate = [draw(m, max(least, axis + 1), 3) if axis in there else 1 for axis in range(2)]
+        self.kernel = [draw(m, 1, 3) if axis in there else 1 for axis in range(2)]
         self.pad = [(draw(m, 0, 3), draw(m, 0, 3)) if d > 1 else (0, 0) for d in self.rate]
         self.channels, self.depthwise = draw(m, 1, 5), coin(m)
         self.x = m.activation(self.shape(self.size, self.channels))
@@ -134,7 +139,7 @@ class _Dilated:
         self.y = m.activation(self.shape(self.out, self.count), scale)
 
     def shape(self, size, channels: int):
-        return (1, *size[4 - self.rank :], channels)
+        return (1, *size[self.axes], channels)
 
     def convolve(self, x: int, y: int, dilation) -> None:
         options = {"padding": 1, "strideH": 1, "strideW": 1}
@@ -158,25 +163,30 @@ class _Dilated:
         m.op("RESHAPE", [last, to], self.y, "Reshape", newShape=[])
 
     def open(self) -> None:
-        m, flat = self.m, self.rank == 3
+        m, flat = self.m, self.axes != IMAGE
         full = [-(-n // d) * d for n, d in zip(self.padded, self.rate, strict=True)]
         extra = [f - n for f, n in zip(full, self.padded, strict=True)]
-        pads = [(a, b + e) for (a, b), e in zip(self.pad, extra, strict=True)][4 - self.rank :]
+        pads = [(a, b + e) for (a, b), e in zip(self.pad, extra, strict=True)][self.axes]
         inner = [f // d for f, d in zip(full, self.rate, strict=True)]
         parts = [n - k + 1 for n, k in zip(inner, self.kernel, strict=True)]
-        block = ints(m, *self.rate[4 - self.rank :])
-        crops = np.array([(0, e) for e in extra][4 - self.rank :], np.int32)
+        block = ints(m, *self.rate[self.axes])
+        crops = np.array([(0, e) for e in extra][self.axes], np.int32)
         image = split = self.unknown(self.x, self.shape(inner, self.channels))
         inputs = [self.x, block, m.constant(np.array(pads, np.int32))]
         m.op("SPACE_TO_BATCH_ND", inputs, split, "SpaceToBatchND")
         if flat:
             image = self.unknown(self.x, (1, *inner, self.channels))
-            m.op("EXPAND_DIMS", [split, ints(m, 1)], image, "ExpandDims")
+            m.op(
+                "EXPAND_DIMS",
+                [split, ints(m, 1 if self.axes == SEQUENCE else 2)],
+                image,
+                "ExpandDims",
+            )
         joined = part = self.unknown(self.y, (1, *parts, self.count))
         self.convolve(image, part, (1, 1))
         if flat:
-            joined = self.unknown(self.y, (1, parts[1], self.count))
-            to = ints(m, -1, parts[1], self.count)
+            joined = self.unknown(self.y, self.shape(parts, self.count))
+            to = ints(m, -1, *parts[self.axes], self.count)
             m.op("RESHAPE", [part, to], joined, "Reshape", newShape=[])
         m.op("BATCH_TO_SPACE_ND", [joined, block, m.constant(crops)], self.y, "BatchToSpaceND")
         for index in (self.x, self.y):
@@ -186,9 +196,9 @@ class _Dilated:
         return open_up(self.m, self.m.like(like, shape), shape)
 
 
-def dilated(rank: int) -> Case:
+def dilated(axes: slice) -> Case:
     def build(m: TfliteModel, is_open: bool):
-        drawn = _Dilated(m, rank)
+        drawn = _Dilated(m, axes)
         if is_open:
             drawn.open()
         else:
@@ -203,8 +213,9 @@ CASES: dict[str, Case] = {
     "dense on lines": dense_on_lines,
     "dense on lines, axes kept": lambda m, is_open: dense_on_lines(m, is_open, True),
     "dense of three dimensions": dense_of_three,
-    "dilated image": dilated(4),
-    "dilated sequence": dilated(3),
+    "dilated image": dilated(IMAGE),
+    "dilated sequence": dilated(SEQUENCE),
+    "dilated column": dilated(COLUMN),
 }
 
 

@@ -70,7 +70,6 @@ VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_c
 			const int32_t step = p->window.dilation_w * t->channels;
 			const int32_t back =
 				p->window.dilation_h * pitch - p->window.kernel_w * step;
-
 			const int32_t *const end = offset + places->count;
 
 			while (offset < end) {
@@ -137,9 +136,9 @@ static uint32_t vmcu_place_word(const struct vmcu_places *places, int32_t tap, i
 }
 
 /** vmcu_dot_places() for up to four channels and any window; returns where the stream goes on. */
-VMCU_APART const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *places,
-				       int32_t channel, int32_t lanes, int32_t spread,
-				       const uint8_t *w)
+VMCU_CALLED const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *places,
+					int32_t channel, int32_t lanes, int32_t spread,
+					const uint8_t *w)
 {
 	int32_t acc[4];
 	int32_t tap = places->count & 1;
@@ -159,19 +158,28 @@ VMCU_APART const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *
 	return w;
 }
 
-/** Four channels, whatever their constants: three words each. */
-VMCU_APART void vmcu_store_places(const struct vmcu_mac_params *p, const int32_t *acc,
-				  const int32_t *c, int8_t *out, int32_t lanes)
+/**
+ * Four channels that are not for the fast requantiser: multipliers, a word that says so, and a word
+ * for each. Returns where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_store_places(const struct vmcu_mac_params *p, const int32_t *acc,
+					    const int32_t *c, int8_t *out, int32_t lanes)
 {
-	for (int32_t i = 0; i < lanes; i++, c += 3) {
-		if (vmcu_are_lines(p, c[1])) {
-			const struct vmcu_line line = vmcu_line(c[0], c[1], p->output_zero);
+	const int32_t *word = &c[5];
+
+	for (int32_t i = 0; i < lanes; i++) {
+		if (vmcu_are_lines(p, word[i])) {
+			const struct vmcu_line line = vmcu_line(c[i], word[i], p->output_zero);
 
 			out[i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
 		} else {
-			(void)vmcu_store_any(p, &acc[i], 1, 1, (const uint8_t *)c, &out[i], 0, 1);
+			const int32_t constants[] = {c[i], word[i]};
+
+			(void)vmcu_store_any(p, &acc[i], 1, 1, (const uint8_t *)constants, &out[i],
+					     0, 1);
 		}
 	}
+	return (const uint8_t *)&word[4];
 }
 
 #endif /* VMCU_KERNELS_PLACES_H_ */

@@ -4,13 +4,26 @@
 
 #include "gen/isa.h"
 
-VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
+/** The output, from the sums of all pixels. */
+VMCU_CALLED void put_means(const struct vmcu_call *call, const int32_t *sums)
 {
 	const struct vmcu_average_pool_params *p = call->layer->params;
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
+	const int32_t count = in->height * in->width;
+	/* A mean that is rescaled counts from the zero point. */
+	const int32_t zeros = p->rescale ? p->input_zero * count : 0;
+	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), 0);
+
+	for (uint32_t c = 0; c < in->channels; c++) {
+		out[c] = vmcu_mean(p, sums[c] - zeros, count);
+	}
+}
+
+VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
+{
+	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const int8_t *x = vmcu_pixel(call->pool, in, call->y, call->x);
 	int32_t *sums = call->scratch;
-	int8_t *out;
 	uint32_t c;
 
 	if (call->y == 0U && call->x == 0U) {
@@ -26,15 +39,7 @@ VMCU_SMALL void vmcu_average_pool_sum(const struct vmcu_call *call)
 			sums[c] += x[i * in->channels + c];
 		}
 	}
-	if (call->y + 1U < in->height || call->x + call->columns < in->width) {
-		return;
-	}
-	out = vmcu_row(call->pool, vmcu_call_output(call), 0);
-	for (c = 0; c < in->channels; c++) {
-		const int32_t count = in->height * in->width;
-		/* A mean that is rescaled counts from the zero point. */
-		const int32_t zeros = p->rescale ? p->input_zero * count : 0;
-
-		out[c] = vmcu_mean(p, sums[c] - zeros, count);
+	if (call->y + 1U == in->height && call->x + call->columns == in->width) {
+		put_means(call, sums);
 	}
 }

@@ -99,7 +99,7 @@ VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const 
 			*o = vmcu_saturate(x, p->output_zero, p->act_min, p->act_max);
 		}
 	}
-	return (const uint8_t *)&constants[(is_float ? 2 : 3) * channels];
+	return (const uint8_t *)&constants[2 * channels];
 }
 
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)

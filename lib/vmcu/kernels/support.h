@@ -29,6 +29,29 @@ VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 #endif
 }
 
+/** x / 2, rounded down, within int8. */
+VMCU_INLINE int8_t vmcu_half8(int32_t x)
+{
+#if defined(__ARM_FEATURE_SAT)
+	__asm__("ssat %0, #8, %1, asr #1" : "=r"(x) : "r"(x));
+	return (int8_t)x;
+#else
+	return vmcu_saturate8(x >> 1);
+#endif
+}
+
+/** Twice an output's zero point and a half: what the fast requantiser adds, before its shift. */
+VMCU_INLINE int32_t vmcu_half(const struct vmcu_mac_params *p)
+{
+	return 2 * p->output_zero + 1;
+}
+
+/** x << shift, also of a negative x. */
+VMCU_INLINE int32_t vmcu_shifted(int32_t x, int32_t shift)
+{
+	return x * ((int32_t)1 << shift);
+}
+
 /** vmcu_fixed_scale() as a call, for what is not worth its code in place. */
 int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift);
 
@@ -76,6 +99,24 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 /** vmcu_mac_source() with the rows that the call's output row needs. */
 struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
 
+/**
+ * A run of words of a depthwise tile that hold more than padding, each made from input pixels a and
+ * b: first maybe one whose a is padding, then those with both inside the image, then maybe one
+ * whose b is padding.
+ */
+struct vmcu_piece {
+	uint32_t *u;
+	const int8_t *a; /**< the first a inside, of channel 0 */
+	const int8_t *b;
+	int32_t pitch_a; /**< from a word's a to the next word's; 0: a is padding in all of them */
+	int32_t pitch_b;
+	int32_t count; /**< four times words with both, and VMCU_PIECE_HEAD and _TAIL */
+};
+
+#define VMCU_PIECE_HEAD  1
+#define VMCU_PIECE_TAIL  2
+#define VMCU_PIECE_WORDS 2 /**< bits below */
+
 /** a + b; sums wrap, in whatever order they are taken. */
 static inline int32_t vmcu_sum(int32_t a, int32_t b)
 {
@@ -97,13 +138,6 @@ const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index);
 static inline const int8_t *vmcu_input_row(const struct vmcu_call *call, uint16_t index, int32_t y)
 {
 	return vmcu_row(call->pool, vmcu_call_input(call, index), (uint32_t)y);
-}
-
-/** Pixel (@a y, @a x) of input @a index. */
-static inline const int8_t *vmcu_input_pixel(const struct vmcu_call *call, uint16_t index,
-					     int32_t y, int32_t x)
-{
-	return vmcu_pixel(call->pool, vmcu_call_input(call, index), (uint32_t)y, (uint32_t)x);
 }
 
 /** True if row @a y of a source is not padding. */
@@ -164,10 +198,14 @@ static inline bool vmcu_segment_more(uint32_t counts)
 	return (counts >> 31) != 0U;
 }
 
-/** True if the constants of a depthwise channel are not for the fast requantiser: no @a shift. */
-static inline bool vmcu_is_exact(int32_t shift)
+/** Bits of a word with a shift for the fast requantiser; VMCU_EXACT is none. */
+#define VMCU_SHIFT 0x1f
+#define VMCU_EXACT 0x80
+
+/** True if depthwise constants are not for the fast requantiser; @a word has their shift. */
+static inline bool vmcu_is_exact(int32_t word)
 {
-	return vmcu_requant_is_float(false) || shift < 0;
+	return vmcu_requant_is_float(false) || (word & VMCU_EXACT) != 0;
 }
 
 /** Channels of an exact block when it and those behind it are @a i. */
@@ -217,8 +255,8 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 /**
  * @brief Requantises and stores a block of channels of @a pixels pixels, whatever its constants.
  *
- * Reads three words a channel from the flash stream: multipliers, shifts, unused ones; or, where
- * the factors are float32, two words a channel, see kernels/integer_scale.py.
+ * Reads two words a channel from the flash stream: multipliers, then shifts, or, where the factors
+ * are float32, see kernels/integer_scale.py.
  *
  * @param left Channels from the block's first to the tensor's last; the others are only padding.
  *

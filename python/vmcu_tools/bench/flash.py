@@ -66,7 +66,7 @@ ICACHE = Flash(16, 4096, 4096)
 # The core's own, of 16 KB each.
 L1 = Flash(32, 16384, 16384)
 
-# By Zephyr's names; each at its highest clock, without overdrive below 2.7 V.
+# By Zephyr's names; each at its highest clock.
 BOARDS = {
     "nucleo_l4r5zi": Microcontroller("qemu:m4", 120, replace(ART, waits=5), "RM0432"),
     "nucleo_l476rg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351"),

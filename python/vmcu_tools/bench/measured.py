@@ -26,7 +26,6 @@ def measure(plan: Plan, name: str, runner: ZephyrRunner, seed: int = 0) -> Bench
         )
     )
     macs = sum(layer.macs for layer in layers)
-    megahertz = counted.hertz / 1e6
     known = "measured by its own counter"
     return BenchReport(
         model=name,
@@ -38,5 +37,5 @@ def measure(plan: Plan, name: str, runner: ZephyrRunner, seed: int = 0) -> Bench
         timing=f"{runner.board}: {known}.",
         layers=tuple(layers),
         executor=executor,
-        time=Time(runner.board, megahertz, round(counted.cycles / megahertz / 1000, 3), known),
+        time=Time.of(runner.board, counted.cycles, counted.hertz / 1e6, known),
     )

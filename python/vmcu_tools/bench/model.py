@@ -62,6 +62,11 @@ class Time:
     milliseconds: float
     known: str
 
+    @staticmethod
+    def of(board: str, cycles: int, megahertz: float, known: str) -> Time:
+        """Of that many cycles, in microseconds' steps."""
+        return Time(board, megahertz, round(cycles / megahertz / 1000, 3), known)
+
 
 @dataclass(frozen=True)
 class BenchReport:
@@ -93,9 +98,8 @@ class BenchReport:
 
 def on_part(report: BenchReport, name: str, part: Microcontroller) -> BenchReport:
     """The report, with the time on a board of that part."""
-    milliseconds = round(report.cycles / part.megahertz / 1000, 3)
     known = f"model, not measured; {part.flash.said}, by {part.manual}"
-    return replace(report, time=Time(name, part.megahertz, milliseconds, known))
+    return replace(report, time=Time.of(name, report.cycles, part.megahertz, known))
 
 
 def board(name: str) -> QemuRunner:

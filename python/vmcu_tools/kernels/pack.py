@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FloatScale, Requant, wrap_int32
-from .integer_scale import IntegerScale, integer_scale
+from .integer_scale import WHOLE, IntegerScale, integer_scale
 from .language.evaluate import Head
-from .language.packing import Packing
-from .targets.portable.depthwise import EXACT, GROUP, SQUARE_TAPS, line_order
+from .language.packing import Packing, packed_shifts
+from .targets.portable.depthwise import BIAS, EXACT, GROUP, LAST_ROWS, SQUARE_TAPS, line_order
 from .targets.portable.places import tap_order
 
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
-FAST_SHIFTS = range(1, 23)
+FAST_SHIFTS = range(1, 24)
 FAST_ACCUMULATOR = 1 << 30
 
 
@@ -73,11 +73,15 @@ class MacWeights:
         highest = bias + np.maximum(*ends).sum(axis=1)
         return integer_scale(self.requant.scale, self.output_zero, lowest, highest, self.is_whole)
 
-    @functools.cached_property
-    def fast_bias(self) -> np.ndarray:
-        """Half a unit and the zero point, see fixed_fast in targets/portable/tile.py."""
-        shift = np.clip(-self.requant.shift.astype(np.int64), FAST_SHIFTS[0], FAST_SHIFTS[-1])
-        return (1 << (shift - 1)) + (self.output_zero << shift)
+    def factors(self, channels: np.ndarray, quick: bool) -> tuple[np.ndarray, np.ndarray]:
+        """What kernels read of some channels' requantisers, int32 (channels,) each: multipliers
+        and, for the fast one, shifts to the right, one less; else shifts to the left, or the words
+        of IntegerScale."""
+        if isinstance(self.requant, FloatScale):
+            return self.integers.multiplier[channels], self.integers.word[channels]
+        found = self.requant.pick(channels)
+        shift = -found.shift - 1 if quick else found.shift
+        return found.multiplier.astype(np.int32), shift.astype(np.int32)
 
 
 def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
@@ -130,25 +134,20 @@ def fill(values: np.ndarray, size: int) -> np.ndarray:
 
 def constants(weights: MacWeights, pick: np.ndarray, size: int, quick: bool) -> list[np.ndarray]:
     """The requantiser's constants of a block, as its store instruction reads them."""
-    if isinstance(weights.requant, FloatScale):
-        found = weights.integers
-        return [fill(words[pick], size) for words in (found.multiplier, found.word)]
-    multiplier = fill(weights.requant.multiplier[pick].astype(np.int32), size)
-    shift = fill(weights.requant.shift[pick].astype(np.int32), size)
+    multiplier, shift = weights.factors(pick, quick)
     if quick:
-        bias = fill(weights.fast_bias[pick].astype(np.int32), size)
-        return [np.stack([multiplier, bias], axis=1), -shift]
-    return [multiplier, shift, np.zeros(size, np.int32)]
+        return [fill(multiplier, size), fill(shift.astype(np.uint8), packed_shifts(size))]
+    return [fill(multiplier, size), fill(shift, size)]
 
 
-def lines(stream: bytes, block: int) -> tuple[int, ...]:
-    """Words of each head and of each block of `block` words, as they follow one another."""
+def lines(stream: bytes, fast: int, exact: int) -> tuple[int, ...]:
+    """Words of each head and of each block of so many words, as they follow one another."""
     words, found, at = np.frombuffer(stream, np.uint32), [], 0
     while at < len(words):
         head = Head.of(int(words[at]))
-        count = head.fast + head.exact
-        found += [1, *[block] * count]
-        at += 1 + block * count
+        run = [1, *[fast] * head.fast, *[exact] * head.exact]
+        found += run
+        at += sum(run)
     return tuple(found)
 
 
@@ -194,12 +193,12 @@ def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
         return packed(packing, [*columns, (last[0], last[1]), (last[2], last[3]), (0, 0)])
     stream = b""
     for r in range(0, taps - 1, 2):
-        for phase in range(stride):
-            columns = range(phase, taps, stride)
-            stream += packed(packing, [(window[r, s], window[r + 1, s]) for s in columns])
-    if stride == 1:
-        return stream + packed(packing, line)
-    return stream + packed(packing, [(last[s], last[s + 1]) for s in range(0, taps, 2)])
+        columns = [s for phase in range(stride) for s in range(phase, taps, stride)]
+        pairs = [(window[r, s], window[r + 1, s]) for s in columns]
+        stream += packed(packing, [*pairs, LAST_ROWS if r + 3 == taps else (0, 0)])
+    if stride == 2:
+        line = [(last[s], last[s + 1]) for s in range(0, taps, 2)]
+    return stream + packed(packing, line + [(0, 0)] * (len(line) % 2))
 
 
 def tap_stream(weights: np.ndarray) -> bytes:
@@ -208,16 +207,42 @@ def tap_stream(weights: np.ndarray) -> bytes:
     return bytes(int(wide[n, tap]) & 0xFF for tap, n in tap_order(weights.shape[1]))
 
 
-def factor_stream(weights: MacWeights, channel: int, quick: bool = True) -> bytes:
-    """The requantiser's constants of one channel of a depthwise convolution; for the fast one if
-    that is exact and `quick`."""
-    if isinstance(weights.requant, FloatScale):
-        found = weights.integers
-        words = found.multiplier[channel], found.word[channel], EXACT
-        return np.array(words, np.int32).tobytes()
-    multiplier, shift = weights.requant.multiplier[channel], weights.requant.shift[channel]
-    if weights.is_fast[channel] and quick:
-        words = multiplier, weights.fast_bias[channel], -shift
-    else:
-        words = multiplier, shift, EXACT
-    return np.array(words, np.int32).tobytes()
+def channel_streams(weights: MacWeights, taps: list[bytes]) -> bytes:
+    """The channels of a depthwise convolution, see targets/portable/depthwise.py. taps: the weights
+    of each, and of those that do not exist but are computed."""
+    channels, fixed = len(weights.bias), isinstance(weights.requant, FixedPoint)
+    bias = weights.folded_bias.astype(np.int64)
+    quick = np.zeros(channels, bool)
+    if fixed:
+        quick = weights.is_fast & (bias << BIAS == wrap_int32(bias << BIAS))
+    behind = len(taps) * (4 + len(taps[0]) + 4) // 4
+    parts: list[bytes] = []
+    rest: list[int] = []
+    for channel, pairs in enumerate(taps):
+        exists = channel < channels
+        # Nothing of one that does not exist is stored.
+        multiplier, other = 0, WHOLE | 1
+        if exists:
+            found = weights.factors(np.array([channel]), bool(quick[channel]))
+            multiplier, other = (int(value[0]) for value in found)
+        if quick[channel] if exists else fixed:
+            word = int(bias[channel]) << BIAS | other if exists else 0
+        else:
+            start = behind + len(rest)
+            word = start << BIAS | EXACT
+            rest += [int(bias[channel]) - start if exists else 0, other]
+        parts.append(wrap_int32(word).astype(np.int32).tobytes())
+        parts += [pairs, np.int32(multiplier).tobytes()]
+    return b"".join(parts) + wrap_int32(np.array(rest, np.int64)).astype(np.int32).tobytes()
+
+
+def group_factors(weights: MacWeights, pick: np.ndarray) -> bytes:
+    """Behind the weights of up to four channels of a depthwise convolution of any window, see
+    targets/portable/places.py: the requantiser's constants, for the fast one if that is exact for
+    four that exist."""
+    fixed = isinstance(weights.requant, FixedPoint)
+    quick = fixed and len(pick) == GROUP and bool(weights.is_fast[pick].all())
+    multiplier, other = (fill(values, GROUP) for values in weights.factors(pick, quick))
+    if quick:
+        return multiplier.tobytes() + other.astype(np.uint8).tobytes()
+    return multiplier.tobytes() + bytes([EXACT] * GROUP) + other.tobytes()

@@ -71,7 +71,8 @@ class AddLayer(ProgramLayer[Add], op=Add):
     @functools.cached_property
     def binding(self) -> Binding:
         summed = self.op.sum
-        if (self.op.act_min, self.op.act_max) == (INT8_MIN, INT8_MAX):
+        narrow = (self.op.act_min, self.op.act_max) != (INT8_MIN, INT8_MAX)
+        if not narrow:
             results = self._sums(BYTES[:, None], BYTES[None, :]).astype(np.int64)
             line = integer_sum(*_factors(summed), results)
             if line is not None:
@@ -79,7 +80,7 @@ class AddLayer(ProgramLayer[Add], op=Add):
                 return Binding(PROGRAMS["vmcu_add"], fields | {"shift": line.shift})
         if isinstance(summed, FloatSum):
             fields = {f"sum.{name}": value for name, value in summed.fixed().items()}
-            fields["narrow"] = int((self.op.act_min, self.op.act_max) != (INT8_MIN, INT8_MAX))
+            fields["narrow"] = int(narrow)
             return Binding(PROGRAMS["vmcu_add_float"], fields | self.bounds)
         return self._exact(summed)
 

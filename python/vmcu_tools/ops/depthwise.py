@@ -15,30 +15,32 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Op, Window
-from ..kernels.integer_scale import WHOLE
 from ..kernels.language.target import Target
-from ..kernels.pack import MacWeights, factor_stream, fill, tap_stream, weight_stream
-from ..kernels.programs.depthwise import gap, tile_bytes, weight_bytes
+from ..kernels.pack import (
+    MacWeights,
+    channel_streams,
+    fill,
+    group_factors,
+    tap_stream,
+    weight_stream,
+)
+from ..kernels.programs.depthwise import tile_bytes
 from ..kernels.targets.portable.depthwise import (
-    EXACT,
     GROUP,
     SQUARE_TAPS,
     STRIDES,
     TAPS,
+    channel_bytes,
 )
-from ..kernels.targets.portable.square import WIDER
-from ..quant import FixedPoint, Requant
+from ..kernels.targets.portable.strips import WIDER
+from ..quant import Requant
 from .layer import Binding, Cost
-from .mac import MacLayer
+from .mac import WORD, MacLayer
 from .window import window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
 # work, which is worth a few bytes of the pool.
 FREE_SCRATCH, ROW_SCRATCH = 256, 288
-# Factors of a channel that does not exist; among fast ones; as a line, where they are float32.
-MISSING = np.array((0, 0, EXACT), np.int32).tobytes()
-MISSING_FAST = np.array((0, 0, 1), np.int32).tobytes()
-MISSING_LINE = np.array((0, WHOLE | 1, EXACT), np.int32).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,43 +154,33 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         return {**window_fields(self.window), **counts, **self.ranges()}
 
     def _strips(self, taps: int, stride: int) -> Binding:
-        channels = len(self.op.bias)
-        bias, parts = self._weights.folded_bias, []
-        for channel in range(channels):
-            parts += [bias[channel].tobytes(), bytes(gap(taps, stride))]
-            parts += [weight_stream(self.target.packing, self.op.weights[:, :, channel], stride)]
-            parts += [factor_stream(self._weights, channel)]
-        # Channels are computed in twos; nothing of one that does not exist is stored.
-        parts += [self._missing(taps, stride)] * (channels % 2)
+        # Channels are computed in twos.
+        windows = [*np.moveaxis(self.op.weights, 2, 0)]
+        windows += [np.zeros((taps, taps), np.int8)] * (len(windows) % 2)
+        weights = [weight_stream(self.target.packing, window, stride) for window in windows]
+        stream = channel_streams(self._weights, weights)
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
         tile = tile_bytes(taps, stride, wide, self.target.packing.pixels)
-        line = len(self._missing(taps, stride)) // 4
-        return Binding(program, fields, b"".join(parts), tile, lines=(line,))
-
-    def _missing(self, taps: int, stride: int) -> bytes:
-        """A channel that does not exist."""
-        factors = MISSING_FAST if isinstance(self.op.requant, FixedPoint) else MISSING_LINE
-        return bytes(4 + gap(taps, stride) + weight_bytes(taps, stride)) + factors
+        # Behind the channels, what some of them lack.
+        line = channel_bytes(taps, stride) // WORD
+        lines = (line,) * len(weights) + (2,)
+        return Binding(program, fields, stream, tile, lines=lines)
 
     def _taps(self) -> Binding:
         channels, multiplied = len(self.op.bias), self.op.multiplier > 1
         group = self.op.multiplier if multiplied else channels
-        weights, parts = self._weights, []
-        fixed = isinstance(self.op.requant, FixedPoint)
+        weights = self._weights
+        parts: list[bytes] = []
         for start in range(0, channels, group):
             for first in range(start, start + group, GROUP):
                 pick = np.arange(first, min(first + GROUP, start + group))
-                quick = fixed and len(pick) == GROUP and bool(weights.is_fast[pick].all())
-                parts += [fill(weights.folded_bias[pick], GROUP).tobytes()]
-                parts += [tap_stream(weights.weights[pick, 0])]
-                parts += [factor_stream(weights, channel, quick) for channel in pick]
-                parts += [MISSING] * (GROUP - len(pick))
-        taps = weights.weights.shape[-1]
+                bias = fill(weights.folded_bias[pick], GROUP).tobytes()
+                taps = tap_stream(weights.weights[pick, 0])
+                parts.append(bias + taps + group_factors(weights, pick))
         fields = self._fields(channels // group, int(not multiplied), 0)
-        line = GROUP * (4 + taps + len(MISSING)) // 4
-        scratch = 4 * taps
-        return Binding(
-            self.program("depthwise_any"), fields, b"".join(parts), scratch, lines=(line,)
-        )
+        scratch = 4 * weights.weights.shape[-1]
+        lines = tuple(len(part) // WORD for part in parts)
+        program = self.program("depthwise_any")
+        return Binding(program, fields, b"".join(parts), scratch, lines=lines)

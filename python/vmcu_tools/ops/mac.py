@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..graph import Graph, Node, Op
-from ..kernels.language.packing import Packing
+from ..kernels.language.packing import Packing, packed_shifts
 from ..kernels.pack import MacWeights, blocks, lines
 from ..kernels.targets.portable.blocks import NARROW, WIDE, Shape
 from ..quant import (
@@ -206,10 +206,11 @@ class MacLayer(WindowLayer[OpT]):
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
-        # A bias, taps of a byte and factors for each channel.
-        words = block * (1 + steps * step // WORD + (2 if fields["is_float"] else 3))
+        # A bias, taps of a byte and a multiplier for each channel, then a shift.
+        words = block * (1 + steps * step // WORD + 1)
+        fast, exact = words + packed_shifts(block) // WORD, words + block
         program = self.program(kernel)
-        return Binding(program, fields, stream, tile, reading.flat, lines(stream, words))
+        return Binding(program, fields, stream, tile, reading.flat, lines(stream, fast, exact))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
         """The weights of some output channels; taps (channels, runs, run)."""

@@ -9,6 +9,7 @@ and the executor gets them as a table.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,54 +19,14 @@ import numpy as np
 from ..graph import Graph, Node, Tensor
 from ..ops import Layer
 from ..ops.layer import PAIR, Reach
+from .calls import READY, STREAMED, Feed, Grid, Order, order_of
 from .plan import Plan
 
-# Who makes an input, where it is no layer of the stage.
-READY = -1
-STREAMED = -2
 # About how many bytes of output a call computes; None: rows.
 Tile = int | None
 ONE_COLUMN = 1
 # In place of an input's number.
 OUTPUT = -1
-# Less than any number of pixels, whatever is added to it.
-NOTHING = -(1 << 40)
-
-
-@dataclass(frozen=True)
-class Feed:
-    """An input of a layer: who makes it (a layer of the stage, READY or STREAMED), its height and
-    width, and how an output pixel looks at it, see Reach."""
-
-    producer: int
-    height: int
-    width: int
-    stride: tuple[int, int]
-    before: tuple[int, int]
-    after: tuple[int, int]
-
-    def needed(self, heights: int, lasts: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Pixels of the input, in raster order, that must exist for columns up to `last` of
-        output row y: the sum of a term for each row and one for each last column."""
-        rows = []
-        for y in range(heights):
-            row = min(y * self.stride[0] + self.after[0], self.height - 1)
-            rows.append(row * self.width if row >= 0 else NOTHING)
-        ends = (min(x * self.stride[1] + self.after[1], self.width - 1) + 1 for x in lasts)
-        return rows, [max(end, 0) for end in ends]
-
-    def wanted(self, y: int, x: int) -> int:
-        """Pixels of the input, in raster order, that must exist for column x of output row y."""
-        row = min(y * self.stride[0] + self.after[0], self.height - 1)
-        end = max(min(x * self.stride[1] + self.after[1], self.width - 1) + 1, 0)
-        return max(row * self.width + end, 0) if row >= 0 else 0
-
-    def oldest(self, y: int, x: int) -> int:
-        """The first pixel, in raster order, that output pixels from (y, x) on may read."""
-        row = max(y * self.stride[0] - self.before[0], 0)
-        column = min(max(x * self.stride[1] - self.before[1], 0), self.width)
-        below = max((y + 1) * self.stride[0] - self.before[0], 0)
-        return min(row * self.width + column, below * self.width)
 
 
 class Call(NamedTuple):
@@ -94,35 +55,41 @@ class Stage:
     source: Tensor | None = None
     taken: int = 0
 
+    @functools.cached_property
+    def grids(self) -> tuple[Grid, ...]:
+        """How each layer is called, and last how the streamed input is taken."""
+        layers = zip(self.layers, self.columns, strict=True)
+        found = [Grid(layer.height, layer.width, columns) for layer, columns in layers]
+        if self.source is not None:
+            found.append(Grid(*self.source.shape[:2], self.taken))
+        return tuple(found)
+
+    @functools.cached_property
+    def whole_rows(self) -> tuple[bool, ...]:
+        """By layer, whether its output is written or read in rows that must not be split."""
+        whole = [not layer.by_columns for layer in self.layers]
+        found = list(whole)
+        for number, feeds in enumerate(self.feeds):
+            for feed in feeds:
+                if feed.producer >= 0 and whole[number]:
+                    found[feed.producer] = True
+        return tuple(found)
+
+    @functools.cached_property
+    def order(self) -> Order:
+        """When each layer is called."""
+        return order_of(self.grids, self.feeds, self.kept)
+
     def calls(self) -> Iterator[Call]:
         """The calls of an inference, in order."""
-        return _Run(self).calls()
-
-
-def computed(stage: Stage) -> list[int]:
-    """By layer, how many pixels of its rows of calls are computed in all: those that others of the
-    stage want, whole calls of them, or all if its output is kept."""
-    found = [layer.height * layer.width if kept else 0 for layer, kept in _with_kept(stage)]
-    for number in reversed(range(len(stage.layers))):
-        layer, columns = stage.layers[number], stage.columns[number]
-        # What is wanted ends within a row, which is computed in whole calls.
-        y, x = divmod(found[number], layer.width)
-        x = min(-(-x // columns) * columns, layer.width)
-        found[number] = y * layer.width + x
-        if found[number] == 0:
-            continue
-        # Below the image's edge a row may want fewer pixels than the row above it.
-        ends = [(y - 1, layer.width - 1)] if y > 0 else []
-        ends += [(y, x - 1)] if x > 0 else []
-        for feed in stage.feeds[number]:
-            if feed.producer >= 0:
-                wanted = max(feed.wanted(y, x) for y, x in ends)
-                found[feed.producer] = max(found[feed.producer], wanted)
-    return found
-
-
-def _with_kept(stage: Stage) -> Iterator[tuple[Layer, bool]]:
-    return zip(stage.layers, stage.kept, strict=True)
+        made = [0] * len(self.grids)
+        for maker in self.order.makers.tolist():
+            grid = self.grids[maker]
+            y, place = divmod(made[maker], grid.across)
+            made[maker] += 1
+            x = place * grid.columns
+            layer = maker if maker < len(self.layers) else STREAMED
+            yield Call(layer, y, x, min(grid.columns, grid.width - x))
 
 
 def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
@@ -142,8 +109,13 @@ def stage_of(
 ) -> Stage:
     """The stage of consecutive layers. taken: columns of a streamed input at a time."""
     makers = {layer.out.name: number for number, layer in enumerate(layers)}
+    if source is not None:
+        makers[source.name] = STREAMED
     feeds = tuple(
-        tuple(_feed(layer, index, makers, source) for index in range(len(layer.ins)))
+        tuple(
+            feed_of(layer, index, makers.get(tensor.name, READY))
+            for index, tensor in enumerate(layer.ins)
+        )
         for layer in layers
     )
     columns = tuple(layer.columns for layer in layers)
@@ -163,12 +135,9 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     return stage_of(layers, kept, source, plan.taken)
 
 
-def _feed(layer: Layer, index: int, makers: dict[str, int], source: Tensor | None) -> Feed:
-    tensor, reach = layer.ins[index], layer.reach(index)
-    producer = makers.get(tensor.name, READY)
-    if source is not None and tensor.name == source.name:
-        producer = STREAMED
-    height, width, _ = tensor.shape
+def feed_of(layer: Layer, index: int, producer: int = READY) -> Feed:
+    """A layer's input, made by a layer of its stage if not READY or STREAMED."""
+    reach, (height, width, _) = layer.reach(index), layer.ins[index].shape
     return Feed(producer, height, width, reach.stride, reach.before, reach.after)
 
 
@@ -237,81 +206,3 @@ def pieces(plan: Plan, call: Call, tensors: Sequence[Tensor]) -> Iterator[Call]:
         count = min(unsplit(plan, tensor, call.y, x, end - x) for tensor in tensors)
         yield call._replace(x=x, columns=count)
         x += count
-
-
-class _Run:
-    """One pass through a stage: by layer the next call's row and place in the row."""
-
-    def __init__(self, stage: Stage):
-        self.stage = stage
-        count = len(stage.layers)
-        self.y, self.place, self.made = [0] * count, [0] * count, [0] * count
-        self.heights = [layer.height for layer in stage.layers]
-        self.widths = [layer.width for layer in stage.layers]
-        # Pixels of the streamed input.
-        self.taken = 0
-        lasts = [
-            [min(x + n, w) - 1 for x in range(0, w, n)]
-            for n, w in zip(stage.columns, self.widths, strict=True)
-        ]
-        self.wants = [
-            [
-                (feed.producer, *feed.needed(self.heights[layer], lasts[layer]))
-                for feed in feeds
-                if feed.producer != READY
-            ]
-            for layer, feeds in enumerate(stage.feeds)
-        ]
-
-    def calls(self) -> Iterator[Call]:
-        for goal in reversed(range(len(self.stage.layers))):
-            if self.stage.kept[goal]:
-                yield from self.pull(goal)
-
-    def pull(self, goal: int) -> Iterator[Call]:
-        """All of a layer's output, and before it whatever that needs."""
-        y, place, made, columns = self.y, self.place, self.made, self.stage.columns
-        path = [goal]
-        while y[goal] < self.heights[goal]:
-            layer = path[-1]
-            missing = self.missing(layer)
-            if missing == STREAMED:
-                assert self.stage.source is not None
-                row, column = divmod(self.taken, self.stage.source.shape[1])
-                step = min(self.stage.taken, self.stage.source.shape[1] - column)
-                yield Call(STREAMED, row, column, step)
-                self.taken += step
-            elif missing != READY:
-                path.append(missing)
-            else:
-                x = place[layer] * columns[layer]
-                step = min(columns[layer], self.widths[layer] - x)
-                yield Call(layer, y[layer], x, step)
-                made[layer] += step
-                place[layer] += 1
-                if x + step == self.widths[layer]:
-                    place[layer] = 0
-                    y[layer] += 1
-                if len(path) > 1:
-                    path.pop()
-
-    def missing(self, layer: int) -> int:
-        """Who has to be called before a layer's next call; READY if nobody."""
-        row, place = self.y[layer], self.place[layer]
-        for producer, rows, columns in self.wants[layer]:
-            needed = rows[row] + columns[place]
-            if producer == STREAMED:
-                if self.taken < needed:
-                    return STREAMED
-            elif self.made[producer] < needed:
-                return producer
-        return READY
-
-
-def whole_rows(stage: Stage, layer: int) -> bool:
-    """True if a layer's output is written or read in rows that must not be split."""
-    users = [stage.layers[layer]]
-    for number, feeds in enumerate(stage.feeds):
-        if any(feed.producer == layer for feed in feeds):
-            users.append(stage.layers[number])
-    return not all(user.by_columns for user in users)

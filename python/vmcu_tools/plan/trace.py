@@ -4,16 +4,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ..graph import Tensor
-from .schedule import STREAMED, Call, Feed, Stage, computed, whole_rows
+from .calls import Feed, ends, oldest
+from .schedule import Stage
 
-# (call, pixels): from this call on so many pixels, in raster order, have been made, or are dead.
-Steps = Sequence[tuple[int, int]]
+
+class Steps(NamedTuple):
+    """From these calls on so many pixels, in raster order, have been made, or are dead. int64,
+    calls ascend."""
+
+    times: np.ndarray
+    pixels: np.ndarray
+
+    def until(self, calls: np.ndarray, side: Literal["left", "right"] = "left") -> np.ndarray:
+        """Pixels before each of some calls, or, on the right, once it is over."""
+        return np.append(0, self.pixels)[np.searchsorted(self.times, calls, side)]
+
+
+NEVER = Steps(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -22,10 +35,6 @@ class Home:
 
     owner: int
     phase: int
-
-
-class TooLargeError(Exception):
-    """A stage needs more bytes than the search allows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +86,7 @@ class Trace:
 
     def whole_rows(self, number: int) -> bool:
         """True if the ring of a layer's output may not split rows."""
-        return whole_rows(self.stage, number)
+        return self.stage.whole_rows[number]
 
     def peak(self, dying: frozenset[str]) -> int:
         """The most bytes that the stage's tensors take at any call; those from outside that are
@@ -91,21 +100,19 @@ class Trace:
                 continue
             stays = kept[number] if number < len(kept) else tensor.name not in dying
             if number >= self.own and stays:
-                level += tensor.bytes
+                level[0] += tensor.bytes
                 continue
             used = births >= 0 if number < self.own else deaths >= 0
-            np.add.at(level, np.maximum(births[used], 0), tensor.shape[2])
+            size, count = tensor.shape[2], self.calls + 1
+            level += size * np.bincount(np.maximum(births[used], 0), minlength=count)
             if not stays:
-                np.subtract.at(level[1:], deaths[used], tensor.shape[2])
+                level -= size * np.bincount(deaths[used] + 1, minlength=count)
         return int(np.cumsum(level[:-1]).max())
 
 
 def times_of(steps: Steps) -> np.ndarray:
     """The call of each pixel."""
-    if not steps:
-        return np.zeros(0, np.int64)
-    calls, pixels = np.array(steps, np.int64).T
-    return np.repeat(calls, np.diff(pixels, prepend=0))
+    return np.repeat(steps.times, np.diff(steps.pixels, prepend=0))
 
 
 def _latest(times: np.ndarray, ring: int) -> np.ndarray:
@@ -115,134 +122,97 @@ def _latest(times: np.ndarray, ring: int) -> np.ndarray:
     return padded.reshape(-1, ring).max(axis=0)
 
 
-class Tracer:
-    """Runs a stage's schedule once."""
+def trace_of(stage: Stage) -> Trace:
+    """What becomes of a stage's tensors, each in a ring of its own."""
+    return _Tracer(stage).run()
+
+
+class _Tracer:
+    """By tensor, what its own calls make and those of its readers are the last to need."""
 
     def __init__(self, stage: Stage):
-        self.stage = stage
-        outside: dict[str, Tensor] = {}
-        makers = {layer.out.name for layer in stage.layers}
-        if stage.source is not None:
-            makers.add(stage.source.name)
-        for layer in stage.layers:
-            for tensor in layer.ins:
-                if tensor.name not in makers:
-                    outside[tensor.name] = tensor
+        self.stage, self.order = stage, stage.order
         source = (stage.source,) if stage.source is not None else ()
         own = (*(layer.out for layer in stage.layers), *source)
-        self.own = len(own)
-        self.tensors = (*own, *outside.values())
-        self.pixels = [t.shape[0] * t.shape[1] for t in self.tensors]
-        self.made = [0] * self.own + self.pixels[self.own :]
-        self.freed = [0] * len(self.tensors)
-        self.computed = computed(stage)
-        self.kept = [*stage.kept, *([False] * (len(self.tensors) - len(stage.kept)))]
-        # By tensor the cells that hold the oldest pixel which a reader still needs, and by layer
-        # its feeds with their tensors and cells.
-        self.readers: list[list[list[int]]] = [[] for _ in self.tensors]
-        self.reads: list[list[tuple[int, Feed, list[int]]]] = []
-        numbers = {tensor.name: number for number, tensor in enumerate(self.tensors)}
-        for layer, feeds in zip(stage.layers, stage.feeds, strict=True):
-            reads = []
+        numbers = {tensor.name: number for number, tensor in enumerate(own)}
+        outside: dict[str, Tensor] = {}
+        for layer in stage.layers:
+            outside |= {t.name: t for t in layer.ins if t.name not in numbers}
+        numbers |= {name: len(own) + number for number, name in enumerate(outside)}
+        self.own, self.tensors = len(own), (*own, *outside.values())
+        self.readers: list[list[tuple[int, Feed]]] = [[] for _ in self.tensors]
+        for reader, (layer, feeds) in enumerate(zip(stage.layers, stage.feeds, strict=True)):
             for tensor, feed in zip(layer.ins, feeds, strict=True):
-                number, cell = numbers[tensor.name], [0]
-                self.readers[number].append(cell)
-                if not self.kept[number]:
-                    reads.append((number, feed, cell))
-            self.reads.append(reads)
+                self.readers[numbers[tensor.name]].append((reader, feed))
 
-    def run(self, limit: int | None = None) -> Trace:
-        """Raises TooLargeError as soon as the pixels still needed take more than `limit` bytes;
-        never where Trace.peak() is not."""
-        stage, sizes = self.stage, [tensor.shape[2] for tensor in self.tensors]
-        self._forget_unread()
-        live = sum(
-            (made - freed) * size
-            for made, freed, size in zip(self.made, self.freed, sizes, strict=True)
-        )
-        spans = [0] * len(self.tensors)
-        # By tensor, pixels that nobody needs any more; those that come unwanted are not yet freed.
-        dead = list(self.freed)
-        made: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
-        freed: list[list[tuple[int, int]]] = [[] for _ in self.tensors]
-        time = -1
-        for time, call in enumerate(stage.calls()):
-            number = len(stage.layers) if call.layer == STREAMED else call.layer
-            before, pixels = self.made[number], self._made(call)
-            self.made[number] = pixels
-            made[number].append((time, pixels))
-            # What no reader is going to need may be overwritten, by the very next pixels.
-            wanted = min((cell[0] for cell in self.readers[number]), default=0)
-            oldest = min(max(wanted, self.freed[number]), before)
-            spans[number] = max(spans[number], pixels - oldest)
-            gone = max(dead[number], min(wanted, pixels))
-            live += (pixels - before - gone + dead[number]) * sizes[number]
-            dead[number] = gone
-            for tensor, oldest in self._free(call):
-                live -= (oldest - dead[tensor]) * sizes[tensor]
-                self.freed[tensor] = dead[tensor] = oldest
-                freed[tensor].append((time, oldest))
-            # After the call: within it the output may take the place of what it reads.
-            if limit is not None and live > limit:
-                raise TooLargeError
-        rings = self._rings(spans)
-        return Trace(
-            stage,
-            self.tensors,
-            self.own,
-            time + 1,
-            rings,
-            tuple(made),
-            tuple(freed),
-            tuple(Home(number, 0) for number in range(len(rings))),
-        )
-
-    def _made(self, call: Call) -> int:
-        if call.layer == STREAMED:
-            return call.y * self.tensors[len(self.stage.layers)].shape[1] + call.x + call.columns
-        layer = self.stage.layers[call.layer]
-        pixels = call.y * layer.width + call.x + call.columns
-        if layer.sums:
-            return self.pixels[call.layer] if pixels == layer.height * layer.width else 0
-        return pixels
-
-    def _forget_unread(self) -> None:
-        """What only layers would read that are never called nobody needs."""
-        for number, reads in enumerate(self.reads):
-            if self.computed[number] == 0:
-                for tensor, _, cell in reads:
-                    cell[0] = self.pixels[tensor]
-        for tensor in range(self.own, len(self.tensors)):
-            if self.readers[tensor]:
-                self.freed[tensor] = min(cell[0] for cell in self.readers[tensor])
-
-    def _free(self, call: Call) -> list[tuple[int, int]]:
-        """What a call was the last to need; the last of its layer, whatever is left."""
-        if call.layer == STREAMED:
-            return []
-        layer = self.stage.layers[call.layer]
-        y, x = call.y, call.x + call.columns
-        if x == layer.width:
-            y, x = y + 1, 0
-        over = y * layer.width + x >= self.computed[call.layer]
-        found = []
-        for number, feed, cell in self.reads[call.layer]:
-            cell[0] = self.pixels[number] if over else feed.oldest(y, x)
-            oldest = self.made[number]
-            for other in self.readers[number]:
-                if other[0] < oldest:
-                    oldest = other[0]
-            if oldest > self.freed[number]:
-                found.append((number, oldest))
-        return found
-
-    def _rings(self, spans: list[int]) -> tuple[int, ...]:
-        rings = []
-        for number, pixels in enumerate(self.pixels):
-            if number >= self.own or self.kept[number]:
+    def run(self) -> Trace:
+        numbers = range(len(self.tensors))
+        made = tuple(self._made(number) for number in numbers)
+        freed, rings = [], []
+        for number in numbers:
+            pixels = self.tensors[number].shape[0] * self.tensors[number].shape[1]
+            if number < len(self.stage.layers) and self.stage.kept[number]:
+                freed.append(NEVER)
                 rings.append(pixels)
                 continue
-            whole = number < len(self.stage.layers) and whole_rows(self.stage, number)
-            piece = self.tensors[number].shape[1] if whole else 1
-            rings.append(min(-(-max(spans[number], 1) // piece) * piece, pixels))
-        return tuple(rings)
+            needs = self._needs(number)
+            freed.append(_freed(needs, made[number], pixels if number >= self.own else 0))
+            if number >= self.own:
+                rings.append(pixels)
+            else:
+                rings.append(self._ring(number, pixels, made[number], needs, freed[-1]))
+        homes = tuple(Home(number, 0) for number in numbers)
+        return Trace(
+            self.stage,
+            self.tensors,
+            self.own,
+            self.order.count,
+            tuple(rings),
+            made,
+            tuple(freed),
+            homes,
+        )
+
+    def _made(self, number: int) -> Steps:
+        if number >= self.own:
+            return NEVER
+        times = self.order.at[number]
+        pixels = ends(self.stage.grids[number])[: len(times)]
+        if number < len(self.stage.layers) and self.stage.layers[number].sums:
+            out = self.tensors[number]
+            whole = np.arange(1, len(times) + 1) == self.stage.grids[number].count
+            pixels = np.where(whole, out.shape[0] * out.shape[1], 0)
+        return Steps(times, pixels)
+
+    def _needs(self, number: int) -> Steps:
+        """From which calls on no pixel below is needed any more, by whoever reads the tensor."""
+        readers = []
+        for reader, feed in self.readers[number]:
+            times = self.order.at[reader]
+            pixels = oldest(self.stage.grids[reader], feed)[: len(times)]
+            if len(times):
+                pixels = np.append(pixels[:-1], feed.height * feed.width)
+                readers.append(Steps(times, pixels))
+        if len(readers) <= 1:
+            return readers[0] if readers else NEVER
+        times = np.unique(np.concatenate([reader.times for reader in readers]))
+        return Steps(times, np.min([one.until(times, "right") for one in readers], axis=0))
+
+    def _ring(self, number: int, pixels: int, made: Steps, needs: Steps, freed: Steps) -> int:
+        """The most pixels from the oldest that is needed, when others are made, to the newest."""
+        before = np.append(0, made.pixels)[:-1]
+        # What no reader is going to need may be overwritten, by the very next pixels.
+        gone = np.maximum(needs.until(made.times), freed.until(made.times))
+        span = int(np.max(made.pixels - np.minimum(gone, before), initial=1))
+        whole = number < len(self.stage.layers) and self.stage.whole_rows[number]
+        piece = self.tensors[number].shape[1] if whole else 1
+        return min(-(-span // piece) * piece, pixels)
+
+
+def _freed(needs: Steps, made: Steps, there: int) -> Steps:
+    """What is dead once each call is over: no longer needed, and made at all. there: pixels that
+    were there before."""
+    done = np.minimum(needs.pixels, np.maximum(made.until(needs.times, "right"), there))
+    dead = np.maximum.accumulate(done) if len(done) else done
+    first = np.diff(dead, prepend=0) > 0
+    return Steps(needs.times[first], dead[first])

@@ -125,6 +125,26 @@ def quantised_weights(axis: int) -> Layer:
     return build
 
 
+def requantised_weights(m: OnnxModel, x: str, scale: float):
+    """Weights that go through a coarser quantisation."""
+    names, out = m.weights((24, 7), None, scale, 24, "none")
+    coarse = m.constant(np.float32(4.5 * m.weight_scale)), m.constant(np.int8(3))
+    w = m.node("QuantizeLinear", [names[0], *coarse])
+    return m.node("MatMul", [x, m.node("DequantizeLinear", [w, *coarse])]), out
+
+
+def reduced_curve(op: str, share: float) -> Layer:
+    """Of a function of one value without a quantisation of its own. share: of a full scale of 1."""
+
+    def build(m: OnnxModel, x: str, scale: float):
+        y = m.node("Tanh", [x])
+        if op == "ReduceSum":
+            return m.node(op, [y, m.constant(np.array([2]))], keepdims=1), share / 127
+        return m.node(op, [y], axes=[2], keepdims=1), share / 127
+
+    return build
+
+
 _POOLS = {
     f"{op} {auto.lower()}": (
         13,
@@ -142,6 +162,11 @@ _NEAREST = {
     )
     for mode in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
     for how in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+}
+# Of forty values each: output's full scales below which one reduction would be too coarse.
+CURVES = {
+    "sum": ((1, 8, 40, 6), reduced_curve("ReduceSum", 1.5)),
+    "mean": ((1, 8, 40, 6), reduced_curve("ReduceMean", 0.1)),
 }
 # Twice as large, every other place lies half way between two elements.
 _TIES = {
@@ -167,6 +192,7 @@ CASES: dict[str, tuple[int, tuple[int, ...], Layer]] = {
     **_NEAREST,
     **_TIES,
     **_LINEAR,
+    "weights quantised again": (13, (1, 24), requantised_weights),
     "conv valid": (13, IMAGE, conv(6, 4, (3, 2), strides=[2, 1], auto_pad="VALID")),
     "conv transpose dilated": (
         13,

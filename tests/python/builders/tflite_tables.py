@@ -146,10 +146,13 @@ def tile(m: TfliteModel):
 
 
 def gather_nd(m: TfliteModel):
-    shape, depth, count = image(m), draw(m, 1, 4), draw(m, 1, 6)
+    shape, depth = image(m), draw(m, 1, 4)
+    # Not every runtime has outputs without axes, or with five.
+    most = depth if depth < 4 else 3
+    counts = [draw(m, 1, 4) for _ in range(draw(m, int(depth == 4), most))]
     x = m.activation(shape)
-    picks = np.stack([m.rng.integers(0, d, count) for d in shape[:depth]], axis=-1)
-    y = m.like(x, (count, *shape[depth:]))
+    picks = np.stack([m.rng.integers(0, d, counts) for d in shape[:depth]], axis=-1)
+    y = m.like(x, (*counts, *shape[depth:]))
     m.op("GATHER_ND", [x, m.constant(picks.astype(np.int32))], y)
     return [x], [y]
 

@@ -15,18 +15,13 @@
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_NINES
-#define VMCU_OWN_SOME
 #define VMCU_OWN_DENSE_WHOLE
-#define VMCU_OWN_INTERLEAVE
+#define VMCU_OWN_STAGE_PIECES
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
-#define VMCU_OWN_TWO_OFFSETS
+#define VMCU_OWN_DIRECT
+#define VMCU_OWN_STRIP_JOB
 #define VMCU_OWN_FOUR
-#define VMCU_OWN_SUMS_4X2
-#define VMCU_OWN_SUMS_2X2
-#define VMCU_OWN_SUMS_1X2
-#define VMCU_OWN_SUMS_2X4
-#define VMCU_OWN_SUMS_1X4
 #define VMCU_OWN_RUN_4X2
 #define VMCU_OWN_RUN_2X2
 #define VMCU_OWN_RUN_1X2
@@ -34,18 +29,12 @@
 #define VMCU_OWN_RUN_1X4
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
-#define VMCU_OWN_BIAS_DEPTHWISE
-#define VMCU_OWN_FINISH_DEPTHWISE
-#define VMCU_OWN_DOT_PAIR_2
-#define VMCU_OWN_DOT_PAIR_3
-#define VMCU_OWN_DOT_PAIR_4
-#define VMCU_OWN_DOT_PAIR_5
-#define VMCU_OWN_DOT_PAIR_7
-#define VMCU_OWN_DOT_LINE_5
-#define VMCU_OWN_DOT_LINE_7
-#define VMCU_OWN_STORE_TAPS
-#define VMCU_OWN_STORE_SQUARE_1
-#define VMCU_OWN_STORE_SQUARE_2
+#define VMCU_OWN_STORE_STRIP_3_1
+#define VMCU_OWN_STORE_STRIP_3_2
+#define VMCU_OWN_STORE_STRIP_5_1
+#define VMCU_OWN_STORE_STRIP_5_2
+#define VMCU_OWN_STORE_STRIP_7_1
+#define VMCU_OWN_STORE_STRIP_7_2
 #define VMCU_OWN_DOT_ROW_4
 #define VMCU_OWN_DOT_COLUMN_4
 #define VMCU_OWN_ADD_LINE_4
@@ -125,12 +114,6 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 	}
 }
 
-/* The next two words of the flash stream. */
-VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
-{
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
-}
-
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
 {
@@ -139,7 +122,7 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	__asm__("smmlar %0, %1, %2, %3"
 		: "=r"(result)
 		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
-	return vmcu_saturate8(result >> shift);
+	return vmcu_half8(result >> shift);
 }
 
 /* Fewer than four taps of a pixel of a tile of `pixels`; zeros make them four. */
@@ -305,313 +288,29 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 }
 
 /*
- * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
- * returns where the flash stream goes on.
+ * Whole blocks of four pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const int32_t *acc, int32_t channels, int32_t pixels,
-					  const uint8_t *w, int8_t *out, int32_t pitch,
-					  int32_t left)
-{
-	const int32_t *c = (const int32_t *)w;
-
-	for (int32_t i = 0; i < left; i++) {
-		int8_t *o = out++;
-
-		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[2 * i], c[2 * i + 1], c[2 * channels + i]);
-		}
-	}
-	return (const uint8_t *)&c[3 * channels];
-}
-
-/* The sums of a block of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r6, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r4, r2\n\t"
-		"mov r5, r2\n\t"
-		"mov r7, r6\n\t"
-		"mov r8, r6\n\t"
-		"mov r9, r6\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r4, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r3, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r4, [r0], #8\n\t"
-		"ldr.w r5, [r0, #-4]\n\t"
-		"ldr.w r6, [r1], #8\n\t"
-		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
-		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
-		"smlad r3, r7, r5, r3\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r4, [r0, #-12]\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		"mov r7, r6\n\t"
-		"mov r9, r8\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r3, [r0, #-12]\n\t"
-		"ldr r4, [r0, #-8]\n\t"
-		"ldr r5, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #16\n\t"
-		"ldr.w r7, [r0, #-12]\n\t"
-		"ldr.w r8, [r0, #-8]\n\t"
-		"ldr.w r9, [r0, #-4]\n\t"
-		"ldr.w r10, [r1], #8\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r3, r10, r6, r3\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r4, r10, r12, r4\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r5, r10, r7, r5\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r11, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r3, r11, r8, r3\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r4, r11, r12, r4\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r5, r11, r9, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* Whole blocks of four pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 8 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 3U) * 120U + 60U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #8\n\t"
 		"ldr r6, [r0, #-4]\n\t"
@@ -631,8 +330,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"smlad r9, r12, r11, r6\n\t"
 		"smlad r2, lr, r10, r2\n\t"
 		"smlad r6, lr, r11, r6\n\t"
-		"ldr r10, [sp, #20]\n\t"
-		"mov pc, r10\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r10, [r0], #4\n\t"
@@ -757,56 +455,58 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"smlad r9, lr, r11, r9\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r10, [r0], #24\n\t"
-		"ldr r11, [r0, #-20]\n\t"
-		"ldr r12, [r0, #-8]\n\t"
-		"add lr, r11, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, lr\n\t"
-		"asr r2, r2, r12\n\t"
-		"ssat r2, #8, r2\n\t"
-		"add lr, r11, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, lr\n\t"
-		"asr r3, r3, r12\n\t"
-		"ssat r3, #8, r3\n\t"
-		"add lr, r11, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, lr\n\t"
-		"asr r4, r4, r12\n\t"
-		"ssat r4, #8, r4\n\t"
-		"add lr, r11, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, lr\n\t"
-		"asr r5, r5, r12\n\t"
-		"ssat r5, #8, r5\n\t"
-		"ldr r10, [r0, #-16]\n\t"
-		"ldr r11, [r0, #-12]\n\t"
-		"ldr r12, [r0, #-4]\n\t"
-		"add lr, r11, r6, asr #31\n\t"
-		"lsl r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, lr\n\t"
-		"asr r6, r6, r12\n\t"
-		"ssat r6, #8, r6\n\t"
-		"add lr, r11, r7, asr #31\n\t"
-		"lsl r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, lr\n\t"
-		"asr r7, r7, r12\n\t"
-		"ssat r7, #8, r7\n\t"
-		"add lr, r11, r8, asr #31\n\t"
-		"lsl r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, lr\n\t"
-		"asr r8, r8, r12\n\t"
-		"ssat r8, #8, r8\n\t"
-		"add lr, r11, r9, asr #31\n\t"
-		"lsl r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, lr\n\t"
-		"asr r9, r9, r12\n\t"
-		"ssat r9, #8, r9\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r11, [sp, #28]\n\t"
+		"ldr lr, [r0], #12\n\t"
+		"ldr r10, [r0, #-4]\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, lr, r1\n\t"
+		"asrs r2, r2, r10\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"add r1, r12, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, lr, r1\n\t"
+		"asrs r3, r3, r10\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"add r1, r12, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, lr, r1\n\t"
+		"asrs r4, r4, r10\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"add r1, r12, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, lr, r1\n\t"
+		"asrs r5, r5, r10\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"ldr lr, [r0, #-8]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, lr, r1\n\t"
+		"asrs r6, r6, r10\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"add r1, r12, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, lr, r1\n\t"
+		"asrs r7, r7, r10\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"add r1, r12, r8, asr #31\n\t"
+		"lsls r8, r8, #1\n\t"
+		"smmlar r8, r8, lr, r1\n\t"
+		"asrs r8, r8, r10\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
+		"add r1, r12, r9, asr #31\n\t"
+		"lsls r9, r9, #1\n\t"
+		"smmlar r9, r9, lr, r1\n\t"
+		"asrs r9, r9, r10\n\t"
+		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r4, [r1, lr, lsl #1]\n\t"
 		"strb r2, [r1]\n\t"
 		"add r1, r1, lr\n\t"
@@ -820,60 +520,52 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_4x2(stream, tile, steps, out, pitch, channels - left);
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_4x2(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 2, 4, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 1U) * 72U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #8\n\t"
 		"ldr r4, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
 		"mov r3, r2\n\t"
 		"mov r5, r4\n\t"
-		"ldr r6, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r6\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r6, [r0], #8\n\t"
@@ -913,36 +605,38 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"smlad r4, r10, r7, r4\n\t"
 		"smlad r5, r11, r7, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r6, [r0], #24\n\t"
-		"ldr r7, [r0, #-20]\n\t"
-		"ldr r8, [r0, #-8]\n\t"
-		"add lr, r7, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, lr\n\t"
-		"asr r2, r2, r8\n\t"
-		"ssat r2, #8, r2\n\t"
-		"add lr, r7, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, lr\n\t"
-		"asr r3, r3, r8\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r6, [r0, #-16]\n\t"
-		"ldr r7, [r0, #-12]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"add lr, r7, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, lr\n\t"
-		"asr r4, r4, r8\n\t"
-		"ssat r4, #8, r4\n\t"
-		"add lr, r7, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, lr\n\t"
-		"asr r5, r5, r8\n\t"
-		"ssat r5, #8, r5\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #12\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"add r1, r8, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r9, r1\n\t"
+		"asrs r3, r3, r6\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r10, r1\n\t"
+		"asrs r4, r4, r6\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"add r1, r8, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r10, r1\n\t"
+		"asrs r5, r5, r6\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r3, [r1, lr]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r5, [r1, lr]\n\t"
@@ -950,58 +644,50 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x2(stream, tile, steps, out, pitch, channels - left);
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_2x2(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 2, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 1U) * 48U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #8\n\t"
 		"ldr r3, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
-		"ldr r4, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r4\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r4, [r0], #8\n\t"
@@ -1029,76 +715,70 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"sxtb16 r5, r5, ror #8\n\t"
 		"smlad r3, r7, r5, r3\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r4, [r0], #24\n\t"
-		"ldr r5, [r0, #-20]\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"add lr, r5, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r4, lr\n\t"
-		"asr r2, r2, r6\n\t"
-		"ssat r2, #8, r2\n\t"
-		"ldr r4, [r0, #-16]\n\t"
-		"ldr r5, [r0, #-12]\n\t"
-		"ldr r6, [r0, #-4]\n\t"
-		"add lr, r5, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r4, lr\n\t"
-		"asr r3, r3, r6\n\t"
-		"ssat r3, #8, r3\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r5, [sp, #28]\n\t"
+		"ldr r7, [r0], #12\n\t"
+		"ldr r4, [r0, #-4]\n\t"
+		"ldr r8, [r0, #-8]\n\t"
+		"lsl r6, r5, r4\n\t"
+		"add r1, r6, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r7, r1\n\t"
+		"asrs r2, r2, r4\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"lsrs r4, r4, #8\n\t"
+		"lsl r6, r5, r4\n\t"
+		"add r1, r6, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r8, r1\n\t"
+		"asrs r3, r3, r4\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r4, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r4\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x2(stream, tile, steps, out, pitch, channels - left);
-	}
-	if (left > 0) {
-		int32_t acc[2];
-
-		stream = vmcu_sums_words_1x2(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 2, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 3U) * 128U + 64U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #16\n\t"
 		"ldr r4, [r0, #-12]\n\t"
@@ -1121,8 +801,7 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"smlad r9, lr, r11, r8\n\t"
 		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
-		"ldr r10, [sp, #20]\n\t"
-		"mov pc, r10\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r10, [r0], #8\n\t"
@@ -1255,62 +934,64 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"smlad r8, r12, r11, r8\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r10, [r0], #48\n\t"
-		"ldr r11, [r0, #-44]\n\t"
-		"ldr r12, [r0, #-16]\n\t"
-		"add lr, r11, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, lr\n\t"
-		"asr r2, r2, r12\n\t"
-		"ssat r2, #8, r2\n\t"
-		"add lr, r11, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, lr\n\t"
-		"asr r3, r3, r12\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r10, [r0, #-40]\n\t"
-		"ldr r11, [r0, #-36]\n\t"
-		"ldr r12, [r0, #-12]\n\t"
-		"add lr, r11, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, lr\n\t"
-		"asr r4, r4, r12\n\t"
-		"ssat r4, #8, r4\n\t"
-		"add lr, r11, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, lr\n\t"
-		"asr r5, r5, r12\n\t"
-		"ssat r5, #8, r5\n\t"
-		"ldr r10, [r0, #-32]\n\t"
-		"ldr r11, [r0, #-28]\n\t"
-		"ldr r12, [r0, #-8]\n\t"
-		"add lr, r11, r6, asr #31\n\t"
-		"lsl r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, lr\n\t"
-		"asr r6, r6, r12\n\t"
-		"ssat r6, #8, r6\n\t"
-		"add lr, r11, r7, asr #31\n\t"
-		"lsl r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, lr\n\t"
-		"asr r7, r7, r12\n\t"
-		"ssat r7, #8, r7\n\t"
-		"ldr r10, [r0, #-24]\n\t"
-		"ldr r11, [r0, #-20]\n\t"
-		"ldr r12, [r0, #-4]\n\t"
-		"add lr, r11, r8, asr #31\n\t"
-		"lsl r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, lr\n\t"
-		"asr r8, r8, r12\n\t"
-		"ssat r8, #8, r8\n\t"
-		"add lr, r11, r9, asr #31\n\t"
-		"lsl r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, lr\n\t"
-		"asr r9, r9, r12\n\t"
-		"ssat r9, #8, r9\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r11, [sp, #28]\n\t"
+		"ldr lr, [r0], #20\n\t"
+		"ldr r10, [r0, #-4]\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, lr, r1\n\t"
+		"asrs r2, r2, r10\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"add r1, r12, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, lr, r1\n\t"
+		"asrs r3, r3, r10\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"ldr lr, [r0, #-16]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, lr, r1\n\t"
+		"asrs r4, r4, r10\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"add r1, r12, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, lr, r1\n\t"
+		"asrs r5, r5, r10\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"ldr lr, [r0, #-12]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, lr, r1\n\t"
+		"asrs r6, r6, r10\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"add r1, r12, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, lr, r1\n\t"
+		"asrs r7, r7, r10\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"ldr lr, [r0, #-8]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r8, asr #31\n\t"
+		"lsls r8, r8, #1\n\t"
+		"smmlar r8, r8, lr, r1\n\t"
+		"asrs r8, r8, r10\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
+		"add r1, r12, r9, asr #31\n\t"
+		"lsls r9, r9, #1\n\t"
+		"smmlar r9, r9, lr, r1\n\t"
+		"asrs r9, r9, r10\n\t"
+		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r3, [r1, lr]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r5, [r1, lr]\n\t"
@@ -1322,60 +1003,52 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x4(stream, tile, steps, out, pitch, channels - left);
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_2x4(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 4, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
+					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
 		((0U - (uint32_t)steps) & 1U) * 88U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #16\n\t"
 		"ldr r3, [r0, #-12]\n\t"
 		"ldr r4, [r0, #-8]\n\t"
 		"ldr r5, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
-		"ldr r6, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r6\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r6, [r0], #16\n\t"
@@ -1423,41 +1096,42 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"sxtb16 r9, r9, ror #8\n\t"
 		"smlad r5, r11, r9, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r6, [r0], #48\n\t"
-		"ldr r7, [r0, #-44]\n\t"
-		"ldr r8, [r0, #-16]\n\t"
-		"add lr, r7, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, lr\n\t"
-		"asr r2, r2, r8\n\t"
-		"ssat r2, #8, r2\n\t"
-		"ldr r6, [r0, #-40]\n\t"
-		"ldr r7, [r0, #-36]\n\t"
-		"ldr r8, [r0, #-12]\n\t"
-		"add lr, r7, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, lr\n\t"
-		"asr r3, r3, r8\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r6, [r0, #-32]\n\t"
-		"ldr r7, [r0, #-28]\n\t"
-		"ldr r8, [r0, #-8]\n\t"
-		"add lr, r7, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, lr\n\t"
-		"asr r4, r4, r8\n\t"
-		"ssat r4, #8, r4\n\t"
-		"ldr r6, [r0, #-24]\n\t"
-		"ldr r7, [r0, #-20]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"add lr, r7, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, lr\n\t"
-		"asr r5, r5, r8\n\t"
-		"ssat r5, #8, r5\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #20\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"ldr r11, [r0, #-12]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r6\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r11, r1\n\t"
+		"asrs r4, r4, r6\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r12, r1\n\t"
+		"asrs r5, r5, r6\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
@@ -1466,31 +1140,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
-}
-
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					     int32_t steps, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x4(stream, tile, steps, out, pitch, channels - left);
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_1x4(stream, tile, steps, acc);
-		stream = vmcu_store_some(acc, 4, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
 }
 
 /* Four taps in a word times those of four channels. */
@@ -1508,33 +1169,38 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 	*w += 16;
 }
 
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
 VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int8_t *tile,
 					       int32_t steps, int8_t *out, int32_t pitch,
-					       int32_t channels)
+					       int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
-	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register const int8_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 92U;
+		((0U - (uint32_t)steps) & 7U) * 92U;
+	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
 		"adr lr, 1f\n\t"
 		"add r6, r6, lr\n\t"
-		"push {r1, r2, r3, r4, r5, r6, r7}\n\t"
+		"adds r6, #1\n\t"
+		"push {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
 		"2:\n\t"
 		"ldr r2, [r0], #16\n\t"
 		"ldr r3, [r0, #-12]\n\t"
 		"ldr r4, [r0, #-8]\n\t"
 		"ldr r5, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
-		"ldr r6, [sp, #20]\n\t"
 		"ldr lr, [sp, #4]\n\t"
-		"mov pc, r6\n\t"
+		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r7, [r1], #4\n\t"
@@ -1629,42 +1295,135 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"smlad r5, r6, r12, r5\n\t"
 		"sxtb16 r11, r11, ror #8\n\t"
 		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r6, [r0], #48\n\t"
-		"ldr r7, [r0, #-44]\n\t"
-		"ldr r8, [r0, #-16]\n\t"
-		"add lr, r7, r2, asr #31\n\t"
-		"lsl r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, lr\n\t"
-		"asr r2, r2, r8\n\t"
-		"ssat r2, #8, r2\n\t"
-		"ldr r6, [r0, #-40]\n\t"
-		"ldr r7, [r0, #-36]\n\t"
-		"ldr r8, [r0, #-12]\n\t"
-		"add lr, r7, r3, asr #31\n\t"
-		"lsl r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, lr\n\t"
-		"asr r3, r3, r8\n\t"
-		"ssat r3, #8, r3\n\t"
-		"ldr r6, [r0, #-32]\n\t"
-		"ldr r7, [r0, #-28]\n\t"
-		"ldr r8, [r0, #-8]\n\t"
-		"add lr, r7, r4, asr #31\n\t"
-		"lsl r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, lr\n\t"
-		"asr r4, r4, r8\n\t"
-		"ssat r4, #8, r4\n\t"
-		"ldr r6, [r0, #-24]\n\t"
-		"ldr r7, [r0, #-20]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"add lr, r7, r5, asr #31\n\t"
-		"lsl r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, lr\n\t"
-		"asr r5, r5, r8\n\t"
-		"ssat r5, #8, r5\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #20\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"ldr r11, [r0, #-12]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
+		"lsls r2, r2, #1\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
+		"ssat r2, #8, r2, asr #1\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r3, asr #31\n\t"
+		"lsls r3, r3, #1\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r6\n\t"
+		"ssat r3, #8, r3, asr #1\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r11, r1\n\t"
+		"asrs r4, r4, r6\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r12, r1\n\t"
+		"asrs r5, r5, r6\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
@@ -1673,10 +1432,17 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry)
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
+		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
+		  "+r"(zero)
 		:
-		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
 }
 
@@ -1685,103 +1451,97 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 #define VMCU_DENSE_SUMS     VMCU_APART
 
 /* As many channels as are whole blocks of whole words; returns how many are left. */
-VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
-				    const uint8_t **w, int8_t **out, int32_t channels)
+VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
 {
 	const int32_t whole = channels & ~3;
 
 	if (in->window->kernel_h > 1 || (in->run & 3) != 0 || whole == 0) {
 		return channels;
 	}
-	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole);
+	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
 	*out += whole;
 	return channels - whole;
 }
 
-/* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
-VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
-				 const int8_t **b, int32_t pitch_b, int32_t words)
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_APART void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				  int32_t channel, int32_t plane, uint32_t zeros)
 {
-	uint32_t a0, a1, b0, b1, low;
+	register const struct vmcu_piece *p __asm__("r0") = piece;
+	register int32_t first __asm__("r1") = channel;
+	register uint32_t padding __asm__("r2") = zeros;
+	register const struct vmcu_piece *last __asm__("r3") = end;
+	register int32_t words __asm__("r4") = 4 * plane;
 
-	for (int32_t n = words >> 1; n != 0; n--) {
-		__asm__ volatile("ldr %[a0], [%[a]]\n\t"
-			"ldr %[a1], [%[a], %[pa]]\n\t"
-			"ldr %[b0], [%[b]]\n\t"
-			"ldr %[b1], [%[b], %[pb]]\n\t"
-			"add %[a], %[a], %[pa], lsl #1\n\t"
-			"add %[b], %[b], %[pb], lsl #1\n\t"
-			"pkhbt %[low], %[a0], %[b0], lsl #16\n\t"
-			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
-			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
-			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
-			"str %[low], [%[u]], #4\n\t"
-			"str %[b0], [%[u]], #4\n\t"
-			"str %[a0], [%[v]], #4\n\t"
-			"str %[a1], [%[v]], #4"
-			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
-			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
-			  [low] "=&r"(low)
-			: [pa] "r"(pitch_a), [pb] "r"(pitch_b)
-			: "memory");
-	}
-	if ((words & 1) != 0) {
-		a0 = vmcu_load32(*a);
-		b0 = vmcu_load32(*b);
-		__asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(**u) : "r"(a0), "r"(b0));
-		__asm__("pkhtb %0, %2, %1, asr #16" : "=r"(**v) : "r"(a0), "r"(b0));
-		*a += pitch_a;
-		*b += pitch_b;
-		(*u)++;
-		(*v)++;
-	}
-}
-
-/* Words of a tile, `at` bytes behind t, of its even or its odd channel, widened. */
-#define VMCU_COLUMNS(t, at, odd, a, b)                                                             \
-	do {                                                                                       \
-		__asm__ volatile("ldrd %0, %1, [%2, #" at "]" : "=r"(a), "=r"(b) : "r"(t));        \
-		a = (odd) ? vmcu_sxtb16_odd(a) : vmcu_sxtb16(a);                                   \
-		b = (odd) ? vmcu_sxtb16_odd(b) : vmcu_sxtb16(b);                                   \
-	} while (0)
-
-#define VMCU_COLUMN(t, at, odd, a)                                                                 \
-	do {                                                                                       \
-		__asm__ volatile("ldr %0, [%1, #" at "]" : "=r"(a) : "r"(t));                      \
-		a = (odd) ? vmcu_sxtb16_odd(a) : vmcu_sxtb16(a);                                   \
-	} while (0)
-
-/* The next word of the flash stream. */
-VMCU_INLINE void vmcu_next(const uint8_t **w, int32_t *a)
-{
-	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(*a), "+&r"(*w));
-}
-
-/* The next three words of the flash stream. */
-VMCU_INLINE void vmcu_factors(const uint8_t **w, int32_t *a, int32_t *b, int32_t *c)
-{
-	__asm__ volatile("ldr %1, [%3, #4]\n\t"
-		"ldr %2, [%3, #8]\n\t"
-		"ldr %0, [%3], #12"
-		: "=&r"(*a), "=&r"(*b), "=&r"(*c), "+&r"(*w));
-}
-
-/* Two pairs of weights, and one. */
-VMCU_INLINE void vmcu_weights(const uint8_t **w, uint32_t *a, uint32_t *b)
-{
-	uint32_t x;
-
-	__asm__ volatile("ldr %0, [%1], #4" : "=&r"(x), "+&r"(*w));
-	*a = vmcu_sxtb16(x);
-	*b = vmcu_sxtb16_odd(x);
-}
-
-VMCU_INLINE void vmcu_weight(const uint8_t **w, uint32_t *a)
-{
-	uint32_t x;
-
-	__asm__ volatile("ldrh %0, [%1], #2" : "=&r"(x), "+&r"(*w));
-	*a = vmcu_sxtb16(x | x << 8);
+	__asm__ volatile(
+		"push {r2, r3, r7}\n\t"
+		"mov r7, r4\n\t"
+		"1:\n\t"
+		"ldm r0!, {r2-r6, r8}\n\t"
+		"cbz r5, 2f\n\t"
+		"add r3, r3, r1\n\t"
+		"2:\n\t"
+		"cbz r6, 3f\n\t"
+		"add r4, r4, r1\n\t"
+		"3:\n\t"
+		"tst r8, #1\n\t"
+		"beq 4f\n\t"
+		"ldr r11, [r4]\n\t"
+		"ldr r9, [sp]\n\t"
+		"add r4, r4, r6\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"4:\n\t"
+		"subs r8, r8, #8\n\t"
+		"bmi 6f\n\t"
+		"5:\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r10, [r3, r5]\n\t"
+		"ldr r11, [r4]\n\t"
+		"ldr r12, [r4, r6]\n\t"
+		"add r3, r3, r5, lsl #1\n\t"
+		"add r4, r4, r6, lsl #1\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"pkhbt lr, r10, r12, lsl #16\n\t"
+		"pkhtb r10, r12, r10, asr #16\n\t"
+		"str r10, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"subs r8, r8, #8\n\t"
+		"bpl 5b\n\t"
+		"6:\n\t"
+		"tst r8, #4\n\t"
+		"beq 7f\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r11, [r4]\n\t"
+		"add r3, r3, r5\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"7:\n\t"
+		"tst r8, #2\n\t"
+		"beq 8f\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r11, [sp]\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"8:\n\t"
+		"ldr r9, [sp, #4]\n\t"
+		"cmp r0, r9\n\t"
+		"bne 1b\n\t"
+		"pop {r2, r3, r7}\n\t"
+		: "+r"(p), "+r"(first), "+r"(padding), "+r"(last), "+r"(words)
+		:
+		: "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 }
 
 /* Two taps of four channels times their weights. */
@@ -1829,17 +1589,128 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 		: [a] "r"(a));
 }
 
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+/* The rest is rare. */
+#define VMCU_DIRECT_IN_PLACE 0
+
+/*
+ * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
+ * requantiser is not for. Returns how many are left.
+ */
+VMCU_APART int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				     const uint8_t **stream, int8_t *out, int32_t fours,
+				     int32_t half)
 {
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
+	register const uint8_t *w __asm__("r0") = *stream;
+	register const int8_t *from __asm__("r1") = x;
+	register const int32_t *list __asm__("r2") = offsets;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t zero __asm__("r4") = half;
+	register int32_t left __asm__("r5") = fours;
+	register int32_t count __asm__("r6") = taps;
+
+	__asm__ volatile(
+		"push {r0, r2, r4, r5, r6, r7}\n\t"
+		"1:\n\t"
+		"str r0, [sp, #0]\n\t"
+		"ldm r0!, {r4, r5, r6, r7}\n\t"
+		"ldr r12, [sp, #16]\n\t"
+		"ldr r2, [sp, #4]\n\t"
+		"lsrs r12, r12, #1\n\t"
+		"bcc 2f\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r0], #4\n\t"
+		"sxtb16 r10, r8\n\t"
+		"sxtb16 r11, r9\n\t"
+		"smlabb r4, r10, r11, r4\n\t"
+		"smlatt r6, r10, r11, r6\n\t"
+		"sxtb16 r10, r8, ror #8\n\t"
+		"sxtb16 r11, r9, ror #8\n\t"
+		"smlabb r5, r10, r11, r5\n\t"
+		"smlatt r7, r10, r11, r7\n\t"
+		"2:\n\t"
+		"beq 4f\n\t"
+		"3:\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r9, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r1, r9]\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"pkhbt lr, r8, r9, lsl #16\n\t"
+		"pkhtb r8, r9, r8, asr #16\n\t"
+		"sxtb16 r9, lr\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r4, r9, r11, r4\n\t"
+		"sxtb16 lr, lr, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"sxtb16 r9, r8\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r6, r9, r11, r6\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r7, r8, r10, r7\n\t"
+		"subs r12, r12, #1\n\t"
+		"bne 3b\n\t"
+		"4:\n\t"
+		"ldm r0!, {r8, r9, r10, r11, r12}\n\t"
+		"ldr lr, [sp, #8]\n\t"
+		"lsls r2, lr, r12\n\t"
+		"beq 5f\n\t"
+		"add r2, r2, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r8, r2\n\t"
+		"asrs r4, r4, r12\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r3], #4\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r2\n\t"
+		"asrs r5, r5, r12\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r3, #-3]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, r2\n\t"
+		"asrs r6, r6, r12\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r3, #-2]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r11, r2\n\t"
+		"asrs r7, r7, r12\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r3, #-1]\n\t"
+		"add r1, r1, #4\n\t"
+		"ldr r8, [sp, #12]\n\t"
+		"subs r8, r8, #1\n\t"
+		"str r8, [sp, #12]\n\t"
+		"bne 1b\n\t"
+		"b 6f\n\t"
+		"5:\n\t"
+		"ldr r0, [sp, #0]\n\t"
+		"6:\n\t"
+		"add sp, sp, #4\n\t"
+		"pop {r2, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(from), "+r"(list), "+r"(o), "+r"(zero), "+r"(left), "+r"(count)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	*stream = w;
+	return left;
 }
 
-/* A strip of 3 x 3 taps, in blocks; assembly names the first members by their place. */
-struct vmcu_square {
+/* A strip of a square window, in blocks; assembly names the first members by their place. */
+struct vmcu_strip {
 	const uint32_t *tile; /* of the block */
 	const uint32_t *here; /* of two channels of it */
-	int32_t phase;        /* bytes from there to the odd columns, at a stride of two */
+	int32_t phase;        /* bytes from there to the odd columns, see Square and Larger */
 	int32_t last;         /* from there, or from the odd columns, to the last row */
 	int32_t plane;        /* from two channels to the next two */
 	const uint8_t *start;
@@ -1853,14 +1724,59 @@ struct vmcu_square {
 	int32_t lanes;
 	int32_t resume; /* 1 or 2: behind an even or an odd channel that the caller finishes */
 	uint32_t frame; /* a register */
+	int32_t half;
 	int32_t patch[6];
 	int32_t sums[6];
 };
 
-/* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1, see Square. */
-VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
+/* A strip of a square window. */
+struct vmcu_strip_job {
+	const struct vmcu_mac_params *p;
+	const uint32_t *tile;
+	int32_t phase; /* from a row's even columns to its odd ones */
+	int32_t row;   /* from two rows to the next two */
+	int32_t plane; /* from two channels to the next two */
+	int32_t pitch; /* bytes of an output pixel */
+	int32_t wide;  /* pixels */
+	int32_t last;   /* of the first block */
+	int32_t narrow; /* pixels in blocks of 4, and behind them */
+	int32_t rest;
+	struct vmcu_strip strip;
+};
+
+/* Up to four channels of a strip: moves the flash stream past their constants. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+
+/* What is the same for all channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
 {
-	register struct vmcu_square *context __asm__("r0") = s;
+	struct vmcu_strip *s = &job->strip;
+	const int32_t wide = job->wide;
+
+	if (step == 1) {
+		s->phase = (taps == 3) ? 0 : 4 * job->row;
+		job->last = (taps == 3) ? 4 * job->row : 0;
+	} else {
+		s->phase = 4 * job->phase;
+		job->last = 4 * (job->row - job->phase);
+	}
+	s->plane = 4 * job->plane;
+	s->pitch = job->pitch;
+	s->half = vmcu_half(job->p);
+	job->narrow = 0;
+	if (taps == 3 && step == 1) {
+		/* Each narrow block makes up for two pixels that the last wide one would lack. */
+		job->narrow = 4 * ((6 - wide % 6) / 2 % 3);
+		job->narrow = vmcu_min(job->narrow, wide);
+	}
+	job->rest = wide - job->narrow;
+}
+
+/* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1. */
+VMCU_INLINE bool vmcu_strip_3_1_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
 
 	__asm__ volatile("ldr r1, [r0, #56]\n\t"
 		"ldr r3, [r0, #4]\n\t"
@@ -1873,18 +1789,19 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"ldr r1, [r0, #32]\n\t"
 		"ldr r3, [r0, #0]\n\t"
 		"ldr lr, [r0, #20]\n\t"
-		"add r2, r0, #64\n\t"
+		"add r2, r0, #68\n\t"
 		"str r1, [r0, #36]\n\t"
 		"str r2, [r0, #28]\n\t"
 		"2:\n\t"
 		"str r3, [r0, #4]\n\t"
-		"ldr r7, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r7, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r8, [r3, #8]\n\t"
 		"ldr r12, [r3, #12]\n\t"
+		"asr r7, r7, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -1910,7 +1827,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r7, r2, r11, r7\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"sxtb16 r9, r9, ror #8\n\t"
@@ -1921,7 +1838,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"lsl r9, r9, #16\n\t"
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #8]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -1930,45 +1847,46 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r5, r2, r10, r5\n\t"
 		"smlad r6, r1, r9, r6\n\t"
 		"smlad r7, r1, r10, r7\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 11f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #0]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #4]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #8]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #12]\n\t"
 		"ldr r3, [r0, #4]\n\t"
 		"3:\n\t"
-		"ldr r7, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r7, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r8, [r3, #8]\n\t"
 		"ldr r12, [r3, #12]\n\t"
+		"asr r7, r7, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -1994,7 +1912,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r7, r2, r11, r7\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"sxtb16 r9, r9, ror #8\n\t"
@@ -2005,7 +1923,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"lsl r9, r9, #16\n\t"
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #8]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -2014,35 +1932,35 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"smlad r5, r2, r10, r5\n\t"
 		"smlad r6, r1, r9, r6\n\t"
 		"smlad r7, r1, r10, r7\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 12f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #1]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #5]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #9]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #13]\n\t"
 		"4:\n\t"
 		"ldr r2, [r0, #28]\n\t"
@@ -2059,7 +1977,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"ldr r9, [r0, #44]\n\t"
 		"ldr r10, [r0, #48]\n\t"
 		"ldr r11, [r0, #52]\n\t"
-		"add r1, r0, #64\n\t"
+		"add r1, r0, #68\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
 		"cmp r10, #3\n\t"
@@ -2117,7 +2035,7 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 		"12:\n\t"
 		"movs r1, #2\n\t"
 		"13:\n\t"
-		"add r2, r0, #88\n\t"
+		"add r2, r0, #92\n\t"
 		"str r4, [r2, #0]\n\t"
 		"str r5, [r2, #4]\n\t"
 		"str r6, [r2, #8]\n\t"
@@ -2133,10 +2051,10 @@ VMCU_APART bool vmcu_square_1_4(struct vmcu_square *s)
 	return s->resume != 0;
 }
 
-/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 1, see Square. */
-VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
+/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 1. */
+VMCU_INLINE bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 {
-	register struct vmcu_square *context __asm__("r0") = s;
+	register struct vmcu_strip *context __asm__("r0") = s;
 
 	__asm__ volatile("ldr r1, [r0, #56]\n\t"
 		"ldr r3, [r0, #4]\n\t"
@@ -2149,18 +2067,19 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"ldr r1, [r0, #32]\n\t"
 		"ldr r3, [r0, #0]\n\t"
 		"ldr lr, [r0, #20]\n\t"
-		"add r2, r0, #64\n\t"
+		"add r2, r0, #68\n\t"
 		"str r1, [r0, #36]\n\t"
 		"str r2, [r0, #28]\n\t"
 		"2:\n\t"
 		"str r3, [r0, #4]\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r7, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -2196,7 +2115,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r12, r2, r11, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2211,7 +2130,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
 		"smlad r12, r11, r9, r12\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #12]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -2222,57 +2141,58 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r7, r11, r10, r7\n\t"
 		"smlad r8, r1, r9, r8\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 11f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #0]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #4]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #8]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #12]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #16]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #20]\n\t"
 		"ldr r3, [r0, #4]\n\t"
 		"3:\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
-		"ldr r11, [lr, #-20]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r7, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r11, r11\n\t"
@@ -2308,7 +2228,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r12, r2, r11, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2323,7 +2243,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r5, r1, r9, r5\n\t"
 		"smlad r7, r2, r9, r7\n\t"
 		"smlad r12, r11, r9, r12\n\t"
-		"ldr r9, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-8]\n\t"
 		"ldr r1, [r3, #12]\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
@@ -2334,47 +2254,47 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"smlad r7, r11, r10, r7\n\t"
 		"smlad r8, r1, r9, r8\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 12f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #1]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #5]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #9]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #13]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #17]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #21]\n\t"
 		"4:\n\t"
 		"ldr r2, [r0, #28]\n\t"
@@ -2391,7 +2311,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"ldr r9, [r0, #44]\n\t"
 		"ldr r10, [r0, #48]\n\t"
 		"ldr r11, [r0, #52]\n\t"
-		"add r1, r0, #64\n\t"
+		"add r1, r0, #68\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
 		"cmp r10, #5\n\t"
@@ -2453,7 +2373,7 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 		"12:\n\t"
 		"movs r1, #2\n\t"
 		"13:\n\t"
-		"add r2, r0, #88\n\t"
+		"add r2, r0, #92\n\t"
 		"str r4, [r2, #0]\n\t"
 		"str r5, [r2, #4]\n\t"
 		"str r6, [r2, #8]\n\t"
@@ -2471,10 +2391,10 @@ VMCU_APART bool vmcu_square_1_6(struct vmcu_square *s)
 	return s->resume != 0;
 }
 
-/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 2, see Square. */
-VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
+/* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 2. */
+VMCU_INLINE bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 {
-	register struct vmcu_square *context __asm__("r0") = s;
+	register struct vmcu_strip *context __asm__("r0") = s;
 
 	__asm__ volatile("ldr r1, [r0, #56]\n\t"
 		"ldr r3, [r0, #4]\n\t"
@@ -2487,17 +2407,18 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r1, [r0, #32]\n\t"
 		"ldr r3, [r0, #0]\n\t"
 		"ldr lr, [r0, #20]\n\t"
-		"add r2, r0, #64\n\t"
+		"add r2, r0, #68\n\t"
 		"str r1, [r0, #36]\n\t"
 		"str r2, [r0, #28]\n\t"
 		"2:\n\t"
 		"str r3, [r0, #4]\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r1, r1\n\t"
@@ -2524,7 +2445,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r11, r10, r12\n\t"
 		"ldr r9, [r0, #8]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r10, [r3, #8]\n\t"
@@ -2546,8 +2467,8 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r2, r9, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
-		"ldr r10, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
+		"ldr r10, [lr, #-8]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2576,56 +2497,57 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r1, [r3, #24]\n\t"
 		"sxtb16 r1, r1\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 11f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #0]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #4]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #8]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #12]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #16]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #20]\n\t"
 		"ldr r3, [r0, #4]\n\t"
 		"3:\n\t"
-		"ldr r12, [lr], #28\n\t"
-		"ldr r9, [lr, #-24]\n\t"
+		"ldr r12, [lr], #20\n\t"
+		"ldr r9, [lr, #-16]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
 		"ldr r8, [r3, #12]\n\t"
+		"asr r12, r12, #8\n\t"
 		"sxtb16 r10, r9, ror #8\n\t"
 		"sxtb16 r9, r9\n\t"
 		"sxtb16 r1, r1, ror #8\n\t"
@@ -2652,7 +2574,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r11, r10, r12\n\t"
 		"ldr r9, [r0, #8]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r10, [r3, #8]\n\t"
@@ -2674,8 +2596,8 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"smlad r12, r2, r9, r12\n\t"
 		"ldr r9, [r0, #12]\n\t"
 		"add r3, r3, r9\n\t"
-		"ldr r9, [lr, #-20]\n\t"
-		"ldr r10, [lr, #-16]\n\t"
+		"ldr r9, [lr, #-12]\n\t"
+		"ldr r10, [lr, #-8]\n\t"
 		"ldr r1, [r3, #0]\n\t"
 		"ldr r2, [r3, #4]\n\t"
 		"ldr r11, [r3, #8]\n\t"
@@ -2704,47 +2626,47 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r1, [r3, #24]\n\t"
 		"sxtb16 r1, r1, ror #8\n\t"
 		"smlad r12, r1, r10, r12\n\t"
-		"ldr r9, [lr, #-12]\n\t"
-		"ldr r10, [lr, #-8]\n\t"
-		"ldr r3, [lr, #-4]\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-20]\n\t"
+		"ldr r10, [r0, #64]\n\t"
 		"ldr r2, [r0, #28]\n\t"
-		"cmp r3, #0\n\t"
-		"blt 12f\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
 		"add r1, r10, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
 		"smmlar r4, r4, r9, r1\n\t"
 		"asrs r4, r4, r3\n\t"
-		"ssat r4, #8, r4\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
 		"strb r4, [r2, #1]\n\t"
 		"add r1, r10, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
 		"smmlar r5, r5, r9, r1\n\t"
 		"asrs r5, r5, r3\n\t"
-		"ssat r5, #8, r5\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
 		"strb r5, [r2, #5]\n\t"
 		"add r1, r10, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
 		"smmlar r6, r6, r9, r1\n\t"
 		"asrs r6, r6, r3\n\t"
-		"ssat r6, #8, r6\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
 		"strb r6, [r2, #9]\n\t"
 		"add r1, r10, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
 		"smmlar r7, r7, r9, r1\n\t"
 		"asrs r7, r7, r3\n\t"
-		"ssat r7, #8, r7\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
 		"strb r7, [r2, #13]\n\t"
 		"add r1, r10, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
 		"smmlar r8, r8, r9, r1\n\t"
 		"asrs r8, r8, r3\n\t"
-		"ssat r8, #8, r8\n\t"
+		"ssat r8, #8, r8, asr #1\n\t"
 		"strb r8, [r2, #17]\n\t"
 		"add r1, r10, r12, asr #31\n\t"
 		"lsls r12, r12, #1\n\t"
 		"smmlar r12, r12, r9, r1\n\t"
 		"asrs r12, r12, r3\n\t"
-		"ssat r12, #8, r12\n\t"
+		"ssat r12, #8, r12, asr #1\n\t"
 		"strb r12, [r2, #21]\n\t"
 		"4:\n\t"
 		"ldr r2, [r0, #28]\n\t"
@@ -2761,7 +2683,7 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"ldr r9, [r0, #44]\n\t"
 		"ldr r10, [r0, #48]\n\t"
 		"ldr r11, [r0, #52]\n\t"
-		"add r1, r0, #64\n\t"
+		"add r1, r0, #68\n\t"
 		"cmp r11, #4\n\t"
 		"bne 6f\n\t"
 		"cmp r10, #5\n\t"
@@ -2820,13 +2742,1509 @@ VMCU_APART bool vmcu_square_2_6(struct vmcu_square *s)
 		"12:\n\t"
 		"movs r1, #2\n\t"
 		"13:\n\t"
-		"add r2, r0, #88\n\t"
+		"add r2, r0, #92\n\t"
 		"str r4, [r2, #0]\n\t"
 		"str r5, [r2, #4]\n\t"
 		"str r6, [r2, #8]\n\t"
 		"str r7, [r2, #12]\n\t"
 		"str r8, [r2, #16]\n\t"
 		"str r12, [r2, #20]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
+/* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 1. */
+VMCU_INLINE bool vmcu_strip_5_1_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r12, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"cmp r12, #0\n\t"
+		"sxtb16 r12, r12\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r6, r1, r9, r6\n\t"
+		"smlad r5, r1, r10, r5\n\t"
+		"smlad r4, r1, r11, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"smlad r6, r2, r10, r6\n\t"
+		"smlad r5, r2, r11, r5\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"smlad r5, r1, r8, r5\n\t"
+		"smlad r4, r1, r12, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"smlad r6, r2, r8, r6\n\t"
+		"smlad r5, r2, r12, r5\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"ldr r2, [r3, #28]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r12, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r10, [lr, #-12]\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"sxtb16 r2, r2\n\t"
+		"sxtb16 r8, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"smlad r6, r1, r8, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-44]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r12, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"cmp r12, #0\n\t"
+		"sxtb16 r12, r12\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r6, r1, r9, r6\n\t"
+		"smlad r5, r1, r10, r5\n\t"
+		"smlad r4, r1, r11, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"smlad r6, r2, r10, r6\n\t"
+		"smlad r5, r2, r11, r5\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"smlad r5, r1, r8, r5\n\t"
+		"smlad r4, r1, r12, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"smlad r6, r2, r8, r6\n\t"
+		"smlad r5, r2, r12, r5\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"ldr r2, [r3, #28]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r12, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r10, [lr, #-12]\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"sxtb16 r8, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r2, r8, r4\n\t"
+		"smlad r6, r1, r8, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-44]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"sub r1, r1, #8\n\t"
+		"str r1, [r0, #12]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
+/* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 2. */
+VMCU_INLINE bool vmcu_strip_5_2_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r10, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r11, [r3, #8]\n\t"
+		"ldr r8, [r3, #12]\n\t"
+		"ldr r12, [r3, #16]\n\t"
+		"cmp r10, #0\n\t"
+		"sxtb16 r10, r10\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r6, r11, r9, r6\n\t"
+		"smlad r5, r11, r10, r5\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r7, r8, r9, r7\n\t"
+		"smlad r6, r8, r10, r6\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r10, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-40]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r10, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r11, [r3, #8]\n\t"
+		"ldr r8, [r3, #12]\n\t"
+		"ldr r12, [r3, #16]\n\t"
+		"cmp r10, #0\n\t"
+		"sxtb16 r10, r10\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r6, r11, r9, r6\n\t"
+		"smlad r5, r11, r10, r5\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r7, r8, r9, r7\n\t"
+		"smlad r6, r8, r10, r6\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r10, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-40]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
+/* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 1. */
+VMCU_INLINE bool vmcu_strip_7_1_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"ldr r8, [r3, #24]\n\t"
+		"ldr r12, [r3, #28]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #32]\n\t"
+		"ldr r2, [r3, #36]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #20\n\t"
+		"ldr r10, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r8, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"sxtb16 r2, r2\n\t"
+		"sxtb16 r12, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r12, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-72]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"ldr r8, [r3, #24]\n\t"
+		"ldr r12, [r3, #28]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #32]\n\t"
+		"ldr r2, [r3, #36]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr], #20\n\t"
+		"ldr r10, [lr, #-16]\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r8, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"sxtb16 r12, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"lsl r9, r9, #16\n\t"
+		"smlad r5, r1, r9, r5\n\t"
+		"smlad r7, r2, r9, r7\n\t"
+		"ldr r1, [r3, #8]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r9, r10, ror #8\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r5, r2, r10, r5\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"ldr r2, [r3, #12]\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"smlad r6, r2, r9, r6\n\t"
+		"sxtb16 r12, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r2, r12, r4\n\t"
+		"smlad r6, r1, r12, r6\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-72]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"sub r1, r1, #8\n\t"
+		"str r1, [r0, #12]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
+		"14:\n\t"
+		"str r1, [r0, #56]\n\t"
+		"ldr r7, [r0, #60]\n\t"
+		"str lr, [r0, #24]\n\t"
+		:
+		: "r"(context)
+		: "r1", "r2", "r3", "r4", "r5", "r6", "r8", "r9",
+		  "r10", "r11", "r12", "lr", "cc", "memory");
+	return s->resume != 0;
+}
+
+/* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 2. */
+VMCU_INLINE bool vmcu_strip_7_2_4(struct vmcu_strip *s)
+{
+	register struct vmcu_strip *context __asm__("r0") = s;
+
+	__asm__ volatile("ldr r1, [r0, #56]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr lr, [r0, #24]\n\t"
+		"str r7, [r0, #60]\n\t"
+		"cmp r1, #1\n\t"
+		"beq 3f\n\t"
+		"bgt 4f\n\t"
+		"1:\n\t"
+		"ldr r1, [r0, #32]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"ldr lr, [r0, #20]\n\t"
+		"add r2, r0, #68\n\t"
+		"str r1, [r0, #36]\n\t"
+		"str r2, [r0, #28]\n\t"
+		"2:\n\t"
+		"str r3, [r0, #4]\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"15:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 15b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-64]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 11f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #0]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #4]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #8]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #12]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"3:\n\t"
+		"ldr r4, [lr], #4\n\t"
+		"asr r4, r4, #8\n\t"
+		"mov r5, r4\n\t"
+		"mov r6, r4\n\t"
+		"mov r7, r4\n\t"
+		"16:\n\t"
+		"ldr r9, [lr], #16\n\t"
+		"ldr r11, [lr, #-12]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r1, [r0, #8]\n\t"
+		"add r3, r3, r1\n\t"
+		"ldr r9, [lr, #-8]\n\t"
+		"ldr r11, [lr, #-4]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r8, [r3, #8]\n\t"
+		"ldr r12, [r3, #12]\n\t"
+		"cmp r11, #0\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r6, r8, r9, r6\n\t"
+		"smlad r5, r8, r10, r5\n\t"
+		"smlad r4, r8, r11, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r9, r7\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r5, r12, r11, r5\n\t"
+		"ldr r1, [r3, #16]\n\t"
+		"ldr r2, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r10, r7\n\t"
+		"smlad r6, r1, r11, r6\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r11, r7\n\t"
+		"ldr r1, [r0, #12]\n\t"
+		"add r3, r3, r1\n\t"
+		"bpl 16b\n\t"
+		"ldr r9, [lr], #12\n\t"
+		"ldr r11, [lr, #-8]\n\t"
+		"ldr r1, [r3, #0]\n\t"
+		"ldr r2, [r3, #4]\n\t"
+		"ldr r12, [r3, #8]\n\t"
+		"sxtb16 r8, r11, ror #8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"sxtb16 r10, r9, ror #8\n\t"
+		"sxtb16 r9, r9\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r4, r1, r9, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r5, r2, r9, r5\n\t"
+		"smlad r4, r2, r10, r4\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r6, r12, r9, r6\n\t"
+		"smlad r5, r12, r10, r5\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"ldr r1, [r3, #12]\n\t"
+		"ldr r2, [r3, #16]\n\t"
+		"ldr r12, [r3, #20]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r9, r7\n\t"
+		"smlad r6, r1, r10, r6\n\t"
+		"smlad r5, r1, r11, r5\n\t"
+		"smlad r4, r1, r8, r4\n\t"
+		"sxtb16 r2, r2, ror #8\n\t"
+		"smlad r7, r2, r10, r7\n\t"
+		"smlad r6, r2, r11, r6\n\t"
+		"smlad r5, r2, r8, r5\n\t"
+		"sxtb16 r12, r12, ror #8\n\t"
+		"smlad r7, r12, r11, r7\n\t"
+		"smlad r6, r12, r8, r6\n\t"
+		"ldr r1, [r3, #24]\n\t"
+		"sxtb16 r1, r1, ror #8\n\t"
+		"smlad r7, r1, r8, r7\n\t"
+		"ldr r9, [lr, #-4]\n\t"
+		"ldr r3, [lr, #-64]\n\t"
+		"ldr r10, [r0, #64]\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"lsls r10, r10, r3\n\t"
+		"beq 12f\n\t"
+		"add r1, r10, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r9, r1\n\t"
+		"asrs r4, r4, r3\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r2, #1]\n\t"
+		"add r1, r10, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r1\n\t"
+		"asrs r5, r5, r3\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r2, #5]\n\t"
+		"add r1, r10, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r9, r1\n\t"
+		"asrs r6, r6, r3\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r2, #9]\n\t"
+		"add r1, r10, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r9, r1\n\t"
+		"asrs r7, r7, r3\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r2, #13]\n\t"
+		"4:\n\t"
+		"ldr r2, [r0, #28]\n\t"
+		"ldr r1, [r0, #36]\n\t"
+		"ldr r3, [r0, #4]\n\t"
+		"ldr r9, [r0, #16]\n\t"
+		"adds r2, #2\n\t"
+		"str r2, [r0, #28]\n\t"
+		"subs r1, #1\n\t"
+		"str r1, [r0, #36]\n\t"
+		"add r3, r3, r9\n\t"
+		"bne 2b\n\t"
+		"ldr r2, [r0, #40]\n\t"
+		"ldr r9, [r0, #44]\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r11, [r0, #52]\n\t"
+		"add r1, r0, #68\n\t"
+		"cmp r11, #4\n\t"
+		"bne 6f\n\t"
+		"cmp r10, #3\n\t"
+		"blt 5f\n\t"
+		"ldm r1, {r4, r5, r6, r7}\n\t"
+		"str r4, [r2]\n\t"
+		"str r5, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"str r6, [r2]\n\t"
+		"it gt\n\t"
+		"strgt r7, [r2, r9]\n\t"
+		"add r2, r2, r9, lsl #1\n\t"
+		"b 7f\n\t"
+		"5:\n\t"
+		"ldr r3, [r1], #4\n\t"
+		"str r3, [r2]\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 5b\n\t"
+		"b 9f\n\t"
+		"6:\n\t"
+		"cmp r10, #4\n\t"
+		"it gt\n\t"
+		"movgt r10, #4\n\t"
+		"61:\n\t"
+		"movs r4, #0\n\t"
+		"62:\n\t"
+		"ldrb r3, [r1, r4]\n\t"
+		"strb r3, [r2, r4]\n\t"
+		"adds r4, #1\n\t"
+		"cmp r4, r11\n\t"
+		"bne 62b\n\t"
+		"adds r1, #4\n\t"
+		"add r2, r2, r9\n\t"
+		"subs r10, #1\n\t"
+		"bne 61b\n\t"
+		"7:\n\t"
+		"ldr r10, [r0, #48]\n\t"
+		"ldr r3, [r0, #0]\n\t"
+		"subs r10, #4\n\t"
+		"ble 9f\n\t"
+		"str r10, [r0, #48]\n\t"
+		"str r2, [r0, #40]\n\t"
+		"add r3, r3, #16\n\t"
+		"str r3, [r0, #0]\n\t"
+		"b 1b\n\t"
+		"9:\n\t"
+		"movs r1, #0\n\t"
+		"b 14f\n\t"
+		"11:\n\t"
+		"movs r1, #1\n\t"
+		"b 13f\n\t"
+		"12:\n\t"
+		"movs r1, #2\n\t"
+		"13:\n\t"
+		"add r2, r0, #92\n\t"
+		"str r4, [r2, #0]\n\t"
+		"str r5, [r2, #4]\n\t"
+		"str r6, [r2, #8]\n\t"
+		"str r7, [r2, #12]\n\t"
 		"14:\n\t"
 		"str r1, [r0, #56]\n\t"
 		"ldr r7, [r0, #60]\n\t"
@@ -2911,104 +4329,59 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 
 #include "helpers.h"
 
-/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_4x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x4(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x4(*w, tile, steps, acc);
-}
-
 /*
  * So many channels of four pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_4x2(*w, tile, p->steps, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_4x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x2(*w, tile, p->steps, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x2(*w, tile, p->steps, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x4(*w, tile, p->steps, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x4(*w, tile, p->steps, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /* As many taps as there are lanes, widened on the way, times those of a block. */
@@ -3031,369 +4404,180 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 	vmcu_dot_dense_word(acc, word, w);
 }
 
-/* Starts the accumulators of a block at a channel's bias. */
-VMCU_INLINE void vmcu_bias_depthwise(int32_t *acc, const uint8_t **w, int32_t gap)
+/*
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	int32_t b;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-	vmcu_next(w, &b);
-	*w += gap;
-	acc[0] = b;
-	acc[1] = b;
-	acc[2] = b;
-	acc[3] = b;
-}
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->narrow;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
 
-/* Requantises a channel of a block into a patch: a word for the bytes of each pixel. */
-VMCU_INLINE void vmcu_finish_depthwise(const struct vmcu_mac_params *p, const int32_t *acc,
-				       const uint8_t **w, int32_t *patch, int32_t channel)
-{
-	int32_t multiplier, bias, shift;
-	int8_t *o = (int8_t *)patch + channel;
-
-	vmcu_factors(w, &multiplier, &bias, &shift);
-	if (vmcu_is_exact(shift)) {
-		int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
-
-		vmcu_finish_any(p, sums, 4, *w - 12, o);
-		return;
+			vmcu_finish_any(p, s->sums, 4, c[-5], c[-1], s->at + s->resume - 1);
+		}
 	}
-	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
-	o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
-	o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[12] = vmcu_fixed(acc[3], multiplier, bias, shift);
-}
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
 
-/* 2 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_2(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4;
-	uint32_t v0, v1;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMN(t, "16", odd, c4);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-}
-
-/* 3 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_3(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5;
-	uint32_t v0, v1, v2;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	vmcu_weight(w, &v2);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-}
-
-/* 4 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_4(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6;
-	uint32_t v0, v1, v2, v3;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	acc[2] = vmcu_smlad(c5, v3, acc[2]);
-	VMCU_COLUMN(t, "24", odd, c6);
-	acc[3] = vmcu_smlad(c6, v3, acc[3]);
-}
-
-/* 5 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6, c7;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	acc[2] = vmcu_smlad(c5, v3, acc[2]);
-	VMCU_COLUMNS(t, "24", odd, c6, c7);
-	acc[3] = vmcu_smlad(c6, v3, acc[3]);
-	vmcu_weight(w, &v4);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-	acc[1] = vmcu_smlad(c5, v4, acc[1]);
-	acc[2] = vmcu_smlad(c6, v4, acc[2]);
-	acc[3] = vmcu_smlad(c7, v4, acc[3]);
-}
-
-/* 7 words for each pixel of a block times a channel's pairs of weights. */
-VMCU_INLINE void vmcu_dot_pair_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4, c5, c6, c7, c8, c9;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c1, v0, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v0, acc[2]);
-	acc[3] = vmcu_smlad(c3, v0, acc[3]);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c2, v1, acc[1]);
-	acc[2] = vmcu_smlad(c3, v1, acc[2]);
-	VMCU_COLUMNS(t, "16", odd, c4, c5);
-	acc[3] = vmcu_smlad(c4, v1, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c2, v2, acc[0]);
-	acc[1] = vmcu_smlad(c3, v2, acc[1]);
-	acc[2] = vmcu_smlad(c4, v2, acc[2]);
-	acc[3] = vmcu_smlad(c5, v2, acc[3]);
-	acc[0] = vmcu_smlad(c3, v3, acc[0]);
-	acc[1] = vmcu_smlad(c4, v3, acc[1]);
-	acc[2] = vmcu_smlad(c5, v3, acc[2]);
-	VMCU_COLUMNS(t, "24", odd, c6, c7);
-	acc[3] = vmcu_smlad(c6, v3, acc[3]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(c4, v4, acc[0]);
-	acc[1] = vmcu_smlad(c5, v4, acc[1]);
-	acc[2] = vmcu_smlad(c6, v4, acc[2]);
-	acc[3] = vmcu_smlad(c7, v4, acc[3]);
-	acc[0] = vmcu_smlad(c5, v5, acc[0]);
-	acc[1] = vmcu_smlad(c6, v5, acc[1]);
-	acc[2] = vmcu_smlad(c7, v5, acc[2]);
-	VMCU_COLUMNS(t, "32", odd, c8, c9);
-	acc[3] = vmcu_smlad(c8, v5, acc[3]);
-	vmcu_weight(w, &v6);
-	acc[0] = vmcu_smlad(c6, v6, acc[0]);
-	acc[1] = vmcu_smlad(c7, v6, acc[1]);
-	acc[2] = vmcu_smlad(c8, v6, acc[2]);
-	acc[3] = vmcu_smlad(c9, v6, acc[3]);
-}
-
-/* A row of 5 taps for each pixel of a block, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_5(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3;
-	uint32_t v0, v1, v2, v3, v4;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
-	acc[2] = vmcu_smlad(c1, v0, acc[2]);
-	acc[3] = vmcu_smlad(c1, v0 << 16, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c1, v2, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v1, acc[2]);
-	acc[3] = vmcu_smlad(c2, v2, acc[3]);
-	vmcu_weight(w, &v4);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-	acc[1] = vmcu_smlad(c2, v4, acc[1]);
-	acc[2] = vmcu_smlad(c3, v3, acc[2]);
-	acc[3] = vmcu_smlad(c3, v4, acc[3]);
-}
-
-/* A row of 7 taps for each pixel of a block, at a stride of one. */
-VMCU_INLINE void vmcu_dot_line_7(int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd,
-				 const uint8_t **w)
-{
-	const uint32_t *t = tile + at;
-	uint32_t c0, c1, c2, c3, c4;
-	uint32_t v0, v1, v2, v3, v4, v5, v6;
-
-	vmcu_weights(w, &v0, &v1);
-	VMCU_COLUMNS(t, "0", odd, c0, c1);
-	acc[0] = vmcu_smlad(c0, v0, acc[0]);
-	acc[1] = vmcu_smlad(c0, v0 << 16, acc[1]);
-	acc[2] = vmcu_smlad(c1, v0, acc[2]);
-	acc[3] = vmcu_smlad(c1, v0 << 16, acc[3]);
-	vmcu_weights(w, &v2, &v3);
-	acc[0] = vmcu_smlad(c1, v1, acc[0]);
-	acc[1] = vmcu_smlad(c1, v2, acc[1]);
-	VMCU_COLUMNS(t, "8", odd, c2, c3);
-	acc[2] = vmcu_smlad(c2, v1, acc[2]);
-	acc[3] = vmcu_smlad(c2, v2, acc[3]);
-	vmcu_weights(w, &v4, &v5);
-	acc[0] = vmcu_smlad(c2, v3, acc[0]);
-	acc[1] = vmcu_smlad(c2, v4, acc[1]);
-	acc[2] = vmcu_smlad(c3, v3, acc[2]);
-	acc[3] = vmcu_smlad(c3, v4, acc[3]);
-	vmcu_weight(w, &v6);
-	acc[0] = vmcu_smlad(c3, v5, acc[0]);
-	acc[1] = vmcu_smlad(c3, v6, acc[1]);
-	VMCU_COLUMN(t, "16", odd, c4);
-	acc[2] = vmcu_smlad(c4, v5, acc[2]);
-	acc[3] = vmcu_smlad(c4, v6, acc[3]);
-}
-
-/* Requantises and stores four channels: all of them in the fast way, or none. */
-VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
-				 const uint8_t **w, int8_t *out)
-{
-	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
-
-	if (vmcu_is_exact(((const int32_t *)*w)[2])) {
-		const int32_t sums[] = {a0, a1, a2, a3};
-
-		vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
-		*w += 48;
-		return;
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
+		}
 	}
-	__asm__ volatile("ldm %[w]!, {r0-r5}\n\t"
-		"add r1, r1, %[a0], asr #31\n\t"
-		"lsls %[a0], %[a0], #1\n\t"
-		"smmlar %[a0], %[a0], r0, r1\n\t"
-		"asrs %[a0], %[a0], r2\n\t"
-		"ssat %[a0], #8, %[a0]\n\t"
-		"strb %[a0], [%[o], #0]\n\t"
-		"add r4, r4, %[a1], asr #31\n\t"
-		"lsls %[a1], %[a1], #1\n\t"
-		"smmlar %[a1], %[a1], r3, r4\n\t"
-		"asrs %[a1], %[a1], r5\n\t"
-		"ssat %[a1], #8, %[a1]\n\t"
-		"strb %[a1], [%[o], #1]\n\t"
-		"ldm %[w]!, {r0-r5}\n\t"
-		"add r1, r1, %[a2], asr #31\n\t"
-		"lsls %[a2], %[a2], #1\n\t"
-		"smmlar %[a2], %[a2], r0, r1\n\t"
-		"asrs %[a2], %[a2], r2\n\t"
-		"ssat %[a2], #8, %[a2]\n\t"
-		"strb %[a2], [%[o], #2]\n\t"
-		"add r4, r4, %[a3], asr #31\n\t"
-		"lsls %[a3], %[a3], #1\n\t"
-		"smmlar %[a3], %[a3], r3, r4\n\t"
-		"asrs %[a3], %[a3], r5\n\t"
-		"ssat %[a3], #8, %[a3]\n\t"
-		"strb %[a3], [%[o], #3]\n\t"
-		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
-		: [o] "r"(out)
-		: "r0", "r1", "r2", "r3", "r4", "r5", "cc", "memory");
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their biases to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_square_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_square s;
-	(void)phase;
-	s.tile = tile;
-	s.last = 4 * row;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
-	wide -= s.left;
-	if (s.left > 0) {
-		while (vmcu_square_1_4(&s)) {
-			vmcu_finish_any(p, s.sums, 4, s.stream - 12, s.at + s.resume - 1);
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
+
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_2_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_square_1_6(&s)) {
-			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
-		}
-	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their biases to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_square_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				     int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
 {
-	struct vmcu_square s;
-	s.phase = 4 * phase;
-	s.tile = tile;
-	s.last = 4 * (row - phase);
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_square_2_6(&s)) {
-			vmcu_finish_any(p, s.sums, 6, s.stream - 12, s.at + s.resume - 1);
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
+
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-11], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
+}
+
+/*
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
+{
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
+
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-10], c[-1], s->at + s->resume - 1);
+		}
+	}
+	*w = s->stream;
+}
+
+/*
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
+{
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
+
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-18], c[-1], s->at + s->resume - 1);
+		}
+	}
+	*w = s->stream;
+}
+
+/*
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				     int32_t lanes)
+{
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
+
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-16], c[-1], s->at + s->resume - 1);
+		}
+	}
+	*w = s->stream;
 }
 
 /* Four taps times four taps, summed. */

@@ -15,9 +15,7 @@ from .ir import (
     Do,
     Kept,
     Let,
-    Line,
     Loop,
-    Mark,
     Operand,
     Params,
     Point,
@@ -32,7 +30,6 @@ from .ir import (
     Stream,
     Strips,
     Tile,
-    map_bodies,
 )
 
 HEADER = """\
@@ -56,8 +53,8 @@ def argument(operand: Operand) -> str:
             return name
         case Stream(name):
             return f"&{name}"
-        case Tile(moving):
-            return "&t" if moving else "tile"
+        case Tile():
+            return "tile"
         case Kept(at, _):
             return c_text(Name("kept") + at)
         case Params(name):
@@ -68,8 +65,6 @@ def argument(operand: Operand) -> str:
             place = (operand.row, operand.pixel, operand.channel)
             return ", ".join([f"&{_row(operand.tensor)}", *map(c_text, place)])
         case Ram():
-            if operand.line is not None:
-                return c_text(Name(operand.line) + operand.channel)
             channels = _channels(operand.tensor)
             # These pointers start at the call's first column.
             pixel = substitute(operand.pixel, {COLUMN.text: 0})
@@ -90,22 +85,12 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return call(instruction, operands, tab)
         case RegAlloc(Registers(name, count)):
             return [f"{tab}int32_t {name}[{count}];"]
-        case Line(name, tensor, row, pixel):
-            place = f"{tensor}, {c_text(row)}, {c_text(pixel)}"
-            text = f"const int8_t *{name} = vmcu_input_pixel(call, {place});"
-            return wrap(text, tab, 8)
         case Point(name, ram):
             return wrap(f"{name} = {argument(ram)};", tab, 8)
-        case Rewind(Stream(name), to_mark):
-            return [f"{tab}{name} = {'mark' if to_mark else 'p->stream'};"]
-        case Mark(Stream(name)):
-            return [f"{tab}mark = {name};"]
-        case Rewind(Tile()):
-            return [f"{tab}t = tile;"]
-        case Loop(once=True) if counts_only(stmt):
-            var = stmt.var.text
-            head = [f"{tab}{var} = {c_text(stmt.stop)};", f"{tab}do {{"]
-            return [*head, *block(stmt.body, indent + 1), f"{tab}}} while (--{var} != 0);"]
+        case Rewind(Stream(name)):
+            return [f"{tab}{name} = p->stream;"]
+        case Loop(by=Do() as made) | Segments(by=Do() as made) | Strips(by=Do() as made):
+            return call(made.instruction, made.operands, tab)
         case Loop():
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]
         case Segments():
@@ -119,8 +104,8 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
 
 def block(body: tuple[Stmt, ...], indent: int) -> list[str]:
     """Declarations first, as C99 in Zephyr's style has them, then the statements."""
-    declared = [s for s in body if isinstance(s, RegAlloc | Line)]
-    rest = [s for s in body if not isinstance(s, RegAlloc | Line)]
+    declared = [s for s in body if isinstance(s, RegAlloc)]
+    rest = [s for s in body if not isinstance(s, RegAlloc)]
     lines = [line for s in declared for line in statement(s, indent)]
     if lines and rest:
         lines.append("")
@@ -144,14 +129,6 @@ def wrap(text: str, tab: str, hang: int) -> list[str]:
     indent = "\t" * (hang // 8) + " " * (hang % 8)
     lines = [lines[0], *(indent + line[hang:] for line in lines[1:])]
     return [tab + line.replace("\0", " ") for line in lines]
-
-
-def counts_only(loop: Loop) -> bool:
-    """True if nothing but the number of turns matters, so that counting down will do."""
-    operands = [o for s in loop.body if isinstance(s, Do) for o in s.operands]
-    leaves = all(isinstance(s, Do) for s in loop.body)
-    plain = all(isinstance(o, Registers | Stream | Tile) for o in operands)
-    return leaves and plain and loop.step == 1
 
 
 def loop_head(loop: Loop, tab: str) -> list[str]:
@@ -189,7 +166,7 @@ def strips(stmt: Strips, indent: int) -> list[str]:
     extent, width = c_text(stmt.extent, 1), c_text(stmt.width, 1)
     head = f"{tab}for ({var} = 0; {var} < {extent}; {var} += {width}) {{"
     span = f"{tab}\t{stmt.span.text} = vmcu_min({width}, {extent} - {var});"
-    declared = tuple(s for s in stmt.body if isinstance(s, RegAlloc | Line))
+    declared = tuple(s for s in stmt.body if isinstance(s, RegAlloc))
     rest = tuple(s for s in stmt.body if s not in declared)
     lines = [*block(declared, indent + 1), ""] if declared else []
     return [head, *lines, span, *block(rest, indent + 1), f"{tab}}}"]
@@ -208,7 +185,7 @@ def spans(stmt: Spans, indent: int) -> list[str]:
 def variables(body: tuple[Stmt, ...]) -> list[str]:
     """Loop variables, in the order of their first use."""
     found: list[str] = []
-    for stmt in body:
+    for stmt in map(in_c, body):
         inner: tuple[tuple[Stmt, ...], ...] = ()
         match stmt:
             case Loop():
@@ -228,7 +205,7 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
 def points(body: tuple[Stmt, ...]) -> list[str]:
     """Declarations of moving pointers, each once."""
     found: list[str] = []
-    for stmt in body:
+    for stmt in map(in_c, body):
         match stmt:
             case Point(name, ram):
                 found.append(f"{'' if ram.tensor == 'output' else 'const '}int8_t *{name};")
@@ -239,8 +216,13 @@ def points(body: tuple[Stmt, ...]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def in_c(stmt: Stmt) -> Stmt:
+    """What stands for it."""
+    return getattr(stmt, "by", None) or stmt
+
+
 def uses(body: tuple[Stmt, ...], kind: type) -> bool:
-    for stmt in body:
+    for stmt in map(in_c, body):
         match stmt:
             case Do() if any(isinstance(o, kind) for o in stmt.operands):
                 return True
@@ -248,26 +230,9 @@ def uses(body: tuple[Stmt, ...], kind: type) -> bool:
                 return True
             case Loop() | Strips() | Spans() if uses(stmt.body, kind):
                 return True
-            case Mark() if kind is Mark:
-                return True
             case Segments() if kind is Stream or uses(stmt.fast + stmt.exact, kind):
                 return True
     return False
-
-
-def uses_cursor(body: tuple[Stmt, ...]) -> bool:
-    """True if an instruction moves along the tile."""
-    found = False
-
-    def look(inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        nonlocal found
-        for stmt in inner:
-            found = found or (isinstance(stmt, Do) and Tile(moving=True) in stmt.operands)
-            map_bodies(stmt, look)
-        return inner
-
-    look(body)
-    return found
 
 
 def function(program: Program) -> str:
@@ -276,29 +241,30 @@ def function(program: Program) -> str:
     prefix = "VMCU_SMALL " if program.small else ""
     head = f"{prefix}void {program.symbol}(const struct vmcu_call *call)"
     lines = [f"/* {program.summary} */", head]
-    lines += ["{", f"\tconst struct {program.params} *p = call->layer->params;"]
-    for let in used_lets(program.lets, body):
+    lines.append("{")
+    lets = used_lets(program.lets, body)
+    reads = uses(program.body, Stream) or any("p->" in let.text for let in lets)
+    if reads or re.search(r"\bp\b", "\n".join(body)):
+        lines.append(f"\tconst struct {program.params} *p = call->layer->params;")
+    for let in lets:
         gap = "" if let.ctype.endswith("*") else " "
         value = f" = {let.text}" if let.text else ""
         declaration = f"{let.ctype}{gap}{let.name}{value};"
         lines += wrap(declaration, "\t", 8)
     if uses(program.body, Tile):
         lines += ["\tvmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;"]
-    if uses_cursor(program.body):
-        lines += ["\tconst vmcu_lane_t *t = tile;"]
     if uses(program.body, Kept):
         lines.append("\tint8_t *const kept = call->scratch;")
     if uses(program.body, Stream):
         lines.append("\tconst uint8_t *w = p->stream;")
-    if uses(program.body, Mark):
-        lines.append("\tconst uint8_t *mark;")
     lines += [f"\t{declaration}" for declaration in points(program.body)]
     if uses(program.body, Segments):
         lines.append("\tuint32_t counts;")
     names = variables(program.body)
     if names:
         lines.append(f"\tint32_t {', '.join(names)};")
-    return "\n".join([*lines, "", *body, "}", ""])
+    gap = [""] if lines[-1] != "{" else []
+    return "\n".join([*lines, *gap, *body, "}", ""])
 
 
 def used_lets(lets: tuple[Let, ...], body: list[str]) -> list[Let]:
@@ -324,6 +290,6 @@ def instruction_function(made: Instruction, body: str) -> str:
     body = textwrap.indent(textwrap.dedent(body).strip("\n"), "\t")
     # Blank and preprocessor lines stay at the margin.
     body = "\n".join("" if not line.strip() else line for line in body.split("\n"))
-    head = f"VMCU_INLINE void {made.symbol}({made.parameters})"
+    head = f"VMCU_{'APART' if made.apart else 'INLINE'} void {made.symbol}({made.parameters})"
     head = "\n".join(wrap(head, "", head.index("(") + 1))
     return f"{comment(made.summary)}\n{head}\n{{\n{body}\n}}\n"

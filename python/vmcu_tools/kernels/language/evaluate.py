@@ -18,9 +18,7 @@ from .ir import (
     TAKEN,
     Do,
     Kept,
-    Line,
     Loop,
-    Mark,
     Operand,
     Params,
     Point,
@@ -93,8 +91,6 @@ class Machine:
     tile: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     packing: Packing = WORDS
     cursor: int = 0
-    mark: int = 0
-    tile_cursor: int = 0
     kept: dict[int, int] = field(default_factory=dict)
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     log: list[tuple[str, int | str, np.ndarray]] = field(default_factory=list)
@@ -106,6 +102,12 @@ class Machine:
         assert len(values) == count, "the flash stream is shorter than the kernel reads"
         self.cursor += size
         return values if dtype is np.float32 else values.astype(np.int64)
+
+    def words(self, first: int, count: int) -> np.ndarray:
+        """`count` words of the flash stream, from word `first` on, as int64."""
+        values = np.frombuffer(self.stream[4 * first : 4 * (first + count)], np.int32)
+        assert len(values) == count, "the flash stream is shorter than the kernel reads"
+        return values.astype(np.int64)
 
     def shape(self, tensor: int | str) -> tuple[int, ...]:
         return (self.output if tensor == "output" else self.inputs[tensor]).shape
@@ -183,12 +185,8 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             instruction.meaning(machine, *(_operand(o, machine) for o in operands))
         case RegAlloc(Registers(name, count)):
             machine.registers[name] = np.full(count, GARBAGE)
-        case Rewind(Tile()):
-            machine.tile_cursor = 0
-        case Rewind(Stream(), to_mark):
-            machine.cursor = machine.mark if to_mark else 0
-        case Mark():
-            machine.mark = machine.cursor
+        case Rewind():
+            machine.cursor = 0
         case Loop():
             _loop(stmt, machine)
         case Tiles(var, extent, choices):
@@ -213,7 +211,7 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
                 machine.names[var.text] = at
                 machine.names[span.text] = min(step, stop - at)
                 _body(body, machine)
-        case RamFree() | Line() | Point():
+        case RamFree() | Point():
             pass
 
 

@@ -43,8 +43,7 @@ class Ram:
 
     `tensor` is "output" or the index of an input. `guarded`: elements outside the image are
     skipped (they are padding), else all must lie inside; so are channels from `limit` on, where
-    a group ends before the tensor does. `line`: the C pointer to the pixel where
-    its row is not the one that is being computed, see Builder.line. `moving`: the C pointer, set by
+    a group ends before the tensor does. `moving`: the C pointer, set by
     Builder.point, that the instruction moves past what it touched.
     """
 
@@ -55,7 +54,6 @@ class Ram:
     axes: tuple[Axis, ...] = ()
     guarded: bool = False
     limit: Expr | None = None
-    line: str | None = None
     moving: str | None = None
 
 
@@ -68,10 +66,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Tile:
-    """The scratch tile; with `moving`, a cursor in it that an instruction moves past what it
-    read."""
-
-    moving: bool = False
+    """The scratch tile."""
 
 
 @dataclass(frozen=True)
@@ -115,16 +110,6 @@ class RegAlloc:
 
 
 @dataclass(frozen=True)
-class Line:
-    """Names a pixel of an input."""
-
-    name: str
-    tensor: int
-    row: Expr
-    pixel: Expr
-
-
-@dataclass(frozen=True)
 class Point:
     """Sets a moving pointer to the first byte of an access."""
 
@@ -140,18 +125,10 @@ class RamFree:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Remembers where the flash stream stands; there is one such place at a time."""
-
-    stream: Stream
-
-
-@dataclass(frozen=True)
 class Rewind:
-    """The flash stream starts over, or goes on where it was marked."""
+    """The flash stream starts over."""
 
     stream: Stream
-    to_mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,7 +136,7 @@ class Loop:
     """body for var = start, start + step, ... while var + step <= stop.
 
     `start` None goes on where the loop before left the variable. `unroll` asks for copies of the
-    body; passes.unroll makes them. `once`: the body runs at least once.
+    body; passes.unroll makes them. `by`: an instruction that is all of the loop in C.
     """
 
     kind: LoopKind
@@ -169,7 +146,7 @@ class Loop:
     body: tuple[Stmt, ...]
     start: Expr | None = ZERO
     unroll: int = 1
-    once: bool = False
+    by: Do | None = None
 
 
 @dataclass(frozen=True)
@@ -201,7 +178,7 @@ class Segments:
     the channels that the fast body cannot finish exactly into runs of the second, and the last
     step if it is not whole. There `left` names what is left of the extent, at most `step`. `runs`:
     the fast body takes all fast steps of a run at once, `taken` of the extent, and the last one may
-    be a partial one; its accesses are those of the first."""
+    be a partial one; its accesses are those of the first. `by` as in Loop."""
 
     var: Name
     extent: Expr
@@ -210,18 +187,20 @@ class Segments:
     fast: tuple[Stmt, ...]
     exact: tuple[Stmt, ...]
     runs: bool = False
+    by: Do | None = None
 
 
 @dataclass(frozen=True)
 class Strips:
     """var over 0 .. extent in steps of `width`, which is known at run time; `span` is how much
-    of the extent the strip covers: the last one may be narrower."""
+    of the extent the strip covers: the last one may be narrower. `by` as in Loop."""
 
     var: Name
     span: Name
     extent: Expr
     width: Expr
     body: tuple[Stmt, ...]
+    by: Do | None = None
 
 
 # In the exact body of segments: how much of the extent there is from a step's start on, at most
@@ -231,20 +210,7 @@ LEFT = Name("left")
 TAKEN = Name("taken")
 # The first column of the output row that a call computes.
 COLUMN = Name("column")
-Stmt = (
-    Do
-    | RegAlloc
-    | Line
-    | Point
-    | RamFree
-    | Mark
-    | Rewind
-    | Loop
-    | Tiles
-    | Spans
-    | Segments
-    | Strips
-)
+Stmt = Do | RegAlloc | Point | RamFree | Rewind | Loop | Tiles | Spans | Segments | Strips
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,11 @@ def woven(channels: int, lanes: int) -> list[tuple[int, int]]:
     ]
 
 
+def packed_shifts(channels: int) -> int:
+    """Bytes that the shifts of so many channels take: whole words."""
+    return -(-channels // 4) * 4
+
+
 @dataclass(frozen=True)
 class Packing:
     """What kernels and packers agree on. The defaults are those of WORDS.

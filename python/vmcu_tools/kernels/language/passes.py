@@ -2,8 +2,8 @@
 """What happens to a program between its text in Python and its text in C.
 
 `tails` turns tiles into a loop of full tiles and, for what is left, loops of narrower ones;
-`unroll` copies the bodies of loops that ask for it and adds the loop for the rest; `hoist` lifts
-what does not depend on a loop's variable out of it; `simplify` drops loops that run exactly once.
+`unroll` copies the bodies of loops that ask for it and adds the loop for the rest; `simplify` drops
+loops that run exactly once.
 Expressions are simplified as they are built (expr.py).
 """
 
@@ -15,18 +15,15 @@ from .expr import Expr, Int, Name, Term, evaluate, names_in, substitute
 from .ir import (
     Do,
     Kept,
-    Line,
     Loop,
     LoopKind,
     Point,
     Program,
     Ram,
     RamFree,
-    Rewind,
     Segments,
     Spans,
     Stmt,
-    Stream,
     Strips,
     Tiles,
     map_bodies,
@@ -66,8 +63,8 @@ def unroll(body: Body) -> Body:
             for inner in shift(stmt.body, stmt.var, number * stmt.step)
         )
         wide = stmt.step * stmt.unroll
-        result.append(replace(stmt, body=copies, step=wide, unroll=1, once=False))
-        result.append(replace(stmt, start=None, unroll=1, once=False))
+        result.append(replace(stmt, body=copies, step=wide, unroll=1))
+        result.append(replace(stmt, start=None, unroll=1))
     return tuple(result)
 
 
@@ -100,9 +97,6 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
                 return replace(stmt, ram=operand(stmt.ram))
             case Point():
                 return replace(stmt, ram=operand(stmt.ram))
-            case Line():
-                row, pixel = (substitute(e, values) for e in (stmt.row, stmt.pixel))
-                return replace(stmt, row=row, pixel=pixel)
             case Loop():
                 start = None if stmt.start is None else substitute(stmt.start, values)
                 stmt = replace(stmt, stop=substitute(stmt.stop, values), start=start)
@@ -111,44 +105,12 @@ def rename(body: Body, values: dict[str, Term]) -> Body:
             case Strips():
                 extent, width = (substitute(e, values) for e in (stmt.extent, stmt.width))
                 stmt = replace(stmt, extent=extent, width=width)
+        if isinstance(stmt, Loop | Segments | Strips) and stmt.by is not None:
+            by = replace(stmt.by, operands=tuple(operand(o) for o in stmt.by.operands))
+            stmt = replace(stmt, by=by)
         return map_bodies(stmt, lambda inner: rename(inner, values))
 
     return tuple(statement(stmt) for stmt in body)
-
-
-def hoist(body: Body) -> Body:
-    """Rewinds that open a loop's body although nothing in it moves their cursor go in front of
-    the loop, if it is sure to run."""
-    result: list[Stmt] = []
-    for stmt in body:
-        stmt = map_bodies(stmt, hoist)
-        if isinstance(stmt, Loop) and (stmt.once or constant_turns(stmt)):
-            head, rest = [], list(stmt.body)
-            while rest and isinstance(rest[0], Rewind) and not moves(tuple(rest[1:]), rest[0]):
-                head.append(rest.pop(0))
-            result += head
-            stmt = replace(stmt, body=tuple(rest))
-        result.append(stmt)
-    return tuple(result)
-
-
-def moves(body: Body, rewind: Rewind) -> bool:
-    """True if a statement of the body takes the cursor that is rewound."""
-    found = False
-
-    def look(inner: Body) -> Body:
-        nonlocal found
-        for stmt in inner:
-            if isinstance(stmt, Do):
-                kinds = {type(o) for o in stmt.operands}
-                found = found or type(rewind.stream) in kinds
-            # The heads of segments are in the stream.
-            found = found or (isinstance(stmt, Segments) and isinstance(rewind.stream, Stream))
-            map_bodies(stmt, look)
-        return inner
-
-    look(body)
-    return found
 
 
 def simplify(body: Body) -> Body:
@@ -185,6 +147,6 @@ def constant_turns(loop: Loop) -> int | None:
 def lower(program: Program) -> Program:
     """All passes, in the order that lets each see what the one before left."""
     body = program.body
-    for step in (tails, unroll, hoist, simplify):
+    for step in (tails, unroll, simplify):
         body = step(body)
     return replace(program, body=body)

@@ -2,21 +2,20 @@
 """Depthwise convolutions, four channels of a strip of pixels at a time.
 
 For each strip, for each four channels: all of their window's bytes are read into the tile, then
-their output bytes are written, block by block or, of 3 x 3 taps, at once. Square windows of 3, 5
-and 7 taps at strides of one and two have programs of their own, `taps` serves all the others pixel
-by pixel.
+their output bytes are written. Square windows of 3, 5 and 7 taps at strides of one and two have
+programs of their own, `taps` serves all the others pixel by pixel.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.builder import Builder
+from ..language.builder import Builder, do
 from ..language.expr import Expr, Int, Name
-from ..language.ir import Axis, Program, Ram, Registers, Stream, Tile
+from ..language.ir import Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
 from ..targets.portable import depthwise as isa
-from ..targets.portable import places, square
+from ..targets.portable import places, strips
 
 STREAM, TILE = Stream(), Tile()
 PARAMS = "vmcu_mac_params"
@@ -34,18 +33,6 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
     k.let("const int32_t", "y", "call->y")
     return columns, channels
-
-
-def weight_bytes(taps: int, stride: int) -> int:
-    """Weights of one channel in the stream, without the gap that aligns their end."""
-    if taps == isa.SQUARE_TAPS:
-        return 4 * taps
-    last = taps if stride == 1 else (taps + 1) // 2
-    return 2 * (taps // 2 * taps + last)
-
-
-def gap(taps: int, stride: int) -> int:
-    return -weight_bytes(taps, stride) % 4
 
 
 def tile_lets(k: Builder, taps: int, stride: int) -> None:
@@ -85,47 +72,11 @@ class Kernel:
         left = x * self.stride - Name(f"{WINDOW}pad_left")
         return Ram(0, first_row(), left, c, axes, guarded=True)
 
-    def dot(self, acc: Registers, plane: Expr, x: Expr, odd: int) -> None:
-        """The bias and all taps of the pixels from x on; the channel's words are at `plane`."""
-        k, phase, row = self.k, Name("phase"), Name("row")
-        counts = isa.pair_counts(self.taps, self.stride)
-        last = plane + row * (self.taps // 2) + (x // 2 if self.stride == 1 else x)
-        k.do(isa.bias_depthwise, acc, STREAM, gap(self.taps, self.stride))
-        with k.reduce("r", self.taps // 2) as r:
-            for number, count in enumerate(counts):
-                place = plane + r * row + x
-                place = place + phase if number else place
-                k.do(isa.PAIR[count], acc, TILE, place, odd, STREAM)
-        if self.stride == 1:
-            k.do(isa.LINE[self.taps], acc, TILE, last, odd, STREAM)
-        else:
-            k.do(isa.PAIR[counts[0]], acc, TILE, last, odd, STREAM)
-
-    def block(self, x: Expr, column: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
-        """`lanes` channels from c on of `wide` pixels from `column` on, at x in the tile. A block
-        may reach beyond its strip: what it computes there is not stored."""
-        k = self.k
-        k.rewind(STREAM, to_mark=True)
-        patch = k.reg_alloc("patch", k.packing.pixels)
-        with k.spatial("h", (lanes + 1) // 2) as h:
-            for odd in (0, 1):
-                acc = k.reg_alloc(f"acc{odd}", k.packing.pixels)
-                self.dot(acc, h * Name("plane"), x, odd)
-                k.do(isa.finish_depthwise, Name("p"), acc, STREAM, patch, h * 2 + odd)
-        k.do(isa.store_patch, patch, target(column, wide, c, lanes), Name("out_c"), wide, lanes)
-
     def strip(self, x0: Expr, wide: Expr, c: Expr, lanes: Expr) -> None:
         """A strip of `wide` pixels from x0 on, whose taps are in the tile."""
-        k = self.k
-        if self.taps == isa.SQUARE_TAPS:
-            words = (Name(name) for name in ("phase", "row", "plane"))
-            sizes = Name("out_c"), wide, lanes
-            place = target(x0, wide, c, lanes)
-            k.do(square.SQUARE[self.stride], Name("p"), TILE, *words, STREAM, place, *sizes)
-            return
-        k.mark(STREAM)
-        with k.strips("x", "left", wide, k.packing.pixels) as (x, left):
-            self.block(x, x0 + x, left, c, lanes)
+        words = (Name(name) for name in ("phase", "row", "plane"))
+        made, place = strips.STRIP[self.taps, self.stride], target(x0, wide, c, lanes)
+        self.k.do(made, Name("p"), TILE, *words, STREAM, place, Name("out_c"), wide, lanes)
 
 
 def target(x: Expr, wide: Expr, c: Expr, lanes: Expr) -> Ram:
@@ -141,7 +92,9 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
     columns, channels = output_lets(k)
     tile_lets(k, taps, stride)
     k.let("struct vmcu_band", "in0", "")
-    with k.strips("strip", "wide", columns, Name("p->steps")) as (turn, wide):
+    made = strips.STRIP[taps, stride].symbol
+    by = do(strips.all_strips, Name("call"), Name(made))
+    with k.strips("strip", "wide", columns, Name("p->steps"), by) as (turn, wide):
         x0 = k.along(turn, wide, columns)
         k.rewind(STREAM)
         with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):
@@ -181,7 +134,10 @@ def taps(packing: Packing) -> Program:
         k.rewind(STREAM)
         k.do(places.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
         with k.spatial("g", groups) as g:
-            with k.spatial("q", whole) as q:
+            fours = source(x, g, spread * (isa.GROUP - 1) + 1)
+            first = target(x, g * per_group, Int(isa.GROUP))
+            run = do(places.run_taps, Name("p"), fours, spread, STREAM, first, whole)
+            with k.spatial("q", whole, by=run) as q:
                 acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
                 taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
                 k.do(places.dot_taps, acc, taps, spread, STREAM)

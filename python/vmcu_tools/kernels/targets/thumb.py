@@ -18,8 +18,8 @@ from .portable.tile import SEVERAL
 
 STREAM, T = "r0", "r1"
 # What is on the stack, in the order in which it is pushed: from R1, R2 and so on.
-TILE, END, OUT, PITCH, LAST, ENTRY = (f"[sp, #{4 * i}]" for i in range(6))
-CLOBBERED = '"r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory"'
+TILE, END, OUT, PITCH, LAST, ENTRY, _, HALF = (f"[sp, #{4 * i}]" for i in range(8))
+CLOBBERED = '"r9", "r10", "r11", "r12", "lr", "cc", "memory"'
 OTHERS = (*(f"r{number}" for number in range(2, 13)), "lr")
 
 
@@ -54,12 +54,12 @@ def copies(shape: Shape) -> list[str]:
     return [f"mov {a[i]}, {a[i - i % pixels]}" for i in range(len(a)) if i % pixels]
 
 
-def until_end(shape: Shape) -> list[str]:
-    """Back to 1 unless the tile ends here."""
+def after_turn(shape: Shape) -> list[str]:
+    """Compares where the tile's next taps are with its end."""
     registers = Registers.of(shape)
     at = registers.end or registers.free[-1]
     head = [] if registers.end else [f"ldr {at}, {END}"]
-    return [*head, f"cmp {T}, {at}", "bne 1b"]
+    return [*head, f"cmp {T}, {at}"]
 
 
 def block_sums(shape: Shape, four: list[str]) -> list[str]:
@@ -67,13 +67,14 @@ def block_sums(shape: Shape, four: list[str]) -> list[str]:
     registers = Registers.of(shape)
     ends = [f"ldr {registers.end}, {END}"] if registers.end else []
     code = ["push {r1, r2, r3, r7}", *biases(shape), *ends, *copies(shape)]
-    code += [".p2align 2", "1:", *four, *until_end(shape), f"ldr {T}, {OUT}"]
+    code += [".p2align 2", "1:", *four, *after_turn(shape), "bne 1b"]
+    code.append(f"ldr {T}, {OUT}")
     return [*code, f"stm {T}, {{{', '.join(registers.sums)}}}", "pop {r1, r2, r3, r7}"]
 
 
-def asm(code: list[str]) -> str:
-    """The text of a block of assembly."""
-    return "\n\t\t".join(f'"{line}\\n\\t"' for line in code)
+def asm(code: list[str], tabs: int = 2) -> str:
+    """The text of a block of assembly, so far in."""
+    return ("\n" + "\t" * tabs).join(f'"{line}\\n\\t"' for line in code)
 
 
 def prototype(name: str, parameters: str) -> str:
@@ -101,7 +102,7 @@ def sums_function(shape: Shape, four: list[str], lane: str, lanes: int) -> str:
 		{asm(block_sums(shape, four))}
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
 		:
-		: "r4", "r5", "r6", {CLOBBERED});
+		: "r4", "r5", "r6", "r8", {CLOBBERED});
 	return w;
 }}
 """

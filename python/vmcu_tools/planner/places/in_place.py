@@ -9,12 +9,14 @@ pixels of a ring). Seen along the ring, the output's pixels trail behind its inp
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...plan.schedule import Feed, Stage
-from ...plan.trace import Home, Steps, Trace, Tracer
+from ...ops import Layer
+from ...plan.schedule import Stage
+from ...plan.trace import Home, Steps, Trace, trace_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Ring:
 
 def traced(stage: Stage) -> Trace:
     """A stage's trace with outputs in place where they can be."""
-    return in_place(Tracer(stage).run())
+    return in_place(trace_of(stage))
 
 
 def in_place(trace: Trace) -> Trace:
@@ -86,19 +88,20 @@ def _shared(
     """The ring of `owner` with the output of layer `number` in it, which takes the place of the
     layer's input `index`; None if that cannot be, or saves nothing."""
     feed = trace.stage.feeds[number][index]
-    source = feed.producer
-    if source < 0 or feed.stride != (1, 1) or trace.stage.kept[source]:
+    source, out = feed.producer, trace.tensors[number]
+    if source < 0 or trace.stage.kept[source]:
         return None
-    out, tensor = trace.tensors[number], trace.tensors[source]
+    if not may_follow(trace.stage.layers[number], index):
+        return None
     # Rings of whole rows stay what they are: who reads them needs rows in one piece.
-    if out.shape != tensor.shape or trace.whole_rows(owner) or trace.whole_rows(number):
+    if trace.whole_rows(owner) or trace.whole_rows(number):
         return None
     ring = rings.get(owner) or Ring([_guest(trace, owner, 0)])
     host = next(guest for guest in ring.guests if guest.tensor == source)
     new = _guest(trace, number, host.shift + feed.before[0] * out.shape[1] + feed.before[1])
     if not all(new.apart(other) for other in ring.guests if other is not host):
         return None
-    if not _follows(trace, new, host) or not _reads_first(trace, number, index, feed):
+    if not _follows(trace, new, host):
         return None
     larger = Ring([*ring.guests, new])
     if larger.span() >= max(ring.span(), trace.rings[owner]) + trace.rings[number]:
@@ -116,24 +119,26 @@ def _guest(trace: Trace, number: int, shift: int) -> Guest:
 def _by_call(steps: Steps, calls: int) -> np.ndarray:
     """By call, the pixels counted once it is over."""
     found = np.zeros(calls, np.int64)
-    if steps:
-        times, pixels = np.array(steps, np.int64).T
-        np.maximum.at(found, times, pixels)
+    found[steps.times] = steps.pixels
     return np.maximum.accumulate(found)
 
 
 def _follows(trace: Trace, new: Guest, host: Guest) -> bool:
     """True if each call writes only where its input is dead once the call is over."""
     freed = _by_call(trace.freed[host.tensor], trace.calls) - host.shift
-    calls = [time for time, _ in trace.made[new.tensor]]
+    calls = trace.made[new.tensor].times
     return bool((new.high[calls] <= freed[calls]).all())
 
 
-def _reads_first(trace: Trace, number: int, index: int, feed: Feed) -> bool:
-    """True if within a call no byte is written before the byte at its place has been read. Calls
-    in the middle of a row read all that any call reads, unless the row is short."""
-    layer = trace.stage.layers[number]
-    left, across = feed.before[1], -(-layer.width // layer.columns)
+@functools.lru_cache(maxsize=1 << 14)
+def may_follow(layer: Layer, index: int) -> bool:
+    """True if a layer's output is as large as input `index`, trails behind it at the same pace, and
+    within a call no byte of it is written before the byte at its place has been read. Calls in the
+    middle of a row read all that any call reads, unless the row is short."""
+    reach = layer.reach(index)
+    if reach.stride != (1, 1) or layer.out.shape != layer.ins[index].shape or layer.sums:
+        return False
+    left, across = reach.before[1], -(-layer.width // layer.columns)
     for place in sorted({0, across // 2, across - 1}):
         x = place * layer.columns
         columns = min(layer.columns, layer.width - x)

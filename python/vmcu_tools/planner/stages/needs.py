@@ -6,16 +6,19 @@ Tensors from outside shrink as they are read, outputs grow, rings of lines or ti
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 from ...graph import Graph
 from ...ops import Layer
+from ...plan.plan import MOST_CALLS
 from ...plan.schedule import taken_columns
-from ...plan.trace import TooLargeError, Trace, Tracer
+from ...plan.trace import Trace, trace_of
 from ..places.in_place import in_place
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import pieces_of
-from .costs import extra_cost
+from .costs import calls_of, extra_cost
+from .floors import Floors
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,26 @@ class Shape:
     layers: tuple[Layer, ...]
     taken: int
 
-    @property
+    @functools.cached_property
     def calls(self) -> Calls:
         """What its schedule depends on: nodes, whether they sum, columns of a call."""
         layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
         return layers, self.taken
+
+    @functools.cached_property
+    def cost(self) -> int:
+        """Cycles besides those of its layers one by one."""
+        return sum(map(extra_cost, self.layers))
+
+    @functools.cached_property
+    def memory(self) -> int:
+        """Bytes besides its tensors."""
+        return Memory.of(self.layers).bytes
+
+    @functools.cached_property
+    def possible(self) -> bool:
+        """False if a layer is called more often than can be counted."""
+        return all(calls_of(layer) <= MOST_CALLS for layer in self.layers)
 
 
 class Needs:
@@ -60,7 +78,8 @@ class Needs:
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.held: dict[Shape, int] = {}
-        self.beyond: dict[Calls, int] = {}
+        self.least: dict[tuple[int, int], int] = {}
+        self.floor: dict[Shape, int] = {}
         self.latest: tuple[Calls, Trace] | None = None
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.first = {port.tensor: -1 for port in graph.inputs}
@@ -71,6 +90,8 @@ class Needs:
                 self.last[name] = number
         for port in graph.outputs:
             self.last[port.tensor] = self.count
+        lives = {name: (first, self.last[name]) for name, first in self.first.items()}
+        self.floors = Floors(graph, lives, self.source)
         alone = Layout(graph, singles, binder=self.binder)
         bounds = [piece.bound() for piece in pieces_of(alone, both_ways=True)]
         self.single = bounds[len(graph.inputs) :]
@@ -86,6 +107,12 @@ class Needs:
     def least_held(self, cut: Cut) -> int:
         """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
         and what is there when it is over."""
+        key = cut.first, cut.stop
+        if key not in self.least:
+            self.least[key] = self._least_held(cut)
+        return self.least[key]
+
+    def _least_held(self, cut: Cut) -> int:
         besides = self.besides(cut)
         before = after = besides
         for name in self.touched(cut):
@@ -101,38 +128,32 @@ class Needs:
         """A stage's needs and cost; None if it needs more than `limit`."""
         if cut not in self.traced:
             shape = self.shape(cut)
-            memory = Memory.of(shape.layers).bytes
-            held = self.known_held(cut, shape, limit - memory)
+            held = self.known_held(cut, shape, limit - shape.memory)
             if held is None:
                 return None
-            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, shape.layers)))
+            self.traced[cut] = Option(cut, shape.memory + held, shape.cost)
         return self.traced[cut]
 
     def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
         """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
-        once, unless a first look went no further than a lower limit."""
+        once, unless a bound tells that they are more."""
         if shape in self.held:
             return self.held[shape]
-        if limit <= self.beyond.get(shape.calls, -1):
+        if limit >= self.floor.setdefault(shape, 0):
+            self.floor[shape] = self.floors.floor(cut.first, shape.layers, shape.taken, limit)
+        if self.floor[shape] > limit:
             return None
-        besides = self.besides(cut)
-        try:
-            trace = self.trace(cut, shape, limit - besides)
-        except TooLargeError:
-            # The calls alone decide, whatever the layers' forms.
-            self.beyond[shape.calls] = limit
-            return None
+        trace = self.trace(cut, shape)
         dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
-        self.held[shape] = besides + in_place(trace).peak(dying)
+        self.held[shape] = self.besides(cut) + in_place(trace).peak(dying)
         return self.held[shape]
 
-    def trace(self, cut: Cut, shape: Shape, limit: int) -> Trace:
-        """What becomes of a stage's tensors, without those in place; raises TooLargeError where
-        more than `limit` bytes are alive after a call."""
+    def trace(self, cut: Cut, shape: Shape) -> Trace:
+        """What becomes of a stage's tensors, without those in place."""
         source = self.source if cut.first == 0 else None
         stage = self.binder.scheduled(cut, shape.layers, source)
         if self.latest is None or self.latest[0] != shape.calls:
-            self.latest = shape.calls, Tracer(stage).run(limit)
+            self.latest = shape.calls, trace_of(stage)
         return replace(self.latest[1], stage=stage)
 
     def touched(self, cut: Cut) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from . import depthwise, places, pooling, products, square, sums, tile
+from . import depthwise, places, pooling, products, strips, sums, tile
 
 DSP = Target(
     "dsp",
@@ -20,9 +20,7 @@ DSP = Target(
     COSTS,
     {
         **tile.OWN,
-        **depthwise.OWN,
-        **places.OWN,
-        **square.OWN,
+        **strips.OWN,
         **products.OWN,
         **sums.OWN,
     },
@@ -30,7 +28,7 @@ DSP = Target(
         **tile.HELPERS,
         **depthwise.HELPERS,
         **places.HELPERS,
-        **square.HELPERS,
+        **strips.HELPERS,
         **pooling.HELPERS,
         **products.HELPERS,
     },

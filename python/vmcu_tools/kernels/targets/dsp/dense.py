@@ -11,7 +11,7 @@ from .blocks import whole_function
 # A pixel's block of four channels.
 BLOCK = NARROW[1]
 # Fours of taps in a turn of its loop.
-UNROLL = 4
+UNROLL = 8
 
 
 def four() -> list[str]:
@@ -49,15 +49,16 @@ WHOLE = """
 #define VMCU_DENSE_SUMS     VMCU_APART
 
 /* As many channels as are whole blocks of whole words; returns how many are left. */
-VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
-				    const uint8_t **w, int8_t **out, int32_t channels)
+VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				    const int8_t *x, const uint8_t **w, int8_t **out,
+				    int32_t channels)
 {
 	const int32_t whole = channels & ~3;
 
 	if (in->window->kernel_h > 1 || (in->run & 3) != 0 || whole == 0) {
 		return channels;
 	}
-	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole);
+	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
 	*out += whole;
 	return channels - whole;
 }

@@ -3,41 +3,45 @@
 
 A wide block of six pixels shares the loads and the widening of its weights among more pixels than
 one of four, and takes all registers there are. At a stride of one a strip is some narrow blocks,
-then wide ones; at a stride of two it is wide ones, for half the code.
+then wide ones; at a stride of two it is wide ones, for half the code. strips.py has the C around.
 """
 
 from __future__ import annotations
 
 from ...language.packing import WORDS
-from ..portable.depthwise import SQUARE_TAPS
-from ..portable.square import SQUARE, WIDER
-from .depthwise import ODD, fixed
+from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
+from ..portable.strips import WIDER
+from ..thumb import asm
+from .blocks import fixed
 
 BLOCK = WORDS.pixels
-# Registers of a strip: struct vmcu_square, in which everything is that is not in another one; the
+# Behind SXTB16: bytes 1 and 3.
+ODD = ", ror #8"
+# Registers of a strip: struct vmcu_strip, in which everything is that is not in another one; the
 # tile, the flash stream; columns and other scratch, sums, weights. r7 may be the frame's: it is put
 # back.
 CONTEXT, TILE, STREAM, FRAME = "r0", "r3", "lr", "r7"
 SCRATCH = ("r1", "r2")
 SUMS = ("r4", "r5", "r6", FRAME, "r8", "r12")
 WEIGHTS = ("r9", "r10", "r11")
-# The members of struct vmcu_square, a word each: what they are is said there.
+# The members of struct vmcu_strip, a word each: what they are is said there.
 MEMBERS = (
     *("tile", "here", "phase", "last", "plane", "start", "stream", "at"),
-    *("pairs", "pairs_left", "out", "pitch", "left", "lanes", "resume", "frame"),
+    *("pairs", "pairs_left", "out", "pitch", "left", "lanes", "resume", "frame", "half"),
 )
 PATCH = 4 * len(MEMBERS)
 MOST_PIXELS = BLOCK + WIDER
-# A channel in the stream: bias, weights, factors.
-CHANNEL = 4 + 4 * SQUARE_TAPS + 12
 
 
 class Square:
     """Assembly for the channels of a block of 3 x 3 taps. Loads stand in runs: one behind another
     takes a cycle, one alone two. Registers are all there are."""
 
-    def __init__(self, stride: int, pixels: int):
-        self.stride, self.pixels, self.odd = stride, pixels, False
+    def __init__(self, stride: int, pixels: int, taps: int = SQUARE_TAPS):
+        self.stride, self.pixels, self.taps, self.odd = stride, pixels, taps, False
+        self.channel = channel_bytes(taps, stride)
+        # Whether there are no wider blocks behind these.
+        self.last_kind = pixels == MOST_PIXELS or taps != SQUARE_TAPS
         self.code: list[str] = []
         self.sums = SUMS[:pixels]
         self.free = SUMS[pixels:]
@@ -51,7 +55,8 @@ class Square:
 
     def constant(self, register: str, at: int) -> None:
         """A word of the channel's, whose first one has moved the stream to its end."""
-        place = f"[{STREAM}], #{CHANNEL}" if at == 0 else f"[{STREAM}, #{at - CHANNEL}]"
+        size = self.channel
+        place = f"[{STREAM}], #{size}" if at == 0 else f"[{STREAM}, #{at - size}]"
         self.do(f"ldr {register}, {place}")
 
     def load(self, register: str, at: int) -> None:
@@ -102,6 +107,7 @@ class Square:
         self.constant(v2, 8)
         for at, name in enumerate(places):
             self.load(name, at)
+        self.do(f"asr {bias}, {bias}, #{BIAS}")
         self.pair(v1, v0, True)
         self.pair(v0, v0, False)
         self.pair(v2, v2, False)
@@ -142,6 +148,7 @@ class Square:
         self.constant(v0, 4)
         for at, name in enumerate(places):
             self.load(name, at)
+        self.do(f"asr {bias}, {bias}, #{BIAS}")
         self.pair(v1, v0, True)
         self.pair(v0, v0, False)
         self.columns(places, [v0, v1], bias)
@@ -184,10 +191,11 @@ class Square:
         scratch, o = SCRATCH
         # Registers below r8 make short instructions.
         shift = TILE
-        for at, name in enumerate((multiplier, bias, shift)):
-            self.constant(name, CHANNEL - 12 + 4 * at)
+        self.do(f"ldr {multiplier}, [{STREAM}, #-4]", f"ldr {shift}, [{STREAM}, #{-self.channel}]")
+        self.member(bias, "half")
         self.member(o, "at")
-        self.do(f"cmp {shift}, #0", f"blt {'12f' if odd else '11f'}")
+        # Nothing is left of an odd number that EXACT has shifted.
+        self.do(f"lsls {bias}, {bias}, {shift}", f"beq {'12f' if odd else '11f'}")
         for pixel, acc in enumerate(self.sums):
             self.do(*fixed(acc, multiplier, bias, shift, scratch))
             self.do(f"strb {acc}, [{o}, #{4 * pixel + odd}]")
@@ -246,7 +254,7 @@ class Square:
             self.member(x, "last")
         self.do(f"subs {left}, #{self.pixels}")
         # Behind narrow blocks there may be wide ones.
-        self.do(*["ble 9f"] * (self.pixels == MOST_PIXELS))
+        self.do(*["ble 9f"] * self.last_kind)
         self.member(left, "left", store=True)
         self.member(y, "out", store=True)
         self.do(f"add {tile}, {tile}, #{4 * self.pixels}")
@@ -255,7 +263,7 @@ class Square:
             # The last row's words are of two columns.
             self.do(f"sub {x}, {x}, #{2 * self.pixels}")
             self.member(x, "last", store=True)
-        self.do("b 1b" if self.pixels == MOST_PIXELS else "bgt 1b")
+        self.do("b 1b" if self.last_kind else "bgt 1b")
         self.do("9:", f"movs {x}, #0", "b 14f")
 
     def leave(self) -> None:
@@ -273,6 +281,7 @@ class Square:
 
     def text(self) -> str:
         x, y = SCRATCH
+        self.code = []
         self.member(x, "resume")
         self.member(TILE, "here")
         self.member(STREAM, "stream")
@@ -298,101 +307,4 @@ class Square:
         self.store()
         self.next_block()
         self.leave()
-        return "\n\t\t".join(f'"{line}\\n\\t"' for line in self.code)
-
-
-def in_order(registers: tuple[str, ...]) -> list[str]:
-    """As LDM and STM take them."""
-    return sorted(registers, key=lambda name: int(name[1:]))
-
-
-def square_function(stride: int, pixels: int) -> str:
-    """All in assembly: compilers keep a third of it on the stack."""
-    registers = in_order(tuple({*SCRATCH, TILE, *SUMS, *WEIGHTS} - {FRAME}))
-    changed = [f'"{name}"' for name in (*registers, STREAM, "cc", "memory")]
-    named = ",\n\t\t  ".join(", ".join(changed[i : i + 8]) for i in range(0, len(changed), 8))
-    return f"""
-/* A strip in blocks of {pixels} pixels, 3 x 3 taps at a stride of {stride}, see Square. */
-VMCU_APART bool vmcu_square_{stride}_{pixels}(struct vmcu_square *s)
-{{
-	register struct vmcu_square *context __asm__("{CONTEXT}") = s;
-
-	__asm__ volatile({Square(stride, pixels).text()}
-		:
-		: "r"(context)
-		: {named});
-	return s->resume != 0;
-}}
-"""
-
-
-def square(stride: int) -> str:
-    narrow, wide = BLOCK, BLOCK + WIDER
-    phase = "s.phase = 4 * phase;" if stride == 2 else "(void)phase;"
-    last = "4 * (row - phase)" if stride == 2 else "4 * row"
-    lines = [
-        "struct vmcu_square s;",
-        phase,
-        "s.tile = tile;",
-        f"s.last = {last};",
-        "s.plane = 4 * plane;",
-        "s.start = *w;",
-        "s.pairs = (lanes + 1) >> 1;",
-        "s.out = out;",
-        "s.pitch = pitch;",
-        "s.lanes = lanes;",
-        "s.resume = 0;",
-    ]
-    if stride == 1:
-        # Each narrow block makes up for two pixels that the last wide one would lack.
-        lines += [
-            f"s.left = vmcu_min({narrow} * (({wide} - wide % {wide}) / 2 % {wide // 2}), wide);",
-            "wide -= s.left;",
-            "if (s.left > 0) {",
-            f"\twhile (vmcu_square_1_{narrow}(&s)) {{",
-            f"\t\tvmcu_finish_any(p, s.sums, {narrow}, s.stream - 12, s.at + s.resume - 1);",
-            "\t}",
-            "}",
-        ]
-    lines += [
-        "if (wide > 0) {",
-        "\ts.left = wide;",
-        f"\twhile (vmcu_square_{stride}_{wide}(&s)) {{",
-        f"\t\tvmcu_finish_any(p, s.sums, {wide}, s.stream - 12, s.at + s.resume - 1);",
-        "\t}",
-        "}",
-        "*w = s.stream;",
-    ]
-    return "\n".join(lines)
-
-
-HELPERS = {
-    "square": r"""
-/* A strip of 3 x 3 taps, in blocks; assembly names the first members by their place. */
-struct vmcu_square {
-	const uint32_t *tile; /* of the block */
-	const uint32_t *here; /* of two channels of it */
-	int32_t phase;        /* bytes from there to the odd columns, at a stride of two */
-	int32_t last;         /* from there, or from the odd columns, to the last row */
-	int32_t plane;        /* from two channels to the next two */
-	const uint8_t *start;
-	const uint8_t *stream;
-	int8_t *at; /* in the patch */
-	int32_t pairs;
-	int32_t pairs_left;
-	int8_t *out;
-	int32_t pitch;
-	int32_t left; /* pixels */
-	int32_t lanes;
-	int32_t resume; /* 1 or 2: behind an even or an odd channel that the caller finishes */
-	uint32_t frame; /* a register */
-	int32_t patch[6];
-	int32_t sums[6];
-};
-""",
-}
-HELPERS |= {
-    f"square_{stride}_{pixels}": square_function(stride, pixels)
-    for stride, pixels in ((1, BLOCK), (1, BLOCK + WIDER), (2, BLOCK + WIDER))
-}
-OWN = {made: square(stride) for stride, made in SQUARE.items()}
+        return asm(self.code)

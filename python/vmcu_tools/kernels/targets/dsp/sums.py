@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..portable.sums import ADD_LINE
+from ..thumb import asm
 
 # Bytes 0 and 2 of both tensors, then 1 and 3.
 CODE = [
@@ -25,11 +26,10 @@ CODE = [
 
 
 def add_line() -> str:
-    text = "\n\t".join(f'"{line}\\n\\t"' for line in CODE)
     sums = ", ".join(f'[s{n}] "=&r"(acc[{n}])' for n in range(4))
     return (
         "uint32_t x, y, even;\n\n"
-        f"__asm__({text}\n\t: {sums},\n"
+        f"__asm__({asm(CODE, 1)}\n\t: {sums},\n"
         '\t  [x] "=&r"(x), [y] "=&r"(y), [even] "=&r"(even), [a] "+&r"(*a), [b] "+&r"(*b)\n'
         '\t: [mask] "r"(UINT32_C(0xff00ff00)), [fa] "r"(a_scale), [fb] "r"(b_scale),\n'
         '\t  [bias] "r"(bias)\n\t: "memory");'

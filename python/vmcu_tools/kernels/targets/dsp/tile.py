@@ -7,8 +7,7 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
-from ..portable.blocks import RUN, SUMS
-from ..thumb import sums_body
+from ..portable.blocks import RUN
 from . import blocks, dense, widen
 
 HELPERS = {
@@ -89,13 +88,6 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 	}
 }
 """,
-    "ldrd": r"""
-/* The next two words of the flash stream. */
-VMCU_INLINE void vmcu_ldrd(const uint8_t **w, int32_t *a, int32_t *b)
-{
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*w));
-}
-""",
     "fixed": r"""
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
 VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
@@ -105,13 +97,12 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	__asm__("smmlar %0, %1, %2, %3"
 		: "=r"(result)
 		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
-	return vmcu_saturate8(result >> shift);
+	return vmcu_half8(result >> shift);
 }
 """,
 }
 
 OWN = {
-    **{made: sums_body(shape) for shape, made in SUMS.items()},
     **{made: blocks.run_body(shape) for shape, made in RUN.items()},
     **dense.OWN,
 }

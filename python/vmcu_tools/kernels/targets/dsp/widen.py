@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 
 from ..portable.tile import PIXELS, SEVERAL
+from ..thumb import asm
 
 REST = """
 /* Fewer than four taps of a pixel of a tile of `pixels`; zeros make them four. */
@@ -44,7 +45,6 @@ def four(pixels: int) -> list[str]:
 
 
 def function(pixels: int) -> str:
-    text = "\n\t\t\t".join(f'"{line}\\n\\t"' for line in four(pixels))
     words, lanes = "abcd"[:pixels], NAMES[:pixels]
     others = "".join(
         f"\tconst int8_t *{new} = {old} + pitch;\n" for old, new in itertools.pairwise(lanes)
@@ -64,7 +64,7 @@ VMCU_APART void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_
 		uint32_t {", ".join((*words, "odd"))};
 
 		__asm__ volatile(
-			{text}
+			{asm(four(pixels), 3)}
 			: {loaded},
 			  {moved}
 			:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from ...language.packing import WORDS
 from ...language.target import Costs, Target
-from . import blocks, dense, depthwise, places, pooling, products, square, sums, tile
+from . import blocks, dense, depthwise, places, pooling, products, strips, sums, tile
 from .registry import COMPOUND, INSTRUCTIONS
 
 __all__ = ["COMPOUND", "COSTS", "INSTRUCTIONS", "PORTABLE"]
-__all__ += ["blocks", "dense", "products", "square", "sums"]
+__all__ += ["blocks", "dense", "products", "strips", "sums"]
 
 # Measured on a Cortex-M4 with its own instructions. Targets with this packing share them, so that
 # a model's tables are the same for all of them.
@@ -30,6 +30,7 @@ HELPERS = {
     **blocks.HELPERS,
     **dense.HELPERS,
     **depthwise.HELPERS,
+    **strips.HELPERS,
     **places.HELPERS,
     **pooling.HELPERS,
 }

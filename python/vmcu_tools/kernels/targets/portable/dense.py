@@ -12,7 +12,7 @@ from ...language.evaluate import Machine
 from ...language.ir import Ram, Stream
 from ...language.packing import Packing
 from .registry import compound, define
-from .tile import any_requant, finish, fixed_fast
+from .tile import any_requant, finish, fixed_fast, take_shifts
 
 
 def bias_c(packing: Packing) -> str:
@@ -99,9 +99,11 @@ HELPERS = {
 #define VMCU_DENSE_SUMS     VMCU_INLINE
 
 /* As many channels as there is a faster way for; returns how many are left. */
-VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_source *in, const int8_t *x,
-				     const uint8_t **w, int8_t **out, int32_t channels)
+VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
+				     const int8_t *x, const uint8_t **w, int8_t **out,
+				     int32_t channels)
 {
+	(void)p;
 	(void)in;
 	(void)x;
 	(void)w;
@@ -115,20 +117,19 @@ RUN_DENSE = """
 if (taken > 0) {
 	const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
 
-	taken = vmcu_dense_whole(in, x, w, out, taken);
+	taken = vmcu_dense_whole(p, in, x, w, out, taken);
 }
 for (; taken > 0; taken -= 4) {
 	int32_t acc[4];
 
 	vmcu_sums_dense(acc, in, row, pixel, channel, w);
 	if (VMCU_DENSE_IN_PLACE && taken >= 4) {
-		vmcu_store_fixed_1x4(acc, w, out, 0);
+		vmcu_store_fixed_1x4(p, acc, w, out, 0);
 		continue;
 	}
-	*w = vmcu_store_some(acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
+	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 	*out += 4;
 }
-(void)p;
 """
 
 
@@ -144,8 +145,8 @@ def run_dense(m: Machine, p: int, source: Ram, stream: Stream, ram: Ram, taken: 
     for first in range(0, taken, size):
         acc = np.zeros(size, np.int64)
         sums_dense.meaning(m, acc, source, stream)
-        multiplier, bias = m.take(np.int32, 2 * size).reshape(-1, 2).T
-        found = fixed_fast(wrap_int32(acc), multiplier, bias, m.take(np.int32, size))
+        multiplier = m.take(np.int32, size)
+        found = fixed_fast(m, wrap_int32(acc), multiplier, take_shifts(m, size))
         m.store(replace(ram, channel=ram.channel + first), found)
 
 

@@ -8,9 +8,14 @@ other, in rows 2r and 2r + 1 of the window, a word for each column, or, in the w
 side by side, a word for two columns. With a stride of two, columns 0, 2, 4 ... precede columns 1,
 3, 5 ..., so that neighbouring output pixels always meet neighbouring words.
 
-The flash stream holds, for each channel: the bias, gap bytes, the weights in reading order, the
-requantiser's constants. Weights come in pairs, one for each of a and b, which stand where
-Packing.pairs says. Portable C multiplies the tile's bytes one at a time.
+The flash stream holds, for each channel: a word, the weights in reading order, the requantiser's
+multiplier. The word has the bias and, in its lowest byte, the shift, one less. EXACT
+is there where the fast requantiser does not apply: then the word names one further on in the
+stream instead of the bias, where what the bias lacks is, and the shift, or what a float32 factor
+has in its place. Weights come in pairs, one for each of a and b, which stand where Packing.pairs
+says: all of 3 x 3 taps in one run, of larger windows each two rows and the last one, up to whole
+words. A target may see from LAST_ROWS, which stands behind the pairs, that two rows are the last.
+Portable C multiplies the tile's bytes one at a time.
 """
 
 from __future__ import annotations
@@ -22,9 +27,7 @@ import numpy as np
 from ....quant import FixedPoint, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction
-from ...language.ir import Ram, Stream, Tile
-from ...language.packing import Packing
+from ...language.ir import Ram, Tile
 from .registry import define
 from .tile import finish, fixed_fast
 
@@ -32,7 +35,9 @@ from .tile import finish, fixed_fast
 TAPS = (3, 5, 7)
 STRIDES = (1, 2)
 GROUP = 4  # channels in a tile
-EXACT = -1  # in place of a shift: the fast requantiser would not be exact
+EXACT = 0x80  # in place of a shift: the fast requantiser would not be exact
+BIAS = 8  # bits below the bias in a word
+LAST_ROWS = (0, -1)
 # Words of a tile that no column was staged for.
 UNUSED = 77
 
@@ -52,15 +57,55 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	}
 }
 """,
+    "stage_pieces": r"""
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				   int32_t channel, int32_t plane, uint32_t zeros)
+{
+	for (; piece != end; piece++) {
+		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
+		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
+		const int8_t *padding = (const int8_t *)&zeros;
+		uint32_t *u = piece->u;
+		uint32_t *v = u + plane;
+
+		if ((piece->count & VMCU_PIECE_HEAD) != 0) {
+			vmcu_interleave(&u, &v, &padding, 0, &b, piece->pitch_b, 1);
+		}
+		vmcu_interleave(&u, &v, &a, piece->pitch_a, &b, piece->pitch_b,
+				piece->count >> VMCU_PIECE_WORDS);
+		if ((piece->count & VMCU_PIECE_TAIL) != 0) {
+			vmcu_interleave(&u, &v, &a, 0, &padding, 0, 1);
+		}
+	}
+}
+""",
 }
 
 SQUARE_TAPS = 3
-DOT_PARAMETERS = "int32_t *acc, const vmcu_lane_t *tile, int32_t at, int32_t odd, const uint8_t **w"
 
 
 def pair_counts(taps: int, stride: int) -> list[int]:
     """Words that one output pixel meets in two rows of the window, by phase of the stride."""
     return [len(range(phase, taps, stride)) for phase in range(stride)]
+
+
+def whole_pairs(count: int) -> int:
+    """So many pairs, up to whole words."""
+    return count + count % 2
+
+
+def weight_bytes(taps: int, stride: int) -> int:
+    """Weights of one channel in the stream."""
+    if taps == SQUARE_TAPS:
+        return 4 * taps
+    last = taps if stride == 1 else pair_counts(taps, stride)[0]
+    return 2 * (taps // 2 * whole_pairs(taps) + whole_pairs(last))
+
+
+def channel_bytes(taps: int, stride: int) -> int:
+    """Of a channel in the stream: word, weights, multiplier."""
+    return 4 + weight_bytes(taps, stride) + 4
 
 
 def line_order(taps: int) -> Iterator[tuple[int, int]]:
@@ -101,27 +146,13 @@ def add_pairs(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray)
         acc[pixel] += (pairs * widened(m, at + pixel, len(pairs), odd)).sum()
 
 
-def take_requant(m: Machine) -> tuple[np.ndarray, FixedPoint | IntegerScale | None]:
-    """The constants of a channel, and the requantiser where the fast one does not apply."""
-    constants = m.take(np.int32, 3)
-    if constants[2] != EXACT:
-        return constants, None
-    if m.names["p->is_float"]:
-        return constants, IntegerScale(constants[:1], constants[1:2])
-    return constants, FixedPoint(constants[0], constants[1])
-
-
-def bias_c(pixels: int, size: str = "4 + gap") -> list[str]:
-    lines = ["const int32_t b = *(const int32_t *)*w;", "", f"*w += {size};"]
-    return [*lines, *(f"acc[{i}] = b;" for i in range(pixels))]
+def take_bias(m: Machine) -> tuple[int, int]:
+    """The next channel's word, and the bias in it."""
+    word = int(m.take(np.int32, 1)[0])
+    return word, word >> BIAS
 
 
 Couples = Iterable[tuple[int, int]]
-HEAD_C = [
-    "const int8_t *x = (const int8_t *)tile + 4 * at + odd;",
-    "const int8_t *v = (const int8_t *)*w;",
-    "",
-]
 
 
 def pairs_c(pixels: int, places: Couples) -> list[str]:
@@ -177,47 +208,6 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
                 m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[r, column, lane]
 
 
-@define(
-    "FlashLoad",
-    "int32_t *acc, const uint8_t **w, int32_t gap",
-    lambda packing: "\n".join(bias_c(packing.pixels)),
-)
-def bias_depthwise(m: Machine, acc: np.ndarray, stream: Stream, gap: int) -> None:
-    """Starts the accumulators of a block at a channel's bias."""
-    acc[:] = m.take(np.int32, 1)
-    m.take(np.int8, gap)
-
-
-def _pair(count: int) -> Instruction:
-    def text(packing: Packing) -> str:
-        body = pairs_c(packing.pixels, packing.pairs(count))
-        return "\n".join([*HEAD_C, *body, f"*w += {2 * count};"])
-
-    @define("Dot", DOT_PARAMETERS, text, count, "A word" if count == 1 else f"{count} words")
-    def dot_pair(
-        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
-    ) -> None:
-        """{what} for each pixel of a block times a channel's pairs of weights."""
-        add_pairs(m, acc, at, odd, take_pairs(m, count))
-
-    return dot_pair
-
-
-def _line(taps: int) -> Instruction:
-    def text(packing: Packing) -> str:
-        body = line_c(packing.pixels, taps, packing.pairs(taps))
-        return "\n".join([*HEAD_C, *body, f"*w += {2 * taps};"])
-
-    @define("Dot", DOT_PARAMETERS, text, taps, f"{taps} taps")
-    def dot_line(
-        m: Machine, acc: np.ndarray, tile: Tile, at: int, odd: int, stream: Stream
-    ) -> None:
-        """A row of {what} for each pixel of a block, at a stride of one."""
-        add_line(m, acc, at, odd, take_pairs(m, taps))
-
-    return dot_line
-
-
 def channels_of(patch: np.ndarray) -> np.ndarray:
     """int8 (pixels, GROUP) of a patch."""
     return (patch[:, None] >> 8 * np.arange(GROUP)).astype(np.int8)
@@ -227,90 +217,34 @@ def sums_c(pixels: int) -> str:
     return f"int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
 
 
-def finish_any_c(shift: str, pixels: int) -> list[str]:
-    """What is not for the fast requantiser, among it channels that do not exist. The accumulators
-    go as a copy: their own address must not escape from registers."""
+def finish_channel_c(pixels: int, leave: str) -> list[str]:
+    """A channel's sums to bytes, `o` is where the first one goes. Accumulators that are not for the
+    fast requantiser go as a copy: their own address must not escape from registers."""
     return [
-        f"if (vmcu_is_exact({shift})) {{",
+        "if (vmcu_is_exact(word)) {",
         f"\t{sums_c(pixels)}",
         "",
-        f"\tvmcu_finish_any(p, sums, {pixels}, *w - 12, o);",
-        "\treturn;",
+        f"\tvmcu_finish_any(p, sums, {pixels}, word, multiplier, o);",
+        f"\t{leave};",
         "}",
+        *(f"o[{4 * i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(pixels)),
     ]
 
 
-def finish_c(packing: Packing) -> str:
-    pixels = packing.pixels
-    lines = [
-        "const int32_t *c = (const int32_t *)*w;",
-        "const int32_t multiplier = c[0], bias = c[1], shift = c[2];",
-        "int8_t *o = (int8_t *)patch + channel;",
-        "",
-        "*w += 12;",
-        *finish_any_c("shift", pixels),
-    ]
-    return "\n".join([*lines, *fixed_stores_c("multiplier, bias, shift", pixels)])
+FACTORS_C = [
+    "const int32_t shift = word & VMCU_SHIFT;",
+    "const int32_t bias = vmcu_shifted(vmcu_half(p), shift);",
+]
 
 
-def fixed_stores_c(constants: str, pixels: int) -> list[str]:
-    return [f"o[{4 * i}] = vmcu_fixed(acc[{i}], {constants});" for i in range(pixels)]
-
-
-def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int) -> None:
-    """Requantises a channel into a patch."""
-    constants, requant = take_requant(m)
-    if requant is None:
-        values = fixed_fast(wrap_int32(acc), *constants)
+def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int, word: int) -> None:
+    """Requantises a channel with that word into a patch."""
+    multiplier = m.take(np.int32, 1)
+    if word & EXACT == 0:
+        values = fixed_fast(m, wrap_int32(acc), multiplier, np.array(word % EXACT))
     else:
-        values = finish(m, acc, requant, len(acc)).ravel()
+        kind = IntegerScale if m.names["p->is_float"] else FixedPoint
+        lacking, other = m.words(word >> BIAS, 2)
+        values = finish(m, acc + lacking, kind(multiplier, np.array([other])), len(acc)).ravel()
     patch[:] &= ~(0xFF << 8 * channel)
     patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
-
-
-@define(
-    "Call",
-    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int32_t *patch, "
-    "int32_t channel",
-    finish_c,
-)
-def finish_depthwise(
-    m: Machine, p: int, acc: np.ndarray, stream: Stream, patch: np.ndarray, channel: int
-) -> None:
-    """Requantises a channel of a block into a patch: a word for the bytes of each pixel."""
-    finish_channel(m, acc, patch, channel)
-
-
-@define(
-    "RAMStore",
-    "const int32_t *patch, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
-    """
-if (lanes == 4 && wide == 4) {
-	__builtin_memcpy(out, &patch[0], 4);
-	__builtin_memcpy(out + pitch, &patch[1], 4);
-	out += 2 * pitch;
-	__builtin_memcpy(out, &patch[2], 4);
-	__builtin_memcpy(out + pitch, &patch[3], 4);
-	return;
-}
-vmcu_store_part(patch, out, pitch, wide, lanes);
-""",
-)
-def store_patch(m: Machine, patch: np.ndarray, ram: Ram, pitch: int, wide: int, lanes: int) -> None:
-    """Stores those pixels and channels of a patch that exist."""
-    m.store(ram, channels_of(patch)[:wide, :lanes])
-
-
-LINE = {taps: _line(taps) for taps in TAPS if taps != SQUARE_TAPS}
-PAIR = {
-    count: _pair(count)
-    for count in sorted(
-        {
-            count
-            for taps in TAPS
-            for stride in STRIDES
-            if taps != SQUARE_TAPS
-            for count in pair_counts(taps, stride)
-        }
-    )
-}

@@ -4,19 +4,24 @@
 Scratch holds where each tap of the pixel's window is, for all of its channels: an offset from the
 pool's start (places.h). Taps are read from the pool as words of four channels.
 
-The flash stream holds, for each four channels: their biases, their weights as tap_order() says, and
-the requantiser's constants of one after the other, fast ones for all of them or for none.
+The flash stream holds, for each four channels: their biases, their weights as tap_order() says, the
+requantiser's multipliers, and a byte for each shift, one less. There is EXACT in place of these
+where the fast requantiser does not apply to all of them; the shifts, or what float32 factors have
+in their place, then follow as words.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ....quant import wrap_int32
+from ....quant import FixedPoint, wrap_int32
+from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Stream, Tile
-from .depthwise import GROUP, take_requant
-from .registry import define
+from .depthwise import EXACT, GROUP
+from .registry import compound, define
 from .tile import finish, fixed_fast
 
 HELPERS = {
@@ -57,6 +62,24 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 	*a = (*list)[0];
 	*b = (*list)[1];
 	*list += 2;
+}
+""",
+    "direct": r"""
+/* Whether fours of channels are computed in place: where there is no faster way. */
+#define VMCU_DIRECT_IN_PLACE 1
+
+/* As many fours of channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				      const uint8_t **stream, int8_t *out, int32_t fours,
+				      int32_t half)
+{
+	(void)offsets;
+	(void)taps;
+	(void)x;
+	(void)stream;
+	(void)out;
+	(void)half;
+	return fours;
 }
 """,
 }
@@ -145,14 +168,13 @@ def dot_some_taps(
 
 def store_channels(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     """Requantises four channels and stores those that exist."""
-    values = np.zeros(GROUP, np.int64)
-    for lane in range(GROUP):
-        constants, requant = take_requant(m)
-        if requant is None:
-            values[lane] = fixed_fast(wrap_int32(acc[lane]), *constants)
-        elif lane < lanes:
-            values[lane] = finish(m, acc[lane : lane + 1], requant, 1)[0, 0]
-    m.store(ram, values[:lanes])
+    multiplier, shifts = m.take(np.int32, GROUP), m.take(np.uint8, GROUP)
+    if shifts[0] & EXACT == 0:
+        m.store(ram, fixed_fast(m, wrap_int32(acc), multiplier, shifts)[:lanes])
+        return
+    kind = IntegerScale if m.names["p->is_float"] else FixedPoint
+    requant = kind(multiplier[:lanes], m.take(np.int32, GROUP)[:lanes])
+    m.store(ram, finish(m, acc[:lanes], requant, 1)[0])
 
 
 @define(
@@ -160,18 +182,20 @@ def store_channels(m: Machine, acc: np.ndarray, ram: Ram, lanes: int) -> None:
     "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t *out",
     """
 const int32_t *c = (const int32_t *)*w;
+const uint8_t *shift = (const uint8_t *)&c[4];
+const int32_t half = vmcu_half(p);
 
-*w += 48;
-if (vmcu_is_exact(c[2])) {
+if (vmcu_is_exact(c[4])) {
 	const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-	vmcu_store_places(p, sums, c, out, 4);
+	*w = vmcu_store_places(p, sums, c, out, 4);
 	return;
 }
-out[0] = vmcu_fixed(acc[0], c[0], c[1], c[2]);
-out[1] = vmcu_fixed(acc[1], c[3], c[4], c[5]);
-out[2] = vmcu_fixed(acc[2], c[6], c[7], c[8]);
-out[3] = vmcu_fixed(acc[3], c[9], c[10], c[11]);
+*w += 20;
+out[0] = vmcu_fixed(acc[0], c[0], vmcu_shifted(half, shift[0]), shift[0]);
+out[1] = vmcu_fixed(acc[1], c[1], vmcu_shifted(half, shift[1]), shift[1]);
+out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
+out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
 """,
 )
 def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
@@ -186,8 +210,7 @@ def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram) ->
     """
 const int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
-vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
-*w += 48;
+*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, lanes);
 """,
 )
 def store_some_taps(
@@ -195,3 +218,47 @@ def store_some_taps(
 ) -> None:
     """Requantises and stores fewer than four channels, none of them in the fast way."""
     store_channels(m, acc, ram, lanes)
+
+
+@compound(
+    "RAMStore",
+    "const struct vmcu_mac_params *p, const struct vmcu_places *in, int32_t row, int32_t pixel, "
+    "int32_t channel, int32_t spread, const uint8_t **w, int8_t *out, int32_t count",
+    """
+int32_t left = count;
+
+while (left > 0) {
+	const int32_t done = 4 * (count - left);
+	const int32_t before = left;
+	int32_t acc[4];
+
+	if (in->is_direct) {
+		const int8_t *x = in->start + channel + done;
+
+		left = vmcu_direct_fours(in->offsets, in->count, x, w, out + done, left,
+					 vmcu_half(p));
+		if (left < before) {
+			continue;
+		}
+	}
+	if (VMCU_DIRECT_IN_PLACE) {
+		vmcu_dot_taps(acc, in, row, pixel, channel + done * spread, spread, w);
+	} else {
+		*w = vmcu_dot_any(acc, in, channel + done * spread, 4, spread, *w);
+	}
+	vmcu_store_taps(p, acc, w, out + done);
+	left--;
+}
+(void)row;
+(void)pixel;
+""",
+)
+def run_taps(
+    m: Machine, p: int, source: Ram, spread: int, stream: Stream, ram: Ram, count: int
+) -> None:
+    """`count` times four channels, one four after the other."""
+    for first in range(0, GROUP * count, GROUP):
+        acc = np.zeros(GROUP, np.int64)
+        taps = replace(source, channel=source.channel + first * spread)
+        dot_taps.meaning(m, acc, taps, spread, stream)
+        store_taps.meaning(m, p, acc, stream, replace(ram, channel=ram.channel + first))

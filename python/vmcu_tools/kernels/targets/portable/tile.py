@@ -14,6 +14,7 @@ from ....quant import FixedPoint, requantize, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Tile
+from ...language.packing import packed_shifts
 from .registry import define
 
 # Pixels of a tile.
@@ -88,29 +89,34 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
 	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
 
-	return vmcu_saturate8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
 }
 """,
 }
 
 
-def fixed_fast(acc: np.ndarray, multiplier: np.ndarray, bias: np.ndarray, shift: np.ndarray):
-    """FixedPoint with a right shift of at least one, in one 64-bit sum; int64 as acc, within int8.
+def fixed_fast(m: Machine, acc: np.ndarray, multiplier: np.ndarray, shift: np.ndarray):
+    """FixedPoint with a right shift by one more than `shift`, in one 64-bit sum; int64 as acc,
+    within int8.
 
     SaturatingRoundingDoublingHighMul(x, m) is (2 x m + 2**31) >> 32; the rounding division that
     follows adds half, less one for a negative x, before it shifts. Half and the zero point are
-    one constant, `bias` = (1 << (shift - 1)) + (zero_point << shift).
+    one constant: (2 zero_point + 1) << shift.
     """
+    bias = (2 * m.names["p->output_zero"] + 1) << np.asarray(shift, np.int64)
     total = (acc << 1) * multiplier + ((bias + (acc >> 63)) << 32) + (1 << 31)
-    return np.clip((total >> 32) >> shift, -128, 127)
+    return np.clip(wrap_int32(total >> 32) >> (shift + 1), -128, 127)
+
+
+def take_shifts(m: Machine, channels: int) -> np.ndarray:
+    """Shifts of a block, int64 (channels,): a byte each, up to whole words."""
+    return m.take(np.uint8, packed_shifts(channels))[:channels]
 
 
 def any_requant(m: Machine, channels: int) -> FixedPoint | IntegerScale:
     """A block's constants where the fast requantiser does not apply, taken from the stream."""
-    if m.names["p->is_float"]:
-        return IntegerScale(m.take(np.int32, channels), m.take(np.int32, channels))
-    multiplier, shift, _ = m.take(np.int32, 3 * channels).reshape(3, channels)
-    return FixedPoint(multiplier, shift)
+    kind = IntegerScale if m.names["p->is_float"] else FixedPoint
+    return kind(m.take(np.int32, channels), m.take(np.int32, channels))
 
 
 def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | IntegerScale, pixels: int):

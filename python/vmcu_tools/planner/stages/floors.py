@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes below which a stage's tensors do not get, found without its order of calls.
+
+When the last layer makes a call, each layer in front of it has made those that are wanted until
+then and no more. What is then made and still needed is alive, wherever it lies. A ring between two
+layers is as large as these two make it, whoever else is in the stage, and full from its first turn
+to its last. A stage that begins one layer earlier adds that layer to what is known of the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...graph import Graph, Tensor
+from ...ops import Layer
+from ...plan.calls import Grid, ends, oldest, wanted
+from ...plan.schedule import feed_of, stage_of
+from ..places.in_place import may_follow, traced
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What a stage wants of a tensor. By call of its last layer: pixels that must exist, and the
+    first that is still needed; by whom: the numbers of layers from the stage's end."""
+
+    wanted: np.ndarray
+    oldest: np.ndarray
+    readers: tuple[int, ...]
+
+    def and_also(self, other: Demand | None) -> Demand:
+        """What both want."""
+        if other is None:
+            return self
+        pixels = np.maximum(self.wanted, other.wanted)
+        readers = (*self.readers, *other.readers)
+        return Demand(pixels, np.minimum(self.oldest, other.oldest), readers)
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Bytes that a ring holds, by call of the last layer: `needed` by those that live in it,
+    `full` whatever is needed."""
+
+    needed: np.ndarray
+    full: np.ndarray
+
+    @property
+    def bytes(self) -> np.ndarray:
+        return np.maximum(self.needed, self.full)
+
+
+@dataclass(frozen=True, eq=False)
+class Suffix:
+    """The last layers of a stage, the last first.
+
+    kept: whether what goes on after them is known: nothing, and what is still needed is kept;
+    whole: by layer, whether all of its calls are made; readers: of its output, within the stage,
+    none if that is kept; rings: by layer in whose output's ring they are; alive: bytes of all of
+    them; demands: on what others make; before: by layer in front of these, both together.
+    """
+
+    kept: bool
+    layers: tuple[Layer, ...]
+    whole: tuple[bool, ...]
+    readers: tuple[tuple[int, ...], ...]
+    rings: Mapping[int, Held]
+    alive: np.ndarray
+    demands: Mapping[str, Demand]
+    before: dict[object, Suffix] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """The first layers of a stage. alive: bytes at least while the last of them works, besides its
+    output; reads: tensors from outside that they read; behind: by next layer, both together."""
+
+    alive: int
+    reads: frozenset[str]
+    behind: dict[object, Prefix] = field(default_factory=dict)
+
+
+class Floors:
+    """Of the stages of one graph. lives: by tensor, the node that makes it, -1 for an input, and
+    the last one that reads it, -1 if nobody does; source: the streamed input, if there is one."""
+
+    def __init__(self, graph: Graph, lives: Mapping[str, tuple[int, int]], source: Tensor | None):
+        self.tensors, self.lives, self.source = graph.tensors, lives, source
+        self.suffixes: dict[object, Suffix] = {}
+        self.readers: dict[str, list[tuple[int, int]]] = {name: [] for name in self.tensors}
+        for number, node in enumerate(graph.nodes):
+            for index, name in enumerate(node.inputs):
+                self.readers[name].append((number, index))
+        self.prefixes: dict[object, Prefix] = {}
+        self.known: dict[tuple[Layer, ...], tuple[int, int]] = {}
+
+    def floor(self, first: int, layers: Sequence[Layer], taken: int, limit: int) -> int:
+        """Bytes that tensors take at least in a stage of these layers, the first of which is node
+        `first`; more than `limit` if that is found to be so. taken: columns of the streamed input
+        that it takes at a time."""
+        stop, known = first + len(layers), self.prefixes
+        lives = self.lives.items()
+        staying = [name for name, (birth, last) in lives if birth < first and last >= stop]
+        for number, layer in enumerate(layers[:-1]):
+            key = layer if number else (first, layer, taken)
+            if key not in known:
+                suffix = self._suffix(None, layers[: number + 1])
+                alive = self._bytes(suffix, first, first + number + 1, taken)
+                known[key] = Prefix(alive, frozenset(suffix.demands))
+            prefix = known[key]
+            known = prefix.behind
+            alive = prefix.alive
+            alive += sum(self._size(name) for name in staying if name not in prefix.reads)
+            if alive > limit and self._whole(layers, number, first):
+                return alive
+        return self._bytes(self._suffix(stop, layers), first, stop, taken)
+
+    def _whole(self, layers: Sequence[Layer], number: int, first: int) -> bool:
+        """True if a layer of a stage is sure to make all of its calls: its output is kept, or some
+        other layer that does wants them all."""
+        stop = first + len(layers)
+        sure, rest = {number}, [number]
+        while rest:
+            layer = layers[rest.pop()]
+            name = layer.out.name
+            if not 0 <= self.lives[name][1] < stop:
+                return True
+            for reader, index in self.readers[name]:
+                if reader - first not in sure and _wants_all(layer, layers[reader - first], index):
+                    sure.add(reader - first)
+                    rest.append(reader - first)
+        return False
+
+    def _size(self, name: str) -> int:
+        """Bytes that a tensor has before it is read."""
+        streamed = self.source is not None and name == self.source.name
+        return 0 if streamed else self.tensors[name].bytes
+
+    def _bytes(self, suffix: Suffix, first: int, stop: int, taken: int) -> int:
+        """Bytes that tensors take at least while nodes [first, stop) work."""
+        alive, besides = suffix.alive, 0
+        for name, (birth, last) in self.lives.items():
+            tensor, demand = self.tensors[name], suffix.demands.get(name)
+            if birth >= first or last < first:
+                continue
+            if demand is None or (suffix.kept and last >= stop):
+                besides += self._size(name) if suffix.kept else 0
+            elif self.source is not None and name == self.source.name:
+                grid = Grid(*tensor.shape[:2], taken)
+                made = _until(ends(grid), grid.calls_for(demand.wanted))
+                alive = alive + tensor.shape[2] * np.maximum(made - demand.oldest, 0)
+            else:
+                pixels = tensor.shape[0] * tensor.shape[1]
+                alive = alive + tensor.shape[2] * (pixels - demand.oldest)
+        return besides + int(alive.max())
+
+    def _suffix(self, stop: int | None, layers: Sequence[Layer]) -> Suffix:
+        """The layers' suffix, which is all of them: of a stage that ends in front of node `stop`,
+        or of any stage, without what the last of them makes."""
+        known: dict[object, Suffix] = self.suffixes
+        found: Suffix | None = None
+        for layer in reversed(layers):
+            following = (stop, layer) if found is None else layer
+            if following not in known:
+                known[following] = (
+                    _last(layer, stop is not None)
+                    if found is None
+                    else self._with(layer, stop, found)
+                )
+            found = known[following]
+            known = found.before
+        assert found is not None, "a stage has layers"
+        return found
+
+    def _with(self, layer: Layer, stop: int | None, suffix: Suffix) -> Suffix:
+        """A suffix with a layer in front of it."""
+        demands = dict(suffix.demands)
+        demand = demands.pop(layer.out.name, None)
+        layers = (*suffix.layers, layer)
+        if demand is None:
+            # It is called when the last layer is done.
+            whole, readers = (*suffix.whole, True), (*suffix.readers, ())
+            return replace(
+                suffix, layers=layers, whole=whole, readers=readers, demands=demands, before={}
+            )
+        grid, number, size = _grid(layer), len(suffix.layers), layer.out.shape[2]
+        calls = grid.calls_for(demand.wanted)
+        made = _until(ends(grid), calls)
+        rings = dict(suffix.rings)
+        kept = stop is not None and not 0 <= self.lives[layer.out.name][1] < stop
+        whole = (*suffix.whole, kept or int(calls[-1]) == grid.count)
+        readers = (*suffix.readers, () if kept else demand.readers)
+        if kept:
+            rings[number] = Held(made * size, made * size)
+        else:
+            gone = np.minimum(demand.oldest, made)
+            guests, ring = self._ring(layers, whole, readers)
+            needed = sum((rings.pop(n).needed for n in guests if n in rings), size * (made - gone))
+            ring = max(ring, int((made - gone).max()))
+            full = np.minimum(made, ring) - np.maximum(gone - (made[-1] - ring), 0)
+            rings[number] = Held(needed, size * full)
+        alive = np.sum([ring.bytes for ring in rings.values()], axis=0)
+        wants = _demands(demands, layer, number, calls, calls)
+        return Suffix(suffix.kept, layers, whole, readers, rings, alive, wants)
+
+    def _ring(
+        self,
+        layers: tuple[Layer, ...],
+        whole: tuple[bool, ...],
+        readers: tuple[tuple[int, ...], ...],
+    ) -> tuple[list[int], int]:
+        """Whose outputs may live in the ring of the foremost layer's, and the least pixels that it
+        has for all that is known."""
+        first = len(layers) - 1
+        guests = _guests(layers, readers, first)
+        line = [first, *guests]
+        ends_with = readers[line[-1]]
+        alone = all(len(readers[number]) == 1 for number in line)
+        follows = all(readers[one] == (other,) for one, other in itertools.pairwise(line))
+        if not alone or not follows or not whole[ends_with[0]]:
+            return guests, 1
+        # Who reads the last of them makes the calls that all others are made for.
+        part = tuple(layers[number] for number in (*line, *ends_with))
+        if part not in self.known:
+            trace = traced(stage_of(part, [False] * len(line) + [True]))
+            owners = [home.owner for home in trace.homes[: len(line)]]
+            self.known[part] = owners.count(0), trace.rings[0]
+        count, ring = self.known[part]
+        return guests[: count - 1], ring
+
+
+def _guests(
+    layers: tuple[Layer, ...], readers: tuple[tuple[int, ...], ...], first: int
+) -> list[int]:
+    """Whose outputs may take the place of a layer's, or of each other's, from the front."""
+    found = [first]
+    for number in reversed(range(first)):
+        ins = [tensor.name for tensor in layers[number].ins]
+        hosts = [host for host in found if number in readers[host]]
+        if readers[number] and any(
+            may_follow(layers[number], ins.index(layers[host].out.name)) for host in hosts
+        ):
+            found.append(number)
+    return found[1:]
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _wants_all(maker: Layer, reader: Layer, index: int) -> bool:
+    """True if all of a layer's calls want all of those of the layer that makes an input."""
+    grid = _grid(maker)
+    pixels = wanted(_grid(reader), feed_of(reader, index))[-1]
+    return bool(grid.calls_for(pixels) == grid.count)
+
+
+def _grid(layer: Layer) -> Grid:
+    return Grid(layer.height, layer.width, layer.columns)
+
+
+def _last(layer: Layer, kept: bool) -> Suffix:
+    """The last layer of a stage, with its output or without. The call that makes its output still
+    needs what it reads."""
+    grid = _grid(layer)
+    calls = np.arange(1, grid.count + 1)
+    made = ends(grid) * layer.out.shape[2]
+    if layer.sums:
+        made = np.where(calls == grid.count, layer.out.bytes, 0)
+    if not kept:
+        made = np.zeros_like(made)
+    demands = _demands({}, layer, 0, calls, calls - 1)
+    return Suffix(kept, (layer,), (True,), ((),), {0: Held(made, made)}, made, demands)
+
+
+def _demands(
+    others: dict[str, Demand], layer: Layer, number: int, made: np.ndarray, over: np.ndarray
+) -> dict[str, Demand]:
+    """Also what a layer wants, of which so many calls are begun, and so many over."""
+    grid = _grid(layer)
+    for index, tensor in enumerate(layer.ins):
+        feed = feed_of(layer, index)
+        pixels = np.append(0, oldest(grid, feed))
+        # Once the last call is over that is wanted, nothing is needed any more.
+        pixels[made[-1] :] = feed.height * feed.width
+        demand = Demand(_until(wanted(grid, feed), made), pixels[over], (number,))
+        others[tensor.name] = demand.and_also(others.get(tensor.name))
+    return others
+
+
+def _until(pixels: np.ndarray, calls: np.ndarray) -> np.ndarray:
+    """What so many calls come to, of which each comes to so many pixels."""
+    return np.append(0, pixels)[calls]

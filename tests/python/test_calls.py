@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of a stage's calls against its definition: who wants what is missing calls for it. Of
+what these calls do, that nothing is read when it is dead."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from random_networks import AnyNetwork
+from vmcu_tools.plan.schedule import ONE_COLUMN, READY, STREAMED, Call, Stage
+from vmcu_tools.plan.trace import Trace, trace_of
+from vmcu_tools.planner.places.layout import Cut
+from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter
+
+SEEDS = range(24)
+
+
+class Demand:
+    """Works a stage from its end, one call at a time."""
+
+    def __init__(self, stage: Stage):
+        self.stage, self.calls = stage, []
+        # By layer, and of the streamed input: the row and the column that come next.
+        self.next = dict.fromkeys((*range(len(stage.layers)), STREAMED), (0, 0))
+
+    def run(self) -> list[Call]:
+        for number in reversed(range(len(self.stage.layers))):
+            if self.stage.kept[number]:
+                while self.next[number][0] < self.stage.layers[number].height:
+                    self.make(number)
+        return self.calls
+
+    def make(self, number: int) -> None:
+        y, x = self.next[number]
+        if number == STREAMED:
+            assert self.stage.source is not None
+            width, columns = self.stage.source.shape[1], self.stage.taken
+        else:
+            width, columns = self.stage.layers[number].width, self.stage.columns[number]
+            self.feed(number, y, min(x + columns, width) - 1)
+        self.calls.append(Call(number, y, x, min(columns, width - x)))
+        self.next[number] = (y, x + columns) if x + columns < width else (y + 1, 0)
+
+    def feed(self, number: int, y: int, last: int) -> None:
+        """Makes whatever windows up to column `last` of row y see and is not there yet."""
+        layer = self.stage.layers[number]
+        for index, feed in enumerate(self.stage.feeds[number]):
+            height, width, _ = layer.ins[index].shape
+            reach = layer.reach(index)
+            row = min(y * reach.stride[0] + reach.after[0], height - 1)
+            column = min(last * reach.stride[1] + reach.after[1], width - 1)
+            # The row above is whole, whatever of this one is seen.
+            wanted = (row, column) if column >= 0 else (row - 1, width - 1)
+            while feed.producer != READY and self.next[feed.producer] <= wanted:
+                self.make(feed.producer)
+
+
+def stages(cutter: Cutter) -> list[tuple[Cut, Stage]]:
+    """All stages of two to six layers that a search may try, in some tiles."""
+    found = []
+    for first, stop in itertools.combinations(range(cutter.count + 1), 2):
+        reads = cutter.source is not None and cutter.last[cutter.source.name]
+        possible = cutter.source is None or (stop > reads and (first == 0 or first > reads))
+        if possible and 2 <= stop - first <= 6:
+            for tile in (None, 64, 16, ONE_COLUMN):
+                cut = Cut(first, stop, tile)
+                source = cutter.source if first == 0 else None
+                layers = cutter.binder.stage(cut)
+                found.append((cut, cutter.binder.scheduled(cut, layers, source)))
+    return found
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_calls_are_made_when_they_are_wanted(seed: int, streamed: bool) -> None:
+    graph = AnyNetwork(seed).made
+    if streamed and len(graph.inputs) > 1:
+        return
+    for _, stage in stages(Cutter(graph, streamed)):
+        assert list(stage.calls()) == Demand(stage).run()
+
+
+def first_reads(stage: Stage, trace: Trace) -> list[list[int | None]]:
+    """By tensor and call: the first pixel that any call from this one on reads, None if none."""
+    calls = list(stage.calls())
+    found = []
+    for tensor in trace.tensors:
+        height, width, _ = tensor.shape
+        first: list[int | None] = [None] * (len(calls) + 1)
+        for time, call in reversed(list(enumerate(calls))):
+            first[time] = first[time + 1]
+            layer = None if call.layer == STREAMED else stage.layers[call.layer]
+            for index, one in enumerate(layer.ins if layer else ()):
+                rows = layer.reach(index).span(0, call.y, call.y, height)
+                last = call.x + call.columns - 1
+                columns = layer.reach(index).span(1, call.x, last, width)
+                if one.name == tensor.name and rows and columns:
+                    pixel = rows[0] * width + columns[0]
+                    first[time] = min(pixel, width * height if first[time] is None else first[time])
+        found.append(first)
+    return found
+
+
+def test_what_is_dead_is_not_read_and_rings_hold_what_is() -> None:
+    smaller = 0
+    every = itertools.chain.from_iterable(
+        stages(Cutter(AnyNetwork(seed).made, False)) for seed in SEEDS
+    )
+    for _, stage in every:
+        trace = trace_of(stage)
+        for number, first in enumerate(first_reads(stage, trace)):
+            dead = trace.freed[number].until(np.arange(trace.calls), "right")
+            for time, pixels in enumerate(dead.tolist()):
+                assert first[time + 1] is None or first[time + 1] >= pixels
+            ring, size = trace.rings[number], trace.tensors[number].shape[0]
+            smaller += ring < size * trace.tensors[number].shape[1]
+            for time, pixels in zip(*trace.made[number], strict=True):
+                assert first[time] is None or pixels - ring <= first[time]
+    assert smaller > 1000
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_no_stage_is_refused_within_its_peak(streamed: bool) -> None:
+    graphs = [AnyNetwork(seed).made for seed in SEEDS]
+    cutters = [Cutter(graph, streamed) for graph in graphs if not streamed or len(graph.inputs) < 2]
+    close = count = 0
+    every = ((cutter, cut) for cutter in cutters for cut, _ in stages(cutter))
+    for cutter, cut in every:
+        shape = cutter.shape(cut)
+        option = cutter.known(cut, UNLIMITED)
+        assert option is not None
+        peak = cutter.held[shape]
+        floors = [
+            cutter.floors.floor(cut.first, shape.layers, shape.taken, limit)
+            for limit in (0, peak // 2, peak, UNLIMITED)
+        ]
+        assert floors[0] > 0 and max(floors) <= peak
+        close += floors[-1] > peak // 2
+        count += 1
+    assert close > 0.8 * count
