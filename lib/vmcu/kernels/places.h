@@ -136,9 +136,9 @@ static uint32_t vmcu_place_word(const struct vmcu_places *places, int32_t tap, i
 }
 
 /** vmcu_dot_places() for up to four channels and any window; returns where the stream goes on. */
-VMCU_CALLED const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *places,
-					int32_t channel, int32_t lanes, int32_t spread,
-					const uint8_t *w)
+VMCU_APART const uint8_t *vmcu_dot_any(int32_t *sums, const struct vmcu_places *places,
+				       int32_t channel, int32_t lanes, int32_t spread,
+				       const uint8_t *w)
 {
 	int32_t acc[4];
 	int32_t tap = places->count & 1;

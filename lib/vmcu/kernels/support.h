@@ -46,12 +46,6 @@ VMCU_INLINE int32_t vmcu_half(const struct vmcu_mac_params *p)
 	return 2 * p->output_zero + 1;
 }
 
-/** x << shift, also of a negative x. */
-VMCU_INLINE int32_t vmcu_shifted(int32_t x, int32_t shift)
-{
-	return x * ((int32_t)1 << shift);
-}
-
 /** vmcu_fixed_scale() as a call, for what is not worth its code in place. */
 int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift);
 

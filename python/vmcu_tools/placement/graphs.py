@@ -29,7 +29,7 @@ from .tasks import CycleError, GraphTask, TaskGraph, usage
 MOST_COMPLAINTS = 10
 MOST_BYTES = 1 << 60
 FIELDS = {
-    "problem": {"tensors", "nodes", "order", "memories"},
+    "problem": {"tensors", "nodes", "order"},
     "tensor": {"name", "size", "alignment", "offset", "shares", "keep"},
     "node": {"name", "inputs", "outputs", "after", "scratch"},
 }

@@ -7,7 +7,7 @@
 #include "isa.h"
 
 /* All taps of a pixel, four channels at a time. */
-VMCU_SMALL void vmcu_dense(const struct vmcu_call *call)
+void vmcu_dense(const struct vmcu_call *call)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	int8_t *out = vmcu_output_start(call);

@@ -11,6 +11,11 @@
 
 /* What instructions use */
 
+#ifndef VMCU_OWN_ONCE
+/* Of what several kernels have in common: with fewer registers than sums a call costs too much. */
+#define VMCU_ONCE VMCU_INLINE
+#endif
+
 /*
  * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
  * would rather add up products in pairs than use the multiply-accumulate that is there.
@@ -169,7 +174,7 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 	const uint8_t *shift = (const uint8_t *)&c[channels];
 
 	for (int32_t i = 0; i < left; i++) {
-		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
+		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {

@@ -11,6 +11,7 @@
 
 /* ARMv7E-M and ARMv8-M with DSP */
 
+#define VMCU_OWN_ONCE
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN_ROWS
@@ -38,6 +39,9 @@
 #define VMCU_OWN_DOT_ROW_4
 #define VMCU_OWN_DOT_COLUMN_4
 #define VMCU_OWN_ADD_LINE_4
+
+/* What several kernels have in common is there once: assembly fills registers anyhow. */
+#define VMCU_ONCE VMCU_APART
 
 /* Bytes 0 and 2 of x, widened. */
 VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)
@@ -1448,7 +1452,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
-#define VMCU_DENSE_SUMS     VMCU_APART
+#define VMCU_DENSE_SUMS     VMCU_CALLED
 
 /* As many channels as are whole blocks of whole words; returns how many are left. */
 VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
@@ -4408,8 +4412,8 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
  * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	struct vmcu_strip *s = &job->strip;
@@ -4444,8 +4448,8 @@ VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	struct vmcu_strip *s = &job->strip;
@@ -4472,8 +4476,8 @@ VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	struct vmcu_strip *s = &job->strip;
@@ -4500,8 +4504,8 @@ VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	struct vmcu_strip *s = &job->strip;
@@ -4528,8 +4532,8 @@ VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	struct vmcu_strip *s = &job->strip;
@@ -4556,8 +4560,8 @@ VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	struct vmcu_strip *s = &job->strip;

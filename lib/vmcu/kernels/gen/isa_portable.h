@@ -228,104 +228,152 @@ VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 }
 #endif
 
-/* Requantises in fixed point and stores a block of channels of four pixels. */
-VMCU_INLINE void vmcu_store_fixed_4x2(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of four pixels; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_4x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[2];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const uint8_t *shifts = (const uint8_t *)&c[2];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 12;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
-	o[pitch + pitch] = vmcu_fixed(acc[2], c[0], bias0, shift[0]);
-	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[4], c[1], bias1, shift[1]);
-	o[pitch + 1] = vmcu_fixed(acc[5], c[1], bias1, shift[1]);
-	o[pitch + pitch + 1] = vmcu_fixed(acc[6], c[1], bias1, shift[1]);
-	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], c[1], bias1, shift[1]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[pitch + pitch] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[4], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed(acc[5], multiplier, bias, shift);
+	o[pitch + pitch + 1] = vmcu_fixed(acc[6], multiplier, bias, shift);
+	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], multiplier, bias, shift);
 	*out = o + 2;
 }
 
-/* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2x2(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of two pixels; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_2x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[2];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const uint8_t *shifts = (const uint8_t *)&c[2];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 12;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[2], c[1], bias1, shift[1]);
-	o[pitch + 1] = vmcu_fixed(acc[3], c[1], bias1, shift[1]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed(acc[3], multiplier, bias, shift);
 	*out = o + 2;
 }
 
-/* Requantises in fixed point and stores a block of channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1x2(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of one pixel; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_1x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[2];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const uint8_t *shifts = (const uint8_t *)&c[2];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 12;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[1], c[1], bias1, shift[1]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 2;
 }
 
-/* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2x4(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of two pixels; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_2x4(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[4];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
-	const int32_t bias2 = vmcu_shifted(vmcu_half(p), shift[2]);
-	const int32_t bias3 = vmcu_shifted(vmcu_half(p), shift[3]);
+	const uint8_t *shifts = (const uint8_t *)&c[4];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 20;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[2], c[1], bias1, shift[1]);
-	o[pitch + 1] = vmcu_fixed(acc[3], c[1], bias1, shift[1]);
-	o[2] = vmcu_fixed(acc[4], c[2], bias2, shift[2]);
-	o[pitch + 2] = vmcu_fixed(acc[5], c[2], bias2, shift[2]);
-	o[3] = vmcu_fixed(acc[6], c[3], bias3, shift[3]);
-	o[pitch + 3] = vmcu_fixed(acc[7], c[3], bias3, shift[3]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	multiplier = c[2];
+	shift = shifts[2];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[2] = vmcu_fixed(acc[4], multiplier, bias, shift);
+	o[pitch + 2] = vmcu_fixed(acc[5], multiplier, bias, shift);
+	multiplier = c[3];
+	shift = shifts[3];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[3] = vmcu_fixed(acc[6], multiplier, bias, shift);
+	o[pitch + 3] = vmcu_fixed(acc[7], multiplier, bias, shift);
 	*out = o + 4;
 }
 
-/* Requantises in fixed point and stores a block of channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1x4(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of one pixel; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[4];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
-	const int32_t bias2 = vmcu_shifted(vmcu_half(p), shift[2]);
-	const int32_t bias3 = vmcu_shifted(vmcu_half(p), shift[3]);
+	const uint8_t *shifts = (const uint8_t *)&c[4];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 20;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[1], c[1], bias1, shift[1]);
-	o[2] = vmcu_fixed(acc[2], c[2], bias2, shift[2]);
-	o[3] = vmcu_fixed(acc[3], c[3], bias3, shift[3]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	multiplier = c[2];
+	shift = shifts[2];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[2] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	multiplier = c[3];
+	shift = shifts[3];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[3] = vmcu_fixed(acc[3], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 4;
 }
@@ -339,6 +387,8 @@ VMCU_INLINE void vmcu_store_fixed_1x4(const struct vmcu_mac_params *p, const int
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
+	const int32_t half = vmcu_half(p);
+
 	if (channels == 0) {
 		vmcu_sums_4x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
@@ -346,7 +396,7 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[8];
 
 		vmcu_sums_4x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_4x2(p, acc, w, &out, pitch);
+		vmcu_store_fixed_4x2(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -360,6 +410,8 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
+	const int32_t half = vmcu_half(p);
+
 	if (channels == 0) {
 		vmcu_sums_2x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
@@ -367,7 +419,7 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[4];
 
 		vmcu_sums_2x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x2(p, acc, w, &out, pitch);
+		vmcu_store_fixed_2x2(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -381,6 +433,8 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
+	const int32_t half = vmcu_half(p);
+
 	if (channels == 0) {
 		vmcu_sums_1x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
@@ -388,7 +442,7 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[2];
 
 		vmcu_sums_1x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x2(p, acc, w, &out, pitch);
+		vmcu_store_fixed_1x2(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -402,6 +456,8 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
+	const int32_t half = vmcu_half(p);
+
 	if (channels == 0) {
 		vmcu_sums_2x4((int32_t *)(void *)out, tile, p->steps, w);
 	}
@@ -409,7 +465,7 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[8];
 
 		vmcu_sums_2x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x4(p, acc, w, &out, pitch);
+		vmcu_store_fixed_2x4(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -423,6 +479,8 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
+	const int32_t half = vmcu_half(p);
+
 	if (channels == 0) {
 		vmcu_sums_1x4((int32_t *)(void *)out, tile, p->steps, w);
 	}
@@ -430,7 +488,7 @@ VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 		int32_t acc[4];
 
 		vmcu_sums_1x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x4(p, acc, w, &out, pitch);
+		vmcu_store_fixed_1x4(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -559,10 +617,10 @@ VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t 
 		return;
 	}
 	*w += 20;
-	out[0] = vmcu_fixed(acc[0], c[0], vmcu_shifted(half, shift[0]), shift[0]);
-	out[1] = vmcu_fixed(acc[1], c[1], vmcu_shifted(half, shift[1]), shift[1]);
-	out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
-	out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
+	out[0] = vmcu_fixed(acc[0], c[0], vmcu_wrapping_shift(half, shift[0]), shift[0]);
+	out[1] = vmcu_fixed(acc[1], c[1], vmcu_wrapping_shift(half, shift[1]), shift[1]);
+	out[2] = vmcu_fixed(acc[2], c[2], vmcu_wrapping_shift(half, shift[2]), shift[2]);
+	out[3] = vmcu_fixed(acc[3], c[3], vmcu_wrapping_shift(half, shift[3]), shift[3]);
 }
 
 /* Requantises and stores fewer than four channels, none of them in the fast way. */
@@ -724,8 +782,8 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
  * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	const uint32_t *tile = job->tile;
@@ -734,29 +792,29 @@ VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t *
 	const int32_t plane = job->plane;
 	const int32_t pitch = job->pitch;
 	const int32_t wide = job->wide;
-	const uint8_t *const start = *w;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row - 2 * at;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 16);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
@@ -794,13 +852,17 @@ VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t *
 			acc[1] = vmcu_mac(acc[1], x[6], v[11]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[11]);
 			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
-			*w += 20;
+			word = *(const int32_t *)s;
+			s += 20;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -815,7 +877,7 @@ VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t *
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 20;
+	*w = s + (lanes & 1) * 20;
 }
 #endif
 
@@ -824,8 +886,8 @@ VMCU_APART void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	const uint32_t *tile = job->tile;
@@ -834,31 +896,31 @@ VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t *
 	const int32_t plane = job->plane;
 	const int32_t pitch = job->pitch;
 	const int32_t wide = job->wide;
-	const uint8_t *const start = *w;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 6, out += 6 * pitch) {
 		int32_t patch[6];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 16);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[6];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
-			acc[4] = word >> 8;
-			acc[5] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
+			acc[4] = acc[0];
+			acc[5] = acc[0];
 			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
@@ -921,13 +983,17 @@ VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t *
 			acc[3] = vmcu_mac(acc[3], x[18], v[10]);
 			acc[4] = vmcu_mac(acc[4], x[22], v[10]);
 			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
-			*w += 20;
+			word = *(const int32_t *)s;
+			s += 20;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
 
 				vmcu_finish_any(p, sums, 6, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -946,7 +1012,7 @@ VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t *
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 20;
+	*w = s + (lanes & 1) * 20;
 }
 #endif
 
@@ -955,8 +1021,8 @@ VMCU_APART void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	const uint32_t *tile = job->tile;
@@ -965,29 +1031,29 @@ VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t *
 	const int32_t plane = job->plane;
 	const int32_t pitch = job->pitch;
 	const int32_t wide = job->wide;
-	const uint8_t *const start = *w;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 2 * 4 * row - 2 * at;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 40);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 2; r++, x += 4 * row, v += 12) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1051,13 +1117,17 @@ VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t *
 			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
 			acc[2] = vmcu_mac(acc[2], x[12], v[10]);
 			acc[3] = vmcu_mac(acc[3], x[14], v[10]);
-			*w += 44;
+			word = *(const int32_t *)s;
+			s += 44;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1072,7 +1142,7 @@ VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t *
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 44;
+	*w = s + (lanes & 1) * 44;
 }
 #endif
 
@@ -1081,8 +1151,8 @@ VMCU_APART void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	const uint32_t *tile = job->tile;
@@ -1091,29 +1161,29 @@ VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t *
 	const int32_t plane = job->plane;
 	const int32_t pitch = job->pitch;
 	const int32_t wide = job->wide;
-	const uint8_t *const start = *w;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 2 * 4 * row;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 36);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 2; r++, x += 4 * row, v += 12) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1183,13 +1253,17 @@ VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t *
 			acc[1] = vmcu_mac(acc[1], x[14], v[6]);
 			acc[2] = vmcu_mac(acc[2], x[18], v[6]);
 			acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-			*w += 40;
+			word = *(const int32_t *)s;
+			s += 40;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1204,7 +1278,7 @@ VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t *
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 40;
+	*w = s + (lanes & 1) * 40;
 }
 #endif
 
@@ -1213,8 +1287,8 @@ VMCU_APART void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	const uint32_t *tile = job->tile;
@@ -1223,29 +1297,29 @@ VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t *
 	const int32_t plane = job->plane;
 	const int32_t pitch = job->pitch;
 	const int32_t wide = job->wide;
-	const uint8_t *const start = *w;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 3 * 4 * row - 2 * at;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 68);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 3; r++, x += 4 * row, v += 16) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1333,13 +1407,17 @@ VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t *
 			acc[1] = vmcu_mac(acc[1], x[14], v[14]);
 			acc[2] = vmcu_mac(acc[2], x[16], v[14]);
 			acc[3] = vmcu_mac(acc[3], x[18], v[14]);
-			*w += 72;
+			word = *(const int32_t *)s;
+			s += 72;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1354,7 +1432,7 @@ VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t *
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 72;
+	*w = s + (lanes & 1) * 72;
 }
 #endif
 
@@ -1363,8 +1441,8 @@ VMCU_APART void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t *
  * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
  * bytes. The stream has an even number of channels.
  */
-VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
-				     int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
 	const struct vmcu_mac_params *p = job->p;
 	const uint32_t *tile = job->tile;
@@ -1373,29 +1451,29 @@ VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t *
 	const int32_t plane = job->plane;
 	const int32_t pitch = job->pitch;
 	const int32_t wide = job->wide;
-	const uint8_t *const start = *w;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 3 * 4 * row;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 60);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 3; r++, x += 4 * row, v += 16) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1489,13 +1567,17 @@ VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t *
 			acc[1] = vmcu_mac(acc[1], x[18], v[7]);
 			acc[2] = vmcu_mac(acc[2], x[22], v[7]);
 			acc[3] = vmcu_mac(acc[3], x[26], v[7]);
-			*w += 64;
+			word = *(const int32_t *)s;
+			s += 64;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1510,7 +1592,7 @@ VMCU_APART void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t *
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 64;
+	*w = s + (lanes & 1) * 64;
 }
 #endif
 
@@ -1608,8 +1690,8 @@ VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t nar
  * All channels of the pixels of a wide tile: whole fast blocks at once, then those whose sums
  * are stored one by one.
  */
-VMCU_APART void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				    const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
+VMCU_ONCE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
 {
 	const uint8_t *at = *w;
 	int32_t acc[8];
@@ -1655,8 +1737,8 @@ VMCU_APART void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_
  * All channels of the pixels of a narrow tile: whole fast blocks at once, then those whose sums
  * are stored one by one.
  */
-VMCU_APART void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
+VMCU_ONCE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
 {
 	const uint8_t *at = *w;
 	int32_t acc[8];
@@ -1711,6 +1793,8 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 				int32_t row, int32_t pixel, int32_t channel, const uint8_t **w,
 				int8_t **out, int32_t taken)
 {
+	const int32_t half = vmcu_half(p);
+
 	/* None where there is no fixed point. */
 	if (taken > 0) {
 		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
@@ -1722,7 +1806,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 
 		vmcu_sums_dense(acc, in, row, pixel, channel, w);
 		if (VMCU_DENSE_IN_PLACE && taken >= 4) {
-			vmcu_store_fixed_1x4(p, acc, w, out, 0);
+			vmcu_store_fixed_1x4(acc, w, out, 0, half);
 			continue;
 		}
 		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
@@ -1795,7 +1879,7 @@ VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y
 }
 
 /* All strips of a square window, four channels of each at a time. */
-VMCU_APART void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
+VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
 {
 	const struct vmcu_mac_params *p = call->layer->params;
 	const int32_t taps = p->window.kernel_w;

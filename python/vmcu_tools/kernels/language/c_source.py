@@ -290,6 +290,6 @@ def instruction_function(made: Instruction, body: str) -> str:
     body = textwrap.indent(textwrap.dedent(body).strip("\n"), "\t")
     # Blank and preprocessor lines stay at the margin.
     body = "\n".join("" if not line.strip() else line for line in body.split("\n"))
-    head = f"VMCU_{'APART' if made.apart else 'INLINE'} void {made.symbol}({made.parameters})"
+    head = f"VMCU_{'ONCE' if made.apart else 'INLINE'} void {made.symbol}({made.parameters})"
     head = "\n".join(wrap(head, "", head.index("(") + 1))
     return f"{comment(made.summary)}\n{head}\n{{\n{body}\n}}\n"

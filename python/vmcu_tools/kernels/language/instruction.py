@@ -20,8 +20,8 @@ FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "B
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """`parameters` is the C parameter list, in the order of the operands. `portable` is the body of
-    the function in C99 that any core runs, by packing where it depends on that. `apart`: it is a
-    call, and there once.
+    the function in C99 that any core runs, by packing where it depends on that. `apart`: it may
+    be a call, and there once: VMCU_ONCE, which targets define.
 
     Operands become arguments: a Ram operand the address of its first byte (guarded: the source,
     its row and its pixel), a Stream or Tile the address of its cursor, Registers the array.

@@ -46,7 +46,7 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 WHOLE = """
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
-#define VMCU_DENSE_SUMS     VMCU_APART
+#define VMCU_DENSE_SUMS     VMCU_CALLED
 
 /* As many channels as are whole blocks of whole words; returns how many are left. */
 VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,

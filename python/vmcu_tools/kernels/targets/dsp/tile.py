@@ -11,6 +11,10 @@ from ..portable.blocks import RUN
 from . import blocks, dense, widen
 
 HELPERS = {
+    "once": r"""
+/* What several kernels have in common is there once: assembly fills registers anyhow. */
+#define VMCU_ONCE VMCU_APART
+""",
     "words": r"""
 /* Bytes 0 and 2 of x, widened. */
 VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)

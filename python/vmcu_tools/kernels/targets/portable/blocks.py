@@ -89,34 +89,34 @@ def _sums(shape: Shape) -> Instruction:
 
 
 def store_c(shape: Shape, packing: Packing) -> str:
+    """What a channel needs is loaded once: a byte that is stored might be of it, for all that C
+    knows."""
     channels = shape.channels(packing)
     lines = ["const int32_t *c = (const int32_t *)*w;"]
-    lines.append(f"const uint8_t *shift = (const uint8_t *)&c[{channels}];")
-    shifted = "vmcu_shifted(vmcu_half(p), shift[{n}])"
-    lines += [f"const int32_t bias{n} = {shifted.format(n=n)};" for n in range(channels)]
-    lines += ["int8_t *o = *out;", ""]
+    lines += [f"const uint8_t *shifts = (const uint8_t *)&c[{channels}];"]
+    lines += ["int8_t *o = *out;", "int32_t multiplier, shift, bias;", ""]
     lines.append(f"*w += {4 * channels + packed_shifts(channels)};")
     for i in range(shape.sums(packing)):
         n, pixel = divmod(i, shape.pixels)
         place = " + ".join(["pitch"] * pixel + [str(n)] * (n > 0)) or "0"
-        constants = f"c[{n}], bias{n}, shift[{n}]"
-        lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], {constants});")
+        if pixel == 0:
+            lines += [f"multiplier = c[{n}];", f"shift = shifts[{n}];"]
+            lines.append("bias = vmcu_wrapping_shift(half, shift);")
+        lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);")
     lines += ["(void)pitch;"] * (shape.pixels == 1)
     return "\n".join([*lines, f"*out = o + {channels};"])
 
 
 def _store(shape: Shape) -> Instruction:
-    parameters = (
-        "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
-        "int32_t pitch"
-    )
+    parameters = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch, int32_t half"
     text = functools.partial(store_c, shape)
 
     @define("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
     def store_fixed(
-        m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int
+        m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int, half: int
     ) -> None:
-        """Requantises in fixed point and stores a block of channels of {what}."""
+        """Requantises in fixed point and stores a block of channels of {what}; half: twice the
+        output's zero point and a half."""
         channels = shape.channels(m.packing)
         multiplier = m.take(np.int32, channels)[:, None]
         shift = take_shifts(m, channels)[:, None]
@@ -139,7 +139,7 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 	const uint8_t *shift = (const uint8_t *)&c[channels];
 
 	for (int32_t i = 0; i < left; i++) {
-		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
+		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
@@ -155,6 +155,8 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 def run_c(shape: Shape, packing: Packing) -> str:
     channels = shape.channels(packing)
     return f"""
+const int32_t half = vmcu_half(p);
+
 if (channels == 0) {{
 	vmcu_sums_{shape.name}((int32_t *)(void *)out, tile, p->steps, w);
 }}
@@ -162,7 +164,7 @@ for (; channels > 0; channels -= {channels}) {{
 	int32_t acc[{shape.sums(packing)}];
 
 	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
-	vmcu_store_fixed_{shape.name}(p, acc, w, &out, pitch);
+	vmcu_store_fixed_{shape.name}(acc, w, &out, pitch, half);
 }}
 """
 
@@ -185,7 +187,7 @@ def _run(shape: Shape) -> Instruction:
         for first in range(0, channels, shape.channels(m.packing)):
             SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
             place = replace(ram, channel=ram.channel + first)
-            STORE[shape].meaning(m, p, acc, stream, place, pitch)
+            STORE[shape].meaning(m, acc, stream, place, pitch, 2 * m.names["p->output_zero"] + 1)
 
     return run
 

@@ -217,24 +217,21 @@ def sums_c(pixels: int) -> str:
     return f"int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
 
 
-def finish_channel_c(pixels: int, leave: str) -> list[str]:
-    """A channel's sums to bytes, `o` is where the first one goes. Accumulators that are not for the
-    fast requantiser go as a copy: their own address must not escape from registers."""
+def finish_channel_c(pixels: int) -> list[str]:
+    """In a loop over channels: one's sums to bytes, `o` is where the first one goes. Accumulators
+    that are not for the fast requantiser go as a copy: their own address must not escape from
+    registers."""
     return [
         "if (vmcu_is_exact(word)) {",
         f"\t{sums_c(pixels)}",
         "",
         f"\tvmcu_finish_any(p, sums, {pixels}, word, multiplier, o);",
-        f"\t{leave};",
+        "\tcontinue;",
         "}",
+        "shift = word & VMCU_SHIFT;",
+        "bias = vmcu_wrapping_shift(half, shift);",
         *(f"o[{4 * i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(pixels)),
     ]
-
-
-FACTORS_C = [
-    "const int32_t shift = word & VMCU_SHIFT;",
-    "const int32_t bias = vmcu_shifted(vmcu_half(p), shift);",
-]
 
 
 def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int, word: int) -> None:

@@ -192,10 +192,10 @@ if (vmcu_is_exact(c[4])) {
 	return;
 }
 *w += 20;
-out[0] = vmcu_fixed(acc[0], c[0], vmcu_shifted(half, shift[0]), shift[0]);
-out[1] = vmcu_fixed(acc[1], c[1], vmcu_shifted(half, shift[1]), shift[1]);
-out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
-out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
+out[0] = vmcu_fixed(acc[0], c[0], vmcu_wrapping_shift(half, shift[0]), shift[0]);
+out[1] = vmcu_fixed(acc[1], c[1], vmcu_wrapping_shift(half, shift[1]), shift[1]);
+out[2] = vmcu_fixed(acc[2], c[2], vmcu_wrapping_shift(half, shift[2]), shift[2]);
+out[3] = vmcu_fixed(acc[3], c[3], vmcu_wrapping_shift(half, shift[3]), shift[3]);
 """,
 )
 def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram) -> None:

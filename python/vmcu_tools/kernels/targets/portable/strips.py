@@ -18,7 +18,6 @@ from ...language.ir import Ram, Stream, Tile
 from ...language.packing import Packing
 from .depthwise import (
     BIAS,
-    FACTORS_C,
     SQUARE_TAPS,
     STRIDES,
     TAPS,
@@ -126,29 +125,33 @@ def strip_c(packing: Packing, taps: int, stride: int) -> str:
         "const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);",
         "const int8_t *x = (const int8_t *)tile + first;",
         f"const int8_t *last = x + {behind}{' - 2 * at' if stride == 1 else ''};",
-        "const int8_t *v = (const int8_t *)*w + 4;",
-        "const int32_t word = *(const int32_t *)*w;",
-        f"const int32_t multiplier = *(const int32_t *)(*w + {size - 4});",
-        *FACTORS_C,
+        "const int8_t *v = (const int8_t *)s + 4;",
+        "int32_t word, multiplier, shift, bias;",
         "int8_t *o = (int8_t *)patch + n;",
         f"int32_t acc[{pixels}];",
         "",
-        *(f"acc[{i}] = word >> {BIAS};" for i in range(pixels)),
+        f"acc[0] = *(const int32_t *)s >> {BIAS};",
+        "/* Where it begins a sum, MLA adds it for nothing. */",
+        '__asm__("" : "+r"(acc[0]));',
+        *(f"acc[{i}] = acc[0];" for i in range(1, pixels)),
         *rows(pixels, stride, packing),
-        f"*w += {size};",
-        *finish_channel_c(pixels, "continue"),
+        "word = *(const int32_t *)s;",
+        f"s += {size};",
+        "multiplier = *(const int32_t *)(s - 4);",
+        *finish_channel_c(pixels),
     ]
     inner = "\n".join(f"\t\t{line}" if line else "" for line in channel)
     whole = "\n".join(f"\t\t{line}" for line in store_whole_c(pixels))
     return f"""
 {JOB_C}
-const uint8_t *const start = *w;
+const uint8_t *s = *w;
+const int32_t half = vmcu_half(p);
 
 (void)phase;
 for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 	int32_t patch[{pixels}];
 
-	*w = start;
+	s = *w;
 	for (int32_t n = 0; n < lanes; n++) {{
 {inner}
 	}}
@@ -158,7 +161,7 @@ for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 	}}
 	vmcu_store_part(patch, out, pitch, vmcu_min({pixels}, wide - at), lanes);
 }}
-*w += (lanes & 1) * {size};
+*w = s + (lanes & 1) * {size};
 """
 
 

@@ -22,6 +22,10 @@ PIXELS = (4, 2, 1)
 SEVERAL = {4: "four pixels", 2: "two pixels", 1: "one pixel"}
 
 HELPERS = {
+    "once": r"""
+/* Of what several kernels have in common: with fewer registers than sums a call costs too much. */
+#define VMCU_ONCE VMCU_INLINE
+""",
     "mac": r"""
 /*
  * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
