@@ -78,7 +78,7 @@ def test_rows_never_need_more_than_a_whole_input() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_tile_for_each_layer_needs_less(streamed: bool) -> None:
-    graph = optimize(load(network_file("resnet8")))
+    graph = optimize(load(network_file("mlperf-tiny-resnet8")))
     cutter = Cutter(graph, streamed)
     one = cutter.least_peak(TILES, UNLIMITED)
     several = cutter.refined(one)

@@ -30,6 +30,8 @@ DIRECT = (False, True)
 # The most layers of a stage.
 LONGEST = 64
 FRONT_STEP, BALANCE_STEP = 0.03, 0.01
+# Bargains that differ by no more are equally good, as far as estimates go.
+ALIKE = 0.02
 # A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
 # the part of the smallest peak that is worth the search, and how far above the best stage with one
 # tile it begins; the most stages that are tried for it, all together.
@@ -305,13 +307,13 @@ class Cutter(Needs):
         """The peak from `least` on with the best bargain of bytes and cycles."""
         best, product = least, bargain(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
         # Beyond, fewer bytes at whatever cost are the better bargain.
-        limit, product = int(unbargained(product, 1)), product / (1 + BALANCE_STEP)
+        limit, product = int(unbargained(product, 1)), product / (1 + ALIKE)
         while limit > least:
             cuts = self.cheapest(limit)
             peak = max(self.peak(cuts), least)
             found = bargain(peak, 1 + self.cost(cuts) / self.cycles)
-            # Of bargains that are as good as each other, as far as estimates go, the smaller.
-            if found <= product * (1 + BALANCE_STEP if best > least else 1):
+            # Of those that are alike the smaller.
+            if found <= product * (1 + ALIKE if best > least else 1):
                 best, product = peak, min(found, product)
             limit = int(peak / (1 + BALANCE_STEP))
         return best

@@ -110,10 +110,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
     if options.ram is not None and options.ram > plan.pool_bytes:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
-    over_all = (
-        f"Over all cuts of this order that were tried, each stage in tiles of one size, it is "
-        f"{least:,} bytes."
-    )
+    over_all = f"Over all cuts of this order and all tiles that were tried, it is {least:,} bytes."
     plan = replace(plan, notes=(*plan.notes, over_all))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
