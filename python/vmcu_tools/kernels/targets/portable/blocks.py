@@ -63,7 +63,8 @@ def sums_c(shape: Shape, packing: Packing) -> str:
         group, lane = divmod(tap, lanes)
         for i in range(channels * pixels):
             channel, pixel = divmod(i, pixels)
-            x = f"tile[{lanes * (group * pixels + pixel) + lane}]"
+            # Where this gives way to a target's own sums, tiles may hold unsigned words.
+            x = f"(int32_t)tile[{lanes * (group * pixels + pixel) + lane}]"
             weight = f"v[{lanes * channels * group + places[channel, lane]}]"
             lines.append(f"\tacc[{i}] = vmcu_mac(acc[{i}], {x}, {weight});")
     return "\n".join([*lines, "}", "*w = (const uint8_t *)v;"])
