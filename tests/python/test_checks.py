@@ -167,6 +167,8 @@ DIRECTED = (
     (r"(\.count = )\d+", r"\1 0"),
     (r"(\{\.first = \d+, \.count = )1", r"\1 2"),
     (r"(\.(?:in|out)puts = )model_(?:in|out)puts", r"\1model_tensors"),
+    (r"(\.(?:tensors|layers|stages) = )model_\w+", r"\1model_inputs"),
+    (r"(\.taken = )\d+", r"\1 9999"),
     (r"(\.scale = )\w+", r"\1 0.5f"),
     (r"(\.zero_point = )[^,]+", r"\1 77"),
     (r"(\.rows = )\d+", r"\1 99"),
