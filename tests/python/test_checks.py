@@ -224,6 +224,7 @@ STAY = {
     "splits rows and reaches around": "a rule of plans, which are also proven before tables are",
     "is no number of pixels": "a rule of plans, which are also proven before tables are",
     "splits pixels": "without it the decoding of a call might not end",
+    "more rows are taken": "in these plans a row too many takes the place of a live one",
     "a pixel of row": "a ring that reaches around has whole rows, see the rule above",
 }
 
