@@ -23,7 +23,7 @@ from ..frontends.tflite.file import FileModel, FileTensor, read
 from ..frontends.tflite.offline import KEY, UNPLANNED, VERSION
 from ..placement import Buffer, Instance, place
 from ..placement.ordering import best_order
-from ..placement.tasks import GraphTask, TaskGraph, usage
+from ..placement.tasks import GraphTask, TaskGraph, lifetimes, usage
 from .base import required
 
 ALIGN = 16
@@ -98,14 +98,9 @@ def plan(path: Path, seconds: float) -> OfflinePlan:
     found = best_order(graph)
     own = range(len(graph.tasks))
     order = found.order if found.peak < usage(graph, own).peak else tuple(own)
-    at = {number: step for step, number in enumerate(order)}
-    buffers = []
-    for tensor in sorted(planned):
-        first = at[graph.maker[tensor]] if tensor in graph.maker else 0
-        last = max((at[n] for n in graph.readers[tensor]), default=first)
-        end = len(order) if tensor in graph.kept else last + 1
-        buffers.append(Buffer(str(tensor), first, max(end, 1), graph.sizes[tensor], ALIGN))
-    placed = place(Instance(tuple(buffers), str(path)), seconds=seconds)
+    lives = lifetimes(graph, order)
+    buffers = tuple(Buffer(str(t), *lives[t], graph.sizes[t], ALIGN) for t in sorted(planned))
+    placed = place(Instance(buffers, str(path)), seconds=seconds)
     offsets = tuple(placed.offsets.get(str(t), UNPLANNED) for t in range(len(model.tensors)))
     return OfflinePlan(tuple(order), offsets, placed.height, min(found.bound, placed.height))
 

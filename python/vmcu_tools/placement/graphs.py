@@ -24,7 +24,7 @@ from . import place
 from .complaints import Complaint, InputError, refuse
 from .ordering import Ordering, best_order
 from .problem import Buffer, Instance
-from .tasks import CycleError, GraphTask, TaskGraph, usage
+from .tasks import CycleError, GraphTask, TaskGraph, lifetimes, usage
 
 MOST_COMPLAINTS = 10
 MOST_BYTES = 1 << 60
@@ -274,13 +274,12 @@ def instance_of(graph: NamedGraph, order: Sequence[int]) -> Instance:
     """The tensors of an order as buffers, those that share a place as one, and scratch."""
     tasks, roots = graph.tasks, roots_of(graph.tensors)
     at = {number: step for step, number in enumerate(order)}
+    lives = lifetimes(tasks, order)
     buffers = []
     for number, root in enumerate(roots):
         if number != root or not (number in tasks.maker or tasks.wanted(number)):
             continue
         group = [t for t, other in zip(graph.tensors, roots, strict=True) if other == root]
-        lower = at[tasks.maker[number]] if number in tasks.maker else 0
-        upper = max((at[reader] for reader in tasks.readers[number]), default=lower) + 1
         offsets = {t.offset for t in group if t.offset is not None}
         if len(offsets) > 1:
             raise refuse(
@@ -289,9 +288,9 @@ def instance_of(graph: NamedGraph, order: Sequence[int]) -> Instance:
                 "give one of them",
             )
         alignment = max(t.alignment for t in group)
-        end = max(len(order), 1) if number in tasks.kept else upper
         name, size = graph.tensors[number].name, tasks.sizes[number]
-        buffers.append(Buffer(name, lower, end, size, alignment, (), next(iter(offsets), None)))
+        fixed = next(iter(offsets), None)
+        buffers.append(Buffer(name, *lives[number], size, alignment, (), fixed))
     known = {tensor.name for tensor in graph.tensors}
     for number, task in enumerate(tasks.tasks):
         if task.scratch:

@@ -135,6 +135,17 @@ class Usage:
         return max((*self.steps, *self.alive))
 
 
+def lifetimes(graph: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
+    """By tensor the step from which it is there, and that before which it is gone."""
+    at = {number: step for step, number in enumerate(order)}
+    found = []
+    for tensor, readers in enumerate(graph.readers):
+        first = at[graph.maker[tensor]] if tensor in graph.maker else 0
+        last = max((at[reader] for reader in readers), default=first)
+        found.append((first, max(len(order), 1) if tensor in graph.kept else last + 1))
+    return found
+
+
 def usage(graph: TaskGraph, order: Iterable[int]) -> Usage:
     """What the steps of an order need; raises ValueError if tasks run before what they wait for."""
     left = [len(readers) for readers in graph.readers]
