@@ -222,7 +222,7 @@ def test_tensors_keep_and_share_addresses(tmp_path: Path) -> None:
         (lambda g: g["nodes"][0]["outputs"].append("e1"), "two nodes make tensor 'e1'"),
         (lambda g: g["nodes"].append({"name": "A"}), "node 7 'A' is there twice"),
         (lambda g: g["tensors"][0].pop("size"), "size None of 'e0' is not an integer from 0 on"),
-        (lambda g: g["tensors"][0].update(sise=1), "tensor 'e0' has a field 'sise'"),
+        (lambda g: g["tensors"][0].update(bytes=1), "tensor 'e0' has a field 'bytes'"),
         (lambda g: g.update(order=["A"]), "'order' leaves nodes out"),
         (lambda g: g.update(tensors=3), "no list of tensors"),
         (lambda g: g["tensors"][0].update(offset=3, alignment=2), "offset 3 of 'e0' is not a mult"),
