@@ -71,17 +71,20 @@ endfunction()
 # Compiles a model into a target at build time.
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
-#                  [RAM <bytes>] [PLANNER <planner>] [STREAM_INPUT] [ROTATE] [ARGS <argument>...])
+#                  [RAM <bytes>] [PLANNER <planner>] [STREAM_INPUT | INPUT_ELSEWHERE] [ROTATE]
+#                  [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
 # RAM          The fastest plan in so many bytes, such as 64K; the build fails if there is none.
 # PLANNER      See `vmcu build --help`.
 # STREAM_INPUT The input comes row by row, by vmcu_push_row(), and never exists whole.
+# INPUT_ELSEWHERE
+#              The input is read where vmcu_set_input() says, and no part of the pool.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
-  cmake_parse_arguments(arg "STREAM_INPUT;ROTATE" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "STREAM_INPUT;INPUT_ELSEWHERE;ROTATE" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -111,6 +114,10 @@ function(vmcu_add_model target)
 
   if(arg_STREAM_INPUT)
     list(APPEND options --stream-input)
+  endif()
+
+  if(arg_INPUT_ELSEWHERE)
+    list(APPEND options --input elsewhere)
   endif()
 
   if(arg_ROTATE)

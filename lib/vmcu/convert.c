@@ -67,8 +67,11 @@ static int input_border(const struct vmcu_context *ctx, unsigned int index, cons
 	    index >= ctx->model->input_count) {
 		return -EINVAL;
 	}
+	if (!vmcu_holds_input(ctx->model)) {
+		return -ENOTSUP;
+	}
 	*b = border(ctx, &ctx->model->inputs[index], ctx->pool);
-	return ctx->model->streamed ? -ENOTSUP : 0;
+	return 0;
 }
 
 static int output_border(const struct vmcu_context *ctx, unsigned int index, const void *values,

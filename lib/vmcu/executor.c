@@ -31,6 +31,7 @@ static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *
 		ctx->positions[i].rows = 0U;
 	}
 	ctx->cancelled = false;
+	ctx->input = NULL;
 #if defined(VMCU_PROFILE)
 	ctx->profile = NULL;
 #endif
@@ -92,7 +93,7 @@ int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = input_tensor(ctx, index);
 
-	if (t == NULL || ctx->model->streamed || !vmcu_in_one_piece(ctx, t)) {
+	if (t == NULL || !vmcu_holds_input(ctx->model) || !vmcu_in_one_piece(ctx, t)) {
 		return NULL;
 	}
 	return vmcu_row(&ctx->pool, t, 0);
@@ -102,8 +103,22 @@ int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, un
 {
 	const struct vmcu_tensor *t = input_tensor(ctx, index);
 
-	return (t == NULL || ctx->model->streamed || y >= t->height) ? NULL
-								     : vmcu_row(&ctx->pool, t, y);
+	if (t == NULL || !vmcu_holds_input(ctx->model) || y >= t->height) {
+		return NULL;
+	}
+	return vmcu_row(&ctx->pool, t, y);
+}
+
+int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input)
+{
+	if (ctx == NULL || ctx->model == NULL || input == NULL) {
+		return -EINVAL;
+	}
+	if (!ctx->model->elsewhere) {
+		return -ENOTSUP;
+	}
+	ctx->input = input;
+	return 0;
 }
 
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index)
@@ -154,6 +169,7 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 		.tensors = ctx->model->tensors,
 		.layer = layer,
 		.scratch = vmcu_scratch(ctx, layer, scratch),
+		.input = ctx->input,
 		.columns = layer->columns,
 	};
 
@@ -219,6 +235,9 @@ int vmcu_invoke(struct vmcu_context *ctx)
 	if (ctx->model->streamed) {
 		return -ENOTSUP;
 	}
+	if (ctx->model->elsewhere && ctx->input == NULL) {
+		return -EINVAL;
+	}
 	return finish(ctx, 0U, begin(ctx));
 }
 
@@ -260,7 +279,7 @@ int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row)
 	if (ctx == NULL || ctx->model == NULL || row == NULL) {
 		return -EINVAL;
 	}
-	if (ctx->model->input_count != 1U) {
+	if (ctx->model->input_count != 1U || ctx->model->elsewhere) {
 		return -ENOTSUP;
 	}
 	if (ctx->model->streamed) {

@@ -114,7 +114,11 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 	const uint8_t *schedule = &stage->schedule[part->start];
 	uint16_t *progress = progress_of(ctx, stage);
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
-	struct vmcu_call call = {.pool = &ctx->pool, .tensors = ctx->model->tensors};
+	struct vmcu_call call = {
+		.pool = &ctx->pool,
+		.tensors = ctx->model->tensors,
+		.input = ctx->input,
+	};
 
 	for (; entry < part->length; entry++) {
 		const uint8_t number = schedule[entry];

@@ -24,6 +24,7 @@ def compile_model(
     seconds: float = SOLVER_SECONDS,
     original: bool = False,
     stream_input: bool = False,
+    input_elsewhere: bool = False,
     tile_cost: float | None = None,
     extra_macs: float = 0.0,
     rotated: bool = False,
@@ -35,6 +36,7 @@ def compile_model(
 
     ram: bytes the pool may have, None for as few as possible. seconds: for solvers, if one is
     needed. original: as planner.make_plan has it. stream_input: the input comes row by row.
+    input_elsewhere: it is read where the caller has it.
     tile_cost: see planner.Options. rotated: the pool's origin advances, see machine/rotation.py.
     target: the cores to lay constants out for, by their name in kernels/targets. plan_seconds: the
     best plan by then is taken, counted from `begun`, of time.monotonic().
@@ -46,7 +48,9 @@ def compile_model(
     graph = replace(load(path), target=named(target).name)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph, all_channels=PLANNERS[planner].original is not None)
-    options = Options(seconds, ram, stream_input, tile_cost, extra_macs, plan_seconds)
+    options = Options(
+        seconds, ram, stream_input, input_elsewhere, tile_cost, extra_macs, plan_seconds
+    )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:
         return plan

@@ -83,6 +83,7 @@ class Op:
     monotone: an output byte only rises, or only falls, while one input byte rises and the others
         stay, so that the least and the largest are those of the least and largest inputs
     always_has: requantisers, of REQUANTISERS, that no build of the kernel can leave out
+    fetches: the graph input whose bytes it reads where the caller has them, "" for none
     """
 
     clamps: ClassVar[bool] = False
@@ -94,6 +95,7 @@ class Op:
     channelwise: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
     always_has: ClassVar[frozenset[str]] = frozenset()
+    fetches = ""
 
     act_min: int = field(default=INT8_MIN, kw_only=True)
     act_max: int = field(default=INT8_MAX, kw_only=True)
@@ -105,6 +107,10 @@ class Op:
 
     def of_channels(self, picked: np.ndarray) -> Op:
         """The op for some channels of its tensors alone, where it works by_channel."""
+        return self
+
+    def of_columns(self, first: int) -> Op:
+        """The op for an output that begins with column `first`, where it fetches columns."""
         return self
 
     @property
@@ -126,6 +132,11 @@ class Node:
     @property
     def kind(self) -> str:
         return type(self.op).__name__
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that its values are made of, wherever they lie."""
+        return (self.op.fetches,) if self.op.fetches else self.inputs
 
 
 @dataclass(frozen=True)
@@ -155,7 +166,8 @@ class Graph:
     `channels`: of a tensor that has lost some, which of the file's channels it still has, int64;
     `left_out`: how many all tensors have lost; `macs_file`: multiply-accumulates of the file where
     there are fewer now, else 0. `offline`: offsets in bytes that the file has for tensors, for
-    another runtime.
+    another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
+    so (`fetches`), and are never in the pool.
     """
 
     name: str
@@ -169,6 +181,12 @@ class Graph:
     left_out: int = 0
     macs_file: int = 0
     offline: Mapping[str, int] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+
+    @property
+    def held(self) -> tuple[Port, ...]:
+        """The inputs that a pool holds."""
+        return tuple(port for port in self.inputs if port.tensor not in self.elsewhere)
 
     def part(self, tensor: str, values: np.ndarray) -> np.ndarray:
         """What this graph has of a tensor's values in the file, in its shape (H, W, C)."""

@@ -270,6 +270,32 @@ static void test_streamed_inputs_have_no_place(void)
 	CHECK(vmcu_output(&ctx, 0) == pool + 4);
 }
 
+/** An input elsewhere is read where the caller has it, and the pool has no place for it. */
+static void test_inputs_elsewhere(void)
+{
+	static const int8_t image[12];
+	struct vmcu_model elsewhere = model;
+	struct vmcu_context ctx;
+
+	CHECK(vmcu_init(&ctx, &model, pool, sizeof(pool)) == 0);
+	CHECK(vmcu_set_input(&ctx, image) == -ENOTSUP);
+	elsewhere.elsewhere = true;
+	CHECK(vmcu_init(&ctx, &elsewhere, pool, sizeof(pool)) == 0);
+	CHECK(vmcu_input(&ctx, 0) == NULL);
+	CHECK(vmcu_row_of_input(&ctx, 0, 0) == NULL);
+	CHECK(vmcu_input_size(&ctx, 0) == 12U);
+	CHECK(vmcu_push_row(&ctx, image) == -ENOTSUP);
+	CHECK(vmcu_invoke(&ctx) == -EINVAL);
+	CHECK(vmcu_set_input(NULL, image) == -EINVAL);
+	CHECK(vmcu_set_input(&ctx, NULL) == -EINVAL);
+	CHECK(vmcu_invoke(&ctx) == -EINVAL);
+	CHECK(vmcu_set_input(&ctx, image) == 0);
+	CHECK(vmcu_invoke(&ctx) == 0);
+	CHECK(vmcu_invoke(&ctx) == 0);
+	CHECK(vmcu_init(&ctx, &elsewhere, pool, sizeof(pool)) == 0);
+	CHECK(vmcu_invoke(&ctx) == -EINVAL);
+}
+
 int main(void)
 {
 	test_directions();
@@ -277,6 +303,7 @@ int main(void)
 	test_rows_are_pushed();
 	test_two_inputs_are_not_pushed();
 	test_streamed_inputs_have_no_place();
+	test_inputs_elsewhere();
 	test_init_refuses();
 	test_a_failed_init_unbinds();
 	test_no_context();

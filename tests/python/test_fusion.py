@@ -326,8 +326,8 @@ def test_bands_spare_ram_for_work_done_twice() -> None:
     graph = bottleneck()
     usual = make_plan("vmcu", graph)
     plan = make_plan("vmcu", graph, Options(extra_macs=0.5))
-    assert usual.macs_extra == 0 and usual.without_bands is None
-    assert plan.pool_bytes < usual.pool_bytes and plan.model is plan.without_bands
+    assert usual.macs_extra == 0 and usual.original is None
+    assert plan.pool_bytes < usual.pool_bytes and plan.model is plan.original
     assert 0 < plan.macs_extra == bands.macs(plan.graph) - bands.macs(graph)
     assert plan.macs_extra <= 0.5 * bands.macs(graph)
     expect_every_tensor(plan)

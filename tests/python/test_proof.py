@@ -29,14 +29,16 @@ RUN = 12
 
 @functools.cache
 def plan(number: int) -> Plan:
-    """Plans of every kind: layers one by one, stages, streamed inputs, tiles, pools that rotate."""
+    """Plans of every kind: layers one by one, stages, inputs streamed or elsewhere, tiles, pools
+    that rotate."""
     seed = 1000 + number
     while True:
         graph = wide(seed) if number % 5 == 4 else AnyNetwork(seed, layers=7).made
         streamed = number % 3 == 1 and len(graph.inputs) == 1
+        elsewhere = number % 6 == 0 and len(graph.inputs) == 1
         tile_cost = 900.0 if number % 4 == 2 else None
         try:
-            options = Options(seconds=1.0, stream_input=streamed, tile_cost=tile_cost)
+            options = Options(1.0, None, streamed, elsewhere, tile_cost)
             found = make_plan("vmcu", graph, options)
             if number % 2:
                 graph = found.graph
@@ -62,7 +64,7 @@ def test_what_is_read_back_is_the_plan(number: int) -> None:
     assert (found.pool_bytes, found.ram_bytes) == (one.pool_bytes, one.ram_bytes)
     assert (found.rotation, found.input_streamed) == (one.rotation, one.input_streamed)
     assert found.taken == one.taken
-    assert list(found.placements) == list(one.placements)
+    assert list(found.placements) == list(one.placements) and found.tensors == one.tensors
     for name, placement in one.placements.items():
         there = found.placements[name]
         assert (there.base, there.phase) == (placement.base % one.pool_bytes, placement.phase)

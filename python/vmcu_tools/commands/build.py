@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from .options import (
+    ELSEWHERE,
     EXIT_DONE,
     EXIT_INTERRUPTED,
     Subparsers,
@@ -98,7 +99,12 @@ def show_front(args: argparse.Namespace) -> int:
     from .models import quantised
 
     graph = replace(optimize(load(quantised(args))), target=args.target)
-    choices = fusion.front(graph, Options(args.solver_seconds, stream_input=args.stream_input))
+    options = Options(
+        args.solver_seconds,
+        stream_input=args.stream_input,
+        input_elsewhere=args.input == ELSEWHERE,
+    )
+    choices = fusion.front(graph, options)
     print_front(choices, console())
     write_json([asdict(choice) for choice in choices], args.json)
     return EXIT_DONE

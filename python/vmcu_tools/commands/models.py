@@ -14,11 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..compiler import compile_model
+from ..errors import Problem, UserError
 from ..frontends import format_of
 from ..graph import Port
 from ..ops import bias_warnings
 from ..plan.plan import Plan
 from ..quantize import calibration
+from .options import ELSEWHERE
 
 # About when the command was called: loading what it needs takes a part of its time.
 BEGUN = time.monotonic() - time.process_time()
@@ -48,12 +50,22 @@ def quantised(args: argparse.Namespace) -> Path:
 def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
     goes to stderr and among the plan's notes."""
+    elsewhere = args.input == ELSEWHERE
+    if elsewhere and args.stream_input:
+        raise UserError(
+            Problem(
+                f"--input {ELSEWHERE} and --stream-input are two ways for one input",
+                "choose one of them",
+                str(args.model),
+            )
+        )
     plan = compile_model(
         quantised(args),
         args.planner,
         ram,
         args.solver_seconds,
         stream_input=args.stream_input,
+        input_elsewhere=elsewhere,
         tile_cost=args.tile_cost,
         extra_macs=args.extra_macs,
         rotated=args.rotate,

@@ -18,6 +18,8 @@ Action = Callable[[argparse.Namespace], int]
 EXIT_DONE, EXIT_PROBLEM = 0, 1
 # What shells make of SIGINT.
 EXIT_INTERRUPTED = 130
+# Of --input: where it lies.
+ELSEWHERE = "elsewhere"
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 
 
@@ -183,6 +185,12 @@ def planner_options() -> argparse.ArgumentParser:
         "--stream-input",
         action="store_true",
         help="the model takes its input row by row (vmcu_push_row), which never exists whole",
+    )
+    planner.add_argument(
+        "--input",
+        choices=(ELSEWHERE,),
+        help=f"{ELSEWHERE}: the input is read where it lies, in flash, external RAM or a camera's "
+        "buffer (vmcu_set_input), and takes no bytes of the pool",
     )
     planner.add_argument(
         "--tile-cost",

@@ -16,7 +16,7 @@ from ..errors import PlanError, Problem, UserError
 from ..graph import Port
 from ..kernels.targets import named
 from ..ops import Layer, kernel_of
-from ..plan.plan import Plan, Step, on_stack, pool_scratch
+from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants, rows_of
 from .proof import prove
@@ -72,7 +72,8 @@ class StageRow:
 
 @dataclass(frozen=True)
 class TensorRow:
-    """One entry of the tensor table: base, ring and phase in bytes of the pool."""
+    """One entry of the tensor table: base, ring and phase in bytes of the pool; a ring of none for
+    a tensor that is elsewhere."""
 
     comment: str
     base: int
@@ -158,7 +159,7 @@ def _check(plan: Plan) -> None:
     for name, placement in plan.placements.items():
         if placement.ring > plan.pool_bytes:
             raise PlanError(f"the ring of tensor '{name}' goes around the pool more than once")
-    inputs = () if plan.input_streamed else graph.inputs
+    inputs = () if plan.input_streamed else graph.held
     for port in (*inputs, *graph.outputs):
         _check_whole(plan, port)
 
@@ -192,7 +193,7 @@ class _Emitter:
         self.graph = plan.graph
         self.name = name
         self.constants = Constants(name)
-        self.index = {tensor: number for number, tensor in enumerate(plan.placements)}
+        self.index = {name: number for number, name in enumerate(plan.tensors)}
         self.inputs: list[int] = []
         self.schedule = bytearray()
         self.parts: list[Part] = []
@@ -220,6 +221,7 @@ class _Emitter:
             "parts": self.parts,
             "requantisers": sorted({r for s in self.plan.steps for r in s.node.op.requantisers}),
             "streamed": self.plan.input_streamed,
+            "elsewhere": bool(self.graph.elsewhere),
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
         }
@@ -263,7 +265,7 @@ class _Emitter:
         )
 
     def _tensor(self, name: str) -> TensorRow:
-        placement = self.plan.placements[name]
+        placement = self.plan.placements.get(name) or Placement(name, 0, 0, 0, 0)
         height, width, channels = self.graph.tensors[name].shape
         return TensorRow(
             comment=f"{self.index[name]} {comment(name)}",

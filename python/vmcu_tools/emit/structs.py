@@ -26,7 +26,7 @@ MODEL = CStruct(
     "const char *name; uint32_t pool_bytes; const struct vmcu_tensor *tensors;"
     "const struct vmcu_layer *layers; const struct vmcu_stage *stages;"
     "const struct vmcu_io *inputs, *outputs; uint16_t tensor_count, layer_count, stage_count;"
-    "uint8_t input_count, output_count; bool streamed;",
+    "uint8_t input_count, output_count; bool streamed, elsewhere;",
 )
 # By which struct vmcu_model is larger in a build for pools that rotate.
 ROTATION_BYTES = 8

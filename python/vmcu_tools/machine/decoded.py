@@ -30,7 +30,11 @@ ON_STACK = "VMCU_SCRATCH_ON_STACK"
 UINT8, UINT16, UINT32 = 2**8 - 1, 2**16 - 1, 2**32 - 1
 FLAGS = {"VMCU_IO_CHANNELS_FIRST": "nchw", "VMCU_IO_HALF_AWAY": "half_away"}
 LIMITS = {
-    "vmcu_model": {**dict.fromkeys(("pool_bytes", "circle", "step"), UINT32), "streamed": 1},
+    "vmcu_model": {
+        **dict.fromkeys(("pool_bytes", "circle", "step"), UINT32),
+        "streamed": 1,
+        "elsewhere": 1,
+    },
     "vmcu_tensor": {
         **dict.fromkeys(("base", "ring", "phase"), UINT32),
         **dict.fromkeys(("height", "width", "channels"), UINT16),
@@ -62,7 +66,7 @@ class Claims:
         """What the emitter of a plan claims."""
         steps = plan.steps
         return Claims(
-            tuple(plan.placements),
+            plan.tensors,
             tuple(step.node for step in steps),
             tuple(step.form for step in steps),
         )
@@ -161,6 +165,8 @@ class _Decoder:
             stated = model.get(member, 0)
             expect(stated == there == wanted, f"{member} is {stated}, there are {there}")
         expect(model.get("name") == self.name, "the model's name is another")
+        elsewhere = bool(model.get("elsewhere", 0))
+        expect(elsewhere == bool(graph.elsewhere), "the input is not where callers are told")
 
     def _pool(self) -> tuple[int, Rotation | None]:
         """Bytes of the circle, and how it rotates."""
@@ -178,6 +184,9 @@ class _Decoder:
             shape = tuple(entry.get(member, 0) for member in ("height", "width", "channels"))
             expect(shape == self.graph.tensors[name].shape, f"tensor '{name}' is {shape}")
             base, ring = entry.get("base", 0), entry.get("ring", 0)
+            if name in self.graph.elsewhere:
+                expect(not base and not ring, f"'{name}' is in the pool")
+                continue
             # vmcu_pool_byte() looks around the pool's end once.
             expect(base < size and 0 < ring <= size, f"the ring of '{name}' is not in the pool")
             phase = entry.get("phase", 0)
@@ -260,7 +269,8 @@ class _Decoder:
             expect(self.model.get(label) == f"{self.name}_{label}", f"{label} are elsewhere")
             for entry, port in zip(entries, ports, strict=True):
                 self._check_port(entry, port)
-                if label == "outputs" or not plan.input_streamed:
+                held = port in graph.held and not plan.input_streamed
+                if label == "outputs" or held:
                     self._check_border(plan, port)
 
     def _check_port(self, entry: dict, port: Port) -> None:

@@ -45,6 +45,7 @@ class VirtualMcu:
         self.sharing: dict[int, bool] = {}
         self.expiry_of = self._expiries()
         self._check_rings()
+        self._check_elsewhere()
 
     def _check_rings(self) -> None:
         for name, placement in self.plan.placements.items():
@@ -54,6 +55,24 @@ class VirtualMcu:
             around = placement.base % self.plan.pool_bytes + ring > self.plan.pool_bytes
             if around and (ring % tensor.row_bytes or placement.phase % tensor.row_bytes):
                 raise PlanError(f"the ring of tensor '{name}' splits rows and reaches around")
+
+    def _check_elsewhere(self) -> None:
+        """What lies outside of the pool is fetched, column by column of what there is, and is
+        nobody's to write."""
+        outside = self.plan.graph.elsewhere
+        for layer in self.layers.values():
+            who = f"step '{layer.node.name}'"
+            if outside & {layer.out.name, *(tensor.name for tensor in layer.ins)}:
+                raise PlanError(f"{who} takes an input outside of the pool for one inside")
+            if layer.outside is None:
+                continue
+            if layer.outside.name not in outside:
+                raise PlanError(f"{who} fetches '{layer.outside.name}', which is in the pool")
+            (height, width, channels), there = layer.out.shape, layer.outside.shape
+            columns = layer.fetched
+            inside = len(columns) == width and columns.stop <= there[1] and height <= there[0]
+            if not inside or channels != there[2]:
+                raise PlanError(f"{who} fetches what '{layer.outside.name}' does not have")
 
     def _expiries(self) -> dict[str, np.ndarray]:
         """Time of the last read of every byte of every tensor, int64 (H, W, C)."""
@@ -139,7 +158,7 @@ class VirtualMcu:
             data = None if inputs is None else np.asarray(inputs[number]).reshape(tensor.shape)
             if data is not None:
                 produced[tensor.name] = data.astype(np.int8)
-            if not self.plan.input_streamed:
+            if not self.plan.input_streamed and port in self.plan.graph.held:
                 for y in range(tensor.shape[0]):
                     row = None if data is None else data[y]
                     self._write(tensor, y, (0, tensor.shape[1]), BEFORE, row, "the input")
@@ -204,6 +223,8 @@ class VirtualMcu:
         row = None
         if produced is not None:
             data = [seen[tensor.name] for tensor in layer.ins]
+            if layer.outside is not None:
+                data = [produced[layer.outside.name]]
             row = layer.rows(data, y, y + 1)[0][slice(*part)]
             produced[layer.out.name][y, slice(*part)] = row
         times: np.ndarray | int = event.start

@@ -19,7 +19,7 @@ def run(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     }
     for node in graph.nodes:
         layer = bind(graph, node)
-        data = [values[name] for name in node.inputs]
+        data = [values[name] for name in node.operands]
         # Blocks of rows bound the memory that the gathered taps take.
         block = max(1, (1 << 24) // max(1, layer.macs // max(1, layer.height)))
         values[layer.out.name] = np.concatenate(

@@ -73,7 +73,7 @@ class Layer(ABC, Generic[OpT]):
     A layer works from the first row to the last, or `descending`, if it `can_descend`, from the
     last row and pixel to the first. `columns`: how many of a row a call computes, all by default.
     `block` is how many columns its kernel works on together, `target` what its constants are laid
-    out for.
+    out for, `outside` the input outside of the pool that it fetches from, if it does.
 
     A subclass with `op`, as in `class AddLayer(ProgramLayer[Add], op=Add)`, serves that op's nodes.
     """
@@ -112,6 +112,7 @@ class Layer(ABC, Generic[OpT]):
         self.op: OpT = node.op
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
         self.out: Tensor = graph.tensors[node.outputs[0]]
+        self.outside: Tensor | None = graph.tensors.get(node.op.fetches)
         self.columns = self.width if columns is None else columns
 
     @abstractmethod
@@ -235,6 +236,11 @@ class Layer(ABC, Generic[OpT]):
     def width(self) -> int:
         """Columns of a row of calls."""
         return self.out.shape[1]
+
+    @property
+    def fetched(self) -> range:
+        """Columns of `outside` that it copies; all rows have them."""
+        return range(0)
 
     def turn(self, y: int) -> int:
         """The how manieth row of the layer row y is; the other way round the same."""

@@ -8,7 +8,7 @@ before its byte is written.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ from ..quant import (
 )
 from .biases import Biases, beyond_float32
 from .layer import STACK_SCRATCH, Binding, Form, Interval, Layer, OpT
+from .once import Made, once
 from .values import CStruct
 from .window import WindowLayer, covered, gather, window_fields
 
@@ -197,8 +198,12 @@ class MacLayer(WindowLayer[OpT]):
             kernel += "_narrow" * (shapes is NARROW)
         size = channels // groups
         picks = (slice(first, first + size) for first in range(0, channels, size))
-        parts = (self.mac_weights(taps, pick) for pick in picks)
-        stream = b"".join(blocks(part, packing, block, step, tiled) for part in parts)
+        stream = self.shared_stream(
+            lambda: b"".join(
+                blocks(self.mac_weights(taps, pick), packing, block, step, tiled) for pick in picks
+            ),
+            (reading, block, step),
+        )
         fields = {
             **window_fields(self.window),
             **{"groups": groups, "depth": depth, "run": run, "steps": steps},
@@ -211,6 +216,13 @@ class MacLayer(WindowLayer[OpT]):
         fast, exact = words + packed_shifts(block) // WORD, words + block
         program = self.program(kernel)
         return Binding(program, fields, stream, tile, reading.flat, lines(stream, fast, exact))
+
+    def shared_stream(self, make: Callable[[], bytes], values: tuple[Hashable, ...]) -> bytes:
+        """The stream that `make` makes of the op's constants and tensors' zero points; values:
+        whatever else it depends on."""
+        op = self.op
+        same = (type(op), op.act_min, op.act_max, *self.zeros.values(), self.target.packing)
+        return once(Made((op.weights, op.bias, op.requant), (*same, *values), make))
 
     def mac_weights(self, taps: np.ndarray, pick: slice) -> MacWeights:
         """The weights of some output channels; taps (channels, runs, run)."""

@@ -91,8 +91,8 @@ class Plan:
     schedule.py; `progress` is where in the pool a stage of several layers notes how far each has
     come, PROGRESS_BYTES a layer. `taken`: columns of a streamed input that are taken at a time from
     the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates; where
-    layers work in bands for that, `without_bands` is the graph before. `gap`: bytes of the pool
-    beyond the bound of its order.
+    layers work in bands for that, or fetch an input that lies elsewhere, `original` is the graph
+    before. `gap`: bytes of the pool beyond the bound of its order.
     `rotation`: how the pool rotates; its end then may split rows.
     """
 
@@ -103,7 +103,7 @@ class Plan:
     pool_bytes: int
     solve_seconds: float = 0.0
     macs_extra: int = 0
-    without_bands: Graph | None = None
+    original: Graph | None = None
     input_streamed: bool = False
     taken: int = 0
     progress: tuple[int, ...] = ()
@@ -117,9 +117,15 @@ class Plan:
         return self.pool_bytes + (self.rotation.overhang if self.rotation else 0)
 
     @property
+    def tensors(self) -> tuple[str, ...]:
+        """Those of the pool, then the inputs that lie elsewhere."""
+        elsewhere = (port.tensor for port in self.graph.inputs)
+        return (*self.placements, *(name for name in elsewhere if name in self.graph.elsewhere))
+
+    @property
     def model(self) -> Graph:
-        """What was planned: its graph, or that graph before some layers were put in bands."""
-        return self.without_bands or self.graph
+        """What was planned: its graph, or that graph before it was rewritten."""
+        return self.original or self.graph
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -48,7 +48,7 @@ class Offer:
 
 def quick(graph: Graph, options: Options) -> Iterator[Plan]:
     """Plans that take little time, none where the input is to be streamed."""
-    if options.stream_input:
+    if options.stream_input or options.input_elsewhere:
         return
     yield replace(single.plan(graph), planner="vmcu")
     yield swing.plan(graph, min(options.seconds, SOON))

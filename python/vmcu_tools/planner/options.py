@@ -22,15 +22,17 @@ SOLVER_SECONDS = 10.0
 @dataclass(frozen=True)
 class Options:
     """seconds: for solvers, where one is needed; ram: bytes the pool may have, None for as few as
-    possible; stream_input: the only input is delivered row by row; tile_cost: the part of a
-    model's cycles that working in tiles may cost, by estimate, None for what they save of the RAM,
-    see costs.bargain; extra_macs: the part of its multiply-accumulates that a model may do
-    twice, see bands.py. Where `ram` asks for it, more are spent. plan_seconds: after which the best
-    plan so far is taken, None for when the planner ends by itself."""
+    possible; stream_input: the only input is delivered row by row; input_elsewhere: it is read
+    where the caller has it, see stages/elsewhere.py; tile_cost: the part of a model's cycles that
+    working in tiles may cost, by estimate, None for what they save of the RAM, see costs.bargain;
+    extra_macs: the part of its multiply-accumulates that a model may do twice, see bands.py. Where
+    `ram` asks for it, more are spent. plan_seconds: after which the best plan so far is taken, None
+    for when the planner ends by itself."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
     stream_input: bool = False
+    input_elsewhere: bool = False
     tile_cost: float | None = None
     extra_macs: float = 0.0
     plan_seconds: float | None = None

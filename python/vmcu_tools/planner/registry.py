@@ -65,12 +65,14 @@ def make_plan(
     chosen = PLANNERS[planner]
     if options.stream_input:
         _check_stream(planner, graph)
+    if options.input_elsewhere:
+        _check_elsewhere(planner, graph)
     planned_by = chosen.original if original and chosen.original else chosen.plan
     if options.plan_seconds is None or planned_by is not fusion.plan:
         try:
             plan = planned_by(graph, options)
         except KeyboardInterrupt:
-            if planned_by is not fusion.plan or options.stream_input:
+            if planned_by is not fusion.plan or options.stream_input or options.input_elsewhere:
                 raise
             plan = anytime.at_once(graph, options)
     else:
@@ -95,16 +97,23 @@ def make_plan(
     return plan
 
 
+def _check_elsewhere(planner: str, graph: Graph) -> None:
+    if not PLANNERS[planner].streams:
+        raise UserError(_holds(planner, "they cannot be elsewhere", "--input elsewhere", graph))
+
+
+def _holds(planner: str, so: str, option: str, graph: Graph) -> Problem:
+    able = ", ".join(name for name, one in PLANNERS.items() if one.streams)
+    return Problem(
+        f"planner '{planner}' keeps inputs whole, so {so}",
+        f"leave out {option} or use --planner {able}",
+        graph.origin,
+    )
+
+
 def _check_stream(planner: str, graph: Graph) -> None:
     if not PLANNERS[planner].streams:
-        able = ", ".join(name for name, one in PLANNERS.items() if one.streams)
-        raise UserError(
-            Problem(
-                f"planner '{planner}' keeps inputs whole, so they cannot be streamed",
-                f"leave out --stream-input or use --planner {able}",
-                graph.origin,
-            )
-        )
+        raise UserError(_holds(planner, "they cannot be streamed", "--stream-input", graph))
     if len(graph.inputs) != 1:
         raise UserError(
             Problem(

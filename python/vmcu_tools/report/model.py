@@ -40,6 +40,7 @@ class ModelReport:
     """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones;
     `macs_file` is what the file asks for, more where constant channels were left out: `left_out`
     of `channels` of all tensors.
+    `input_elsewhere`: the input is read where the caller has it, and no part of `pool_bytes`.
     `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
     `pool_bytes` has for that."""
 
@@ -55,6 +56,7 @@ class ModelReport:
     left_out: int
     solve_seconds: float
     input_streamed: bool
+    input_elsewhere: bool
     steps: tuple[StepReport, ...]
     tensors: tuple[TensorReport, ...]
     notes: tuple[str, ...] = ()
@@ -121,6 +123,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         left_out=left_out,
         solve_seconds=round(plan.solve_seconds, 3),
         input_streamed=plan.input_streamed,
+        input_elsewhere=bool(graph.elsewhere),
         steps=tuple(steps),
         tensors=tensors,
         notes=plan.notes,

@@ -49,6 +49,8 @@ def print_report(report: ModelReport, console: Console) -> None:
             f"{report.left_out:,} of {report.channels:,} channels have one byte whatever the "
             f"input, or no reader, and are left out: the file has {report.macs_file:,} MACs",
         )
+    if report.input_elsewhere:
+        say(console, "the input is read where vmcu_set_input() says, outside of the pool")
     if report.rotation_step:
         say(
             console,

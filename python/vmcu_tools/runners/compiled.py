@@ -101,8 +101,8 @@ class CompiledRunner(ABC):
         self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[list[np.ndarray]]:
         """Every output as the file presents it, its type, shape and order of axes, for samples in
-        the file's form as well: through vmcu/convert.h. A streamed input is converted here, and
-        the memory that values take is not the board's, see roomy()."""
+        the file's form as well: through vmcu/convert.h. An input that the pool does not hold whole
+        is converted here, and the memory that values take is not the board's, see roomy()."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan).roomy()
             files = emit(plan, MODEL_NAME).files

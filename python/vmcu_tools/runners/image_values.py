@@ -21,9 +21,11 @@ ITEM_BYTES = {BYTES: 1, FLOAT: 4, UINT8: 1}
 
 def forms_of(plan: Plan) -> tuple[list[int], list[int]]:
     """What each input's and each output's values are. int8 goes as uint8, 128 above: memory needs
-    no conversion of int8, only another order of axes."""
+    no conversion of int8, only another order of axes. An input that the pool does not hold whole
+    is converted here."""
     inputs = [FORMS[port.dtype] for port in plan.graph.inputs]
-    return [BYTES] if plan.input_streamed else inputs, [FORMS[p.dtype] for p in plan.graph.outputs]
+    alone = plan.input_streamed or plan.graph.elsewhere
+    return [BYTES] if alone else inputs, [FORMS[p.dtype] for p in plan.graph.outputs]
 
 
 def most_bytes(plan: Plan) -> int:

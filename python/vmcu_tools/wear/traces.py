@@ -81,7 +81,7 @@ def record(plan: Plan, target: str, seed: int = 0) -> StoreTrace:
     start = arena.address + GUARD_BYTES - machine.ram_start
     pool = folded(stores[start : start + plan.ram_bytes], plan)
     if not plan.input_streamed:
-        for port in plan.graph.inputs:
+        for port in plan.graph.held:
             base = plan.placements[port.tensor].base
             delivered = np.arange(base, base + plan.graph.tensors[port.tensor].bytes)
             pool[delivered % plan.pool_bytes] += 1

@@ -36,7 +36,8 @@ extern "C" {
  *
  * @retval 0        Done.
  * @retval -EINVAL  A pointer is NULL, or there is no such input.
- * @retval -ENOTSUP The model was built with --stream-input: there is no whole input.
+ * @retval -ENOTSUP The model was built with --stream-input or --input elsewhere: the pool has no
+ *                  whole input.
  */
 int vmcu_set_float(const struct vmcu_context *ctx, unsigned int index, const float *values);
 

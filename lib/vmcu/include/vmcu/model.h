@@ -54,7 +54,8 @@ struct vmcu_pool {
 
 /**
  * A tensor: @a height rows of @a width pixels of @a channels bytes, of which the last @a ring bytes
- * written exist. Byte o of it lives at (base + (o + phase) % ring) modulo the pool's size.
+ * written exist; none of an input that is elsewhere. Byte o of it lives at (base + (o + phase) %
+ * ring) modulo the pool's size.
  *
  * The plan guarantees that no row is split by the pool's end. A ring of whole rows whose phase is
  * one of whole rows splits none either; any other splits a row where it starts over, between two
@@ -82,10 +83,11 @@ struct vmcu_call {
 	const struct vmcu_pool *pool;
 	const struct vmcu_tensor *tensors; /**< the model's table */
 	const struct vmcu_layer *layer;
-	void *scratch;    /**< the layer's scratch, word aligned */
-	uint16_t y;       /**< the output row */
-	uint16_t x;       /**< the first column; 0 where the layer descends */
-	uint16_t columns; /**< how many; all of them where the layer descends */
+	void *scratch;       /**< the layer's scratch, word aligned */
+	const int8_t *input; /**< of a model whose input is elsewhere */
+	uint16_t y;          /**< the output row */
+	uint16_t x;          /**< the first column; 0 where the layer descends */
+	uint16_t columns;    /**< how many; all of them where the layer descends */
 };
 
 /** Computes columns of an output row from the pixels that their windows cover, and no others. */
@@ -161,12 +163,19 @@ struct vmcu_model {
 	uint16_t stage_count;
 	uint8_t input_count;
 	uint8_t output_count;
-	bool streamed; /**< the only input is delivered row by row */
+	bool streamed;  /**< the only input is delivered row by row */
+	bool elsewhere; /**< the only input is read where vmcu_set_input() says */
 #if defined(VMCU_POOL_ROTATE)
 	uint32_t circle; /**< bytes of the pool without its overhang; 0: the origin stays */
 	uint32_t step;   /**< by which the origin advances after each inference */
 #endif
 };
+
+/** True if callers write the inputs into the pool. */
+static inline bool vmcu_holds_input(const struct vmcu_model *model)
+{
+	return !model->streamed && !model->elsewhere;
+}
 
 /** Where in its ring a pixel of tensor @a t starts, in bytes. */
 static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint32_t x)

@@ -77,6 +77,18 @@ struct vmcu_binary_params {
 /** @brief Two operands, element by element. For each byte, ascending: reads both, then writes. */
 void vmcu_binary(const struct vmcu_call *call);
 
+struct vmcu_fetch_params {
+	uint16_t width; /**< columns of the input */
+	uint16_t first; /**< the one that the output begins with */
+};
+
+/**
+ * @brief Copies columns of the input that vmcu_set_input() has named.
+ *
+ * Reads nothing of the pool.
+ */
+void vmcu_fetch(const struct vmcu_call *call);
+
 struct vmcu_hardmax_params {
 	int8_t one;  /**< what the largest channel becomes, the first of equal ones */
 	int8_t zero; /**< what the others become */

@@ -45,6 +45,12 @@ extern "C" {
 /** Bytes of a row of the first input of the model called @a name, an integer constant. */
 #define VMCU_MODEL_ROW_BYTES(name) vmcu_row_bytes_of_##name
 
+/**
+ * Bytes of the input of the model called @a name that vmcu_set_input() is given, an integer
+ * constant; 0 if the model was not built with --input elsewhere.
+ */
+#define VMCU_MODEL_ELSEWHERE_BYTES(name) vmcu_elsewhere_bytes_of_##name
+
 #ifndef VMCU_MODEL_REGISTER
 /** Enters a model into the port's list of models, if there is one. */
 #define VMCU_MODEL_REGISTER(name) extern const struct vmcu_model name##_model
@@ -83,6 +89,7 @@ struct vmcu_context {
 #endif
 	struct vmcu_position positions[VMCU_POSITIONS];
 	volatile bool cancelled; /**< set by vmcu_cancel(), cleared by the call that it stops */
+	const int8_t *input;     /**< of a model built with --input elsewhere */
 #if defined(VMCU_POOL_GUARD)
 	uint32_t guard_end; /**< of the last canary, from the pool's start */
 #endif
@@ -114,8 +121,9 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
  *
  * Where the pool rotates, the address is another one for each inference.
  *
- * @return NULL if there is no such input, if the model was built with --stream-input, or if it was
- *         built with --rotate and the input may be in pieces: see vmcu_row_of_input().
+ * @return NULL if there is no such input, if the model was built with --stream-input or --input
+ *         elsewhere, or if it was built with --rotate and the input may be in pieces: see
+ *         vmcu_row_of_input().
  */
 int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
 
@@ -123,7 +131,8 @@ int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
  * @brief Where to write row @a y of input @a index: vmcu_row_size() bytes that are always in one
  * piece.
  *
- * @return NULL if there is no such row, or if the model was built with --stream-input.
+ * @return NULL if there is no such row, or if the model was built with --stream-input or --input
+ *         elsewhere.
  */
 int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, unsigned int y);
 
@@ -131,10 +140,26 @@ int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, un
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
 
 /**
+ * @brief Says where the only input of a model lies that was built with --input elsewhere.
+ *
+ * It is read there, while vmcu_invoke() runs, and never written: it may be const, in flash, in
+ * external RAM or in a camera's buffer, at any address, and must not change meanwhile. It stays the
+ * input of every inference until another is set; vmcu_init() forgets it.
+ *
+ * @param ctx   Context that vmcu_init() has set up.
+ * @param input int8, rows of pixels of channels (NHWC), vmcu_input_size() bytes.
+ *
+ * @retval 0        Noted.
+ * @retval -EINVAL  A pointer is NULL or @a ctx was not set up.
+ * @retval -ENOTSUP The model was not built with --input elsewhere: see vmcu_input().
+ */
+int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input);
+
+/**
  * @brief Runs the model once.
  *
  * @retval 0          The outputs are ready.
- * @retval -EINVAL    @a ctx is NULL or was not set up.
+ * @retval -EINVAL    @a ctx is NULL or was not set up, or an input is elsewhere and was not set.
  * @retval -ENOTSUP   The model was built with --stream-input: use vmcu_push_row().
  * @retval -ECANCELED vmcu_cancel() stopped it; write the inputs again before the next call.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD: something has written outside the pool.
@@ -166,7 +191,7 @@ int vmcu_cancel(struct vmcu_context *ctx);
  * @retval 1          Another row is wanted.
  * @retval 0          The outputs are ready; the next row is the first of the next input.
  * @retval -EINVAL    A pointer is NULL or @a ctx was not set up.
- * @retval -ENOTSUP   The model has several inputs.
+ * @retval -ENOTSUP   The model has several inputs, or was built with --input elsewhere.
  * @retval -ECANCELED vmcu_cancel() stopped it; the next row is the first of the next input.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD, see vmcu_invoke().
  */

@@ -57,7 +57,7 @@ int vmcu_shell_set_pool(void *start, size_t size)
 	return 0;
 }
 
-/** A running model. @a row: where rows of a streamed input are made. */
+/** A running model. @a row: where rows of a streamed input are made, or an input lies elsewhere. */
 struct running {
 	struct vmcu_context ctx;
 	int8_t *row;
@@ -73,14 +73,20 @@ static const struct vmcu_model *find(const struct shell *sh, const char *name)
 	return model;
 }
 
+/** Bytes of the input that are made outside of the model's pool. */
 static size_t row_bytes(const struct vmcu_model *model)
 {
 	const struct vmcu_tensor *t = &model->tensors[model->inputs[0].tensor];
 
-	return model->streamed ? (size_t)t->width * t->channels : 0U;
+	const size_t row = (size_t)t->width * t->channels;
+
+	if (model->elsewhere) {
+		return row * t->height;
+	}
+	return model->streamed ? row : 0U;
 }
 
-/** Binds a model to the pool. A row of a streamed input lies in front of the model's bytes. */
+/** Binds a model to the pool. What row_bytes() counts lies in front of the model's bytes. */
 static int start(const struct shell *sh, struct running *s, const struct vmcu_model *model)
 {
 	const size_t row = ROUND_UP(row_bytes(model), VMCU_POOL_ALIGN);
@@ -115,6 +121,11 @@ static int infer(struct running *s)
 	const struct vmcu_model *model = s->ctx.model;
 	int err = 1;
 
+	if (model->elsewhere) {
+		memset(s->row, model->inputs[0].zero_point, row_bytes(model));
+		err = vmcu_set_input(&s->ctx, s->row);
+		return (err != 0) ? err : vmcu_invoke(&s->ctx);
+	}
 	if (!model->streamed) {
 		for (uint8_t i = 0; i < model->input_count; i++) {
 			clear(&s->ctx, i);
@@ -260,6 +271,14 @@ static int cmd_list(const struct shell *sh, size_t argc, char **argv)
 	return 0;
 }
 
+static const char *input_kind(const struct vmcu_model *model)
+{
+	if (model->elsewhere) {
+		return "input elsewhere";
+	}
+	return model->streamed ? "input in rows" : "input";
+}
+
 static void print_io(const struct shell *sh, const struct vmcu_model *model, const char *kind,
 		     const struct vmcu_io *io)
 {
@@ -283,7 +302,7 @@ static int cmd_info(const struct shell *sh, size_t argc, char **argv)
 	shell_print(sh, "%s: pool of %u bytes, %u tensors, %u layers in %u stages", model->name,
 		    model->pool_bytes, model->tensor_count, model->layer_count, model->stage_count);
 	for (uint8_t i = 0; i < model->input_count; i++) {
-		print_io(sh, model, model->streamed ? "input in rows" : "input", &model->inputs[i]);
+		print_io(sh, model, input_kind(model), &model->inputs[i]);
 	}
 	for (uint8_t i = 0; i < model->output_count; i++) {
 		print_io(sh, model, "output", &model->outputs[i]);

@@ -273,7 +273,7 @@ class Layout:
             yield group
 
     def _simulate(self) -> None:
-        for port in self.graph.inputs:
+        for port in self.graph.held:
             if not self.streamed:
                 self._born(self.graph.tensors[port.tensor], None)
         for group in self.groups:

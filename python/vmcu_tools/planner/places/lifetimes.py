@@ -23,8 +23,8 @@ class Lifetime:
 
 def lifetimes(graph: Graph) -> dict[str, Lifetime]:
     """Of every tensor. One that nothing reads lives for the step that writes it."""
-    first = {port.tensor: -1 for port in graph.inputs}
-    last = {port.tensor: -1 for port in graph.inputs}
+    first = {port.tensor: -1 for port in graph.held}
+    last = dict(first)
     for step, node in enumerate(graph.nodes):
         for name in node.outputs:
             first[name] = last[name] = step

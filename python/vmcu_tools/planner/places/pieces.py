@@ -104,7 +104,7 @@ class _Builder:
         self.placed: list[str] = []
 
     def run(self) -> list[Piece]:
-        for port in self.graph.inputs:
+        for port in self.graph.held:
             if self.layout.streamed:
                 continue
             tensor = self.graph.tensors[port.tensor]

@@ -57,11 +57,19 @@ class Choice:
 
 
 class Cutter(Needs):
-    """The search over cuts of one graph in its order of nodes. tiles: those to try."""
+    """The search over cuts of one graph in its order of nodes. tiles: those to try; bands: nodes
+    that are one stage, or each on its own."""
 
-    def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
+    def __init__(
+        self,
+        graph: Graph,
+        streamed: bool,
+        tiles: Sequence[Tile] = TILES,
+        bands: Sequence[range] = (),
+    ):
         super().__init__(graph, streamed)
         self.tiles = tiles
+        self.bands = {number: band for band in bands for number in band}
         self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
@@ -88,6 +96,8 @@ class Cutter(Needs):
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
+        if self.bands and not self.apart(first, stop):
+            return []
         if not streams and all(
             calls_of(layer) == 1 for layer in self.binder.stage(Cut(first, stop))
         ):
@@ -103,6 +113,13 @@ class Cutter(Needs):
                     seen.setdefault(self.shape(cut), cut)
             self.different[key] = list(seen.values())
         return [*self.different[key], *self.tiled.get((first, stop), ())]
+
+    def apart(self, first: int, stop: int) -> bool:
+        """True if nodes [first, stop) are one band, or of none."""
+        band = self.bands.get(first)
+        if band is not None:
+            return band == range(first, stop)
+        return all(number not in self.bands for number in range(first, stop))
 
     def within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
@@ -208,10 +225,10 @@ class Cutter(Needs):
             return None
         besides = self.besides(cut)
         best: tuple[int, tuple[int, ...]] | None = None
-        for ends in bands.splits(stretch.out.shape[1]):
+        for ends in bands.splits(stretch.out.shape[1], bands.FEW):
             if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.alone(stretch, ends), False, self.tiles)
+            cutter = Cutter(bands.together(stretch, ends), False, self.tiles)
             peak = besides + cutter.least_peak(self.tiles, least - besides)
             if peak < least and (best is None or peak < best[0]):
                 best = peak, ends

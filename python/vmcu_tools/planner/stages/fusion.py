@@ -15,20 +15,29 @@ from ...errors import Problem, UserError
 from ...graph import Graph
 from ...kernels.targets import named
 from ...plan.plan import Plan
-from ...plan.schedule import ONE_COLUMN
+from ...plan.schedule import ONE_COLUMN, Tile
 from ..options import Options
 from ..places import joint
 from ..places.layout import Cut, Layout
 from ..places.order import reordered
-from ..places.swing import packed, place, walked
+from ..places.pieces import pieces_of
+from ..places.swing import packed, place, walked, walked_least
+from ..places.walk import Walk, plan_of
 from . import bands
 from .costs import bargain, extra_cost
 from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
+from .elsewhere import fetched
+from .spending import Spender, Bands, applied
 
+# Of more nodes in bands, no solver is asked for places.
+MOST_SOLVED = 20
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
-MOST_EXTRA = 1.0
+MOST_EXTRA = 2.0
+# How much less is tried where tensors have no places, how often, and how exact the fewest bytes
+# are; by how much more than it should a graph with bands may need.
+ROOM, TRIES, EXACT, FAR = 0.015, 6, 0.01, 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +54,14 @@ def plan(graph: Graph, options: Options) -> Plan:
     """The default planner: stages, order and placement for the smallest pool, or, where there is
     a limit, for the fewest multiply-accumulates and then cycles within it.
 
-    Raises UserError if the input cannot be streamed.
+    Raises UserError if the input cannot be streamed, or be elsewhere.
     """
     order = reordered(graph)
     if not order.graph.nodes:
         return place("vmcu", Layout(order.graph, ()), options.seconds)
+    if options.input_elsewhere:
+        best = best_of_variants(fetched(order.graph), options)
+        return order.noted(replace(best, original=order.graph))
     best = best_of_variants(order.graph, options)
     if options.stream_input and (options.ram is None or best.pool_bytes > options.ram):
         best = with_whole_input(order.graph, options, best)
@@ -74,20 +86,30 @@ def best_of_variants(graph: Graph, options: Options) -> Plan:
     found: Iterable[Variant] = variants(graph, options, most)
     if options.ram is None:
         # The last needs the fewest bytes, unless its tensors have no places within its peak.
-        found = reversed(list(found))
+        found = sorted(found, key=lambda variant: variant.least)
     best: Plan | None = None
+    smaller: Variant | None = None
     for variant in found:
         if options.ram is None and best is not None and best.pool_bytes < variant.least:
             break
-        before = None if variant.cutter.graph is graph else graph
-        plan = replace(
-            smallest(variant, options), macs_extra=variant.macs_extra, without_bands=before
-        )
+        if options.ram is not None and variant.least > options.ram:
+            smaller = min(smaller or variant, variant, key=lambda one: one.least)
+            continue
+        plan = of_variant(variant, graph, options)
         best = plan if best is None else min(best, plan, key=bytes_and_macs)
         if options.ram is not None and best.pool_bytes <= options.ram:
             break
-    assert best is not None, "the graph itself is a variant"
+    if best is None:
+        assert smaller is not None, "the graph itself is a variant"
+        return of_variant(smaller, graph, options)
     return best
+
+
+def of_variant(variant: Variant, graph: Graph, options: Options) -> Plan:
+    """The plan of a variant of a graph."""
+    before = None if variant.cutter.graph is graph else graph
+    found = smallest(variant, options)
+    return replace(found, macs_extra=variant.macs_extra, original=before)
 
 
 def bytes_and_macs(plan: Plan) -> tuple[int, int]:
@@ -98,6 +120,8 @@ def bytes_and_macs(plan: Plan) -> tuple[int, int]:
 def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
     cutter, least = variant.cutter, variant.least
+    if cutter.bands:
+        return placed(cutter, max(least, options.ram or 0), options)
     if options.tile_cost is None:
         # Which peak is the better bargain shows when tensors have their places.
         peaks = dict.fromkeys((cutter.balanced(least), least))
@@ -127,11 +151,18 @@ def price(plan: Plan, cutter: Cutter) -> float:
 
 
 def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
-    """The graph, then ever smaller peaks as the stage with the peak is put in bands, for at most
-    this part of its multiply-accumulates done twice."""
+    """The graph, then, for at most this part of its multiply-accumulates done twice, ever smaller
+    peaks as the stage with the peak is put in a few bands, then any stages in any bands."""
     cutter, least = searched(graph, options)
-    yield Variant(cutter, least, 0)
-    macs = bands.macs(graph)
+    base = Variant(cutter, least, 0)
+    yield base
+    yield from few_bands(graph, base, options, most)
+    yield from many_bands(graph, base, options, most)
+
+
+def few_bands(graph: Graph, variant: Variant, options: Options, most: float) -> Iterator[Variant]:
+    """The stage with the peak in a few bands, and again, while that lowers the peak."""
+    cutter, least, macs = variant.cutter, variant.least, bands.macs(graph)
     while most > 0:
         cuts = cutter.cheapest(least)
         worst = max(cuts, key=lambda cut: cutter.peak((cut,)))
@@ -145,11 +176,66 @@ def variants(graph: Graph, options: Options, most: float) -> Iterator[Variant]:
         yield Variant(cutter, least, max(bands.macs(better) - macs, 0))
 
 
-def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
-    """The search over a graph's cuts, and the smallest peak; UserError as plan()."""
+def many_bands(graph: Graph, variant: Variant, options: Options, most: float) -> Iterator[Variant]:
+    """Bands that fit into options.ram, or, without that, into the fewest bytes."""
+    spender = Spender(variant.cutter, int(bands.macs(graph) * most))
+    if spender.most <= 0:
+        return
+    limit, spent = options.ram or 0, None
+    if options.ram is not None:
+        spent = spender.within(options.ram)
+    if spent is None:
+        limit, spent = fewest_bytes(spender, variant.least)
+    tried: set[Bands] = set()
+    while spent is not None and spent.bandings and len(tried) < TRIES:
+        if spent not in tried:
+            tried.add(spent)
+            found = with_bands(graph, spent, limit, options)
+            if found is not None:
+                yield found
+                if options.ram is None:
+                    return
+        # Where what joins the bands is too large, or tensors have no places, fewer bytes may do.
+        limit = int(limit * (1 - ROOM))
+        spent = spender.within(limit)
+
+
+def fewest_bytes(spender: Spender, least: int) -> tuple[int, Bands | None]:
+    """Bytes that bands spare of `least`, down to a part EXACT, and the bands."""
+    low, high, found = 0, least, None
+    while high - low > EXACT * high:
+        limit = (low + high) // 2
+        spent = spender.within(limit)
+        if spent is None:
+            low = limit
+        else:
+            high, found = limit, spent
+    return high, found
+
+
+def with_bands(graph: Graph, spent: Bands, limit: int, options: Options) -> Variant | None:
+    """The graph with layers in bands that are to fit into `limit` bytes; None if they need far
+    more, with what joins them."""
+    better, regions = applied(graph, spent)
+    tiles = tiles_of(options)
+    cutter = Cutter(better, options.stream_input, tiles, regions)
+    most = int(limit * FAR)
+    least = cutter.least_peak(tiles, most)
+    if least >= most:
+        return None
+    return Variant(cutter, least, max(bands.macs(better) - bands.macs(graph), 0))
+
+
+def tiles_of(options: Options) -> tuple[Tile, ...]:
+    """The tiles to try."""
     # Single columns waste half and more of what kernels compute: only for who would pay any price.
     narrow = options.tile_cost is not None and options.tile_cost > 1
-    tiles = (*TILES, ONE_COLUMN) if narrow else TILES
+    return (*TILES, ONE_COLUMN) if narrow else TILES
+
+
+def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
+    """The search over a graph's cuts, and the smallest peak; UserError as plan()."""
+    tiles = tiles_of(options)
     cutter = Cutter(graph, options.stream_input, tiles)
     least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
     least = cutter.refined(least) if least < UNLIMITED else least
@@ -167,7 +253,10 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
 def front(graph: Graph, options: Options) -> list[Choice]:
     """What the default planner can choose from, the fast and large before the slow and small."""
     found: list[Choice] = []
-    for variant in variants(reordered(graph).graph, options, MOST_EXTRA):
+    ordered = reordered(graph).graph
+    if options.input_elsewhere:
+        ordered = fetched(ordered)
+    for variant in variants(ordered, options, MOST_EXTRA):
         if not found:
             found = variant.cutter.front(variant.least)
             continue
@@ -183,6 +272,8 @@ def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     leave more room around the stage with the peak."""
     layouts: dict[tuple[Cut, ...], Layout] = {}
     plan = _placed(cutter, limit, options, layouts)
+    if plan is None and cutter.bands:
+        plan = min(map(walked_plan, layouts.values()), key=lambda plan: plan.pool_bytes)
     if plan is None:
         stretched = cutter.stretched(cutter.cheapest(limit), limit)
         plan = _placed(cutter, stretched, options, layouts)
@@ -196,13 +287,38 @@ def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
 def _placed(
     cutter: Cutter, limit: int, options: Options, layouts: dict[tuple[Cut, ...], Layout]
 ) -> Plan | None:
-    """A plan within a limit; None if none of the `layouts`, those tried here added, has places."""
-    for part in EASES:
+    """A plan within a limit; None if none of the `layouts`, those tried here added, has places.
+    Many bands have many pieces: what the walk finds, at once, and not what a solver may, in
+    minutes."""
+    crowded = len(cutter.bands) > MOST_SOLVED
+    for part in EASES[:2] if crowded else EASES:
         cuts = cutter.cheapest(limit, int(part * limit))
-        for tried in dict.fromkeys((cuts, cutter.loosened(cuts, limit))):
+        choices = (cuts,) if crowded else (cuts, cutter.loosened(cuts, limit))
+        for tried in dict.fromkeys(choices):
             if tried not in layouts:
                 layouts[tried] = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
-            plan = walked("vmcu", layouts[tried], limit)
+            layout = layouts[tried]
+            plan = roomy(layout, limit) if cutter.bands else None
+            if plan is None and not crowded:
+                plan = walked("vmcu", layout, limit)
             if plan is not None:
                 return plan
     return None
+
+
+def roomy(layout: Layout, limit: int) -> Plan | None:
+    """A plan in `limit` bytes, where the walk finds one."""
+    for both_ways, wraps in ((True, False), (False, True)):
+        pieces = pieces_of(layout, both_ways)
+        bound = max(piece.bound() for piece in pieces)
+        search = Walk(pieces, limit, wraps)
+        if limit >= bound and search.run():
+            return plan_of("vmcu", layout, search, bound)
+    return None
+
+
+def walked_plan(layout: Layout) -> Plan:
+    """The smallest pool that the walk finds."""
+    pieces = pieces_of(layout, both_ways=False)
+    bound = max(piece.bound() for piece in pieces)
+    return plan_of("vmcu", layout, walked_least(pieces, bound), bound)

@@ -67,14 +67,13 @@ class Shape:
 class Needs:
     """Of the stages that the nodes of a graph may form in their order, each found out once.
 
-    streamed: the only input comes row by row. single: bytes that each node needs by itself.
+    streamed: the only input comes row by row.
     """
 
     def __init__(self, graph: Graph, streamed: bool):
         self.graph, self.streamed = graph, streamed
         self.count = len(graph.nodes)
         self.binder = Binder(graph)
-        singles = tuple(Cut(number, number + 1) for number in range(self.count))
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.held: dict[Shape, int] = {}
@@ -82,7 +81,7 @@ class Needs:
         self.floor: dict[Shape, int] = {}
         self.latest: tuple[Calls, Trace] | None = None
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
-        self.first = {port.tensor: -1 for port in graph.inputs}
+        self.first = {port.tensor: -1 for port in graph.held}
         self.last = dict.fromkeys(graph.tensors, -1)
         for number, node in enumerate(graph.nodes):
             self.first[node.outputs[0]] = number
@@ -92,9 +91,14 @@ class Needs:
             self.last[port.tensor] = self.count
         lives = {name: (first, self.last[name]) for name, first in self.first.items()}
         self.floors = Floors(graph, lives, self.source)
-        alone = Layout(graph, singles, binder=self.binder)
+
+    @functools.cached_property
+    def single(self) -> list[int]:
+        """Bytes that each node needs by itself."""
+        singles = tuple(Cut(number, number + 1) for number in range(self.count))
+        alone = Layout(self.graph, singles, binder=self.binder)
         bounds = [piece.bound() for piece in pieces_of(alone, both_ways=True)]
-        self.single = bounds[len(graph.inputs) :]
+        return bounds[len(self.graph.held) :]
 
     def shape(self, cut: Cut) -> Shape:
         """What a stage needs depends on."""

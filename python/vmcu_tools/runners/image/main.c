@@ -45,8 +45,11 @@
 
 #define ROW_BYTES_OF(name) VMCU_MODEL_ROW_BYTES(name)
 
-#define POOL_BYTES ((size_t)POOL_BYTES_OF(IMAGE_NAME))
-#define ROW_BYTES  ((size_t)ROW_BYTES_OF(IMAGE_NAME))
+#define ELSEWHERE_BYTES_OF(name) VMCU_MODEL_ELSEWHERE_BYTES(name)
+
+#define POOL_BYTES      ((size_t)POOL_BYTES_OF(IMAGE_NAME))
+#define ROW_BYTES       ((size_t)ROW_BYTES_OF(IMAGE_NAME))
+#define ELSEWHERE_BYTES ((size_t)ELSEWHERE_BYTES_OF(IMAGE_NAME))
 
 enum exit_code {
 	EXIT_DONE,
@@ -61,6 +64,20 @@ static uint8_t arena[GUARD_BYTES + POOL_BYTES + GUARD_BYTES]
 	__attribute__((aligned(VMCU_POOL_ALIGN)));
 
 static uint8_t *const pool = arena + GUARD_BYTES;
+
+/** The input of a model that reads it where it lies: behind a byte, so that it is not aligned. */
+static int8_t elsewhere[1U + ELSEWHERE_BYTES];
+
+/** What tells whether somebody has written there. */
+static uint32_t sum_elsewhere(void)
+{
+	uint32_t sum = 0U;
+
+	for (size_t i = 0; i < sizeof(elsewhere); i++) {
+		sum = sum * 31U + (uint8_t)elsewhere[i];
+	}
+	return sum;
+}
 
 static void lock_guards(void)
 {
@@ -123,6 +140,9 @@ static bool read_input(const struct vmcu_context *ctx, unsigned int i, int file)
 /** Fills the inputs from the file; false when it holds no further complete sample. */
 static bool read_sample(const struct vmcu_context *ctx, int file)
 {
+	if (ctx->model->elsewhere) {
+		return io_read(file, elsewhere + 1, ELSEWHERE_BYTES) == ELSEWHERE_BYTES;
+	}
 	for (unsigned int i = 0; i < ctx->model->input_count; i++) {
 		if (!read_input(ctx, i, file)) {
 			return false;
@@ -166,6 +186,7 @@ static bool write_outputs(const struct vmcu_context *ctx, int file)
 /** One sample through the model: 0 done, 1 no further one, else negative. */
 static int run_sample(struct vmcu_context *ctx, int from)
 {
+	uint32_t before;
 	int err;
 
 	if (ctx->model->streamed) {
@@ -176,8 +197,9 @@ static int run_sample(struct vmcu_context *ctx, int from)
 		return 1;
 	}
 	lock_guards();
+	before = sum_elsewhere();
 	err = vmcu_invoke(ctx);
-	return err;
+	return (err == 0 && sum_elsewhere() != before) ? -1 : err;
 }
 
 static enum exit_code run_samples(struct vmcu_context *ctx, int from, int to)
@@ -221,6 +243,10 @@ int main(void)
 	memset(pool, GARBAGE, POOL_BYTES);
 	if (vmcu_init(&context, &MODEL_OF(IMAGE_NAME), pool, POOL_BYTES) != 0) {
 		io_print("vmcu_init failed\n");
+		return EXIT_INIT;
+	}
+	if (context.model->elsewhere && vmcu_set_input(&context, elsewhere + 1) != 0) {
+		io_print("vmcu_set_input failed\n");
 		return EXIT_INIT;
 	}
 #if defined(IMAGE_VALUES)

@@ -47,6 +47,10 @@ static int push(struct vmcu_context *ctx, const int8_t *from)
 
 static void fill(struct vmcu_context *ctx, const int8_t *from)
 {
+	if (ctx->model->elsewhere) {
+		(void)vmcu_set_input(ctx, from);
+		return;
+	}
 	for (unsigned int i = 0; i < ctx->model->input_count; i++) {
 		const size_t row = vmcu_row_size(ctx, i);
 
