@@ -315,6 +315,12 @@ def test_bands_mean_the_same(seed: int) -> None:
         width = stretch.out.shape[1]
         ends = sorted(rng.choice(np.arange(1, width), rng.integers(1, 3), replace=False).tolist())
         split = bands.banded(stretch, ends)
+        usual = [bind(graph, node).macs for node in stretch.nodes]
+        twice = bands.macs(split) - bands.macs(graph)
+        assert stretch.macs(usual, ends) - sum(usual) == twice
+        lasts = [split.nodes[first + span.stop - 1] for span in bands.spans(stretch, ends)]
+        (join,) = [node for node in split.nodes if node.name.endswith(" bands")]
+        assert tuple(node.outputs[0] for node in lasts) == join.inputs
         got = reference.run(split, sample)
         for name in wanted.keys() & got.keys():
             np.testing.assert_array_equal(got[name], wanted[name])

@@ -27,7 +27,7 @@ from . import bands
 from .costs import bargain, extra_cost
 from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
 from .elsewhere import fetched
-from .spending import Spender, Bands, applied
+from .spending import Bands, Spender, applied
 
 # Of more nodes in bands, no solver is asked for places.
 MOST_SOLVED = 20
