@@ -15,9 +15,10 @@ from ..graph import Op
 from ..quant import INT8_MIN
 from .layer import Interval, Layer, Reach
 from .lookup import images_of
-from .values import Array, CStruct, Kernel, StructArray
+from .values import Array, CStruct, Kernel, StructArray, enumeration
 
 AXES = ("VMCU_AXIS_HEIGHT", "VMCU_AXIS_WIDTH", "VMCU_AXIS_CHANNELS")
+enumeration(AXES)
 INPUT = CStruct("vmcu_concat_input", "const int8_t *table;")
 PARAMS = CStruct("vmcu_concat_params", "const struct vmcu_concat_input *inputs; uint8_t axis;")
 
