@@ -26,10 +26,13 @@ from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
 from vmcu_tools.ops import bind  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
+from vmcu_tools.placement.ordering.direction import Direction  # noqa: E402
+from vmcu_tools.placement.ordering.sweep import Sweep  # noqa: E402
+from vmcu_tools.placement.tasks import usage  # noqa: E402
 from vmcu_tools.planner.options import Options  # noqa: E402
 from vmcu_tools.planner.places import circle, swing  # noqa: E402
 from vmcu_tools.planner.places.layout import Layout  # noqa: E402
-from vmcu_tools.planner.places.order import ROUNDS, Searcher, cost_of, reordered  # noqa: E402
+from vmcu_tools.planner.places.order import cost_of, reordered, task_graph  # noqa: E402
 from vmcu_tools.planner.places.pieces import pieces_of  # noqa: E402
 from vmcu_tools.planner.places.walk import Walk  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
@@ -41,6 +44,7 @@ NETWORKS = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
 # `--tile-cost 900`: whatever tiles save the most.
 ANY_TILES = 9.0
 DAGS, SHORT, LONG = 40, 16, 48
+BEAM = 3
 
 
 def networks() -> Iterator[Graph]:
@@ -137,15 +141,18 @@ def places() -> Table:
 
 def orders() -> Table:
     """The worst step in the file's order, a beam's and the search's."""
-    sums = {"the file's order": 0, f"beam of {ROUNDS[0][0]}": 0, "the whole search": 0}
+    sums = {"the file's order": 0, f"beam of {BEAM}": 0, "the whole search": 0}
     proven = 0
     for graph in dags(LONG):
-        searcher = Searcher(graph, cost_of)
-        filed = searcher.in_order(range(len(graph.nodes)))
-        beam = searcher.beam(ROUNDS[0][0], filed)
+        tasks = task_graph(graph, cost_of)
+        filed = usage(tasks, range(len(tasks.tasks))).peak
+        sweep = Sweep(Direction(tasks, backwards=False), 0, sys.maxsize)
+        narrow, _ = sweep.run(BEAM, sys.maxsize)
+        assert narrow is not None, "a beam without a limit has found no order"
         best = reordered(graph)
         proven += best.proven
-        for name, peak in zip(sums, (filed.peak, beam.peak, best.peak), strict=True):
+        peaks = (filed, usage(tasks, narrow).peak, best.peak)
+        for name, peak in zip(sums, peaks, strict=True):
             sums[name] += peak
     rows = tuple((name, f"{size:,}") for name, size in sums.items())
     note = f"No order is better in {proven} of {DAGS}, proven."

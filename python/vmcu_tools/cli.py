@@ -15,6 +15,7 @@ from .commands import (
     new,
     ops,
     place,
+    plan_tflite,
     quantize,
     run,
     size,
@@ -27,7 +28,7 @@ from .errors import Problem, UserError
 # In the order of `vmcu --help`.
 COMMANDS = (
     *(build, compare, verify, run, bench, size),
-    *(place, inspect, new, ops, quantize, wear),
+    *(place, plan_tflite, inspect, new, ops, quantize, wear),
 )
 
 

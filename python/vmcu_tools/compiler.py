@@ -28,13 +28,16 @@ def compile_model(
     extra_macs: float = 0.0,
     rotated: bool = False,
     target: str | None = None,
+    plan_seconds: float | None = None,
+    begun: float | None = None,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
     ram: bytes the pool may have, None for as few as possible. seconds: for solvers, if one is
     needed. original: as planner.make_plan has it. stream_input: the input comes row by row.
     tile_cost: see planner.Options. rotated: the pool's origin advances, see machine/rotation.py.
-    target: the cores to lay constants out for, by their name in kernels/targets.
+    target: the cores to lay constants out for, by their name in kernels/targets. plan_seconds: the
+    best plan by then is taken, counted from `begun`, of time.monotonic().
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -43,8 +46,8 @@ def compile_model(
     graph = replace(load(path), target=named(target).name)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph, all_channels=PLANNERS[planner].original is not None)
-    options = Options(seconds, ram, stream_input, tile_cost, extra_macs)
-    plan = make_plan(planner, graph, options, original, prove=False)
+    options = Options(seconds, ram, stream_input, tile_cost, extra_macs, plan_seconds)
+    plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:
         return plan
     found = rotate(plan)
@@ -53,5 +56,5 @@ def compile_model(
     less = replace(options, ram=max(ram - (found.ram_bytes - found.pool_bytes), 1))
     # If there is no such plan, rotate() says by how much this one is too large.
     with contextlib.suppress(UserError):
-        plan = make_plan(planner, graph, less, original, prove=False)
+        plan = make_plan(planner, graph, less, original, prove=False, begun=begun)
     return rotate(plan, ram)

@@ -154,7 +154,8 @@ class Graph:
 
     `channels`: of a tensor that has lost some, which of the file's channels it still has, int64;
     `left_out`: how many all tensors have lost; `macs_file`: multiply-accumulates of the file where
-    there are fewer now, else 0.
+    there are fewer now, else 0. `offline`: offsets in bytes that the file has for tensors, for
+    another runtime.
     """
 
     name: str
@@ -167,6 +168,7 @@ class Graph:
     channels: Mapping[str, np.ndarray] = field(default_factory=dict)
     left_out: int = 0
     macs_file: int = 0
+    offline: Mapping[str, int] = field(default_factory=dict)
 
     def part(self, tensor: str, values: np.ndarray) -> np.ndarray:
         """What this graph has of a tensor's values in the file, in its shape (H, W, C)."""

@@ -130,7 +130,7 @@ def read_csv(data: bytes) -> bool:
         try:
             problem = files.read(path)
             placed = placement.place(problem, seconds=SECONDS, workers=1)
-        except UserError as error:
+        except placement.InputError as error:
             assert str(error).strip()
             return False
         files.write(problem, placed, Path(folder) / "out.csv")

@@ -38,6 +38,8 @@ AREAS = {
         (
             *("refusals", "file_forms", "rules", "bad_models", "frontend_onnx", "onnx_ops"),
             "onnx_options",
+            "fold",
+            "tflite_fold",
             *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
             *("tflite_functions", "tflite_litert", "tflite_ties", "preparation"),
         ),

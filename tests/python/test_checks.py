@@ -167,6 +167,8 @@ DIRECTED = (
     (r"(\.count = )\d+", r"\1 0"),
     (r"(\{\.first = \d+, \.count = )1", r"\1 2"),
     (r"(\.(?:in|out)puts = )model_(?:in|out)puts", r"\1model_tensors"),
+    (r"(\.(?:tensors|layers|stages) = )model_\w+", r"\1model_inputs"),
+    (r"(\.taken = )\d+", r"\1 9999"),
     (r"(\.scale = )\w+", r"\1 0.5f"),
     (r"(\.zero_point = )[^,]+", r"\1 77"),
     (r"(\.rows = )\d+", r"\1 99"),
@@ -203,12 +205,26 @@ def moved(one: Plan) -> Iterator[Files]:
             yield from edited(r"\.(progress|scratch) = \d+", rf".\1 = {place}", one)
 
 
+def overtaken(one: Plan) -> Iterator[Files]:
+    """Tables whose last part takes from the streamed input once more, when all is done."""
+    source = f"{MODEL_NAME}.c"
+    files = write_tables(one, MODEL_NAME).files
+    if one.input_streamed:
+        text = re.sub(r"(_schedule\[\] = \{\n[^}]*?),\n\};", r"\1, 255,\n};", files[source])
+        longer = re.sub(
+            r"(\.length = )(\d+)(, \.times = 1\},\n\};)",
+            lambda match: f"{match[1]}{int(match[2]) + 1}{match[3]}",
+            text,
+        )
+        yield {**files, source: longer}
+
+
 def mutants() -> Iterator[tuple[Files, Plan]]:
     """Damaged tables and the plan that they were."""
     for number in range(PLANS):
         one = plan(number)
         ways = [edited(pattern, to, one) for pattern, to in DIRECTED]
-        for files in itertools.chain(*ways, phased(one), moved(one)):
+        for files in itertools.chain(*ways, phased(one), moved(one), overtaken(one)):
             yield files, one
     rng = np.random.default_rng(int(os.environ.get("VMCU_SEED", "1")))
     for number in range(MUTANTS):

@@ -4,10 +4,18 @@ never give a worse answer."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from builders.networks import network_file
+from random_builder import Builder
+from random_graphs import depthwise_of
 from random_networks import AnyNetwork
 from vmcu_tools.errors import UserError
-from vmcu_tools.graph import Graph
+from vmcu_tools.frontends import load
+from vmcu_tools.graph import Graph, Window
+from vmcu_tools.ops.fully_connected import FullyConnected
+from vmcu_tools.ops.reshape import Reshape
+from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
@@ -48,6 +56,35 @@ def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) 
     for cut, option in used.traced.items():
         alone = Cutter(graph, False).known(cut, UNLIMITED)
         assert alone == option
+
+
+def speech() -> Graph:
+    """One layer and a dense one, whose stage has more to note down than its input has rows to
+    spare."""
+    b = Builder(np.random.default_rng(0))
+    x = b.input((49, 40, 1))
+    x = depthwise_of(b, x, Window((10, 8), (2, 2), pad=(4, 3, 5, 3)), 25, 20, 8)
+    x = b.node(Reshape(), [x], (1, 1, 4000))
+    op = FullyConnected(b.weights(4, 4000), b.bias(4), b.requant(4, 4000))
+    return b.graph([b.node(op, [x], (1, 1, 4)).name])
+
+
+def test_rows_never_need_more_than_a_whole_input() -> None:
+    whole = make_plan("vmcu", speech())
+    rows = make_plan("vmcu", speech(), Options(stream_input=True))
+    assert rows.pool_bytes == whole.pool_bytes and not rows.input_streamed
+    assert "The input is kept whole" in " ".join(rows.notes)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tile_for_each_layer_needs_less(streamed: bool) -> None:
+    graph = optimize(load(network_file("mlperf-tiny-resnet8")))
+    cutter = Cutter(graph, streamed)
+    one = cutter.least_peak(TILES, UNLIMITED)
+    several = cutter.refined(one)
+    assert several <= 0.95 * one and cutter.peak(cutter.cheapest(several)) <= several
+    plan = make_plan("vmcu", graph, Options(stream_input=streamed))
+    assert plan.pool_bytes < one
 
 
 @pytest.mark.parametrize("seed", range(100, 130))

@@ -138,16 +138,14 @@ def fetch(m: Machine, stream: Stream) -> None:
 
 def draw_body(k: Builder, data: st.DataObject, depth: int, scope: tuple[Expr, ...]) -> None:
     for number in range(data.draw(st.integers(1, 3))):
-        kinds = ["note", "fetch", "mark", "rewind"]
+        kinds = ["note", "fetch", "rewind"]
         kind = data.draw(st.sampled_from(kinds if depth == 3 else [*kinds, "loop", "tiles"]))
         if kind == "note":
             k.do(note, number, *scope)
         elif kind == "fetch":
             k.do(fetch, STREAM)
-        elif kind == "mark":
-            k.mark(STREAM)
         elif kind == "rewind":
-            k.rewind(STREAM, to_mark=data.draw(st.booleans()))
+            k.rewind(STREAM)
         elif kind == "loop":
             draw_loop(k, data, depth, scope)
         else:

@@ -120,10 +120,12 @@ def test_large_graphs_are_never_worse_than_a_beam(seed: int) -> None:
 
 def test_what_is_cut_short_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = shuffled(dag(5, 60, 8), 1)
-    monkeypatch.setattr(order, "ROUNDS", ((3, 100),))
+    monkeypatch.setattr(order, "EFFORT", 1000)
     found, costs = reordered(graph, whole_cost), costs_of(graph, whole_cost)
     assert not found.proven
     assert f"{found.peak:,} bytes" in found.notes[0]
+    assert found.notes[0].endswith(f"down to {found.bound:,}.")
+    assert found.bound <= reordered(graph, whole_cost, 3_000_000).peak
     assert found.peak == peak_of(found.graph, costs) < peak_of(graph, costs)
     assert found.notes[0] in make_plan("hmcos", graph).notes
 

@@ -15,6 +15,7 @@ import figures
 import pages
 import run
 from bottlenecks import TABLE_2, modules
+from vmcu_tools.compiler import compile_model
 
 # The estimate for k rows between the layers, computed once by hand from table 2.
 LINES = {"S1": 9344, "S4": 6144, "B1": 97176, "B5": 60632, "B12": 20488, "B16": 21312}
@@ -31,6 +32,22 @@ def test_the_page_has_the_figures_of_the_own_networks() -> None:
     page = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
     block = figures.TABLES["own"](SHARED).markdown(run.command("own"))
     assert pages.insert(page, "own", block) == page, f"{run.command('own')} --write doc/results.md"
+
+
+def rows_of_real_networks() -> dict[str, list[str]]:
+    """The page's table of planners, by network."""
+    page = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- planners -->")[2].partition("<!-- end of planners -->")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if "| " in line]
+    return {name: pools for name, *pools in rows[2:]}
+
+
+@pytest.mark.parametrize("name", rows_of_real_networks())
+def test_the_page_has_the_pools_of_real_networks(name: str) -> None:
+    path = present(SHARED / f"{name}.tflite")
+    pools = [f"{compile_model(path, stream_input=s).pool_bytes:,}" for s in (False, True)]
+    again = f"{run.command('planners')} --write doc/results.md, and README.md"
+    assert rows_of_real_networks()[name][:2] == pools, again
 
 
 def test_estimates_of_rows_between_layers() -> None:

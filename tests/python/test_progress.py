@@ -20,7 +20,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> str:
         return Console(file=out, force_terminal=terminal, width=100)
 
     monkeypatch.setattr(progress, "Console", console)
-    plan = swing.plan(Dag(15, 28).graph(), 0.5)
+    plan = swing.plan(Dag(19, 28).graph(), 0.5)
     assert plan.pool_bytes > swing.least(plan), "this one needs no solver any more"
     return out.getvalue()
 

@@ -22,7 +22,7 @@ from vmcu_tools.runners.compiled import MODEL_NAME
 
 # `VMCU_CASES=1000 pytest tests/python/test_proof.py` is the thorough run.
 MUTANTS = int(os.environ.get("VMCU_CASES", "160"))
-PLANS = 16
+PLANS = 24
 # Compiling takes most of the time: of mutants that pass, as many are run.
 RUN = 12
 

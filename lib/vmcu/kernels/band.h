@@ -6,7 +6,7 @@
  * @file
  * @brief The input rows under one output row, and how depthwise convolutions read them.
  *
- * Included by generated kernels after their instruction set, which defines vmcu_interleave().
+ * Included by generated kernels after their instruction set, which defines vmcu_stage_pieces().
  */
 
 #ifndef VMCU_KERNELS_BAND_H_
@@ -21,22 +21,6 @@
 
 /** Rows of that window. */
 #define VMCU_BAND_ROWS 7
-
-/**
- * A run of words of a tile that hold more than padding, each made from input pixels a and b: first
- * maybe one whose a is padding, then those with both inside the image, then maybe one whose b is
- * padding.
- */
-struct vmcu_piece {
-	uint32_t *u;
-	const int8_t *a; /**< the first a inside, of channel 0 */
-	const int8_t *b;
-	int32_t pitch_a; /**< from a word's a to the next word's; 0: a is padding in all of them */
-	int32_t pitch_b;
-	uint16_t middle;
-	uint8_t head;
-	uint8_t tail;
-};
 
 /** What is read for every four channels of a strip; see targets/portable/depthwise.py. */
 struct vmcu_band {
@@ -103,9 +87,7 @@ VMCU_APART void vmcu_band_piece(struct vmcu_band *band, uint32_t *u, const int8_
 	piece->b = (b != NULL) ? b : zeros;
 	piece->pitch_a = (a != NULL) ? pitch : 0;
 	piece->pitch_b = (b != NULL) ? pitch : 0;
-	piece->middle = (uint16_t)words;
-	piece->head = 0;
-	piece->tail = 0;
+	piece->count = words << VMCU_PIECE_WORDS;
 }
 
 /** Pixel @a i of a row, and how many, `step` apart, there are from it to the row's split. */
@@ -169,8 +151,9 @@ static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vm
 }
 
 /** The last row: a word for two columns. */
-VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *row,
-			       int32_t begin, int32_t end, int32_t words, int32_t channels)
+VMCU_CALLED void vmcu_band_line(struct vmcu_band *band, uint32_t *u,
+				const struct vmcu_band_row *row, int32_t begin, int32_t end,
+				int32_t words, int32_t channels)
 {
 	static const struct vmcu_band_row padding;
 	struct vmcu_piece *first = band->end;
@@ -197,8 +180,9 @@ VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct
 		int32_t one = 1;
 		const int8_t *x = vmcu_band_at(row, end - 1 - begin, channels, 2, &one);
 
-		if (last != first && last[-1].a + last[-1].middle * last[-1].pitch_a == x) {
-			last[-1].tail = 1;
+		if (last != first &&
+		    last[-1].a + (last[-1].count >> VMCU_PIECE_WORDS) * last[-1].pitch_a == x) {
+			last[-1].count |= VMCU_PIECE_TAIL;
 		} else {
 			vmcu_band_words(band, u + (end >> 1), row, &padding, end - 1 - begin, 0, 2,
 					1, channels);
@@ -206,7 +190,7 @@ VMCU_APART void vmcu_band_line(struct vmcu_band *band, uint32_t *u, const struct
 	}
 	if (head != 0) {
 		if (first != band->end && first->b == row->x + first->pitch_b) {
-			first->head = 1;
+			first->count |= VMCU_PIECE_HEAD;
 			first->u--;
 			first->b = row->x;
 		} else {
@@ -268,16 +252,18 @@ static uint32_t vmcu_few(const int8_t *x, int32_t lanes)
 VMCU_CALLED void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
 	for (const struct vmcu_piece *piece = band->pieces; piece != band->end; piece++) {
-		const int32_t last_b = piece->head + piece->middle;
+		const int32_t head = piece->count & VMCU_PIECE_HEAD;
+		const int32_t tail = (piece->count & VMCU_PIECE_TAIL) >> 1;
+		const int32_t last_b = head + (piece->count >> VMCU_PIECE_WORDS);
 		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
 		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
 		uint32_t *u = piece->u;
 
-		for (int32_t i = 0; i < last_b + piece->tail; i++, u++) {
+		for (int32_t i = 0; i < last_b + tail; i++, u++) {
 			uint32_t pixel_a = band->zeros;
 			uint32_t pixel_b = band->zeros;
 
-			if (i >= piece->head) {
+			if (i >= head) {
 				pixel_a = vmcu_few(a, lanes);
 				a += piece->pitch_a;
 			}
@@ -294,29 +280,12 @@ VMCU_CALLED void vmcu_stage_few(const struct vmcu_band *band, int32_t channel, i
 /** Channels of a strip's columns into its tile. */
 static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32_t lanes)
 {
-	const struct vmcu_piece *piece = band->pieces;
-
 	if (lanes < 4) {
 		vmcu_stage_few(band, channel, lanes);
 		return;
 	}
-	for (; piece != band->end; piece++) {
-		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
-		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
-		uint32_t *u = piece->u;
-		uint32_t *v = u + band->plane;
-
-		if (piece->head > 0) {
-			const int8_t *zeros = (const int8_t *)&band->zeros;
-
-			vmcu_interleave(&u, &v, &zeros, 0, &b, piece->pitch_b, 1);
-		}
-		vmcu_interleave(&u, &v, &a, piece->pitch_a, &b, piece->pitch_b, piece->middle);
-		if (piece->tail > 0) {
-			const int8_t *zeros = (const int8_t *)&band->zeros;
-
-			vmcu_interleave(&u, &v, &a, 0, &zeros, 0, 1);
-		}
+	if (band->end != band->pieces) {
+		vmcu_stage_pieces(band->pieces, band->end, channel, band->plane, band->zeros);
 	}
 }
 

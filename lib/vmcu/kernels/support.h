@@ -46,12 +46,6 @@ VMCU_INLINE int32_t vmcu_half(const struct vmcu_mac_params *p)
 	return 2 * p->output_zero + 1;
 }
 
-/** x << shift, also of a negative x. */
-VMCU_INLINE int32_t vmcu_shifted(int32_t x, int32_t shift)
-{
-	return x * ((int32_t)1 << shift);
-}
-
 /** vmcu_fixed_scale() as a call, for what is not worth its code in place. */
 int32_t vmcu_scaled(int32_t x, int32_t multiplier, int32_t shift);
 
@@ -98,6 +92,24 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 
 /** vmcu_mac_source() with the rows that the call's output row needs. */
 struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
+
+/**
+ * A run of words of a depthwise tile that hold more than padding, each made from input pixels a and
+ * b: first maybe one whose a is padding, then those with both inside the image, then maybe one
+ * whose b is padding.
+ */
+struct vmcu_piece {
+	uint32_t *u;
+	const int8_t *a; /**< the first a inside, of channel 0 */
+	const int8_t *b;
+	int32_t pitch_a; /**< from a word's a to the next word's; 0: a is padding in all of them */
+	int32_t pitch_b;
+	int32_t count; /**< four times words with both, and VMCU_PIECE_HEAD and _TAIL */
+};
+
+#define VMCU_PIECE_HEAD  1
+#define VMCU_PIECE_TAIL  2
+#define VMCU_PIECE_WORDS 2 /**< bits below */
 
 /** a + b; sums wrap, in whatever order they are taken. */
 static inline int32_t vmcu_sum(int32_t a, int32_t b)

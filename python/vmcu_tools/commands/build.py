@@ -9,7 +9,15 @@ import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from .options import EXIT_DONE, Subparsers, byte_count, c_name, json_option, model_options
+from .options import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    Subparsers,
+    byte_count,
+    c_name,
+    json_option,
+    model_options,
+)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -43,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.pareto:
         return show_front(args)
     from ..emit import emit, write
+    from ..planner.anytime import INTERRUPTED
     from ..report import html, model, text
     from ..report.terminal import console, write_json
     from .models import compiled, name_of
@@ -58,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output:
         for path in write(emitted.files, args.output):
             print(f"wrote {path}")
-    return EXIT_DONE
+    return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
 
 
 def command_line(args: argparse.Namespace, name: str) -> str:

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from ..graph import Port
 from ..ops import bias_warnings
 from ..plan.plan import Plan
 from ..quantize import calibration
+
+# About when the command was called: loading what it needs takes a part of its time.
+BEGUN = time.monotonic() - time.process_time()
 
 
 def name_of(path: Path) -> str:
@@ -54,6 +58,8 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         extra_macs=args.extra_macs,
         rotated=args.rotate,
         target=args.target,
+        plan_seconds=args.plan_seconds,
+        begun=BEGUN,
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:

@@ -172,6 +172,14 @@ def planner_options() -> argparse.ArgumentParser:
         help=f"what solvers may take where branches need one (default {SOLVER_SECONDS:g})",
     )
     planner.add_argument(
+        "--plan-seconds",
+        type=seconds,
+        metavar="S",
+        help="end the whole command within so many seconds, with the best plan of planner vmcu by "
+        "then; Ctrl-C ends the search sooner (default: until it ends by itself, with the same plan "
+        "on every machine)",
+    )
+    planner.add_argument(
         "--stream-input",
         action="store_true",
         help="the model takes its input row by row (vmcu_push_row), which never exists whole",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`vmcu place`: buffers of anybody, of given lifetimes and sizes."""
+"""`vmcu place`: buffers of anybody, of given lifetimes and sizes, and graphs of anybody."""
 
 from __future__ import annotations
 
@@ -17,17 +17,30 @@ def duration(text: str) -> float:
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     place = commands.add_parser(
         "place",
-        help="place buffers of given lifetimes and sizes in as few bytes as possible",
+        help="place buffers of given lifetimes, or order and place the tensors of any graph",
         description="Reads buffers from a CSV file with the columns id,lower,upper,size (and "
-        "alignment); a buffer is alive from lower until just before upper. Ctrl-C ends the search: "
-        "the best placement so far is printed and written, with exit code 130.",
+        "alignment, gaps, offset); a buffer is alive from lower until just before upper. With "
+        "--graph, reads nodes and tensors from JSON and finds the order of nodes whose worst step "
+        "needs the fewest bytes, then offsets: doc/placement.md has both formats. Ctrl-C ends the "
+        "search: the best so far is printed and written, with exit code 130.",
     )
-    place.add_argument("problem", type=Path, metavar="PROBLEM.csv")
+    what = place.add_mutually_exclusive_group(required=True)
+    what.add_argument("problem", type=Path, nargs="?", metavar="PROBLEM.csv")
+    what.add_argument("--graph", type=Path, metavar="FILE.json", help="a graph in place of buffers")
+    place.add_argument(
+        "--only",
+        choices=("order", "placement"),
+        default="",
+        help="of a graph: no offsets, or offsets in the order that it has",
+    )
     place.add_argument(
         "--capacity", type=byte_count, metavar="SIZE", help="fail if it takes more, e.g. 64K"
     )
     place.add_argument(
-        "--seconds", type=duration, default=50.0, help="to search at most (default 50)"
+        "--seconds",
+        type=duration,
+        default=50.0,
+        help="to search for offsets at most (default 50); the search for an order ends by itself",
     )
     json_option(place, "the figures and offsets")
     place.add_argument(
@@ -37,6 +50,18 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..errors import Problem, UserError
+    from ..placement.complaints import InputError
+
+    try:
+        return graph(args) if args.graph else buffers(args)
+    except InputError as error:
+        problems = [Problem(c.reason, c.remedy, c.file) for c in error.complaints]
+        raise UserError(*problems) from error
+
+
+def buffers(args: argparse.Namespace) -> int:
+    """Places buffers of given lifetimes."""
     from .. import placement as placing
     from .. import progress
     from ..placement import files
@@ -53,5 +78,26 @@ def run(args: argparse.Namespace) -> int:
     if placement.interrupted:
         return EXIT_INTERRUPTED
     if args.capacity is not None and placement.height > args.capacity:
-        raise placements.too_high(problem, placement, args.capacity)
+        raise placements.too_high(problem.origin, placement, args.capacity)
+    return EXIT_DONE
+
+
+def graph(args: argparse.Namespace) -> int:
+    """Orders and places the tensors of a graph."""
+    from .. import progress
+    from ..placement import graphs
+    from ..report import placements
+    from ..report.terminal import console, write_json
+
+    problem = graphs.read(args.graph)
+    with progress.clock("ordering and placing", args.seconds) as watch:
+        plan = graphs.solve(problem, args.seconds, told=watch, only=args.only, keep=True)
+    placements.print_plan(problem, plan, console())
+    write_json(placements.plan_figures(plan), args.json)
+    if args.output and plan.offsets is not None:
+        placements.write_offsets(plan, args.output)
+    if plan.interrupted:
+        return EXIT_INTERRUPTED
+    if args.capacity is not None and plan.height > args.capacity:
+        raise placements.too_high(problem.origin, plan, args.capacity)
     return EXIT_DONE

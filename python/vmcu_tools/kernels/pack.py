@@ -207,19 +207,18 @@ def tap_stream(weights: np.ndarray) -> bytes:
     return bytes(int(wide[n, tap]) & 0xFF for tap, n in tap_order(weights.shape[1]))
 
 
-def channel_streams(weights: MacWeights, taps: list[bytes], whole: int) -> bytes:
-    """The channels of a depthwise convolution, up to a multiple of `whole`, see
-    targets/portable/depthwise.py; `taps`: the weights of each."""
-    channels, fixed = len(taps), isinstance(weights.requant, FixedPoint)
+def channel_streams(weights: MacWeights, taps: list[bytes]) -> bytes:
+    """The channels of a depthwise convolution, see targets/portable/depthwise.py. taps: the weights
+    of each, and of those that do not exist but are computed."""
+    channels, fixed = len(weights.bias), isinstance(weights.requant, FixedPoint)
     bias = weights.folded_bias.astype(np.int64)
     quick = np.zeros(channels, bool)
     if fixed:
         quick = weights.is_fast & (bias << BIAS == wrap_int32(bias << BIAS))
-    count = -(-channels // whole) * whole
-    behind = count * (4 + len(taps[0]) + 4) // 4
+    behind = len(taps) * (4 + len(taps[0]) + 4) // 4
     parts: list[bytes] = []
     rest: list[int] = []
-    for channel in range(count):
+    for channel, pairs in enumerate(taps):
         exists = channel < channels
         # Nothing of one that does not exist is stored.
         multiplier, other = 0, WHOLE | 1
@@ -233,8 +232,7 @@ def channel_streams(weights: MacWeights, taps: list[bytes], whole: int) -> bytes
             word = start << BIAS | EXACT
             rest += [int(bias[channel]) - start if exists else 0, other]
         parts.append(wrap_int32(word).astype(np.int32).tobytes())
-        parts.append(taps[channel] if exists else bytes(len(taps[0])))
-        parts.append(np.int32(multiplier).tobytes())
+        parts += [pairs, np.int32(multiplier).tobytes()]
     return b"".join(parts) + wrap_int32(np.array(rest, np.int64)).astype(np.int32).tobytes()
 
 

@@ -154,19 +154,18 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         return {**window_fields(self.window), **counts, **self.ranges()}
 
     def _strips(self, taps: int, stride: int) -> Binding:
-        weights = [
-            weight_stream(self.target.packing, window, stride)
-            for window in np.moveaxis(self.op.weights, 2, 0)
-        ]
         # Channels are computed in twos.
-        stream = channel_streams(self._weights, weights, 2)
+        windows = [*np.moveaxis(self.op.weights, 2, 0)]
+        windows += [np.zeros((taps, taps), np.int8)] * (len(windows) % 2)
+        weights = [weight_stream(self.target.packing, window, stride) for window in windows]
+        stream = channel_streams(self._weights, weights)
         wide = strip_width(self.target, taps, stride, self.columns)
         program = self.program(f"depthwise_{taps}_{stride}")
         fields = self._fields(1, 1, wide)
         tile = tile_bytes(taps, stride, wide, self.target.packing.pixels)
         # Behind the channels, what some of them lack.
         line = channel_bytes(taps, stride) // WORD
-        lines = (line,) * (-(-len(weights) // 2) * 2) + (2,)
+        lines = (line,) * len(weights) + (2,)
         return Binding(program, fields, stream, tile, lines=lines)
 
     def _taps(self) -> Binding:

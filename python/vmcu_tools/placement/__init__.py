@@ -4,7 +4,10 @@
     place(problem) -> Allocation
 
 problem.py says what an instance is, files.py reads and writes it, search.py looks for placements
-within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for.
+within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for,
+greedy.py and skyline.py have what is there before;
+rigid.py places what has gaps or given offsets. tasks.py and ordering/ are about graphs whose order
+is open, graphs.py about both at once. Nothing here knows of networks or needs the rest of vmcu.
 """
 
 from __future__ import annotations
@@ -12,11 +15,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from .complaints import InputError, refuse
 from .portfolio import Component, components_of
-from .problem import Allocation, Buffer, Instance, PlacementError, check
+from .problem import Allocation, Buffer, Gap, Instance, PlacementError, check
+from .rigid import RigidError, RigidSearch, most_needed
 from .workers import Workers
 
-__all__ = ["Allocation", "Buffer", "Instance", "PlacementError", "check", "place"]
+__all__ = [
+    "Allocation",
+    "Buffer",
+    "Gap",
+    "InputError",
+    "Instance",
+    "PlacementError",
+    "check",
+    "place",
+]
 
 # With what starts before and ends after it, a search by default stays below a minute.
 SECONDS = 50.0
@@ -42,6 +56,8 @@ def place(
     The same problem gives the same offsets, unless time runs out: then it depends on how far the
     search has come.
     """
+    if any(buffer.rigid for buffer in problem.buffers):
+        return place_rigid(problem, seconds, watch)
     start = time.monotonic()
     buffers = [buffer for buffer in problem.buffers if buffer.size]
     components = [Component(number, group) for number, group in enumerate(components_of(buffers))]
@@ -61,6 +77,21 @@ def place(
     height = check(problem, offsets)
     bound = min(height, bound_of(components))
     return Allocation(offsets, height, bound, time.monotonic() - start, interrupted)
+
+
+def place_rigid(problem: Instance, seconds: float, watch: Watch) -> Allocation:
+    """As place(), for buffers with gaps or given offsets; InputError if two of the latter share
+    bytes."""
+    start = time.monotonic()
+    try:
+        search = RigidSearch(problem.buffers)
+    except RigidError as error:
+        raise refuse(problem.origin, str(error), "give one of them another offset") from error
+    bound = most_needed(problem.buffers)
+    offsets, _ = search.run(bound, start + seconds, watch)
+    by_id = {buffer.id: offset for buffer, offset in zip(problem.buffers, offsets, strict=True)}
+    height = check(problem, by_id)
+    return Allocation(by_id, height, min(bound, height), time.monotonic() - start)
 
 
 def improve(

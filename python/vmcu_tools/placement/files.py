@@ -1,34 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement problems as CSV: one buffer per line, the columns in any order, named in line one.
 
-    id,lower,upper,size          optional: alignment
+    id,lower,upper,size          optional: alignment, gaps, offset
     b1,0,3,4
 
 The words other allocators use for these columns are understood as well. An `end` is the last
-moment of a lifetime, an `upper` the first one after it.
+moment of a lifetime, an `upper` the first one after it. `gaps`: "3-5 8-9@16:32": the buffer needs
+no byte from 3 until just before 5, and bytes 16 to 31 only from 8 until just before 9. `offset`:
+where it has to lie, empty or -1 for anywhere.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..errors import Problem, UserError
-from .problem import Allocation, Buffer, Instance
+from .complaints import Complaint, InputError, refuse
+from .problem import Allocation, Buffer, Gap, Instance
 
 REQUIRED = ("id", "lower", "upper", "size")
 SYNONYMS = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
 LAST_MOMENT = "end"
-NO_GAPS = ("", "-1")
+NONE = ("", "-1")
+GAP = re.compile(r"([0-9]+)-([0-9]+)(?:@([0-9]+):([0-9]+))?")
 MOST_COMPLAINTS = 10
 # Python reads no longer ones, and no memory has so many bytes.
 MOST_DIGITS = 100
 
 
 def read(path: Path) -> Instance:
-    """Reads a problem. Raises UserError with every line that is not a buffer."""
+    """Reads a problem. Raises InputError with every line that is not a buffer."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -37,7 +41,7 @@ def read(path: Path) -> Instance:
 
 
 def parse(text: str, path: Path) -> Instance:
-    """The instance that a CSV text holds; `path` is named where something is wrong. UserError as
+    """The instance that a CSV text holds; `path` is named where something is wrong. InputError as
     read()."""
     rows = numbered(text.splitlines(), path)
     number, header = next(rows, (0, []))
@@ -46,7 +50,7 @@ def parse(text: str, path: Path) -> Instance:
     columns = columns_of(header, path, number)
     inclusive = LAST_MOMENT in (word.lower() for word in header)
     buffers: list[Buffer] = []
-    complaints: list[Problem] = []
+    complaints: list[Complaint] = []
     seen: dict[str, int] = {}
     for number, row in rows:
         try:
@@ -58,13 +62,13 @@ def parse(text: str, path: Path) -> Instance:
                 )
         except ValueError as error:
             reason, remedy = error.args
-            complaints.append(Problem(f"line {number}: {reason}", remedy, str(path)))
+            complaints.append(Complaint(f"line {number}: {reason}", remedy, str(path)))
             continue
         seen[buffer.id] = number
         buffers.append(buffer)
     if complaints:
-        raise UserError(*complaints[:MOST_COMPLAINTS])
-    used = {*REQUIRED, "alignment", "gaps"}
+        raise InputError(*complaints[:MOST_COMPLAINTS])
+    used = {*REQUIRED, "alignment", "gaps", "offset"}
     return Instance(tuple(buffers), str(path), tuple(c for c in columns if c not in used))
 
 
@@ -121,12 +125,38 @@ def buffer_of(row: list[str], columns: dict[str, int], inclusive: bool) -> Buffe
     alignment = integer(cell.get("alignment") or "1", "alignment")
     if alignment < 1:
         raise ValueError(f"alignment {alignment} is not positive", "give bytes, 1 for any offset")
-    if cell.get("gaps", "") not in NO_GAPS:
-        raise ValueError(
-            f"buffer '{cell['id']}' has gaps in its lifetime, which are not supported",
-            "leave the column 'gaps' out to place it as alive throughout",
-        )
-    return Buffer(cell["id"], lower, upper, size, alignment)
+    gaps = gaps_of(cell.get("gaps", ""), inclusive, (lower, upper), size)
+    offset = None
+    if cell.get("offset", "") not in NONE:
+        offset = integer(cell["offset"], "offset")
+        if offset < 0 or offset % alignment:
+            raise ValueError(
+                f"offset {offset} is not a multiple of {alignment} from 0 on", "give bytes"
+            )
+    return Buffer(cell["id"], lower, upper, size, alignment, gaps, offset)
+
+
+def gaps_of(text: str, inclusive: bool, life: tuple[int, int], size: int) -> tuple[Gap, ...]:
+    """The gaps that a cell names, in order, those without a moment left out. Raises
+    ValueError(reason, remedy)."""
+    gaps: list[Gap] = []
+    for word in () if text in NONE else text.split():
+        match = GAP.fullmatch(word)
+        if match is None or len(word) > MOST_DIGITS:
+            raise ValueError(f"'{word}' is not a gap", "write 3-5, or 3-5@16:32 with its bytes")
+        lower, upper, low, high = (int(number or 0) for number in match.groups())
+        upper += inclusive
+        if not life[0] <= lower <= upper <= life[1] or not low <= high <= size:
+            raise ValueError(
+                f"the gap {word} is not within the buffer", "give moments and bytes of the buffer"
+            )
+        if lower < upper:
+            gaps.append(Gap(lower, upper, low, high))
+    gaps.sort(key=lambda gap: gap.lower)
+    for gap, after in itertools.pairwise(gaps):
+        if after.lower < gap.upper:
+            raise ValueError("two gaps have a moment in common", "join them, or part them")
+    return tuple(gaps)
 
 
 def integer(text: str, column: str) -> int:
@@ -141,15 +171,19 @@ def integer(text: str, column: str) -> int:
 def write(problem: Instance, placement: Allocation, path: Path) -> None:
     """The problem with one more column, `offset`; buffers in the order they came."""
     aligned = any(buffer.alignment != 1 for buffer in problem.buffers)
+    gapped = any(buffer.gaps for buffer in problem.buffers)
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow([*REQUIRED, *(["alignment"] if aligned else []), "offset"])
+        optional = [*(["alignment"] if aligned else []), *(["gaps"] if gapped else [])]
+        rows.writerow([*REQUIRED, *optional, "offset"])
         for b in problem.buffers:
             alignment = [b.alignment] if aligned else []
+            gaps = [" ".join(map(gap_text, b.gaps))] if gapped else []
             offset = placement.offsets[b.id]
-            rows.writerow([b.id, b.lower, b.upper, b.size, *alignment, offset])
+            rows.writerow([b.id, b.lower, b.upper, b.size, *alignment, *gaps, offset])
 
 
-def refuse(path: Path, reason: str, remedy: str) -> UserError:
-    """What is wrong with a file as a whole."""
-    return UserError(Problem(reason, remedy, str(path)))
+def gap_text(gap: Gap) -> str:
+    """A gap as a cell has it."""
+    window = f"@{gap.low}:{gap.high}" if gap.high else ""
+    return f"{gap.lower}-{gap.upper}{window}"

@@ -24,10 +24,13 @@ from .greedy import best_first_fit, by_time, height_of
 from .partial import Geometry
 from .problem import Buffer
 from .search import LimitError, Search
+from .skyline import fills
 from .strategy import Strategy
 
 BATCH = 8
 SEED = 1
+# Beyond, first fit takes longer than it is worth.
+MOST_FIRST_FIT = 20_000
 LEAST_NODES = 1000
 NODES_PER_BUFFER = 3
 
@@ -116,10 +119,14 @@ class Component:
     def begin(self, deadline: float) -> None:
         """A better placement to start from, if there is time. It does not depend on the first one,
         which is for problems where there is none."""
-        offsets = best_first_fit(self.buffers, deadline)
-        if offsets is None or height_of(self.buffers, offsets) > self.height:
-            return
-        self.offsets, self.height = tuple(offsets), height_of(self.buffers, offsets)
+        found = list(fills(self.buffers, deadline))
+        if len(self.buffers) <= MOST_FIRST_FIT:
+            offsets = best_first_fit(self.buffers, deadline)
+            found = [*found, offsets] if offsets is not None else found
+        for offsets in found:
+            height = height_of(self.buffers, offsets)
+            if height < self.height:
+                self.offsets, self.height = tuple(offsets), height
 
     @functools.cached_property
     def crowding(self) -> list[float]:

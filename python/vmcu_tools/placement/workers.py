@@ -20,7 +20,8 @@ from types import TracebackType
 from .partial import Geometry
 from .portfolio import Attempt, Outcome, solve
 
-ROOT = Path(__file__).resolve().parents[2]
+# What this package is imported from, whatever it is part of.
+ROOT = Path(__file__).resolve().parents[__name__.count(".")]
 
 
 def cores() -> int:

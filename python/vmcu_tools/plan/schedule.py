@@ -65,6 +65,17 @@ class Stage:
         return tuple(found)
 
     @functools.cached_property
+    def whole_rows(self) -> tuple[bool, ...]:
+        """By layer, whether its output is written or read in rows that must not be split."""
+        whole = [not layer.by_columns for layer in self.layers]
+        found = list(whole)
+        for number, feeds in enumerate(self.feeds):
+            for feed in feeds:
+                if feed.producer >= 0 and whole[number]:
+                    found[feed.producer] = True
+        return tuple(found)
+
+    @functools.cached_property
     def order(self) -> Order:
         """When each layer is called."""
         return order_of(self.grids, self.feeds, self.kept)
@@ -195,12 +206,3 @@ def pieces(plan: Plan, call: Call, tensors: Sequence[Tensor]) -> Iterator[Call]:
         count = min(unsplit(plan, tensor, call.y, x, end - x) for tensor in tensors)
         yield call._replace(x=x, columns=count)
         x += count
-
-
-def whole_rows(stage: Stage, layer: int) -> bool:
-    """True if a layer's output is written or read in rows that must not be split."""
-    users = [stage.layers[layer]]
-    for number, feeds in enumerate(stage.feeds):
-        if any(feed.producer == layer for feed in feeds):
-            users.append(stage.layers[number])
-    return not all(user.by_columns for user in users)

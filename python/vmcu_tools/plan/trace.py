@@ -11,7 +11,7 @@ import numpy as np
 
 from ..graph import Tensor
 from .calls import Feed, ends, oldest
-from .schedule import Stage, whole_rows
+from .schedule import Stage
 
 
 class Steps(NamedTuple):
@@ -86,7 +86,7 @@ class Trace:
 
     def whole_rows(self, number: int) -> bool:
         """True if the ring of a layer's output may not split rows."""
-        return whole_rows(self.stage, number)
+        return self.stage.whole_rows[number]
 
     def peak(self, dying: frozenset[str]) -> int:
         """The most bytes that the stage's tensors take at any call; those from outside that are
@@ -204,7 +204,7 @@ class _Tracer:
         # What no reader is going to need may be overwritten, by the very next pixels.
         gone = np.maximum(needs.until(made.times), freed.until(made.times))
         span = int(np.max(made.pixels - np.minimum(gone, before), initial=1))
-        whole = number < len(self.stage.layers) and whole_rows(self.stage, number)
+        whole = number < len(self.stage.layers) and self.stage.whole_rows[number]
         piece = self.tensors[number].shape[1] if whole else 1
         return min(-(-span // piece) * piece, pixels)
 

@@ -25,10 +25,12 @@ class Options:
     possible; stream_input: the only input is delivered row by row; tile_cost: the part of a
     model's cycles that working in tiles may cost, by estimate, None for what they save of the RAM,
     see costs.bargain; extra_macs: the part of its multiply-accumulates that a model may do
-    twice, see bands.py. Where `ram` asks for it, more are spent."""
+    twice, see bands.py. Where `ram` asks for it, more are spent. plan_seconds: after which the best
+    plan so far is taken, None for when the planner ends by itself."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
     stream_input: bool = False
     tile_cost: float | None = None
     extra_macs: float = 0.0
+    plan_seconds: float | None = None

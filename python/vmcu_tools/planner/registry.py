@@ -11,6 +11,7 @@ from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
 from ..plan.plan import Plan
+from . import anytime
 from .options import Options
 from .others import hmcos, single, tflm, tinyengine
 from .places import joint
@@ -51,22 +52,33 @@ def make_plan(
     options: Options = DEFAULTS,
     original: bool = False,
     prove: bool = True,
+    begun: float | None = None,
 ) -> Plan:
     """A plan; of a planner that comes from elsewhere the `original`, if wanted, which is to be
     compared and cannot be emitted.
 
-    prove: replay it, which whoever emits or runs it does anyway. Raises UserError if it needs more
-    than the bytes allowed, PlanError if the planner is wrong.
+    prove: replay it, which whoever emits or runs it does anyway. begun: when the time that
+    options.plan_seconds allows began, of time.monotonic(), now if None. Raises UserError if it
+    needs more than the bytes allowed, PlanError if the planner is wrong.
     """
-    start = time.perf_counter()
+    start = time.monotonic()
     chosen = PLANNERS[planner]
     if options.stream_input:
         _check_stream(planner, graph)
     planned_by = chosen.original if original and chosen.original else chosen.plan
-    plan = planned_by(graph, options)
+    if options.plan_seconds is None or planned_by is not fusion.plan:
+        try:
+            plan = planned_by(graph, options)
+        except KeyboardInterrupt:
+            if planned_by is not fusion.plan or options.stream_input:
+                raise
+            plan = anytime.at_once(graph, options)
+    else:
+        deadline = (start if begun is None else begun) + options.plan_seconds
+        plan = anytime.plan_within(graph, options, planned_by, deadline)
     if not (original and chosen.original):
         plan = widened(plan)
-    plan = replace(plan, solve_seconds=time.perf_counter() - start)
+    plan = replace(plan, solve_seconds=time.monotonic() - start)
     if prove:
         VirtualMcu(plan).prove()
     ram = options.ram

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from ..errors import Problem, UserError
 from ..placement import Allocation, Instance
+from ..placement.graphs import GraphPlan, NamedGraph
 
 # More buffers than lines on a screen: the offsets are for --json and --output.
 MOST_OFFSETS = 40
@@ -50,7 +53,50 @@ def figures(problem: Instance, placement: Allocation, capacity: int | None) -> d
     }
 
 
-def too_high(problem: Instance, placement: Allocation, capacity: int) -> UserError:
+def print_plan(problem: NamedGraph, plan: GraphPlan, console: Console) -> None:
+    """Height, worst step and bound in bytes; order and offsets where they fit a screen."""
+    above = plan.height / plan.bound - 1 if plan.bound else 0.0
+    verdict = "optimal" if plan.optimal else f"at most {above:.2%} above the optimum"
+    rows = {
+        "nodes": f"{len(problem.nodes):,}, {len(problem.tensors):,} tensors",
+        "height": f"{plan.height:,} bytes, the worst step {plan.peak:,}",
+        "bound": f"{plan.bound:,} bytes, {verdict}",
+        "seconds": f"{plan.seconds:.1f}",
+    }
+    for name, value in rows.items():
+        console.print(f"{name:8} {value}", highlight=False)
+    if plan.interrupted:
+        console.print("interrupted: this is the best so far", highlight=False)
+    if len(plan.order) <= MOST_OFFSETS:
+        console.print(f"order    {' '.join(plan.order)}", highlight=False, markup=False)
+    if plan.offsets is not None and len(plan.offsets) <= MOST_OFFSETS:
+        for name, offset in plan.offsets.items():
+            console.print(f"  {name} at {offset}", highlight=False, markup=False)
+
+
+def plan_figures(plan: GraphPlan) -> dict[str, Any]:
+    """JSON of `vmcu place --graph`; sizes in bytes, offsets null where none were asked for."""
+    return {
+        "order": list(plan.order),
+        "offsets": plan.offsets,
+        "height": plan.height,
+        "peak": plan.peak,
+        "bound": plan.bound,
+        "optimal": plan.optimal,
+        "seconds": plan.seconds,
+        "interrupted": plan.interrupted,
+    }
+
+
+def write_offsets(plan: GraphPlan, path: Path) -> None:
+    """A line for each tensor of a graph, with its offset in bytes."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["tensor", "offset"])
+        rows.writerows((plan.offsets or {}).items())
+
+
+def too_high(origin: str, placement: Allocation | GraphPlan, capacity: int) -> UserError:
     """Why an allocation is of no use, and what to do."""
     found = f"the lowest placement found needs {placement.height}"
     if placement.optimal:
@@ -62,4 +108,4 @@ def too_high(problem: Instance, placement: Allocation, capacity: int) -> UserErr
     remedy = f"allow {placement.height}"
     if not placement.optimal:
         remedy += ", or search longer with --seconds"
-    return UserError(Problem(f"does not fit in {capacity} bytes: {found}", remedy, problem.origin))
+    return UserError(Problem(f"does not fit in {capacity} bytes: {found}", remedy, origin))

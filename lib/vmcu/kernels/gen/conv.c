@@ -19,9 +19,7 @@ void vmcu_pointwise(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int8_t *o;
-	uint32_t counts;
-	int32_t x, pixels, taken, i;
+	int32_t x, pixels;
 
 	for (x = 0, pixels = 4; x < columns; x += pixels) {
 		while (pixels > columns - x) {
@@ -30,16 +28,9 @@ void vmcu_pointwise(const struct vmcu_call *call)
 		vmcu_widen(tile, in0 + (x * sign + turn * (columns - pixels)) * in0_c, in0_c,
 			   pixels);
 		w = p->stream;
-		o = out + (x * sign + turn * (columns - pixels)) * out_c;
-		do {
-			counts = vmcu_segment(&w);
-			taken = vmcu_segment_taken(counts, 2);
-			vmcu_run_of_wide(p, tile, &w, &o, out_c, taken, pixels);
-			for (i = vmcu_segment_exact(counts); i > 0; i--) {
-				const int32_t left = vmcu_segment_left(counts, i, 2);
-				vmcu_exact_of_wide(p, tile, &w, &o, out_c, left, pixels);
-			}
-		} while (vmcu_segment_more(counts));
+		vmcu_blocks_of_wide(p, tile, &w,
+				    out + (x * sign + turn * (columns - pixels)) * out_c, out_c,
+				    pixels);
 	}
 }
 
@@ -56,9 +47,7 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int8_t *o;
-	uint32_t counts;
-	int32_t x, pixels, taken, i;
+	int32_t x, pixels;
 
 	for (x = 0, pixels = 2; x < columns; x += pixels) {
 		while (pixels > columns - x) {
@@ -67,16 +56,9 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call)
 		vmcu_widen(tile, in0 + (x * sign + turn * (columns - pixels)) * in0_c, in0_c,
 			   pixels);
 		w = p->stream;
-		o = out + (x * sign + turn * (columns - pixels)) * out_c;
-		do {
-			counts = vmcu_segment(&w);
-			taken = vmcu_segment_taken(counts, 4);
-			vmcu_run_of_narrow(p, tile, &w, &o, out_c, taken, pixels);
-			for (i = vmcu_segment_exact(counts); i > 0; i--) {
-				const int32_t left = vmcu_segment_left(counts, i, 4);
-				vmcu_exact_of_narrow(p, tile, &w, &o, out_c, left, pixels);
-			}
-		} while (vmcu_segment_more(counts));
+		vmcu_blocks_of_narrow(p, tile, &w,
+				      out + (x * sign + turn * (columns - pixels)) * out_c, out_c,
+				      pixels);
 	}
 }
 
@@ -95,9 +77,7 @@ void vmcu_conv(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int8_t *o;
-	uint32_t counts;
-	int32_t x, pixels, g, taken, i;
+	int32_t x, pixels, g;
 
 	for (x = 0, pixels = 4; x < columns; x += pixels) {
 		while (pixels > columns - x) {
@@ -108,16 +88,8 @@ void vmcu_conv(const struct vmcu_call *call)
 			vmcu_gather(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column
 				    + x * sign + turn * (columns - pixels)) * p->window.stride_w -
 				    p->window.pad_left, g * p->depth, pixels);
-			o = out + (x * sign + turn * (columns - pixels)) * out_c + g * per_group;
-			do {
-				counts = vmcu_segment(&w);
-				taken = vmcu_segment_taken(counts, 2);
-				vmcu_run_of_wide(p, tile, &w, &o, out_c, taken, pixels);
-				for (i = vmcu_segment_exact(counts); i > 0; i--) {
-					const int32_t left = vmcu_segment_left(counts, i, 2);
-					vmcu_exact_of_wide(p, tile, &w, &o, out_c, left, pixels);
-				}
-			} while (vmcu_segment_more(counts));
+			vmcu_blocks_of_wide(p, tile, &w, out + (x * sign + turn * (columns -
+					    pixels)) * out_c + g * per_group, out_c, pixels);
 		}
 	}
 }
@@ -137,9 +109,7 @@ void vmcu_conv_narrow(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int8_t *o;
-	uint32_t counts;
-	int32_t x, pixels, g, taken, i;
+	int32_t x, pixels, g;
 
 	for (x = 0, pixels = 2; x < columns; x += pixels) {
 		while (pixels > columns - x) {
@@ -150,16 +120,8 @@ void vmcu_conv_narrow(const struct vmcu_call *call)
 			vmcu_gather(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column
 				    + x * sign + turn * (columns - pixels)) * p->window.stride_w -
 				    p->window.pad_left, g * p->depth, pixels);
-			o = out + (x * sign + turn * (columns - pixels)) * out_c + g * per_group;
-			do {
-				counts = vmcu_segment(&w);
-				taken = vmcu_segment_taken(counts, 4);
-				vmcu_run_of_narrow(p, tile, &w, &o, out_c, taken, pixels);
-				for (i = vmcu_segment_exact(counts); i > 0; i--) {
-					const int32_t left = vmcu_segment_left(counts, i, 4);
-					vmcu_exact_of_narrow(p, tile, &w, &o, out_c, left, pixels);
-				}
-			} while (vmcu_segment_more(counts));
+			vmcu_blocks_of_narrow(p, tile, &w, out + (x * sign + turn * (columns -
+					      pixels)) * out_c + g * per_group, out_c, pixels);
 		}
 	}
 }

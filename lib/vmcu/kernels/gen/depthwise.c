@@ -9,205 +9,37 @@
 /* Depthwise convolution of 3 x 3 taps at a stride of 1. */
 void vmcu_depthwise_3_1(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 2;
-	const int32_t row = phase;
-	const int32_t plane = row + (p->steps + 3) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
-				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
-				   call, wide, lanes);
-			vmcu_store_strip_3_1(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_3_1);
 }
 
 /* Depthwise convolution of 3 x 3 taps at a stride of 2. */
 void vmcu_depthwise_3_2(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 1;
-	const int32_t row = phase + p->steps;
-	const int32_t plane = row + (p->steps * 2 + 2) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
-				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
-				   c, call, wide, lanes);
-			vmcu_store_strip_3_2(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_3_2);
 }
 
 /* Depthwise convolution of 5 x 5 taps at a stride of 1. */
 void vmcu_depthwise_5_1(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 4;
-	const int32_t row = phase;
-	const int32_t plane = row * 2 + (p->steps + 5) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
-				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
-				   call, wide, lanes);
-			vmcu_store_strip_5_1(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_5_1);
 }
 
 /* Depthwise convolution of 5 x 5 taps at a stride of 2. */
 void vmcu_depthwise_5_2(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 2;
-	const int32_t row = phase + p->steps + 1;
-	const int32_t plane = row * 2 + (p->steps * 2 + 4) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
-				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
-				   c, call, wide, lanes);
-			vmcu_store_strip_5_2(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_5_2);
 }
 
 /* Depthwise convolution of 7 x 7 taps at a stride of 1. */
 void vmcu_depthwise_7_1(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 6;
-	const int32_t row = phase;
-	const int32_t plane = row * 3 + (p->steps + 7) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, column +
-				   strip * sign + turn * (columns - wide) - p->window.pad_left, c,
-				   call, wide, lanes);
-			vmcu_store_strip_7_1(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_7_1);
 }
 
 /* Depthwise convolution of 7 x 7 taps at a stride of 2. */
 void vmcu_depthwise_7_2(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
-	int8_t *out = vmcu_output_start(call);
-	const int32_t column = call->x;
-	const int32_t columns = call->columns;
-	const int32_t out_c = vmcu_call_output(call)->channels;
-	const int32_t y = call->y;
-	const int32_t phase = p->steps + 3;
-	const int32_t row = phase + p->steps + 2;
-	const int32_t plane = row * 3 + (p->steps * 2 + 6) / 2;
-	struct vmcu_band in0;
-	const int32_t turn = call->layer->descending;
-	const int32_t sign = 1 - turn * 2;
-	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
-	int32_t strip, wide, c, lanes;
-
-	for (strip = 0; strip < columns; strip += p->steps) {
-		wide = vmcu_min(p->steps, columns - strip);
-		w = p->stream;
-		for (c = 0; c < out_c; c += 4) {
-			lanes = vmcu_min(4, out_c - c);
-			vmcu_stage(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column +
-				   strip * sign + turn * (columns - wide)) * 2 - p->window.pad_left,
-				   c, call, wide, lanes);
-			vmcu_store_strip_7_2(p, tile, phase, row, plane, &w, out + (strip * sign +
-					     turn * (columns - wide)) * out_c + c, out_c, wide,
-					     lanes);
-		}
-	}
+	vmcu_all_strips(call, vmcu_store_strip_7_2);
 }
 
 /* Depthwise convolution of any window, four channels of a pixel at a time. */
@@ -228,7 +60,7 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
 	const uint8_t *w = p->stream;
-	int32_t x0, g, q, r, lanes;
+	int32_t x0, g, r, lanes;
 
 	for (x0 = 0; x0 < columns; x0++) {
 		w = p->stream;
@@ -236,16 +68,10 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 			       * sign + turn * (columns - 1)) * p->window.stride_w -
 			       p->window.pad_left, 0, call);
 		for (g = 0; g < groups; g++) {
-			for (q = 0; q < whole; q++) {
-				int32_t acc[4];
-
-				vmcu_dot_taps(acc, &in0, y * p->window.stride_h - p->window.pad_top,
-					      (column + x0 * sign + turn * (columns - 1)) *
-					      p->window.stride_w - p->window.pad_left, g + q * 4 *
-					      spread, spread, &w);
-				vmcu_store_taps(p, acc, &w, out + (x0 * sign + turn * (columns - 1))
-						* out_c + g * per_group + q * 4);
-			}
+			vmcu_run_taps(p, &in0, y * p->window.stride_h - p->window.pad_top, (column +
+				      x0 * sign + turn * (columns - 1)) * p->window.stride_w -
+				      p->window.pad_left, g, spread, &w, out + (x0 * sign + turn *
+				      (columns - 1)) * out_c + g * per_group, whole);
 			for (r = 0; r < per_group % 4; r += 4) {
 				int32_t acc[4];
 

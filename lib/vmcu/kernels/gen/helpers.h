@@ -11,6 +11,11 @@
 
 /* What instructions use */
 
+#ifndef VMCU_OWN_ONCE
+/* Of what several kernels have in common: with fewer registers than sums a call costs too much. */
+#define VMCU_ONCE VMCU_INLINE
+#endif
+
 /*
  * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
  * would rather add up products in pairs than use the multiply-accumulate that is there.
@@ -157,12 +162,11 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 	}
 }
 
-#ifndef VMCU_OWN_SOME
 /*
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
+VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
 					  int32_t channels, int32_t pixels, const uint8_t *w,
 					  int8_t *out, int32_t pitch, int32_t left)
 {
@@ -170,7 +174,7 @@ VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const
 	const uint8_t *shift = (const uint8_t *)&c[channels];
 
 	for (int32_t i = 0; i < left; i++) {
-		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
+		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
@@ -179,7 +183,6 @@ VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const
 	}
 	return shift + ((channels + 3) & ~3);
 }
-#endif
 
 #ifndef VMCU_OWN_DENSE_WHOLE
 /* Whether blocks are computed in place: where there is no faster way. */
@@ -200,7 +203,6 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 }
 #endif
 
-#ifndef VMCU_OWN_INTERLEAVE
 /* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
 VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
 				 const int8_t **b, int32_t pitch_b, int32_t words)
@@ -213,6 +215,54 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 		*(*u)++ = (x & 0xffffU) | y << 16;
 		*(*v)++ = x >> 16 | (y & 0xffff0000U);
 	}
+}
+
+#ifndef VMCU_OWN_STAGE_PIECES
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				   int32_t channel, int32_t plane, uint32_t zeros)
+{
+	for (; piece != end; piece++) {
+		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
+		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
+		const int8_t *padding = (const int8_t *)&zeros;
+		uint32_t *u = piece->u;
+		uint32_t *v = u + plane;
+
+		if ((piece->count & VMCU_PIECE_HEAD) != 0) {
+			vmcu_interleave(&u, &v, &padding, 0, &b, piece->pitch_b, 1);
+		}
+		vmcu_interleave(&u, &v, &a, piece->pitch_a, &b, piece->pitch_b,
+				piece->count >> VMCU_PIECE_WORDS);
+		if ((piece->count & VMCU_PIECE_TAIL) != 0) {
+			vmcu_interleave(&u, &v, &a, 0, &padding, 0, 1);
+		}
+	}
+}
+#endif
+
+#ifndef VMCU_OWN_STRIP_JOB
+/* A strip of a square window. */
+struct vmcu_strip_job {
+	const struct vmcu_mac_params *p;
+	const uint32_t *tile;
+	int32_t phase; /* from a row's even columns to its odd ones */
+	int32_t row;   /* from two rows to the next two */
+	int32_t plane; /* from two channels to the next two */
+	int32_t pitch; /* bytes of an output pixel */
+	int32_t wide;  /* pixels */
+};
+
+/* Up to four channels of a strip: moves the flash stream past their constants. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+
+/* What a target has to say about a strip before its first channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
+{
+	(void)job;
+	(void)taps;
+	(void)step;
 }
 #endif
 
@@ -248,13 +298,30 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 }
 #endif
 
-#ifndef VMCU_OWN_TWO_OFFSETS
 /* The next two offsets of a list. */
 VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 {
 	*a = (*list)[0];
 	*b = (*list)[1];
 	*list += 2;
+}
+
+#ifndef VMCU_OWN_DIRECT
+/* Whether fours of channels are computed in place: where there is no faster way. */
+#define VMCU_DIRECT_IN_PLACE 1
+
+/* As many fours of channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				      const uint8_t **stream, int8_t *out, int32_t fours,
+				      int32_t half)
+{
+	(void)offsets;
+	(void)taps;
+	(void)x;
+	(void)stream;
+	(void)out;
+	(void)half;
+	return fours;
 }
 #endif
 

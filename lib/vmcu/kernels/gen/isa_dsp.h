@@ -11,22 +11,18 @@
 
 /* ARMv7E-M and ARMv8-M with DSP */
 
+#define VMCU_OWN_ONCE
 #define VMCU_OWN_TILE
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_NINES
-#define VMCU_OWN_SOME
 #define VMCU_OWN_DENSE_WHOLE
-#define VMCU_OWN_INTERLEAVE
+#define VMCU_OWN_STAGE_PIECES
 #define VMCU_OWN_TWO_TAPS
 #define VMCU_OWN_ONE_TAP
-#define VMCU_OWN_TWO_OFFSETS
+#define VMCU_OWN_DIRECT
+#define VMCU_OWN_STRIP_JOB
 #define VMCU_OWN_FOUR
-#define VMCU_OWN_SUMS_4X2
-#define VMCU_OWN_SUMS_2X2
-#define VMCU_OWN_SUMS_1X2
-#define VMCU_OWN_SUMS_2X4
-#define VMCU_OWN_SUMS_1X4
 #define VMCU_OWN_RUN_4X2
 #define VMCU_OWN_RUN_2X2
 #define VMCU_OWN_RUN_1X2
@@ -34,7 +30,6 @@
 #define VMCU_OWN_RUN_1X4
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
-#define VMCU_OWN_STORE_TAPS
 #define VMCU_OWN_STORE_STRIP_3_1
 #define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
@@ -44,6 +39,9 @@
 #define VMCU_OWN_DOT_ROW_4
 #define VMCU_OWN_DOT_COLUMN_4
 #define VMCU_OWN_ADD_LINE_4
+
+/* What several kernels have in common is there once: assembly fills registers anyhow. */
+#define VMCU_ONCE VMCU_APART
 
 /* Bytes 0 and 2 of x, widened. */
 VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)
@@ -294,305 +292,17 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *
 }
 
 /*
- * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
- * returns where the flash stream goes on.
+ * Whole blocks of four pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
-					  int32_t channels, int32_t pixels, const uint8_t *w,
-					  int8_t *out, int32_t pitch, int32_t left)
-{
-	const int32_t *c = (const int32_t *)w;
-	const uint8_t *shift = (const uint8_t *)&c[channels];
-
-	for (int32_t i = 0; i < left; i++) {
-		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
-		int8_t *o = out++;
-
-		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
-		}
-	}
-	return shift + ((channels + 3) & ~3);
-}
-
-/* The sums of a block of four pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r6, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r4, r2\n\t"
-		"mov r5, r2\n\t"
-		"mov r7, r6\n\t"
-		"mov r8, r6\n\t"
-		"mov r9, r6\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr.w r10, [r0], #4\n\t"
-		"ldr.w r12, [r1], #16\n\t"
-		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
-		"ldr.w r12, [r1, #-8]\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r4, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #8\n\t"
-		"ldr.w r7, [r0, #-4]\n\t"
-		"ldr.w r8, [r1], #16\n\t"
-		"ldr.w r9, [r1, #-12]\n\t"
-		"ldr.w r10, [r1, #-8]\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r4, r8, r6, r4\n\t"
-		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r4, r10, r7, r4\n\t"
-		"smlad r5, r11, r7, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #8\n\t"
-		"ldr r3, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r4, [r0], #8\n\t"
-		"ldr.w r5, [r0, #-4]\n\t"
-		"ldr.w r6, [r1], #8\n\t"
-		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
-		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
-		"smlad r3, r7, r5, r3\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of two pixels; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r4, [r0, #-12]\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"ldr r8, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"mov r3, r2\n\t"
-		"mov r5, r4\n\t"
-		"mov r7, r6\n\t"
-		"mov r9, r8\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr.w r10, [r0], #8\n\t"
-		"ldr.w r12, [r1], #8\n\t"
-		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* The sums of a block of one pixel; returns where the flash stream goes on. */
-VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
-					      int32_t steps, int32_t *acc)
-{
-	register const uint8_t *w __asm__("r0") = stream;
-	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
-	register int32_t *o __asm__("r3") = acc;
-
-	__asm__ volatile(
-		"push {r1, r2, r3, r7}\n\t"
-		"ldr r2, [r0], #16\n\t"
-		"ldr r3, [r0, #-12]\n\t"
-		"ldr r4, [r0, #-8]\n\t"
-		"ldr r5, [r0, #-4]\n\t"
-		"ldr r1, [sp, #0]\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		".p2align 2\n\t"
-		"1:\n\t"
-		"ldr.w r6, [r0], #16\n\t"
-		"ldr.w r7, [r0, #-12]\n\t"
-		"ldr.w r8, [r0, #-8]\n\t"
-		"ldr.w r9, [r0, #-4]\n\t"
-		"ldr.w r10, [r1], #8\n\t"
-		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
-		"smlad r3, r10, r6, r3\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r4, r10, r12, r4\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r5, r10, r7, r5\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r11, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r3, r11, r8, r3\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r4, r11, r12, r4\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r5, r11, r9, r5\n\t"
-		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r1, [sp, #8]\n\t"
-		"stm r1, {r2, r3, r4, r5}\n\t"
-		"pop {r1, r2, r3, r7}\n\t"
-		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
-		:
-		: "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
-	return w;
-}
-
-/* Whole blocks of four pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
+VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 8 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 8 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -749,57 +459,58 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"smlad r9, lr, r11, r9\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r12, [sp, #28]\n\t"
-		"ldr r10, [r0], #12\n\t"
-		"ldr r11, [r0, #-4]\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r2, asr #31\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r11, [sp, #28]\n\t"
+		"ldr lr, [r0], #12\n\t"
+		"ldr r10, [r0, #-4]\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, r1\n\t"
-		"asrs r2, r2, r11\n\t"
+		"smmlar r2, r2, lr, r1\n\t"
+		"asrs r2, r2, r10\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"add r1, lr, r3, asr #31\n\t"
+		"add r1, r12, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, r1\n\t"
-		"asrs r3, r3, r11\n\t"
+		"smmlar r3, r3, lr, r1\n\t"
+		"asrs r3, r3, r10\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"add r1, lr, r4, asr #31\n\t"
+		"add r1, r12, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, r1\n\t"
-		"asrs r4, r4, r11\n\t"
+		"smmlar r4, r4, lr, r1\n\t"
+		"asrs r4, r4, r10\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"add r1, lr, r5, asr #31\n\t"
+		"add r1, r12, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, r1\n\t"
-		"asrs r5, r5, r11\n\t"
+		"smmlar r5, r5, lr, r1\n\t"
+		"asrs r5, r5, r10\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
-		"ldr r10, [r0, #-8]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r6, asr #31\n\t"
+		"ldr lr, [r0, #-8]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, r1\n\t"
-		"asrs r6, r6, r11\n\t"
+		"smmlar r6, r6, lr, r1\n\t"
+		"asrs r6, r6, r10\n\t"
 		"ssat r6, #8, r6, asr #1\n\t"
-		"add r1, lr, r7, asr #31\n\t"
+		"add r1, r12, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, r1\n\t"
-		"asrs r7, r7, r11\n\t"
+		"smmlar r7, r7, lr, r1\n\t"
+		"asrs r7, r7, r10\n\t"
 		"ssat r7, #8, r7, asr #1\n\t"
-		"add r1, lr, r8, asr #31\n\t"
+		"add r1, r12, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, r1\n\t"
-		"asrs r8, r8, r11\n\t"
+		"smmlar r8, r8, lr, r1\n\t"
+		"asrs r8, r8, r10\n\t"
 		"ssat r8, #8, r8, asr #1\n\t"
-		"add r1, lr, r9, asr #31\n\t"
+		"add r1, r12, r9, asr #31\n\t"
 		"lsls r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, r1\n\t"
-		"asrs r9, r9, r11\n\t"
+		"smmlar r9, r9, lr, r1\n\t"
+		"asrs r9, r9, r10\n\t"
 		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r4, [r1, lr, lsl #1]\n\t"
 		"strb r2, [r1]\n\t"
 		"add r1, r1, lr\n\t"
@@ -813,7 +524,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -821,35 +538,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_4x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_4x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_4x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_4x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 4, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -909,37 +609,38 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"smlad r4, r10, r7, r4\n\t"
 		"smlad r5, r11, r7, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r8, [sp, #28]\n\t"
-		"ldr r6, [r0], #12\n\t"
-		"ldr r7, [r0, #-4]\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r2, asr #31\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #12\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, r1\n\t"
-		"asrs r2, r2, r7\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"add r1, r9, r3, asr #31\n\t"
+		"add r1, r8, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, r1\n\t"
-		"asrs r3, r3, r7\n\t"
+		"smmlar r3, r3, r9, r1\n\t"
+		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r4, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, r1\n\t"
-		"asrs r4, r4, r7\n\t"
+		"smmlar r4, r4, r10, r1\n\t"
+		"asrs r4, r4, r6\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"add r1, r9, r5, asr #31\n\t"
+		"add r1, r8, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, r1\n\t"
-		"asrs r5, r5, r7\n\t"
+		"smmlar r5, r5, r10, r1\n\t"
+		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r3, [r1, lr]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r5, [r1, lr]\n\t"
@@ -947,7 +648,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -955,35 +662,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_2x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1029,33 +719,39 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 		"sxtb16 r5, r5, ror #8\n\t"
 		"smlad r3, r7, r5, r3\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r6, [sp, #28]\n\t"
-		"ldr r4, [r0], #12\n\t"
-		"ldr r5, [r0, #-4]\n\t"
-		"lsl r7, r6, r5\n\t"
-		"add r1, r7, r2, asr #31\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r5, [sp, #28]\n\t"
+		"ldr r7, [r0], #12\n\t"
+		"ldr r4, [r0, #-4]\n\t"
+		"ldr r8, [r0, #-8]\n\t"
+		"lsl r6, r5, r4\n\t"
+		"add r1, r6, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r4, r1\n\t"
-		"asrs r2, r2, r5\n\t"
+		"smmlar r2, r2, r7, r1\n\t"
+		"asrs r2, r2, r4\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"ldr r4, [r0, #-8]\n\t"
-		"lsrs r5, r5, #8\n\t"
-		"lsl r7, r6, r5\n\t"
-		"add r1, r7, r3, asr #31\n\t"
+		"lsrs r4, r4, #8\n\t"
+		"lsl r6, r5, r4\n\t"
+		"add r1, r6, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r4, r1\n\t"
-		"asrs r3, r3, r5\n\t"
+		"smmlar r3, r3, r8, r1\n\t"
+		"asrs r3, r3, r4\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r4, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r4\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1063,35 +759,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x2(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x2(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 1;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x2(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[2];
-
-		stream = vmcu_sums_words_1x2(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 2, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of two pixels; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of two pixels, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 4 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1259,63 +938,64 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"smlad r8, r12, r11, r8\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r12, [sp, #28]\n\t"
-		"ldr r10, [r0], #20\n\t"
-		"ldr r11, [r0, #-4]\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r2, asr #31\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r11, [sp, #28]\n\t"
+		"ldr lr, [r0], #20\n\t"
+		"ldr r10, [r0, #-4]\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r10, r1\n\t"
-		"asrs r2, r2, r11\n\t"
+		"smmlar r2, r2, lr, r1\n\t"
+		"asrs r2, r2, r10\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"add r1, lr, r3, asr #31\n\t"
+		"add r1, r12, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r10, r1\n\t"
-		"asrs r3, r3, r11\n\t"
+		"smmlar r3, r3, lr, r1\n\t"
+		"asrs r3, r3, r10\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r10, [r0, #-16]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r4, asr #31\n\t"
+		"ldr lr, [r0, #-16]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r10, r1\n\t"
-		"asrs r4, r4, r11\n\t"
+		"smmlar r4, r4, lr, r1\n\t"
+		"asrs r4, r4, r10\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"add r1, lr, r5, asr #31\n\t"
+		"add r1, r12, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r10, r1\n\t"
-		"asrs r5, r5, r11\n\t"
+		"smmlar r5, r5, lr, r1\n\t"
+		"asrs r5, r5, r10\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
-		"ldr r10, [r0, #-12]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r6, asr #31\n\t"
+		"ldr lr, [r0, #-12]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r6, asr #31\n\t"
 		"lsls r6, r6, #1\n\t"
-		"smmlar r6, r6, r10, r1\n\t"
-		"asrs r6, r6, r11\n\t"
+		"smmlar r6, r6, lr, r1\n\t"
+		"asrs r6, r6, r10\n\t"
 		"ssat r6, #8, r6, asr #1\n\t"
-		"add r1, lr, r7, asr #31\n\t"
+		"add r1, r12, r7, asr #31\n\t"
 		"lsls r7, r7, #1\n\t"
-		"smmlar r7, r7, r10, r1\n\t"
-		"asrs r7, r7, r11\n\t"
+		"smmlar r7, r7, lr, r1\n\t"
+		"asrs r7, r7, r10\n\t"
 		"ssat r7, #8, r7, asr #1\n\t"
-		"ldr r10, [r0, #-8]\n\t"
-		"lsrs r11, r11, #8\n\t"
-		"lsl lr, r12, r11\n\t"
-		"add r1, lr, r8, asr #31\n\t"
+		"ldr lr, [r0, #-8]\n\t"
+		"lsrs r10, r10, #8\n\t"
+		"lsl r12, r11, r10\n\t"
+		"add r1, r12, r8, asr #31\n\t"
 		"lsls r8, r8, #1\n\t"
-		"smmlar r8, r8, r10, r1\n\t"
-		"asrs r8, r8, r11\n\t"
+		"smmlar r8, r8, lr, r1\n\t"
+		"asrs r8, r8, r10\n\t"
 		"ssat r8, #8, r8, asr #1\n\t"
-		"add r1, lr, r9, asr #31\n\t"
+		"add r1, r12, r9, asr #31\n\t"
 		"lsls r9, r9, #1\n\t"
-		"smmlar r9, r9, r10, r1\n\t"
-		"asrs r9, r9, r11\n\t"
+		"smmlar r9, r9, lr, r1\n\t"
+		"asrs r9, r9, r10\n\t"
 		"ssat r9, #8, r9, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r10, [sp, #16]\n\t"
+		"ldr lr, [sp, #12]\n\t"
 		"strb r3, [r1, lr]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r5, [r1, lr]\n\t"
@@ -1327,7 +1007,13 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r10\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1335,35 +1021,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_2x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_2x4(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_2x4(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[8];
-
-		stream = vmcu_sums_words_2x4(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 4, 2, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
-}
-
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
-VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
+VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_lane_t *tile,
 					     int32_t steps, int8_t *out, int32_t pitch,
 					     int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const vmcu_lane_t *t __asm__("r1") = tile;
-	register const vmcu_lane_t *end __asm__("r2") = tile + 2 * steps;
+	register const vmcu_lane_t *end __asm__("r2") =
+		tile + 2 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -1431,42 +1100,42 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"sxtb16 r9, r9, ror #8\n\t"
 		"smlad r5, r11, r9, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r8, [sp, #28]\n\t"
-		"ldr r6, [r0], #20\n\t"
-		"ldr r7, [r0, #-4]\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r2, asr #31\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #20\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"ldr r11, [r0, #-12]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, r1\n\t"
-		"asrs r2, r2, r7\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"ldr r6, [r0, #-16]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r3, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, r1\n\t"
-		"asrs r3, r3, r7\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r6, [r0, #-12]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r4, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, r1\n\t"
-		"asrs r4, r4, r7\n\t"
+		"smmlar r4, r4, r11, r1\n\t"
+		"asrs r4, r4, r6\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r5, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, r1\n\t"
-		"asrs r5, r5, r7\n\t"
+		"smmlar r5, r5, r12, r1\n\t"
+		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
@@ -1475,33 +1144,18 @@ VMCU_INLINE const uint8_t *vmcu_run_whole_1x4(const uint8_t *stream, const vmcu_
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
 		: "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 	return w;
-}
-
-/* The same if the last block is a partial one. */
-VMCU_APART const uint8_t *vmcu_run_words_1x4(const struct vmcu_mac_params *p, const uint8_t *stream,
-					     const vmcu_lane_t *tile, int8_t *out, int32_t pitch,
-					     int32_t channels)
-{
-	const int32_t left = channels & 3;
-
-	if (channels != left) {
-		stream = vmcu_run_whole_1x4(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}
-	if (left > 0) {
-		int32_t acc[4];
-
-		stream = vmcu_sums_words_1x4(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, 4, 1, stream,
-					 out + (channels - left), pitch, left);
-	}
-	return stream;
 }
 
 /* Four taps in a word times those of four channels. */
@@ -1519,19 +1173,23 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 	*w += 16;
 }
 
-/* Whole blocks of one pixel; returns where the flash stream goes on. */
+/*
+ * Whole blocks of one pixel, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
 VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int8_t *tile,
 					       int32_t steps, int8_t *out, int32_t pitch,
 					       int32_t channels, int32_t half)
 {
 	register const uint8_t *w __asm__("r0") = stream;
 	register const int8_t *t __asm__("r1") = tile;
-	register const int8_t *end __asm__("r2") = tile + 4 * steps;
+	register const int8_t *end __asm__("r2") =
+		tile + 4 * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 92U;
+		((0U - (uint32_t)steps) & 7U) * 92U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -1641,43 +1299,135 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"smlad r5, r6, r12, r5\n\t"
 		"sxtb16 r11, r11, ror #8\n\t"
 		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
+		"ldr.w r7, [r1], #4\n\t"
+		"ldr.w r8, [r0], #16\n\t"
+		"ldr.w r9, [r0, #-12]\n\t"
+		"ldr.w r10, [r0, #-8]\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
+		"sxtb16 r6, r7\n\t"
+		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r12, r8\n\t"
+		"smlad r2, r6, r12, r2\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"smlad r2, r7, r8, r2\n\t"
+		"sxtb16 r12, r9\n\t"
+		"smlad r3, r6, r12, r3\n\t"
+		"sxtb16 r9, r9, ror #8\n\t"
+		"smlad r3, r7, r9, r3\n\t"
+		"sxtb16 r12, r10\n\t"
+		"smlad r4, r6, r12, r4\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r4, r7, r10, r4\n\t"
+		"sxtb16 r12, r11\n\t"
+		"smlad r5, r6, r12, r5\n\t"
+		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r5, r7, r11, r5\n\t"
 		"cmp r1, lr\n\t"
-		"bne 1b\n\t"
-		"ldr r8, [sp, #28]\n\t"
-		"ldr r6, [r0], #20\n\t"
-		"ldr r7, [r0, #-4]\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r2, asr #31\n\t"
+		"blo 1b\n\t"
+		"bne 7f\n\t"
+		"ldr r7, [sp, #28]\n\t"
+		"ldr r9, [r0], #20\n\t"
+		"ldr r6, [r0, #-4]\n\t"
+		"ldr r10, [r0, #-16]\n\t"
+		"ldr r11, [r0, #-12]\n\t"
+		"ldr r12, [r0, #-8]\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r2, asr #31\n\t"
 		"lsls r2, r2, #1\n\t"
-		"smmlar r2, r2, r6, r1\n\t"
-		"asrs r2, r2, r7\n\t"
+		"smmlar r2, r2, r9, r1\n\t"
+		"asrs r2, r2, r6\n\t"
 		"ssat r2, #8, r2, asr #1\n\t"
-		"ldr r6, [r0, #-16]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r3, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r3, asr #31\n\t"
 		"lsls r3, r3, #1\n\t"
-		"smmlar r3, r3, r6, r1\n\t"
-		"asrs r3, r3, r7\n\t"
+		"smmlar r3, r3, r10, r1\n\t"
+		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
-		"ldr r6, [r0, #-12]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r4, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r4, asr #31\n\t"
 		"lsls r4, r4, #1\n\t"
-		"smmlar r4, r4, r6, r1\n\t"
-		"asrs r4, r4, r7\n\t"
+		"smmlar r4, r4, r11, r1\n\t"
+		"asrs r4, r4, r6\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
-		"ldr r6, [r0, #-8]\n\t"
-		"lsrs r7, r7, #8\n\t"
-		"lsl r9, r8, r7\n\t"
-		"add r1, r9, r5, asr #31\n\t"
+		"lsrs r6, r6, #8\n\t"
+		"lsl r8, r7, r6\n\t"
+		"add r1, r8, r5, asr #31\n\t"
 		"lsls r5, r5, #1\n\t"
-		"smmlar r5, r5, r6, r1\n\t"
-		"asrs r5, r5, r7\n\t"
+		"smmlar r5, r5, r12, r1\n\t"
+		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
 		"ldr r1, [sp, #8]\n\t"
-		"ldr lr, [sp, #12]\n\t"
 		"ldr r6, [sp, #16]\n\t"
 		"strb r2, [r1], #1\n\t"
 		"strb r3, [r1], #1\n\t"
@@ -1686,7 +1436,13 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"str r1, [sp, #8]\n\t"
 		"cmp r1, r6\n\t"
 		"bne 2b\n\t"
-		"pop {r1, r2, r3, r4, r5, r6, r7, r8}\n\t"
+		"b 8f\n\t"
+		"7:\n\t"
+		"ldr r1, [sp, #8]\n\t"
+		"stm r1, {r2, r3, r4, r5}\n\t"
+		"8:\n\t"
+		"add sp, sp, #24\n\t"
+		"pop {r7, r8}\n\t"
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o), "+r"(width), "+r"(last), "+r"(entry),
 		  "+r"(zero)
 		:
@@ -1696,7 +1452,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
-#define VMCU_DENSE_SUMS     VMCU_APART
+#define VMCU_DENSE_SUMS     VMCU_CALLED
 
 /* As many channels as are whole blocks of whole words; returns how many are left. */
 VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
@@ -1713,43 +1469,83 @@ VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struc
 	return channels - whole;
 }
 
-/* Words of two taps, see targets/portable/depthwise.py: u has channels 0 and 1, v 2 and 3. */
-VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, int32_t pitch_a,
-				 const int8_t **b, int32_t pitch_b, int32_t words)
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_APART void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				  int32_t channel, int32_t plane, uint32_t zeros)
 {
-	uint32_t a0, a1, b0, b1, low;
+	register const struct vmcu_piece *p __asm__("r0") = piece;
+	register int32_t first __asm__("r1") = channel;
+	register uint32_t padding __asm__("r2") = zeros;
+	register const struct vmcu_piece *last __asm__("r3") = end;
+	register int32_t words __asm__("r4") = 4 * plane;
 
-	for (int32_t n = words >> 1; n != 0; n--) {
-		__asm__ volatile("ldr %[a0], [%[a]]\n\t"
-			"ldr %[a1], [%[a], %[pa]]\n\t"
-			"ldr %[b0], [%[b]]\n\t"
-			"ldr %[b1], [%[b], %[pb]]\n\t"
-			"add %[a], %[a], %[pa], lsl #1\n\t"
-			"add %[b], %[b], %[pb], lsl #1\n\t"
-			"pkhbt %[low], %[a0], %[b0], lsl #16\n\t"
-			"pkhtb %[a0], %[b0], %[a0], asr #16\n\t"
-			"pkhbt %[b0], %[a1], %[b1], lsl #16\n\t"
-			"pkhtb %[a1], %[b1], %[a1], asr #16\n\t"
-			"str %[low], [%[u]], #4\n\t"
-			"str %[b0], [%[u]], #4\n\t"
-			"str %[a0], [%[v]], #4\n\t"
-			"str %[a1], [%[v]], #4"
-			: [a] "+&r"(*a), [b] "+&r"(*b), [u] "+&r"(*u), [v] "+&r"(*v),
-			  [a0] "=&r"(a0), [a1] "=&r"(a1), [b0] "=&r"(b0), [b1] "=&r"(b1),
-			  [low] "=&r"(low)
-			: [pa] "r"(pitch_a), [pb] "r"(pitch_b)
-			: "memory");
-	}
-	if ((words & 1) != 0) {
-		a0 = vmcu_load32(*a);
-		b0 = vmcu_load32(*b);
-		__asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(**u) : "r"(a0), "r"(b0));
-		__asm__("pkhtb %0, %2, %1, asr #16" : "=r"(**v) : "r"(a0), "r"(b0));
-		*a += pitch_a;
-		*b += pitch_b;
-		(*u)++;
-		(*v)++;
-	}
+	__asm__ volatile(
+		"push {r2, r3, r7}\n\t"
+		"mov r7, r4\n\t"
+		"1:\n\t"
+		"ldm r0!, {r2-r6, r8}\n\t"
+		"cbz r5, 2f\n\t"
+		"add r3, r3, r1\n\t"
+		"2:\n\t"
+		"cbz r6, 3f\n\t"
+		"add r4, r4, r1\n\t"
+		"3:\n\t"
+		"tst r8, #1\n\t"
+		"beq 4f\n\t"
+		"ldr r11, [r4]\n\t"
+		"ldr r9, [sp]\n\t"
+		"add r4, r4, r6\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"4:\n\t"
+		"subs r8, r8, #8\n\t"
+		"bmi 6f\n\t"
+		"5:\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r10, [r3, r5]\n\t"
+		"ldr r11, [r4]\n\t"
+		"ldr r12, [r4, r6]\n\t"
+		"add r3, r3, r5, lsl #1\n\t"
+		"add r4, r4, r6, lsl #1\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"pkhbt lr, r10, r12, lsl #16\n\t"
+		"pkhtb r10, r12, r10, asr #16\n\t"
+		"str r10, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"subs r8, r8, #8\n\t"
+		"bpl 5b\n\t"
+		"6:\n\t"
+		"tst r8, #4\n\t"
+		"beq 7f\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r11, [r4]\n\t"
+		"add r3, r3, r5\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"7:\n\t"
+		"tst r8, #2\n\t"
+		"beq 8f\n\t"
+		"ldr r9, [r3]\n\t"
+		"ldr r11, [sp]\n\t"
+		"pkhbt lr, r9, r11, lsl #16\n\t"
+		"pkhtb r9, r11, r9, asr #16\n\t"
+		"str r9, [r2, r7]\n\t"
+		"str lr, [r2], #4\n\t"
+		"8:\n\t"
+		"ldr r9, [sp, #4]\n\t"
+		"cmp r0, r9\n\t"
+		"bne 1b\n\t"
+		"pop {r2, r3, r7}\n\t"
+		: "+r"(p), "+r"(first), "+r"(padding), "+r"(last), "+r"(words)
+		:
+		: "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
 }
 
 /* Two taps of four channels times their weights. */
@@ -1797,10 +1593,121 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 		: [a] "r"(a));
 }
 
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
+/* The rest is rare. */
+#define VMCU_DIRECT_IN_PLACE 0
+
+/*
+ * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
+ * requantiser is not for. Returns how many are left.
+ */
+VMCU_APART int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				     const uint8_t **stream, int8_t *out, int32_t fours,
+				     int32_t half)
 {
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
+	register const uint8_t *w __asm__("r0") = *stream;
+	register const int8_t *from __asm__("r1") = x;
+	register const int32_t *list __asm__("r2") = offsets;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t zero __asm__("r4") = half;
+	register int32_t left __asm__("r5") = fours;
+	register int32_t count __asm__("r6") = taps;
+
+	__asm__ volatile(
+		"push {r0, r2, r4, r5, r6, r7}\n\t"
+		"1:\n\t"
+		"str r0, [sp, #0]\n\t"
+		"ldm r0!, {r4, r5, r6, r7}\n\t"
+		"ldr r12, [sp, #16]\n\t"
+		"ldr r2, [sp, #4]\n\t"
+		"lsrs r12, r12, #1\n\t"
+		"bcc 2f\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r0], #4\n\t"
+		"sxtb16 r10, r8\n\t"
+		"sxtb16 r11, r9\n\t"
+		"smlabb r4, r10, r11, r4\n\t"
+		"smlatt r6, r10, r11, r6\n\t"
+		"sxtb16 r10, r8, ror #8\n\t"
+		"sxtb16 r11, r9, ror #8\n\t"
+		"smlabb r5, r10, r11, r5\n\t"
+		"smlatt r7, r10, r11, r7\n\t"
+		"2:\n\t"
+		"beq 4f\n\t"
+		"3:\n\t"
+		"ldr r8, [r2], #4\n\t"
+		"ldr r9, [r2], #4\n\t"
+		"ldr r8, [r1, r8]\n\t"
+		"ldr r9, [r1, r9]\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"pkhbt lr, r8, r9, lsl #16\n\t"
+		"pkhtb r8, r9, r8, asr #16\n\t"
+		"sxtb16 r9, lr\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r4, r9, r11, r4\n\t"
+		"sxtb16 lr, lr, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"ldr r10, [r0], #4\n\t"
+		"sxtb16 r9, r8\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r6, r9, r11, r6\n\t"
+		"sxtb16 r8, r8, ror #8\n\t"
+		"sxtb16 r10, r10, ror #8\n\t"
+		"smlad r7, r8, r10, r7\n\t"
+		"subs r12, r12, #1\n\t"
+		"bne 3b\n\t"
+		"4:\n\t"
+		"ldm r0!, {r8, r9, r10, r11, r12}\n\t"
+		"ldr lr, [sp, #8]\n\t"
+		"lsls r2, lr, r12\n\t"
+		"beq 5f\n\t"
+		"add r2, r2, r4, asr #31\n\t"
+		"lsls r4, r4, #1\n\t"
+		"smmlar r4, r4, r8, r2\n\t"
+		"asrs r4, r4, r12\n\t"
+		"ssat r4, #8, r4, asr #1\n\t"
+		"strb r4, [r3], #4\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r5, asr #31\n\t"
+		"lsls r5, r5, #1\n\t"
+		"smmlar r5, r5, r9, r2\n\t"
+		"asrs r5, r5, r12\n\t"
+		"ssat r5, #8, r5, asr #1\n\t"
+		"strb r5, [r3, #-3]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r6, asr #31\n\t"
+		"lsls r6, r6, #1\n\t"
+		"smmlar r6, r6, r10, r2\n\t"
+		"asrs r6, r6, r12\n\t"
+		"ssat r6, #8, r6, asr #1\n\t"
+		"strb r6, [r3, #-2]\n\t"
+		"lsrs r12, r12, #8\n\t"
+		"lsl r2, lr, r12\n\t"
+		"add r2, r2, r7, asr #31\n\t"
+		"lsls r7, r7, #1\n\t"
+		"smmlar r7, r7, r11, r2\n\t"
+		"asrs r7, r7, r12\n\t"
+		"ssat r7, #8, r7, asr #1\n\t"
+		"strb r7, [r3, #-1]\n\t"
+		"add r1, r1, #4\n\t"
+		"ldr r8, [sp, #12]\n\t"
+		"subs r8, r8, #1\n\t"
+		"str r8, [sp, #12]\n\t"
+		"bne 1b\n\t"
+		"b 6f\n\t"
+		"5:\n\t"
+		"ldr r0, [sp, #0]\n\t"
+		"6:\n\t"
+		"add sp, sp, #4\n\t"
+		"pop {r2, r4, r5, r6, r7}\n\t"
+		: "+r"(w), "+r"(from), "+r"(list), "+r"(o), "+r"(zero), "+r"(left), "+r"(count)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	*stream = w;
+	return left;
 }
 
 /* A strip of a square window, in blocks; assembly names the first members by their place. */
@@ -1826,8 +1733,52 @@ struct vmcu_strip {
 	int32_t sums[6];
 };
 
+/* A strip of a square window. */
+struct vmcu_strip_job {
+	const struct vmcu_mac_params *p;
+	const uint32_t *tile;
+	int32_t phase; /* from a row's even columns to its odd ones */
+	int32_t row;   /* from two rows to the next two */
+	int32_t plane; /* from two channels to the next two */
+	int32_t pitch; /* bytes of an output pixel */
+	int32_t wide;  /* pixels */
+	int32_t last;   /* of the first block */
+	int32_t narrow; /* pixels in blocks of 4, and behind them */
+	int32_t rest;
+	struct vmcu_strip strip;
+};
+
+/* Up to four channels of a strip: moves the flash stream past their constants. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+
+/* What is the same for all channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
+{
+	struct vmcu_strip *s = &job->strip;
+	const int32_t wide = job->wide;
+
+	if (step == 1) {
+		s->phase = (taps == 3) ? 0 : 4 * job->row;
+		job->last = (taps == 3) ? 4 * job->row : 0;
+	} else {
+		s->phase = 4 * job->phase;
+		job->last = 4 * (job->row - job->phase);
+	}
+	s->plane = 4 * job->plane;
+	s->pitch = job->pitch;
+	s->half = vmcu_half(job->p);
+	job->narrow = 0;
+	if (taps == 3 && step == 1) {
+		/* Each narrow block makes up for two pixels that the last wide one would lack. */
+		job->narrow = 4 * ((6 - wide % 6) / 2 % 3);
+		job->narrow = vmcu_min(job->narrow, wide);
+	}
+	job->rest = wide - job->narrow;
+}
+
 /* A strip in blocks of 4 pixels, 3 x 3 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_3_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2105,7 +2056,7 @@ VMCU_APART bool vmcu_strip_3_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_3_1_6(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2445,7 +2396,7 @@ VMCU_APART bool vmcu_strip_3_1_6(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 6 pixels, 3 x 3 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_3_2_6(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -2814,7 +2765,7 @@ VMCU_APART bool vmcu_strip_3_2_6(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_5_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_5_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3157,7 +3108,7 @@ VMCU_APART bool vmcu_strip_5_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 5 x 5 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_5_2_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_5_2_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3511,7 +3462,7 @@ VMCU_APART bool vmcu_strip_5_2_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 1. */
-VMCU_APART bool vmcu_strip_7_1_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_7_1_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -3914,7 +3865,7 @@ VMCU_APART bool vmcu_strip_7_1_4(struct vmcu_strip *s)
 }
 
 /* A strip in blocks of 4 pixels, 7 x 7 taps at a stride of 2. */
-VMCU_APART bool vmcu_strip_7_2_4(struct vmcu_strip *s)
+VMCU_INLINE bool vmcu_strip_7_2_4(struct vmcu_strip *s)
 {
 	register struct vmcu_strip *context __asm__("r0") = s;
 
@@ -4382,104 +4333,59 @@ VMCU_INLINE uint32_t vmcu_ssub16(uint32_t x, uint32_t y)
 
 #include "helpers.h"
 
-/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_4x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x2(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_2x4(*w, tile, steps, acc);
-}
-
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       const uint8_t **w)
-{
-	*w = vmcu_sums_words_1x4(*w, tile, steps, acc);
-}
-
 /*
  * So many channels of four pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_4x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_4x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x2(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x2(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_2x4(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_2x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	if (taken > 0) {
-		*w = vmcu_run_words_1x4(p, *w, tile, *out, pitch, taken);
-		*out += taken;
-	}
+	*w = vmcu_run_words_1x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
 /* As many taps as there are lanes, widened on the way, times those of a block. */
@@ -4502,251 +4408,180 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 	vmcu_dot_dense_word(acc, word, w);
 }
 
-/* Requantises and stores four channels: all of them in the fast way, or none. */
-VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
-				 const uint8_t **w, int8_t *out)
+/*
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
+ */
+VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-	if (vmcu_is_exact(((const int32_t *)*w)[4])) {
-		const int32_t sums[] = {a0, a1, a2, a3};
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->narrow;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
 
-		*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);
-		return;
+			vmcu_finish_any(p, s->sums, 4, c[-5], c[-1], s->at + s->resume - 1);
+		}
 	}
-	__asm__ volatile("ldm %[w]!, {r0-r4}\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a0], asr #31\n\t"
-		"lsls %[a0], %[a0], #1\n\t"
-		"smmlar %[a0], %[a0], r0, r5\n\t"
-		"asrs %[a0], %[a0], r4\n\t"
-		"ssat %[a0], #8, %[a0], asr #1\n\t"
-		"strb %[a0], [%[o], #0]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a1], asr #31\n\t"
-		"lsls %[a1], %[a1], #1\n\t"
-		"smmlar %[a1], %[a1], r1, r5\n\t"
-		"asrs %[a1], %[a1], r4\n\t"
-		"ssat %[a1], #8, %[a1], asr #1\n\t"
-		"strb %[a1], [%[o], #1]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a2], asr #31\n\t"
-		"lsls %[a2], %[a2], #1\n\t"
-		"smmlar %[a2], %[a2], r2, r5\n\t"
-		"asrs %[a2], %[a2], r4\n\t"
-		"ssat %[a2], #8, %[a2], asr #1\n\t"
-		"strb %[a2], [%[o], #2]\n\t"
-		"lsrs r4, r4, #8\n\t"
-		"lsl r5, %[half], r4\n\t"
-		"add r5, r5, %[a3], asr #31\n\t"
-		"lsls %[a3], %[a3], #1\n\t"
-		"smmlar %[a3], %[a3], r3, r5\n\t"
-		"asrs %[a3], %[a3], r4\n\t"
-		"ssat %[a3], #8, %[a3], asr #1\n\t"
-		"strb %[a3], [%[o], #3]\n\t"
-		: [a0] "+&r"(a0), [a1] "+&r"(a1), [a2] "+&r"(a2), [a3] "+&r"(a3), [w] "+&r"(*w)
-		: [o] "r"(out), [half] "r"(vmcu_half(p))
-		: "r0", "r1", "r2", "r3", "r4", "r5", "cc", "memory");
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_1_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
+		}
+	}
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 0;
-	s.last = 4 * row;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	s.left = vmcu_min(4 * ((6 - wide % 6) / 2 % 3), wide);
-	wide -= s.left;
-	if (s.left > 0) {
-		while (vmcu_strip_3_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-5], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_3_2_6(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 6, c[-5], c[-1], s->at + s->resume - 1);
 		}
 	}
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_3_1_6(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
-
-			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
-		}
-	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_3_2_6(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 6, c[-5], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-11], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 4 * row;
-	s.last = 0;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_5_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-11], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_5_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-10], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_5_2_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-10], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_1_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-18], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	struct vmcu_strip s;
-	(void)phase;
-	s.phase = 4 * row;
-	s.last = 0;
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_7_1_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
+	const struct vmcu_mac_params *p = job->p;
+	struct vmcu_strip *s = &job->strip;
 
-			vmcu_finish_any(p, s.sums, 4, c[-18], c[-1], s.at + s.resume - 1);
+	s->tile = job->tile;
+	s->last = job->last;
+	s->start = *w;
+	s->pairs = (lanes + 1) >> 1;
+	s->out = out;
+	s->lanes = lanes;
+	s->resume = 0;
+	s->left = job->rest;
+	if (s->left > 0) {
+		while (vmcu_strip_7_2_4(s)) {
+			const int32_t *c = (const int32_t *)s->stream;
+
+			vmcu_finish_any(p, s->sums, 4, c[-16], c[-1], s->at + s->resume - 1);
 		}
 	}
-	*w = s.stream;
-}
-
-/*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
- */
-VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
-{
-	struct vmcu_strip s;
-	s.phase = 4 * phase;
-	s.last = 4 * (row - phase);
-	s.tile = tile;
-	s.plane = 4 * plane;
-	s.start = *w;
-	s.pairs = (lanes + 1) >> 1;
-	s.out = out;
-	s.pitch = pitch;
-	s.lanes = lanes;
-	s.resume = 0;
-	s.half = vmcu_half(p);
-	if (wide > 0) {
-		s.left = wide;
-		while (vmcu_strip_7_2_4(&s)) {
-			const int32_t *c = (const int32_t *)s.stream;
-
-			vmcu_finish_any(p, s.sums, 4, c[-16], c[-1], s.at + s.resume - 1);
-		}
-	}
-	*w = s.stream;
+	*w = s->stream;
 }
 
 /* Four taps times four taps, summed. */

@@ -45,38 +45,38 @@ VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	acc[6] = b[1];
 	acc[7] = b[1];
 	for (; steps > 0; steps--, tile += 16, v += 8) {
-		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
-		acc[1] = vmcu_mac(acc[1], tile[4], v[0]);
-		acc[2] = vmcu_mac(acc[2], tile[8], v[0]);
-		acc[3] = vmcu_mac(acc[3], tile[12], v[0]);
-		acc[4] = vmcu_mac(acc[4], tile[0], v[1]);
-		acc[5] = vmcu_mac(acc[5], tile[4], v[1]);
-		acc[6] = vmcu_mac(acc[6], tile[8], v[1]);
-		acc[7] = vmcu_mac(acc[7], tile[12], v[1]);
-		acc[0] = vmcu_mac(acc[0], tile[1], v[4]);
-		acc[1] = vmcu_mac(acc[1], tile[5], v[4]);
-		acc[2] = vmcu_mac(acc[2], tile[9], v[4]);
-		acc[3] = vmcu_mac(acc[3], tile[13], v[4]);
-		acc[4] = vmcu_mac(acc[4], tile[1], v[5]);
-		acc[5] = vmcu_mac(acc[5], tile[5], v[5]);
-		acc[6] = vmcu_mac(acc[6], tile[9], v[5]);
-		acc[7] = vmcu_mac(acc[7], tile[13], v[5]);
-		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
-		acc[1] = vmcu_mac(acc[1], tile[6], v[2]);
-		acc[2] = vmcu_mac(acc[2], tile[10], v[2]);
-		acc[3] = vmcu_mac(acc[3], tile[14], v[2]);
-		acc[4] = vmcu_mac(acc[4], tile[2], v[3]);
-		acc[5] = vmcu_mac(acc[5], tile[6], v[3]);
-		acc[6] = vmcu_mac(acc[6], tile[10], v[3]);
-		acc[7] = vmcu_mac(acc[7], tile[14], v[3]);
-		acc[0] = vmcu_mac(acc[0], tile[3], v[6]);
-		acc[1] = vmcu_mac(acc[1], tile[7], v[6]);
-		acc[2] = vmcu_mac(acc[2], tile[11], v[6]);
-		acc[3] = vmcu_mac(acc[3], tile[15], v[6]);
-		acc[4] = vmcu_mac(acc[4], tile[3], v[7]);
-		acc[5] = vmcu_mac(acc[5], tile[7], v[7]);
-		acc[6] = vmcu_mac(acc[6], tile[11], v[7]);
-		acc[7] = vmcu_mac(acc[7], tile[15], v[7]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[4], v[0]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[8], v[0]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[12], v[0]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[0], v[1]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[4], v[1]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[8], v[1]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[12], v[1]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[4]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[5], v[4]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[9], v[4]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[13], v[4]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[1], v[5]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[5], v[5]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[9], v[5]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[13], v[5]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[6], v[2]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[10], v[2]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[14], v[2]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[2], v[3]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[6], v[3]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[10], v[3]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[14], v[3]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[6]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[7], v[6]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[11], v[6]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[15], v[6]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[3], v[7]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[7], v[7]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[11], v[7]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[15], v[7]);
 	}
 	*w = (const uint8_t *)v;
 }
@@ -95,22 +95,22 @@ VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	acc[2] = b[1];
 	acc[3] = b[1];
 	for (; steps > 0; steps--, tile += 8, v += 8) {
-		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
-		acc[1] = vmcu_mac(acc[1], tile[4], v[0]);
-		acc[2] = vmcu_mac(acc[2], tile[0], v[1]);
-		acc[3] = vmcu_mac(acc[3], tile[4], v[1]);
-		acc[0] = vmcu_mac(acc[0], tile[1], v[4]);
-		acc[1] = vmcu_mac(acc[1], tile[5], v[4]);
-		acc[2] = vmcu_mac(acc[2], tile[1], v[5]);
-		acc[3] = vmcu_mac(acc[3], tile[5], v[5]);
-		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
-		acc[1] = vmcu_mac(acc[1], tile[6], v[2]);
-		acc[2] = vmcu_mac(acc[2], tile[2], v[3]);
-		acc[3] = vmcu_mac(acc[3], tile[6], v[3]);
-		acc[0] = vmcu_mac(acc[0], tile[3], v[6]);
-		acc[1] = vmcu_mac(acc[1], tile[7], v[6]);
-		acc[2] = vmcu_mac(acc[2], tile[3], v[7]);
-		acc[3] = vmcu_mac(acc[3], tile[7], v[7]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[4], v[0]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], v[1]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[4], v[1]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[4]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[5], v[4]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], v[5]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[5], v[5]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[6], v[2]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], v[3]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[6], v[3]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[6]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[7], v[6]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], v[7]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[7], v[7]);
 	}
 	*w = (const uint8_t *)v;
 }
@@ -127,14 +127,14 @@ VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	acc[0] = b[0];
 	acc[1] = b[1];
 	for (; steps > 0; steps--, tile += 4, v += 8) {
-		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
-		acc[1] = vmcu_mac(acc[1], tile[0], v[1]);
-		acc[0] = vmcu_mac(acc[0], tile[1], v[4]);
-		acc[1] = vmcu_mac(acc[1], tile[1], v[5]);
-		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
-		acc[1] = vmcu_mac(acc[1], tile[2], v[3]);
-		acc[0] = vmcu_mac(acc[0], tile[3], v[6]);
-		acc[1] = vmcu_mac(acc[1], tile[3], v[7]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[0], v[1]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[4]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[1], v[5]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[2], v[3]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[6]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[3], v[7]);
 	}
 	*w = (const uint8_t *)v;
 }
@@ -157,38 +157,38 @@ VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	acc[6] = b[3];
 	acc[7] = b[3];
 	for (; steps > 0; steps--, tile += 8, v += 16) {
-		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
-		acc[1] = vmcu_mac(acc[1], tile[4], v[0]);
-		acc[2] = vmcu_mac(acc[2], tile[0], v[1]);
-		acc[3] = vmcu_mac(acc[3], tile[4], v[1]);
-		acc[4] = vmcu_mac(acc[4], tile[0], v[4]);
-		acc[5] = vmcu_mac(acc[5], tile[4], v[4]);
-		acc[6] = vmcu_mac(acc[6], tile[0], v[5]);
-		acc[7] = vmcu_mac(acc[7], tile[4], v[5]);
-		acc[0] = vmcu_mac(acc[0], tile[1], v[8]);
-		acc[1] = vmcu_mac(acc[1], tile[5], v[8]);
-		acc[2] = vmcu_mac(acc[2], tile[1], v[9]);
-		acc[3] = vmcu_mac(acc[3], tile[5], v[9]);
-		acc[4] = vmcu_mac(acc[4], tile[1], v[12]);
-		acc[5] = vmcu_mac(acc[5], tile[5], v[12]);
-		acc[6] = vmcu_mac(acc[6], tile[1], v[13]);
-		acc[7] = vmcu_mac(acc[7], tile[5], v[13]);
-		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
-		acc[1] = vmcu_mac(acc[1], tile[6], v[2]);
-		acc[2] = vmcu_mac(acc[2], tile[2], v[3]);
-		acc[3] = vmcu_mac(acc[3], tile[6], v[3]);
-		acc[4] = vmcu_mac(acc[4], tile[2], v[6]);
-		acc[5] = vmcu_mac(acc[5], tile[6], v[6]);
-		acc[6] = vmcu_mac(acc[6], tile[2], v[7]);
-		acc[7] = vmcu_mac(acc[7], tile[6], v[7]);
-		acc[0] = vmcu_mac(acc[0], tile[3], v[10]);
-		acc[1] = vmcu_mac(acc[1], tile[7], v[10]);
-		acc[2] = vmcu_mac(acc[2], tile[3], v[11]);
-		acc[3] = vmcu_mac(acc[3], tile[7], v[11]);
-		acc[4] = vmcu_mac(acc[4], tile[3], v[14]);
-		acc[5] = vmcu_mac(acc[5], tile[7], v[14]);
-		acc[6] = vmcu_mac(acc[6], tile[3], v[15]);
-		acc[7] = vmcu_mac(acc[7], tile[7], v[15]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[4], v[0]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], v[1]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[4], v[1]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[0], v[4]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[4], v[4]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[0], v[5]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[4], v[5]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[8]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[5], v[8]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], v[9]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[5], v[9]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[1], v[12]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[5], v[12]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[1], v[13]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[5], v[13]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[6], v[2]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], v[3]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[6], v[3]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[2], v[6]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[6], v[6]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[2], v[7]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[6], v[7]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[10]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[7], v[10]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], v[11]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[7], v[11]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[3], v[14]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[7], v[14]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[3], v[15]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[7], v[15]);
 	}
 	*w = (const uint8_t *)v;
 }
@@ -207,125 +207,173 @@ VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	acc[2] = b[2];
 	acc[3] = b[3];
 	for (; steps > 0; steps--, tile += 4, v += 16) {
-		acc[0] = vmcu_mac(acc[0], tile[0], v[0]);
-		acc[1] = vmcu_mac(acc[1], tile[0], v[1]);
-		acc[2] = vmcu_mac(acc[2], tile[0], v[4]);
-		acc[3] = vmcu_mac(acc[3], tile[0], v[5]);
-		acc[0] = vmcu_mac(acc[0], tile[1], v[8]);
-		acc[1] = vmcu_mac(acc[1], tile[1], v[9]);
-		acc[2] = vmcu_mac(acc[2], tile[1], v[12]);
-		acc[3] = vmcu_mac(acc[3], tile[1], v[13]);
-		acc[0] = vmcu_mac(acc[0], tile[2], v[2]);
-		acc[1] = vmcu_mac(acc[1], tile[2], v[3]);
-		acc[2] = vmcu_mac(acc[2], tile[2], v[6]);
-		acc[3] = vmcu_mac(acc[3], tile[2], v[7]);
-		acc[0] = vmcu_mac(acc[0], tile[3], v[10]);
-		acc[1] = vmcu_mac(acc[1], tile[3], v[11]);
-		acc[2] = vmcu_mac(acc[2], tile[3], v[14]);
-		acc[3] = vmcu_mac(acc[3], tile[3], v[15]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[0], v[1]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], v[4]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[0], v[5]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[8]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[1], v[9]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], v[12]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[1], v[13]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[2], v[3]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], v[6]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[2], v[7]);
+		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[10]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[3], v[11]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], v[14]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[3], v[15]);
 	}
 	*w = (const uint8_t *)v;
 }
 #endif
 
-/* Requantises in fixed point and stores a block of channels of four pixels. */
-VMCU_INLINE void vmcu_store_fixed_4x2(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of four pixels; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_4x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[2];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const uint8_t *shifts = (const uint8_t *)&c[2];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 12;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
-	o[pitch + pitch] = vmcu_fixed(acc[2], c[0], bias0, shift[0]);
-	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[4], c[1], bias1, shift[1]);
-	o[pitch + 1] = vmcu_fixed(acc[5], c[1], bias1, shift[1]);
-	o[pitch + pitch + 1] = vmcu_fixed(acc[6], c[1], bias1, shift[1]);
-	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], c[1], bias1, shift[1]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[pitch + pitch] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[4], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed(acc[5], multiplier, bias, shift);
+	o[pitch + pitch + 1] = vmcu_fixed(acc[6], multiplier, bias, shift);
+	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], multiplier, bias, shift);
 	*out = o + 2;
 }
 
-/* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2x2(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of two pixels; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_2x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[2];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const uint8_t *shifts = (const uint8_t *)&c[2];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 12;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[2], c[1], bias1, shift[1]);
-	o[pitch + 1] = vmcu_fixed(acc[3], c[1], bias1, shift[1]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed(acc[3], multiplier, bias, shift);
 	*out = o + 2;
 }
 
-/* Requantises in fixed point and stores a block of channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1x2(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of one pixel; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_1x2(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[2];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
+	const uint8_t *shifts = (const uint8_t *)&c[2];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 12;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[1], c[1], bias1, shift[1]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 2;
 }
 
-/* Requantises in fixed point and stores a block of channels of two pixels. */
-VMCU_INLINE void vmcu_store_fixed_2x4(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of two pixels; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_2x4(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[4];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
-	const int32_t bias2 = vmcu_shifted(vmcu_half(p), shift[2]);
-	const int32_t bias3 = vmcu_shifted(vmcu_half(p), shift[3]);
+	const uint8_t *shifts = (const uint8_t *)&c[4];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 20;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[pitch] = vmcu_fixed(acc[1], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[2], c[1], bias1, shift[1]);
-	o[pitch + 1] = vmcu_fixed(acc[3], c[1], bias1, shift[1]);
-	o[2] = vmcu_fixed(acc[4], c[2], bias2, shift[2]);
-	o[pitch + 2] = vmcu_fixed(acc[5], c[2], bias2, shift[2]);
-	o[3] = vmcu_fixed(acc[6], c[3], bias3, shift[3]);
-	o[pitch + 3] = vmcu_fixed(acc[7], c[3], bias3, shift[3]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	multiplier = c[2];
+	shift = shifts[2];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[2] = vmcu_fixed(acc[4], multiplier, bias, shift);
+	o[pitch + 2] = vmcu_fixed(acc[5], multiplier, bias, shift);
+	multiplier = c[3];
+	shift = shifts[3];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[3] = vmcu_fixed(acc[6], multiplier, bias, shift);
+	o[pitch + 3] = vmcu_fixed(acc[7], multiplier, bias, shift);
 	*out = o + 4;
 }
 
-/* Requantises in fixed point and stores a block of channels of one pixel. */
-VMCU_INLINE void vmcu_store_fixed_1x4(const struct vmcu_mac_params *p, const int32_t *acc,
-				      const uint8_t **w, int8_t **out, int32_t pitch)
+/*
+ * Requantises in fixed point and stores a block of channels of one pixel; half: twice the
+ * output's zero point and a half.
+ */
+VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int8_t **out,
+				      int32_t pitch, int32_t half)
 {
 	const int32_t *c = (const int32_t *)*w;
-	const uint8_t *shift = (const uint8_t *)&c[4];
-	const int32_t bias0 = vmcu_shifted(vmcu_half(p), shift[0]);
-	const int32_t bias1 = vmcu_shifted(vmcu_half(p), shift[1]);
-	const int32_t bias2 = vmcu_shifted(vmcu_half(p), shift[2]);
-	const int32_t bias3 = vmcu_shifted(vmcu_half(p), shift[3]);
+	const uint8_t *shifts = (const uint8_t *)&c[4];
 	int8_t *o = *out;
+	int32_t multiplier, shift, bias;
 
 	*w += 20;
-	o[0] = vmcu_fixed(acc[0], c[0], bias0, shift[0]);
-	o[1] = vmcu_fixed(acc[1], c[1], bias1, shift[1]);
-	o[2] = vmcu_fixed(acc[2], c[2], bias2, shift[2]);
-	o[3] = vmcu_fixed(acc[3], c[3], bias3, shift[3]);
+	multiplier = c[0];
+	shift = shifts[0];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	multiplier = c[1];
+	shift = shifts[1];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	multiplier = c[2];
+	shift = shifts[2];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[2] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	multiplier = c[3];
+	shift = shifts[3];
+	bias = vmcu_wrapping_shift(half, shift);
+	o[3] = vmcu_fixed(acc[3], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 4;
 }
@@ -333,22 +381,22 @@ VMCU_INLINE void vmcu_store_fixed_1x4(const struct vmcu_mac_params *p, const int
 #ifndef VMCU_OWN_RUN_4X2
 /*
  * So many channels of four pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 2; taken -= 2) {
-		int32_t acc[8];
+	const int32_t half = vmcu_half(p);
 
-		vmcu_sums_4x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_4x2(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_4x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 2) {
 		int32_t acc[8];
 
 		vmcu_sums_4x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 2, 4, *w, *out, pitch, taken);
+		vmcu_store_fixed_4x2(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -356,22 +404,22 @@ VMCU_INLINE void vmcu_run_4x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_2X2
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 2; taken -= 2) {
-		int32_t acc[4];
+	const int32_t half = vmcu_half(p);
 
-		vmcu_sums_2x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x2(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_2x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 2) {
 		int32_t acc[4];
 
 		vmcu_sums_2x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 2, 2, *w, *out, pitch, taken);
+		vmcu_store_fixed_2x2(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -379,22 +427,22 @@ VMCU_INLINE void vmcu_run_2x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_1X2
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 2; taken -= 2) {
-		int32_t acc[2];
+	const int32_t half = vmcu_half(p);
 
-		vmcu_sums_1x2(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x2(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_1x2((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 2) {
 		int32_t acc[2];
 
 		vmcu_sums_1x2(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 2, 1, *w, *out, pitch, taken);
+		vmcu_store_fixed_1x2(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -402,22 +450,22 @@ VMCU_INLINE void vmcu_run_1x2(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_2X4
 /*
  * So many channels of two pixels, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 4; taken -= 4) {
-		int32_t acc[8];
+	const int32_t half = vmcu_half(p);
 
-		vmcu_sums_2x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_2x4(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_2x4((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 4) {
 		int32_t acc[8];
 
 		vmcu_sums_2x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 4, 2, *w, *out, pitch, taken);
+		vmcu_store_fixed_2x4(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -425,22 +473,22 @@ VMCU_INLINE void vmcu_run_2x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 #ifndef VMCU_OWN_RUN_1X4
 /*
  * So many channels of one pixel, block by block from bias to store, in fixed point; the last
- * block may be the tensor's last and a partial one.
+ * block may be the tensor's last and a partial one. C has none of these: with no channels it
+ * leaves the sums of one block, as words.
  */
 VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-			      const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken)
+			      const uint8_t **w, int8_t *out, int32_t pitch, int32_t channels)
 {
-	for (; taken >= 4; taken -= 4) {
-		int32_t acc[4];
+	const int32_t half = vmcu_half(p);
 
-		vmcu_sums_1x4(acc, tile, p->steps, w);
-		vmcu_store_fixed_1x4(p, acc, w, out, pitch);
+	if (channels == 0) {
+		vmcu_sums_1x4((int32_t *)(void *)out, tile, p->steps, w);
 	}
-	if (taken > 0) {
+	for (; channels > 0; channels -= 4) {
 		int32_t acc[4];
 
 		vmcu_sums_1x4(acc, tile, p->steps, w);
-		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, pitch, taken);
+		vmcu_store_fixed_1x4(acc, w, &out, pitch, half);
 	}
 }
 #endif
@@ -554,7 +602,6 @@ VMCU_INLINE void vmcu_dot_some_taps(int32_t *acc, const struct vmcu_places *in, 
 	__builtin_memcpy(acc, sums, sizeof(sums));
 }
 
-#ifndef VMCU_OWN_STORE_TAPS
 /* Requantises and stores four channels: all of them in the fast way, or none. */
 VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t *acc,
 				 const uint8_t **w, int8_t *out)
@@ -570,12 +617,11 @@ VMCU_INLINE void vmcu_store_taps(const struct vmcu_mac_params *p, const int32_t 
 		return;
 	}
 	*w += 20;
-	out[0] = vmcu_fixed(acc[0], c[0], vmcu_shifted(half, shift[0]), shift[0]);
-	out[1] = vmcu_fixed(acc[1], c[1], vmcu_shifted(half, shift[1]), shift[1]);
-	out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
-	out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
+	out[0] = vmcu_fixed(acc[0], c[0], vmcu_wrapping_shift(half, shift[0]), shift[0]);
+	out[1] = vmcu_fixed(acc[1], c[1], vmcu_wrapping_shift(half, shift[1]), shift[1]);
+	out[2] = vmcu_fixed(acc[2], c[2], vmcu_wrapping_shift(half, shift[2]), shift[2]);
+	out[3] = vmcu_fixed(acc[3], c[3], vmcu_wrapping_shift(half, shift[3]), shift[3]);
 }
-#endif
 
 /* Requantises and stores fewer than four channels, none of them in the fast way. */
 VMCU_INLINE void vmcu_store_some_taps(const struct vmcu_mac_params *p, const int32_t *acc,
@@ -733,36 +779,42 @@ VMCU_INLINE void vmcu_store_product_1(const struct vmcu_product *q, const int32_
 
 #ifndef VMCU_OWN_STORE_STRIP_3_1
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	const uint8_t *const start = *w;
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row - 2 * at;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 16);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
@@ -800,13 +852,17 @@ VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmc
 			acc[1] = vmcu_mac(acc[1], x[6], v[11]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[11]);
 			acc[3] = vmcu_mac(acc[3], x[10], v[11]);
-			*w += 20;
+			word = *(const int32_t *)s;
+			s += 20;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -821,44 +877,50 @@ VMCU_INLINE void vmcu_store_strip_3_1(const struct vmcu_mac_params *p, const vmc
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 20;
+	*w = s + (lanes & 1) * 20;
 }
 #endif
 
 #ifndef VMCU_OWN_STORE_STRIP_3_2
 /*
- * Channels of a strip of `wide` pixels of 3 x 3 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 3 x 3 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	const uint8_t *const start = *w;
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 6, out += 6 * pitch) {
 		int32_t patch[6];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 4 * row;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 16);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[6];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
-			acc[4] = word >> 8;
-			acc[5] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
+			acc[4] = acc[0];
+			acc[5] = acc[0];
 			acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 			acc[1] = vmcu_mac(acc[1], x[4], v[0]);
 			acc[2] = vmcu_mac(acc[2], x[8], v[0]);
@@ -921,13 +983,17 @@ VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmc
 			acc[3] = vmcu_mac(acc[3], x[18], v[10]);
 			acc[4] = vmcu_mac(acc[4], x[22], v[10]);
 			acc[5] = vmcu_mac(acc[5], x[26], v[10]);
-			*w += 20;
+			word = *(const int32_t *)s;
+			s += 20;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3], acc[4], acc[5]};
 
 				vmcu_finish_any(p, sums, 6, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -946,42 +1012,48 @@ VMCU_INLINE void vmcu_store_strip_3_2(const struct vmcu_mac_params *p, const vmc
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(6, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 20;
+	*w = s + (lanes & 1) * 20;
 }
 #endif
 
 #ifndef VMCU_OWN_STORE_STRIP_5_1
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	const uint8_t *const start = *w;
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 2 * 4 * row - 2 * at;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 40);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 2; r++, x += 4 * row, v += 12) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1045,13 +1117,17 @@ VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmc
 			acc[1] = vmcu_mac(acc[1], x[10], v[10]);
 			acc[2] = vmcu_mac(acc[2], x[12], v[10]);
 			acc[3] = vmcu_mac(acc[3], x[14], v[10]);
-			*w += 44;
+			word = *(const int32_t *)s;
+			s += 44;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1066,42 +1142,48 @@ VMCU_INLINE void vmcu_store_strip_5_1(const struct vmcu_mac_params *p, const vmc
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 44;
+	*w = s + (lanes & 1) * 44;
 }
 #endif
 
 #ifndef VMCU_OWN_STORE_STRIP_5_2
 /*
- * Channels of a strip of `wide` pixels of 5 x 5 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 5 x 5 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	const uint8_t *const start = *w;
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 2 * 4 * row;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 36);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 2; r++, x += 4 * row, v += 12) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1171,13 +1253,17 @@ VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmc
 			acc[1] = vmcu_mac(acc[1], x[14], v[6]);
 			acc[2] = vmcu_mac(acc[2], x[18], v[6]);
 			acc[3] = vmcu_mac(acc[3], x[22], v[6]);
-			*w += 40;
+			word = *(const int32_t *)s;
+			s += 40;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1192,42 +1278,48 @@ VMCU_INLINE void vmcu_store_strip_5_2(const struct vmcu_mac_params *p, const vmc
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 40;
+	*w = s + (lanes & 1) * 40;
 }
 #endif
 
 #ifndef VMCU_OWN_STORE_STRIP_7_1
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of one, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of one, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	const uint8_t *const start = *w;
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 3 * 4 * row - 2 * at;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 68);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 3; r++, x += 4 * row, v += 16) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1315,13 +1407,17 @@ VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmc
 			acc[1] = vmcu_mac(acc[1], x[14], v[14]);
 			acc[2] = vmcu_mac(acc[2], x[16], v[14]);
 			acc[3] = vmcu_mac(acc[3], x[18], v[14]);
-			*w += 72;
+			word = *(const int32_t *)s;
+			s += 72;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1336,42 +1432,48 @@ VMCU_INLINE void vmcu_store_strip_7_1(const struct vmcu_mac_params *p, const vmc
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 72;
+	*w = s + (lanes & 1) * 72;
 }
 #endif
 
 #ifndef VMCU_OWN_STORE_STRIP_7_2
 /*
- * Channels of a strip of `wide` pixels of 7 x 7 taps, at a stride of two, from their words to
- * their bytes. The stream has an even number of channels.
+ * Channels of a strip of pixels of 7 x 7 taps, at a stride of two, from their words to their
+ * bytes. The stream has an even number of channels.
  */
-VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      int32_t phase, int32_t row, int32_t plane, const uint8_t **w,
-				      int8_t *out, int32_t pitch, int32_t wide, int32_t lanes)
+VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+				    int32_t lanes)
 {
-	const uint8_t *const start = *w;
+	const struct vmcu_mac_params *p = job->p;
+	const uint32_t *tile = job->tile;
+	const int32_t phase = job->phase;
+	const int32_t row = job->row;
+	const int32_t plane = job->plane;
+	const int32_t pitch = job->pitch;
+	const int32_t wide = job->wide;
+	const uint8_t *s = *w;
+	const int32_t half = vmcu_half(p);
 
 	(void)phase;
 	for (int32_t at = 0; at < wide; at += 4, out += 4 * pitch) {
 		int32_t patch[4];
 
-		*w = start;
+		s = *w;
 		for (int32_t n = 0; n < lanes; n++) {
 			const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);
 			const int8_t *x = (const int8_t *)tile + first;
 			const int8_t *last = x + 3 * 4 * row;
-			const int8_t *v = (const int8_t *)*w + 4;
-			const int32_t word = *(const int32_t *)*w;
-			const int32_t multiplier = *(const int32_t *)(*w + 60);
-			const int32_t shift = word & VMCU_SHIFT;
-			const int32_t bias = vmcu_shifted(vmcu_half(p), shift);
+			const int8_t *v = (const int8_t *)s + 4;
+			int32_t word, multiplier, shift, bias;
 			int8_t *o = (int8_t *)patch + n;
 			int32_t acc[4];
 
-			acc[0] = word >> 8;
-			acc[1] = word >> 8;
-			acc[2] = word >> 8;
-			acc[3] = word >> 8;
+			acc[0] = *(const int32_t *)s >> 8;
+			/* Where it begins a sum, MLA adds it for nothing. */
+			__asm__("" : "+r"(acc[0]));
+			acc[1] = acc[0];
+			acc[2] = acc[0];
+			acc[3] = acc[0];
 			for (int32_t r = 0; r < 3; r++, x += 4 * row, v += 16) {
 				acc[0] = vmcu_mac(acc[0], x[0], v[0]);
 				acc[1] = vmcu_mac(acc[1], x[4], v[0]);
@@ -1465,13 +1567,17 @@ VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmc
 			acc[1] = vmcu_mac(acc[1], x[18], v[7]);
 			acc[2] = vmcu_mac(acc[2], x[22], v[7]);
 			acc[3] = vmcu_mac(acc[3], x[26], v[7]);
-			*w += 64;
+			word = *(const int32_t *)s;
+			s += 64;
+			multiplier = *(const int32_t *)(s - 4);
 			if (vmcu_is_exact(word)) {
 				int32_t sums[] = {acc[0], acc[1], acc[2], acc[3]};
 
 				vmcu_finish_any(p, sums, 4, word, multiplier, o);
 				continue;
 			}
+			shift = word & VMCU_SHIFT;
+			bias = vmcu_wrapping_shift(half, shift);
 			o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 			o[4] = vmcu_fixed(acc[1], multiplier, bias, shift);
 			o[8] = vmcu_fixed(acc[2], multiplier, bias, shift);
@@ -1486,7 +1592,7 @@ VMCU_INLINE void vmcu_store_strip_7_2(const struct vmcu_mac_params *p, const vmc
 		}
 		vmcu_store_part(patch, out, pitch, vmcu_min(4, wide - at), lanes);
 	}
-	*w += (lanes & 1) * 64;
+	*w = s + (lanes & 1) * 64;
 }
 #endif
 
@@ -1580,70 +1686,96 @@ VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t nar
 
 #include "../called.h"
 
-/* So many channels of the pixels of a wide tile, in fixed point. */
-VMCU_INLINE void vmcu_run_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				  const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken,
-				  int32_t pixels)
+/*
+ * All channels of the pixels of a wide tile: whole fast blocks at once, then those whose sums
+ * are stored one by one.
+ */
+VMCU_ONCE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
 {
-	if (pixels == 4) {
-		vmcu_run_4x2(p, tile, w, out, pitch, taken);
-	} else if (pixels == 2) {
-		vmcu_run_2x2(p, tile, w, out, pitch, taken);
-	} else {
-		vmcu_run_1x2(p, tile, w, out, pitch, taken);
-	}
-}
+	const uint8_t *at = *w;
+	int32_t acc[8];
+	uint32_t counts;
 
-/* So many channels of the pixels of a narrow tile, in fixed point. */
-VMCU_INLINE void vmcu_run_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t taken,
-				    int32_t pixels)
-{
-	if (pixels == 2) {
-		vmcu_run_2x4(p, tile, w, out, pitch, taken);
-	} else {
-		vmcu_run_1x4(p, tile, w, out, pitch, taken);
-	}
+	do {
+		int32_t whole, some, left;
+
+		counts = vmcu_segment(&at);
+		whole = vmcu_segment_taken(counts, 2);
+		some = (int32_t)((uint32_t)whole % 2U);
+		whole -= some;
+		left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
+		while (whole > 0 || left > 0) {
+			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
+
+			if (pixels == 4) {
+				vmcu_run_4x2(p, tile, &at, to, pitch, whole);
+			} else if (pixels == 2) {
+				vmcu_run_2x2(p, tile, &at, to, pitch, whole);
+			} else {
+				vmcu_run_1x2(p, tile, &at, to, pitch, whole);
+			}
+			if (whole > 0) {
+				out += whole;
+				whole = 0;
+				continue;
+			}
+			if (some > 0) {
+				at = vmcu_store_some(p, acc, 2, pixels, at, out, pitch, some);
+			} else {
+				at = vmcu_exact_block(p, acc, 2, pixels, at, out, pitch,
+						      vmcu_segment_left(counts, left, 2));
+			}
+			out += 2;
+			left--;
+		}
+	} while (vmcu_segment_more(counts));
+	*w = at;
 }
 
 /*
- * A block of channels of the pixels of a wide tile from bias to store, for any shift, range and
- * accumulator, in fixed point or float, and for fewer channels at the end.
+ * All channels of the pixels of a narrow tile: whole fast blocks at once, then those whose sums
+ * are stored one by one.
  */
-VMCU_INLINE void vmcu_exact_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				    const uint8_t **w, int8_t **out, int32_t pitch, int32_t left,
-				    int32_t pixels)
+VMCU_ONCE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
 {
+	const uint8_t *at = *w;
 	int32_t acc[8];
+	uint32_t counts;
 
-	if (pixels == 4) {
-		vmcu_sums_4x2(acc, t, p->steps, w);
-	} else if (pixels == 2) {
-		vmcu_sums_2x2(acc, t, p->steps, w);
-	} else {
-		vmcu_sums_1x2(acc, t, p->steps, w);
-	}
-	*w = vmcu_exact_block(p, acc, 2, pixels, *w, *out, pitch, left);
-	*out += 2;
-}
+	do {
+		int32_t whole, some, left;
 
-/*
- * A block of channels of the pixels of a narrow tile from bias to store, for any shift, range
- * and accumulator, in fixed point or float, and for fewer channels at the end.
- */
-VMCU_INLINE void vmcu_exact_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *t,
-				      const uint8_t **w, int8_t **out, int32_t pitch, int32_t left,
-				      int32_t pixels)
-{
-	int32_t acc[8];
+		counts = vmcu_segment(&at);
+		whole = vmcu_segment_taken(counts, 4);
+		some = (int32_t)((uint32_t)whole % 4U);
+		whole -= some;
+		left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
+		while (whole > 0 || left > 0) {
+			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
-	if (pixels == 2) {
-		vmcu_sums_2x4(acc, t, p->steps, w);
-	} else {
-		vmcu_sums_1x4(acc, t, p->steps, w);
-	}
-	*w = vmcu_exact_block(p, acc, 4, pixels, *w, *out, pitch, left);
-	*out += 4;
+			if (pixels == 2) {
+				vmcu_run_2x4(p, tile, &at, to, pitch, whole);
+			} else {
+				vmcu_run_1x4(p, tile, &at, to, pitch, whole);
+			}
+			if (whole > 0) {
+				out += whole;
+				whole = 0;
+				continue;
+			}
+			if (some > 0) {
+				at = vmcu_store_some(p, acc, 4, pixels, at, out, pitch, some);
+			} else {
+				at = vmcu_exact_block(p, acc, 4, pixels, at, out, pitch,
+						      vmcu_segment_left(counts, left, 4));
+			}
+			out += 4;
+			left--;
+		}
+	} while (vmcu_segment_more(counts));
+	*w = at;
 }
 
 /* The sums of a block: all taps, widened on the way, times their weights, and the biases. */
@@ -1661,6 +1793,8 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 				int32_t row, int32_t pixel, int32_t channel, const uint8_t **w,
 				int8_t **out, int32_t taken)
 {
+	const int32_t half = vmcu_half(p);
+
 	/* None where there is no fixed point. */
 	if (taken > 0) {
 		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
@@ -1672,7 +1806,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 
 		vmcu_sums_dense(acc, in, row, pixel, channel, w);
 		if (VMCU_DENSE_IN_PLACE && taken >= 4) {
-			vmcu_store_fixed_1x4(p, acc, w, out, 0);
+			vmcu_store_fixed_1x4(acc, w, out, 0, half);
 			continue;
 		}
 		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
@@ -1689,6 +1823,39 @@ VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int
 {
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 	*out += 4;
+}
+
+/* `count` times four channels, one four after the other. */
+VMCU_INLINE void vmcu_run_taps(const struct vmcu_mac_params *p, const struct vmcu_places *in,
+			       int32_t row, int32_t pixel, int32_t channel, int32_t spread,
+			       const uint8_t **w, int8_t *out, int32_t count)
+{
+	int32_t left = count;
+
+	while (left > 0) {
+		const int32_t done = 4 * (count - left);
+		const int32_t before = left;
+		int32_t acc[4];
+
+		if (in->is_direct) {
+			const int8_t *x = in->start + channel + done;
+
+			left = vmcu_direct_fours(in->offsets, in->count, x, w, out + done, left,
+						 vmcu_half(p));
+			if (left < before) {
+				continue;
+			}
+		}
+		if (VMCU_DIRECT_IN_PLACE) {
+			vmcu_dot_taps(acc, in, row, pixel, channel + done * spread, spread, w);
+		} else {
+			*w = vmcu_dot_any(acc, in, channel + done * spread, 4, spread, *w);
+		}
+		vmcu_store_taps(p, acc, w, out + done);
+		left--;
+	}
+	(void)row;
+	(void)pixel;
 }
 
 /* `count` taps times as many taps, summed. */
@@ -1709,6 +1876,46 @@ VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y
 	acc[1] = sums[1];
 	acc[2] = sums[2];
 	acc[3] = sums[3];
+}
+
+/* All strips of a square window, four channels of each at a time. */
+VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
+{
+	const struct vmcu_mac_params *p = call->layer->params;
+	const int32_t taps = p->window.kernel_w;
+	const int32_t step = p->window.stride_w;
+	const int32_t columns = call->columns;
+	const int32_t channels = vmcu_call_output(call)->channels;
+	const int32_t first = p->steps - 1 + ((taps + step - 1) >> (step - 1));
+	const int32_t odd = (step == 1) ? 0 : p->steps - 1 + (taps >> 1);
+	int8_t *out = vmcu_output_start(call);
+	struct vmcu_band in;
+	struct vmcu_strip_job job;
+
+	job.p = p;
+	job.tile = call->scratch;
+	job.phase = first;
+	job.row = first + odd;
+	job.plane = (first + odd) * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+	job.pitch = channels;
+	for (int32_t done = 0; done < columns; done += p->steps) {
+		const uint8_t *w = p->stream;
+		int32_t x = done;
+
+		job.wide = vmcu_min(p->steps, columns - done);
+		vmcu_strip_begin(&job, taps, step);
+		if (call->layer->descending != 0) {
+			x = columns - done - job.wide;
+		}
+		const int32_t pixel = (call->x + x) * step - p->window.pad_left;
+
+		for (int32_t c = 0; c < channels; c += 4) {
+			const int32_t lanes = vmcu_min(4, channels - c);
+
+			vmcu_stage(call->scratch, &in, 0, pixel, c, call, job.wide, lanes);
+			fours(&job, &w, out + x * channels + c, lanes);
+		}
+	}
 }
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_H_ */

@@ -189,7 +189,8 @@ def _by_constant(
     """The only reader of a node, if it is `op` with a constant that changes along `axes` only."""
     name = node.output[0]
     readers = [n for n in reader.graph.node if name in n.input]
-    if reader.uses[name] != 1 or readers[0].op_type != op or readers[0].domain:
+    alone = reader.uses[name] == 1 and len(readers) == 1
+    if not alone or readers[0].op_type != op or readers[0].domain:
         return None, None
     other = next((i for i in readers[0].input if i != name), "")
     array = reader.array(other)

@@ -174,9 +174,14 @@ def _whole_reduction(function: Callable[..., np.ndarray]) -> Fold:
     return fold_axes
 
 
-def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _floor_divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     require(bool(b.all()), "it divides by zero")
     return a // b
+
+
+def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Towards zero, as C divides."""
+    return np.sign(a) * np.sign(b) * _floor_divided(np.abs(a), np.abs(b))
 
 
 _JOINERS = {"CONCATENATION": _concatenated, "PACK": _packed}
@@ -191,7 +196,7 @@ _NUMBERS: dict[str, Fold] = {
     "SUB": _whole_arithmetic(np.subtract),
     "MUL": _whole_arithmetic(np.multiply),
     "DIV": _whole_arithmetic(_divided),
-    "FLOOR_DIV": _whole_arithmetic(_divided),
+    "FLOOR_DIV": _whole_arithmetic(_floor_divided),
     "MAXIMUM": _whole_arithmetic(np.maximum),
     "MINIMUM": _whole_arithmetic(np.minimum),
     "REDUCE_PROD": _whole_reduction(np.prod),

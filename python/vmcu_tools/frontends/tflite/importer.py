@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ...graph import Graph, Port, Tensor
@@ -24,6 +25,7 @@ from ..common import (
 from .file import FileModel, FileOp, FileTensor, read
 from .float import float_operator, is_float
 from .fold import fold
+from .offline import offsets_of
 from .ops import RULES, Importer
 from .shapes import image_shape
 
@@ -42,7 +44,7 @@ def load(path: Path) -> Graph:
     model = read(path)
     with parsing(str(path)):
         builder = _import(fold(model).model, str(path))
-    return builder.finish(path.stem)
+    return replace(builder.finish(path.stem), offline=offsets_of(path))
 
 
 def _import(model: FileModel, file: str) -> GraphBuilder:

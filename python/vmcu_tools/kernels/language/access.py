@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .expr import Expr, Int, Name, affine, evaluate, substitute
+from .expr import Expr, Int, Name, Term, affine, evaluate, substitute
 from .ir import ZERO, Do, Loop, Program, Ram, Segments, Spans, Stmt, Strips, Tiles
 from .passes import rename
 
@@ -75,35 +75,44 @@ def _loops(
     stmt: Stmt, names: Mapping[str, int]
 ) -> list[tuple[str, int, int, int, tuple[Stmt, ...]]]:
     """The loops a statement amounts to: (variable, start, step, turns, body)."""
+    return [
+        (var, start, step, turns, rename(body, span) if span else body)
+        for var, start, step, turns, body, span in _bound_loops(stmt, names)
+    ]
+
+
+def _bound_loops(
+    stmt: Stmt, names: Mapping[str, int]
+) -> list[tuple[str, int, int, int, tuple[Stmt, ...], dict[str, Term]]]:
+    """As _loops(), with what names in the body stand for in place of a body without them."""
     match stmt:
         case Loop(_, var, stop, step, body, start):
             assert start == ZERO, "only lowered programs have loops that go on"
-            return [(var.text, 0, step, evaluate(stop, names) // step, body)]
+            return [(var.text, 0, step, evaluate(stop, names) // step, body, {})]
         case Segments(var=var, extent=extent, step=step, exact=exact):
             # Both bodies touch the same bytes in the same order; the last step may be a partial
             # one, which only the exact body's guards express.
-            return [(var.text, 0, step, -(-evaluate(extent, names) // step), exact)]
+            return [(var.text, 0, step, -(-evaluate(extent, names) // step), exact, {})]
         case Tiles(var, extent, choices):
             loops, start, left = [], 0, evaluate(extent, names)
             for width, body in choices:
                 turns = left // width
-                loops.append((var.text, start, width, turns, body))
+                loops.append((var.text, start, width, turns, body, {}))
                 start, left = start + turns * width, left - turns * width
             return loops
         case Spans(var, span, extent, widths, body):
             loops, start, left = [], 0, evaluate(extent, names)
             for width in widths:
                 turns = left // width
-                loops.append((var.text, start, width, turns, rename(body, {span.text: width})))
+                loops.append((var.text, start, width, turns, body, {span.text: width}))
                 start, left = start + turns * width, left - turns * width
             return loops
         case Strips(var, span, extent, width, body):
             stop, step = evaluate(extent, names), evaluate(width, names)
             full, left = divmod(stop, step)
-            loops = [(var.text, 0, step, full, rename(body, {span.text: step}))]
+            loops = [(var.text, 0, step, full, body, {span.text: step})]
             if left:
-                last = rename(body, {span.text: left})
-                loops.append((var.text, full * step, step, 1, last))
+                loops.append((var.text, full * step, step, 1, body, {span.text: left}))
             return loops
     return []
 
@@ -255,17 +264,22 @@ def executions(
 ) -> Iterator[tuple[Ram, bool, Mapping[str, int]]]:
     """Every execution of every access in order, with the loop variables bound."""
     bound = {**names, "y": 0}
+    idle: dict[int, bool] = {}
 
     def walk(body: tuple[Stmt, ...]) -> Iterator[tuple[Ram, bool, Mapping[str, int]]]:
         for stmt in body:
+            if id(stmt) not in idle:
+                idle[id(stmt)] = not touches((stmt,))
+            if idle[id(stmt)]:
+                continue
             if isinstance(stmt, Do):
                 for operand in stmt.operands:
                     if isinstance(operand, Ram):
                         yield operand, stmt.instruction.family != "RAMStore", bound
-            for var, start, step, turns, inner in _loops(stmt, bound):
-                if not touches(inner):
-                    continue
+            # Here a span has the value that its body has, so that no body needs to be renamed.
+            for var, start, step, turns, inner, span in _bound_loops(stmt, bound):
                 for turn in range(turns):
+                    bound.update(span)
                     bound[var] = start + turn * step
                     yield from walk(inner)
 

@@ -15,7 +15,6 @@ from .ir import (
     Let,
     Loop,
     LoopKind,
-    Mark,
     Operand,
     Point,
     Program,
@@ -32,6 +31,11 @@ from .ir import (
     Tiles,
 )
 from .packing import WORDS, Packing
+
+
+def do(instruction: Instruction, *operands: Operand | int) -> Do:
+    """An instruction with its operands."""
+    return Do(instruction, tuple(as_expr(o) if isinstance(o, int) else o for o in operands))
 
 
 @dataclass
@@ -76,8 +80,7 @@ class Builder:
         return COLUMN + (var * Name("sign") + Name("turn") * (extent - width))
 
     def do(self, instruction: Instruction, *operands: Operand | int) -> None:
-        plain = tuple(as_expr(o) if isinstance(o, int) else o for o in operands)
-        self._stack[-1].append(Do(instruction, plain))
+        self._stack[-1].append(do(instruction, *operands))
 
     def reg_alloc(self, name: str, count: int) -> Registers:
         registers = Registers(name, count)
@@ -92,35 +95,36 @@ class Builder:
     def ram_free(self, ram: Ram) -> None:
         self._stack[-1].append(RamFree(ram))
 
-    def mark(self, stream: Stream) -> None:
-        self._stack[-1].append(Mark(stream))
-
-    def rewind(self, stream: Stream, to_mark: bool = False) -> None:
-        self._stack[-1].append(Rewind(stream, to_mark))
+    def rewind(self, stream: Stream) -> None:
+        self._stack[-1].append(Rewind(stream))
 
     @contextmanager
-    def loop(self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int) -> Iterator[Name]:
+    def loop(
+        self, kind: LoopKind, name: str, stop: Term, step: int, unroll: int, by: Do | None = None
+    ) -> Iterator[Name]:
         self._stack.append([])
         yield Name(name)
         body = tuple(self._stack.pop())
-        self._stack[-1].append(Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll))
+        made = Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, by=by)
+        self._stack[-1].append(made)
 
-    def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
-        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll)
+    def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1, by: Do | None = None):
+        """`by`: what the loop is in C, see `do`."""
+        return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, by)
 
     def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
         return self.loop(LoopKind.REDUCE, name, stop, step, unroll)
 
     @contextmanager
     def strips(
-        self, name: str, span: str, extent: Term, width: Term
+        self, name: str, span: str, extent: Term, width: Term, by: Do | None = None
     ) -> Iterator[tuple[Name, Name]]:
-        """Yields the start of a strip and its width."""
+        """Yields the start of a strip and its width. `by`: what the loop is in C, see `do`."""
         self._stack.append([])
         var, wide = Name(name), Name(span)
         yield var, wide
         body = tuple(self._stack.pop())
-        self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body))
+        self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body, by))
 
     def _body(self, function: Callable[..., None], *arguments) -> tuple[Stmt, ...]:
         self._stack.append([])
@@ -151,14 +155,21 @@ class Builder:
         self._stack[-1].append(Spans(var, wide, as_expr(extent), widths, body))
 
     def segments(
-        self, name: str, extent: Term, step: int, stream: Stream, runs: bool = False
+        self,
+        name: str,
+        extent: Term,
+        step: int,
+        stream: Stream,
+        runs: bool = False,
+        by: Do | None = None,
     ) -> Callable[[Callable[[Name, bool], None]], None]:
-        """Decorates body(var, exact)."""
+        """Decorates body(var, exact). `by`: what all of them are in C, see `do`."""
 
         def build(function: Callable[[Name, bool], None]) -> None:
             var = Name(name)
             fast, exact = (self._body(function, var, flag) for flag in (False, True))
-            self._stack[-1].append(Segments(var, as_expr(extent), step, stream, fast, exact, runs))
+            made = Segments(var, as_expr(extent), step, stream, fast, exact, runs, by)
+            self._stack[-1].append(made)
 
         return build
 

@@ -16,7 +16,6 @@ from .ir import (
     Kept,
     Let,
     Loop,
-    Mark,
     Operand,
     Params,
     Point,
@@ -88,10 +87,10 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
             return [f"{tab}int32_t {name}[{count}];"]
         case Point(name, ram):
             return wrap(f"{name} = {argument(ram)};", tab, 8)
-        case Rewind(Stream(name), to_mark):
-            return [f"{tab}{name} = {'mark' if to_mark else 'p->stream'};"]
-        case Mark(Stream(name)):
-            return [f"{tab}mark = {name};"]
+        case Rewind(Stream(name)):
+            return [f"{tab}{name} = p->stream;"]
+        case Loop(by=Do() as made) | Segments(by=Do() as made) | Strips(by=Do() as made):
+            return call(made.instruction, made.operands, tab)
         case Loop():
             return [*loop_head(stmt, tab), *block(stmt.body, indent + 1), f"{tab}}}"]
         case Segments():
@@ -186,7 +185,7 @@ def spans(stmt: Spans, indent: int) -> list[str]:
 def variables(body: tuple[Stmt, ...]) -> list[str]:
     """Loop variables, in the order of their first use."""
     found: list[str] = []
-    for stmt in body:
+    for stmt in map(in_c, body):
         inner: tuple[tuple[Stmt, ...], ...] = ()
         match stmt:
             case Loop():
@@ -206,7 +205,7 @@ def variables(body: tuple[Stmt, ...]) -> list[str]:
 def points(body: tuple[Stmt, ...]) -> list[str]:
     """Declarations of moving pointers, each once."""
     found: list[str] = []
-    for stmt in body:
+    for stmt in map(in_c, body):
         match stmt:
             case Point(name, ram):
                 found.append(f"{'' if ram.tensor == 'output' else 'const '}int8_t *{name};")
@@ -217,16 +216,19 @@ def points(body: tuple[Stmt, ...]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def in_c(stmt: Stmt) -> Stmt:
+    """What stands for it."""
+    return getattr(stmt, "by", None) or stmt
+
+
 def uses(body: tuple[Stmt, ...], kind: type) -> bool:
-    for stmt in body:
+    for stmt in map(in_c, body):
         match stmt:
             case Do() if any(isinstance(o, kind) for o in stmt.operands):
                 return True
             case Segments() if kind is Segments:
                 return True
             case Loop() | Strips() | Spans() if uses(stmt.body, kind):
-                return True
-            case Mark() if kind is Mark:
                 return True
             case Segments() if kind is Stream or uses(stmt.fast + stmt.exact, kind):
                 return True
@@ -239,8 +241,12 @@ def function(program: Program) -> str:
     prefix = "VMCU_SMALL " if program.small else ""
     head = f"{prefix}void {program.symbol}(const struct vmcu_call *call)"
     lines = [f"/* {program.summary} */", head]
-    lines += ["{", f"\tconst struct {program.params} *p = call->layer->params;"]
-    for let in used_lets(program.lets, body):
+    lines.append("{")
+    lets = used_lets(program.lets, body)
+    reads = uses(program.body, Stream) or any("p->" in let.text for let in lets)
+    if reads or re.search(r"\bp\b", "\n".join(body)):
+        lines.append(f"\tconst struct {program.params} *p = call->layer->params;")
+    for let in lets:
         gap = "" if let.ctype.endswith("*") else " "
         value = f" = {let.text}" if let.text else ""
         declaration = f"{let.ctype}{gap}{let.name}{value};"
@@ -251,15 +257,14 @@ def function(program: Program) -> str:
         lines.append("\tint8_t *const kept = call->scratch;")
     if uses(program.body, Stream):
         lines.append("\tconst uint8_t *w = p->stream;")
-    if uses(program.body, Mark):
-        lines.append("\tconst uint8_t *mark;")
     lines += [f"\t{declaration}" for declaration in points(program.body)]
     if uses(program.body, Segments):
         lines.append("\tuint32_t counts;")
     names = variables(program.body)
     if names:
         lines.append(f"\tint32_t {', '.join(names)};")
-    return "\n".join([*lines, "", *body, "}", ""])
+    gap = [""] if lines[-1] != "{" else []
+    return "\n".join([*lines, *gap, *body, "}", ""])
 
 
 def used_lets(lets: tuple[Let, ...], body: list[str]) -> list[Let]:
@@ -285,6 +290,6 @@ def instruction_function(made: Instruction, body: str) -> str:
     body = textwrap.indent(textwrap.dedent(body).strip("\n"), "\t")
     # Blank and preprocessor lines stay at the margin.
     body = "\n".join("" if not line.strip() else line for line in body.split("\n"))
-    head = f"VMCU_INLINE void {made.symbol}({made.parameters})"
+    head = f"VMCU_{'ONCE' if made.apart else 'INLINE'} void {made.symbol}({made.parameters})"
     head = "\n".join(wrap(head, "", head.index("(") + 1))
     return f"{comment(made.summary)}\n{head}\n{{\n{body}\n}}\n"

@@ -19,7 +19,6 @@ from .ir import (
     Do,
     Kept,
     Loop,
-    Mark,
     Operand,
     Params,
     Point,
@@ -92,7 +91,6 @@ class Machine:
     tile: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     packing: Packing = WORDS
     cursor: int = 0
-    mark: int = 0
     kept: dict[int, int] = field(default_factory=dict)
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     log: list[tuple[str, int | str, np.ndarray]] = field(default_factory=list)
@@ -187,10 +185,8 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             instruction.meaning(machine, *(_operand(o, machine) for o in operands))
         case RegAlloc(Registers(name, count)):
             machine.registers[name] = np.full(count, GARBAGE)
-        case Rewind(Stream(), to_mark):
-            machine.cursor = machine.mark if to_mark else 0
-        case Mark():
-            machine.mark = machine.cursor
+        case Rewind():
+            machine.cursor = 0
         case Loop():
             _loop(stmt, machine)
         case Tiles(var, extent, choices):

@@ -100,13 +100,14 @@ def simplify(operator: str, left: Expr, right: Expr) -> Expr:
 
 def evaluate(term: Term, names: Mapping[str, int]) -> int:
     """The value of an expression. C's division and this one agree: nothing here is negative."""
-    match as_expr(term):
-        case Int(value):
-            return value
-        case Name(text):
-            return names[text]
-        case Binary(operator, left, right):
-            return MEANING[operator](evaluate(left, names), evaluate(right, names))
+    if isinstance(term, int):
+        return term
+    if isinstance(term, Int):
+        return term.value
+    if isinstance(term, Name):
+        return names[term.text]
+    if isinstance(term, Binary):
+        return MEANING[term.operator](evaluate(term.left, names), evaluate(term.right, names))
     raise TypeError(term)
 
 

@@ -20,7 +20,8 @@ FAMILIES = ("RegAlloc", "RAMLoad", "FlashLoad", "Dot", "RAMStore", "RAMFree", "B
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """`parameters` is the C parameter list, in the order of the operands. `portable` is the body of
-    the function in C99 that any core runs, by packing where it depends on that.
+    the function in C99 that any core runs, by packing where it depends on that. `apart`: it may
+    be a call, and there once: VMCU_ONCE, which targets define.
 
     Operands become arguments: a Ram operand the address of its first byte (guarded: the source,
     its row and its pixel), a Stream or Tile the address of its cursor, Registers the array.
@@ -32,6 +33,7 @@ class Instruction:
     summary: str
     meaning: Callable[..., None]
     portable: str | Callable[[Packing], str]
+    apart: bool = False
 
     @property
     def symbol(self) -> str:
@@ -45,6 +47,7 @@ def instruction(
     portable: str | Callable[[Packing], str],
     member: int | str | None = None,
     what: str = "",
+    apart: bool = False,
 ) -> Callable[[Callable[..., None]], Instruction]:
     """Decorates a meaning: meaning(machine, *operands). Its name is that of the instruction, its
     docstring the C comment. Of instructions that one function makes, `member` is behind the name
@@ -55,7 +58,7 @@ def instruction(
         name = meaning.__name__ if member is None else f"{meaning.__name__}_{member}"
         summary = (meaning.__doc__ or "").strip().replace("{what}", what)
         assert name not in registry, f"{name} is defined twice"
-        registry[name] = Instruction(name, family, parameters, summary, meaning, portable)
+        registry[name] = Instruction(name, family, parameters, summary, meaning, portable, apart)
         return registry[name]
 
     return define

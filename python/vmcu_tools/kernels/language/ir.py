@@ -125,18 +125,10 @@ class RamFree:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Remembers where the flash stream stands; there is one such place at a time."""
-
-    stream: Stream
-
-
-@dataclass(frozen=True)
 class Rewind:
-    """The flash stream starts over, or goes on where it was marked."""
+    """The flash stream starts over."""
 
     stream: Stream
-    to_mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,7 +136,7 @@ class Loop:
     """body for var = start, start + step, ... while var + step <= stop.
 
     `start` None goes on where the loop before left the variable. `unroll` asks for copies of the
-    body; passes.unroll makes them.
+    body; passes.unroll makes them. `by`: an instruction that is all of the loop in C.
     """
 
     kind: LoopKind
@@ -154,6 +146,7 @@ class Loop:
     body: tuple[Stmt, ...]
     start: Expr | None = ZERO
     unroll: int = 1
+    by: Do | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +178,7 @@ class Segments:
     the channels that the fast body cannot finish exactly into runs of the second, and the last
     step if it is not whole. There `left` names what is left of the extent, at most `step`. `runs`:
     the fast body takes all fast steps of a run at once, `taken` of the extent, and the last one may
-    be a partial one; its accesses are those of the first."""
+    be a partial one; its accesses are those of the first. `by` as in Loop."""
 
     var: Name
     extent: Expr
@@ -194,18 +187,20 @@ class Segments:
     fast: tuple[Stmt, ...]
     exact: tuple[Stmt, ...]
     runs: bool = False
+    by: Do | None = None
 
 
 @dataclass(frozen=True)
 class Strips:
     """var over 0 .. extent in steps of `width`, which is known at run time; `span` is how much
-    of the extent the strip covers: the last one may be narrower."""
+    of the extent the strip covers: the last one may be narrower. `by` as in Loop."""
 
     var: Name
     span: Name
     extent: Expr
     width: Expr
     body: tuple[Stmt, ...]
+    by: Do | None = None
 
 
 # In the exact body of segments: how much of the extent there is from a step's start on, at most
@@ -215,7 +210,7 @@ LEFT = Name("left")
 TAKEN = Name("taken")
 # The first column of the output row that a call computes.
 COLUMN = Name("column")
-Stmt = Do | RegAlloc | Point | RamFree | Mark | Rewind | Loop | Tiles | Spans | Segments | Strips
+Stmt = Do | RegAlloc | Point | RamFree | Rewind | Loop | Tiles | Spans | Segments | Strips
 
 
 @dataclass(frozen=True)

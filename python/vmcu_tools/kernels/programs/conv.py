@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..language.builder import Builder
+from ..language.builder import Builder, do
 from ..language.expr import Expr, Int, Name
 from ..language.instruction import Instruction
 from ..language.ir import LEFT, TAKEN, Axis, Program, Ram, Stream, Tile
@@ -33,11 +33,13 @@ def output_lets(k: Builder) -> tuple[Expr, Expr]:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Of a kernel: the shapes of their blocks by pixels, and the instructions for these."""
+    """Of a kernel: the shapes of their blocks by pixels, and the instructions for these: fast ones,
+    an exact one, all of a tile."""
 
     shapes: Mapping[int, Shape]
     run: Instruction
     exact: Instruction
+    all: Instruction
 
 
 def channel_blocks(
@@ -47,7 +49,7 @@ def channel_blocks(
     y, size = Name("y"), tiles.shapes[1].channels(k.packing)
 
     def block(n: Expr, exact: bool) -> None:
-        place = replace(target(first + n), guarded=True, moving=pointer)
+        place = replace(target(first + n), guarded=True)
         made, count = (tiles.exact, LEFT) if exact else (tiles.run, TAKEN)
         k.do(made, Name("p"), TILE, STREAM, place, Name("out_c"), count, pixels)
 
@@ -56,8 +58,8 @@ def channel_blocks(
         # A block may hang over the group's end.
         return Ram("output", y, x, channel, axes, limit=first + channels)
 
-    pointer = k.point("o", target(first))
-    k.segments("n", channels, size, STREAM, runs=True)(block)
+    made = do(tiles.all, Name("p"), TILE, STREAM, target(first), Name("out_c"), pixels)
+    k.segments("n", channels, size, STREAM, runs=True, by=made)(block)
 
 
 def pointwise(packing: Packing, name: str, tiles: Tiles) -> Program:
@@ -126,8 +128,8 @@ WINDOW_FIELDS = (
 )
 
 
-WIDE_TILES = Tiles(blocks.WIDE, blocks.RUN_WIDE, blocks.EXACT_WIDE)
-NARROW_TILES = Tiles(blocks.NARROW, blocks.RUN_NARROW, blocks.EXACT_NARROW)
+WIDE_TILES = Tiles(blocks.WIDE, blocks.RUN_WIDE, blocks.EXACT_WIDE, blocks.BLOCKS_WIDE)
+NARROW_TILES = Tiles(blocks.NARROW, blocks.RUN_NARROW, blocks.EXACT_NARROW, blocks.BLOCKS_NARROW)
 
 
 def programs(packing: Packing) -> list[Program]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.builder import Builder
+from ..language.builder import Builder, do
 from ..language.expr import Expr, Int, Name
 from ..language.ir import Axis, Program, Ram, Stream, Tile
 from ..language.packing import Packing
@@ -92,7 +92,9 @@ def depthwise(packing: Packing, taps: int, stride: int) -> Program:
     columns, channels = output_lets(k)
     tile_lets(k, taps, stride)
     k.let("struct vmcu_band", "in0", "")
-    with k.strips("strip", "wide", columns, Name("p->steps")) as (turn, wide):
+    made = strips.STRIP[taps, stride].symbol
+    by = do(strips.all_strips, Name("call"), Name(made))
+    with k.strips("strip", "wide", columns, Name("p->steps"), by) as (turn, wide):
         x0 = k.along(turn, wide, columns)
         k.rewind(STREAM)
         with k.strips("c", "lanes", channels, isa.GROUP) as (c, lanes):
@@ -132,7 +134,10 @@ def taps(packing: Packing) -> Program:
         k.rewind(STREAM)
         k.do(places.find_taps, TILE, source(x, Int(0), Int(0)), Name("call"))
         with k.spatial("g", groups) as g:
-            with k.spatial("q", whole) as q:
+            fours = source(x, g, spread * (isa.GROUP - 1) + 1)
+            first = target(x, g * per_group, Int(isa.GROUP))
+            run = do(places.run_taps, Name("p"), fours, spread, STREAM, first, whole)
+            with k.spatial("q", whole, by=run) as q:
                 acc, n = k.reg_alloc("acc", isa.GROUP), q * isa.GROUP
                 taps = source(x, g + n * spread, spread * (isa.GROUP - 1) + 1)
                 k.do(places.dot_taps, acc, taps, spread, STREAM)

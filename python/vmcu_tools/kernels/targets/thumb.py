@@ -54,12 +54,12 @@ def copies(shape: Shape) -> list[str]:
     return [f"mov {a[i]}, {a[i - i % pixels]}" for i in range(len(a)) if i % pixels]
 
 
-def until_end(shape: Shape) -> list[str]:
-    """Back to 1 unless the tile ends here."""
+def after_turn(shape: Shape) -> list[str]:
+    """Compares where the tile's next taps are with its end."""
     registers = Registers.of(shape)
     at = registers.end or registers.free[-1]
     head = [] if registers.end else [f"ldr {at}, {END}"]
-    return [*head, f"cmp {T}, {at}", "bne 1b"]
+    return [*head, f"cmp {T}, {at}"]
 
 
 def block_sums(shape: Shape, four: list[str]) -> list[str]:
@@ -67,7 +67,8 @@ def block_sums(shape: Shape, four: list[str]) -> list[str]:
     registers = Registers.of(shape)
     ends = [f"ldr {registers.end}, {END}"] if registers.end else []
     code = ["push {r1, r2, r3, r7}", *biases(shape), *ends, *copies(shape)]
-    code += [".p2align 2", "1:", *four, *until_end(shape), f"ldr {T}, {OUT}"]
+    code += [".p2align 2", "1:", *four, *after_turn(shape), "bne 1b"]
+    code.append(f"ldr {T}, {OUT}")
     return [*code, f"stm {T}, {{{', '.join(registers.sums)}}}", "pop {r1, r2, r3, r7}"]
 
 

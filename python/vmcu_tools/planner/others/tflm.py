@@ -4,10 +4,14 @@
 tensorflow/lite/micro/memory_planner/greedy_memory_planner.cc: sizes rounded up to 16 bytes, the
 largest buffer first (among equals the later tensor), each in the first gap that is wide enough
 between the placed buffers it overlaps in time, else on top of them. No buffer shares a byte with
-another one alive at the same step.
+another one alive at the same step. Tensors that a .tflite file has an offset for
+(OfflineMemoryAllocation) lie there, before any other is placed.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ...graph import Graph
 from ...plan.plan import Plan
@@ -18,11 +22,15 @@ from .whole import whole_plan
 ALIGN = 16
 
 
-def greedy(sizes: list[int], lives: list[Lifetime]) -> list[int]:
-    """Offsets for buffers of the given sizes (bytes) and lifetimes."""
-    offsets = [0] * len(sizes)
-    placed: list[int] = []
+def greedy(
+    sizes: list[int], lives: list[Lifetime], given: Mapping[int, int] = MappingProxyType({})
+) -> list[int]:
+    """Offsets for buffers of some sizes (bytes) and lifetimes; `given`: of some, by number."""
+    offsets = [given.get(number, 0) for number in range(len(sizes))]
+    placed = sorted(given, key=lambda number: offsets[number])
     for buffer in sorted(range(len(sizes)), key=lambda i: (-sizes[i], -i)):
+        if buffer in given:
+            continue
         candidate = 0
         for other in placed:
             if not lives[other].overlaps(lives[buffer]):
@@ -41,7 +49,8 @@ def bases_of(graph: Graph) -> tuple[dict[str, int], int]:
     """Every tensor's offset, in the file's order of tensors and nodes, and the arena's bytes."""
     lives = lifetimes(graph)
     sizes = [-(-graph.tensors[name].bytes // ALIGN) * ALIGN for name in lives]
-    offsets = greedy(sizes, list(lives.values()))
+    given = {n: graph.offline[name] for n, name in enumerate(lives) if name in graph.offline}
+    offsets = greedy(sizes, list(lives.values()), given)
     arena = max(o + s for o, s in zip(offsets, sizes, strict=True))
     return dict(zip(lives, offsets, strict=True)), arena
 

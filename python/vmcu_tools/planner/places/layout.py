@@ -139,6 +139,7 @@ class Binder:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.bound: dict[tuple[int, int | None, Form], Layer] = {}
+        self.chosen: dict[tuple[int, Tile, bool, bool], Layer] = {}
         self.turned: dict[int, Layer] = {}
         self.traces: dict[Cut, Trace] = {}
 
@@ -178,17 +179,22 @@ class Binder:
 
     def stage(self, cut: Cut) -> tuple[Layer, ...]:
         """A stage's layers; the last sums if it can, so that its input need not be whole."""
-        last = cut.stop - 1
-        found = []
-        for number in range(cut.first, cut.stop):
-            tile = cut.tile_of(number)
-            layer = self.layer(number, tile)
-            if number == last and self.serves(number, Form.SUMMING):
-                layer = self.layer(number, tile, Form.SUMMING)
-            elif cut.direct and pool_scratch(layer) and self.serves(number, Form.DIRECT):
-                layer = self.layer(number, tile, Form.DIRECT)
-            found.append(layer)
-        return tuple(found)
+        larger = dict(cut.larger)
+        return tuple(
+            self._in_stage(number, larger.get(number, cut.tile), cut.direct, number == cut.stop - 1)
+            for number in range(cut.first, cut.stop)
+        )
+
+    def _in_stage(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer:
+        key = (number, tile, direct, last)
+        if key not in self.chosen:
+            form = Form.USUAL
+            if last and self.serves(number, Form.SUMMING):
+                form = Form.SUMMING
+            elif direct and pool_scratch(self.layer(number, tile)):
+                form = Form.DIRECT if self.serves(number, Form.DIRECT) else Form.USUAL
+            self.chosen[key] = self.layer(number, tile, form)
+        return self.chosen[key]
 
 
 class Layout:

@@ -20,6 +20,10 @@ from .walk import Walk, plan_of
 
 # About how many circles are tried.
 CIRCLES = 10
+# Of more pieces the solver does not even read its constraints within seconds.
+MOST_PIECES = 160
+# How exact the walk's smallest pool is; whether tensors may reach around its end.
+STEP, WRAPS = 0.002, (False, True)
 
 
 def plan(graph: Graph, seconds: float) -> Plan:
@@ -41,6 +45,8 @@ def packed(planner: str, layout: Layout, seconds: float) -> Plan:
     """The constraint solver's plan."""
     free = pieces_of(layout, both_ways=True)
     bound = max(piece.bound() for piece in free)
+    if len(free) > MOST_PIECES:
+        return plan_of(planner, layout, walked_least(free, bound), bound)
     search, proven = solved(free, bound, seconds)
     round_ = circle.smallest(free, bound, search.pool, seconds / CIRCLES)
     if round_ is None:
@@ -57,8 +63,25 @@ def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
         search = Walk(pieces, bound, wraps)
         if search.run():
             return plan_of(planner, layout, search, bound)
+    if len(free) > MOST_PIECES:
+        return None
     found = circle.fits(free, max(bound, limit))
     return None if found is None else plan_of(planner, layout, found, bound)
+
+
+def walked_least(pieces: list[Piece], bound: int) -> Walk:
+    """The walk's placement in the smallest pool that bisection finds, in steps of a part STEP."""
+    best = None
+    low, high = bound, most_of(pieces)
+    while best is None or high > low * (1 + STEP):
+        size = high if best is None else (low + high) // 2
+        found = next((w for w in (Walk(pieces, size, wraps) for wraps in WRAPS) if w.run()), None)
+        assert found is not None or best is not None, "side by side is a placement"
+        if found is None:
+            low = size
+        else:
+            best, high = found, size
+    return best
 
 
 def least(plan: Plan) -> int:

@@ -91,15 +91,19 @@ class Walk:
         around = base + size > self.pool
         if around and (piece.whole or (self.pool - base) % piece.stride):
             return False
-        if not all(self._clear(base, live) for live in way.live):
-            return False
+        for live in way.live:
+            if not self._clear(self.bases[live.name] - base, live):
+                return False
         return piece.scratch == 0 or self._place_scratch(piece, way, base)
 
-    def _clear(self, base: int, live: Live) -> bool:
-        """True if the output at `base` spares `live`, seen at each of its places on the circle."""
-        turns = (-self.pool, 0, self.pool) if self.wraps else (0,)
-        apart = self.bases[live.name] - base
-        return all(live.clearance.allows(apart + turn) for turn in turns)
+    def _clear(self, apart: int, live: Live) -> bool:
+        """True if an output so far below `live` spares it, at each of its places on the circle."""
+        below, above = live.clearance.below, live.clearance.above
+        if above < apart < below:
+            return False
+        if not self.wraps:
+            return True
+        return not (above < apart - self.pool < below or above < apart + self.pool < below)
 
     def _place_scratch(self, piece: Piece, way: Way, base: int) -> bool:
         """Finds the lowest gap for the step's scratch between everything that is alive."""

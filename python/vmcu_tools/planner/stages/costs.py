@@ -14,6 +14,11 @@ def bargain(pool_bytes: float, cycles: float) -> float:
     return pool_bytes**RAM_WEIGHT * cycles
 
 
+def unbargained(product: float, cycles: float) -> float:
+    """The bytes with which so many cycles are that bargain."""
+    return (product / cycles) ** (1 / RAM_WEIGHT)
+
+
 def calls_of(layer: Layer) -> int:
     """How often a layer is called."""
     return layer.height * -(-layer.width // layer.columns)

@@ -11,28 +11,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...graph import Graph
-from ...plan.plan import MOST_CALLS
 from ...plan.schedule import Tile
 from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
-from .costs import bargain, calls_of, extra_cost
+from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option, Shape
+from .tiles import Descent, pareto, relaxed
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
-# The tile that tells whether a stage of more than a few calls is worth tracing in others.
-PROBE = 32
-FEW_CALLS = 2000
 # Whether layers may keep widened pixels in scratch, in the order in which that is tried.
 DIRECT = (False, True)
 # The most layers of a stage.
 LONGEST = 64
 FRONT_STEP, BALANCE_STEP = 0.03, 0.01
+# Bargains that differ by no more are equally good, as far as estimates go.
+ALIKE = 0.02
+# A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
+# the part of the smallest peak that is worth the search, and how far above the best stage with one
+# tile it begins; the most stages that are tried for it, all together.
+HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
+MOST_TILED = 1000
 # More than any stage costs.
 UNEASE = 1 << 40
 # By how much more than the peak a stage may need since its tensors are in one piece each.
@@ -58,6 +62,8 @@ class Cutter(Needs):
     def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
         super().__init__(graph, streamed)
         self.tiles = tiles
+        self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
+        self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
 
@@ -66,47 +72,55 @@ class Cutter(Needs):
         best = [0] + [known] * self.count
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
-                if best[first] >= best[stop]:
-                    continue
-                for option in self.options(first, stop, best[stop] - 1, tiles):
-                    best[stop] = min(best[stop], max(best[first], option.peak))
-                    if option.peak <= best[first]:
+                # The small tiles first: what they need is hard to beat.
+                for cut in reversed(self.cuts_of(first, stop, tiles)):
+                    if best[first] >= best[stop]:
                         break
+                    option = self.within(cut, best[stop] - 1)
+                    if option is not None:
+                        best[stop] = max(best[first], option.peak)
         return best[self.count]
 
-    def options(
-        self, first: int, stop: int, limit: int, tiles: Sequence[Tile] | None = None
-    ) -> Iterator[Option]:
-        """The stages of nodes [first, stop) that need at most `limit` bytes."""
-        if self.source is not None and first == 0 and stop <= self.last[self.source.name]:
-            return
+    def cuts_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
+        """The stages that nodes [first, stop) can form in different tiles, the large first."""
         streams = self.source is not None and first == 0
+        if streams and stop <= self.last[self.source.name]:
+            return []
         if stop - first == 1 and not streams:
-            if self.single[first] <= limit:
-                yield Option(Cut(first, stop), self.single[first], 0)
-            return
-        if self.least_held(Cut(first, stop)) > limit:
-            return
-        worth_it = self.may_fit(first, stop, limit)
-        seen: set[Shape] = set()
-        for tile, direct in itertools.product(self.tiles if tiles is None else tiles, DIRECT):
-            cut = Cut(first, stop, tile, direct)
-            shape = self.shape(cut)
-            if shape in seen or any(calls_of(layer) > MOST_CALLS for layer in shape.layers):
-                continue
-            seen.add(shape)
-            found = self.known(cut, limit) if worth_it else self.traced.get(cut)
-            if found is not None and found.peak <= limit:
-                yield found
+            return [Cut(first, stop)]
+        if not streams and all(
+            calls_of(layer) == 1 for layer in self.binder.stage(Cut(first, stop))
+        ):
+            # They have nothing to do in turns.
+            return []
+        tried = self.tiles if tiles is None else tuple(tiles)
+        key = first, stop, tried
+        if key not in self.different:
+            seen: dict[Shape, Cut] = {}
+            for tile, direct in itertools.product(tried, DIRECT):
+                cut = Cut(first, stop, tile, direct)
+                if self.shape(cut).possible:
+                    seen.setdefault(self.shape(cut), cut)
+            self.different[key] = list(seen.values())
+        return [*self.different[key], *self.tiled.get((first, stop), ())]
 
-    def may_fit(self, first: int, stop: int, limit: int) -> bool:
-        """False if a stage needs more than `limit` bytes even in small tiles and without scratch,
-        so that others are hardly worth the time. It does not depend on the tiles that are tried:
-        more of them never take a choice away."""
-        probe = Cut(first, stop, PROBE, direct=True)
-        if sum(calls_of(layer) for layer in self.shape(probe).layers) <= FEW_CALLS:
-            return True
-        return self.known(probe, limit) is not None
+    def within(self, cut: Cut, limit: int) -> Option | None:
+        """A stage's needs and cost; None if it needs more than `limit` bytes."""
+        if cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0):
+            single = self.single[cut.first]
+            return Option(cut, single, 0) if single <= limit else None
+        if self.least_held(cut) > limit:
+            return None
+        option = self.known(cut, limit)
+        return option if option is not None and option.peak <= limit else None
+
+    def cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
+        """The stage of nodes [first, stop) within `limit` bytes that costs least, None if there is
+        none."""
+        cuts = self.cuts_of(first, stop)
+        if len(cuts) > 1:
+            cuts = sorted(cuts, key=lambda cut: self.shape(cut).cost)
+        return next(filter(None, (self.within(cut, limit) for cut in cuts)), None)
 
     def cheapest(
         self, limit: int, ease: int | None = None, thorough: bool = False
@@ -135,27 +149,56 @@ class Cutter(Needs):
     def relaxed(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
         bytes, or, if it is above, where it is."""
-        if cut not in self.traced or cut.tile is None:
+        if cut not in self.traced:
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            self.eased[cut, limit] = self._relaxed(cut, limit)
+            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles)
         return self.eased[cut, limit]
 
-    def _relaxed(self, cut: Cut, limit: int) -> Cut:
-        layers = self.binder.stage(cut)
-        larger = [tile for tile in self.tiles if tile is None or tile > (cut.tile or 0)]
-        for layer in sorted(layers, key=extra_cost, reverse=True):
-            number, columns = cut.first + layers.index(layer), layer.columns
-            for tile in larger:
-                wider = replace(cut, larger=(*cut.larger, (number, tile)))
-                if self.binder.stage(wider)[number - cut.first].columns == columns:
-                    break
-                found = self.known(wider, limit)
-                if found is not None and found.peak <= limit:
-                    cut = wider
-                    break
-        return cut
+    def refined(self, least: int) -> int:
+        """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
+        that with one a stage."""
+        search = Descent(self, self.tiles, MOST_TILED)
+        while search.left > 0 and (hopeful := self.hopeful(least)):
+            for first, stop in hopeful:
+                self.tiled[first, stop] = self.best_tiles(first, stop, search)
+            least = self.least_peak(self.tiles, least)
+        return least
+
+    def hopeful(self, least: int) -> list[tuple[int, int]]:
+        """Stages that would lower the smallest peak, `least`, if those with one tile needed no more
+        than a part HOPE of what they do."""
+        best = [0] + [least] * self.count
+        came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
+        for stop in range(1, self.count + 1):
+            for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                fixed = stop - first == 1 or (first, stop) in self.tiled
+                held = 0 if fixed else self.least_held(Cut(first, stop))
+                for cut in reversed(self.cuts_of(first, stop)):
+                    if max(best[first], held) >= best[stop]:
+                        break
+                    limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1
+                    option = self.within(cut, limit)
+                    peak = best[stop] if option is None else option.peak
+                    peak = max(best[first], held, peak if fixed else int(HOPE * peak))
+                    if option is not None and peak < best[stop]:
+                        best[stop], came[stop] = peak, (first, option.peak)
+        found, stop = [], self.count if best[self.count] < WORTH_IT * least else 0
+        while stop:
+            first, peak = came[stop]
+            if peak >= least:
+                found.append((first, stop))
+            stop = first
+        return found
+
+    def best_tiles(self, first: int, stop: int, search: Descent) -> list[Cut]:
+        """The stages of nodes [first, stop) with tiles of several sizes that need little."""
+        options = [self.known(cut, UNLIMITED) for cut in self.cuts_of(first, stop)]
+        starts = sorted(filter(None, options), key=lambda option: option.peak)
+        limit = NEAR * starts[0].peak
+        found = [one for start in starts if start.peak <= limit for one in search.run(start)]
+        return [option.cut for option in pareto(found) if option.cut.larger]
 
     def in_bands(self, cut: Cut, least: int, most: int) -> Graph | None:
         """The graph with a stage in the bands that need the fewest bytes, fewer than `least`; None
@@ -207,8 +250,9 @@ class Cutter(Needs):
 
     def others(self, cuts: tuple[Cut, ...], number: int, limit: int) -> list[Cut]:
         """The stages that a stage's layers may form within `limit` bytes, the cheap ones first."""
-        options = self.options(cuts[number].first, cuts[number].stop, limit)
-        return [option.cut for option in sorted(options, key=lambda option: option.cost)]
+        tried = self.cuts_of(cuts[number].first, cuts[number].stop)
+        within = filter(None, (self.within(cut, limit) for cut in tried))
+        return [option.cut for option in sorted(within, key=lambda option: option.cost)]
 
     def with_other(self, cuts: tuple[Cut, ...], number: int, cut: Cut) -> tuple[Piece, ...]:
         """What is alive in stage `number` if it is `cut`."""
@@ -261,16 +305,17 @@ class Cutter(Needs):
 
     def balanced(self, least: int) -> int:
         """The peak from `least` on with the best bargain of bytes and cycles."""
-        best, product, tried = least, float("inf"), 0.0
-        for peak in sorted({least, *(option.peak for option in self.traced.values())}):
-            if peak < max(least, tried * (1 + BALANCE_STEP)):
-                continue
-            if bargain(peak, 1) >= product:
-                break
-            cost = self.cost(self.cheapest(peak)) / self.cycles
-            tried = peak
-            if bargain(peak, 1 + cost) < product:
-                best, product = peak, bargain(peak, 1 + cost)
+        best, product = least, bargain(least, 1 + self.cost(self.cheapest(least)) / self.cycles)
+        # Beyond, fewer bytes at whatever cost are the better bargain.
+        limit, product = int(unbargained(product, 1)), product / (1 + ALIKE)
+        while limit > least:
+            cuts = self.cheapest(limit)
+            peak = max(self.peak(cuts), least)
+            found = bargain(peak, 1 + self.cost(cuts) / self.cycles)
+            # Of those that are alike the smaller.
+            if found <= product * (1 + ALIKE if best > least else 1):
+                best, product = peak, min(found, product)
+            limit = int(peak / (1 + BALANCE_STEP))
         return best
 
     def within_budget(self, least: int, tile_cost: float) -> int:
@@ -279,28 +324,27 @@ class Cutter(Needs):
         budget = tile_cost * self.cycles
         if self.cost(self.cheapest(least)) <= budget:
             return least
-        peaks = sorted({o.peak for o in self.traced.values() if o.peak > least})
-        low, high = 0, len(peaks) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if self.cost(self.cheapest(peaks[middle])) <= budget:
-                high = middle
+        low, high = least, self.peak(self.cheapest(UNLIMITED))
+        while low < high - 1:
+            cuts = self.cheapest((low + high) // 2)
+            if self.cost(cuts) <= budget:
+                high = max(self.peak(cuts), low + 1)
             else:
-                low = middle + 1
-        return peaks[low] if peaks else least
+                low = (low + high) // 2
+        return high
 
     def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
         """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
         is followed by a layer which fits by itself gains nothing by taking that layer in, as long
         as what comes after it fits too."""
         for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
-            found = list(self.options(first, stop, limit))
-            if not found:
+            found = self.cheapest_of(first, stop, limit)
+            if found is None:
                 continue
-            yield min(found, key=lambda option: option.cost)
-            easy = [option for option in found if option.peak <= ease]
-            if easy and ease < limit:
-                yield min(easy, key=lambda option: option.cost)
+            yield found
+            if ease < found.peak:
+                easy = self.cheapest_of(first, stop, ease)
+                yield from () if easy is None else (easy,)
             if thorough or stop == self.count:
                 continue
             if self.single[stop] <= ease:

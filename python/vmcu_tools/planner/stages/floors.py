@@ -9,6 +9,7 @@ to its last. A stage that begins one layer earlier adds that layer to what is kn
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -73,6 +74,16 @@ class Suffix:
     before: dict[object, Suffix] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """The first layers of a stage. alive: bytes at least while the last of them works, besides its
+    output; reads: tensors from outside that they read; behind: by next layer, both together."""
+
+    alive: int
+    reads: frozenset[str]
+    behind: dict[object, Prefix] = field(default_factory=dict)
+
+
 class Floors:
     """Of the stages of one graph. lives: by tensor, the node that makes it, -1 for an input, and
     the last one that reads it, -1 if nobody does; source: the streamed input, if there is one."""
@@ -80,47 +91,54 @@ class Floors:
     def __init__(self, graph: Graph, lives: Mapping[str, tuple[int, int]], source: Tensor | None):
         self.tensors, self.lives, self.source = graph.tensors, lives, source
         self.suffixes: dict[object, Suffix] = {}
-        self.inner: dict[tuple[int, object], tuple[int, frozenset[str]]] = {}
-        self.known: dict[object, tuple[int, int]] = {}
+        self.readers: dict[str, list[tuple[int, int]]] = {name: [] for name in self.tensors}
+        for number, node in enumerate(graph.nodes):
+            for index, name in enumerate(node.inputs):
+                self.readers[name].append((number, index))
+        self.prefixes: dict[object, Prefix] = {}
+        self.known: dict[tuple[Layer, ...], tuple[int, int]] = {}
 
-    def exceeds(self, first: int, layers: Sequence[Layer], taken: int, limit: int) -> bool:
-        """True if tensors take more than `limit` bytes in a stage of these layers, the first of
-        which is node `first`; taken: columns of the streamed input that it takes at a time."""
-        stop, key, whole = first + len(layers), (), None
-        staying = [
-            name for name, (birth, last) in self.lives.items() if birth < first and last >= stop
-        ]
+    def floor(self, first: int, layers: Sequence[Layer], taken: int, limit: int) -> int:
+        """Bytes that tensors take at least in a stage of these layers, the first of which is node
+        `first`; more than `limit` if that is found to be so. taken: columns of the streamed input
+        that it takes at a time."""
+        stop, known = first + len(layers), self.prefixes
+        lives = self.lives.items()
+        staying = [name for name, (birth, last) in lives if birth < first and last >= stop]
         for number, layer in enumerate(layers[:-1]):
-            key = key, _key(layer)
-            if (first, key) not in self.inner:
+            key = layer if number else (first, layer, taken)
+            if key not in known:
                 suffix = self._suffix(None, layers[: number + 1])
-                inner = self._bytes(suffix, first, first + number + 1, taken)
-                self.inner[first, key] = inner, frozenset(suffix.demands)
-            inner, read = self.inner[first, key]
-            inner += sum(self._size(name) for name in staying if name not in read)
-            if inner > limit:
-                whole = whole or self._whole(layers, stop)
-                if whole[number]:
-                    return True
-        return self._bytes(self._suffix(stop, layers), first, stop, taken) > limit
+                alive = self._bytes(suffix, first, first + number + 1, taken)
+                known[key] = Prefix(alive, frozenset(suffix.demands))
+            prefix = known[key]
+            known = prefix.behind
+            alive = prefix.alive
+            alive += sum(self._size(name) for name in staying if name not in prefix.reads)
+            if alive > limit and self._whole(layers, number, first):
+                return alive
+        return self._bytes(self._suffix(stop, layers), first, stop, taken)
+
+    def _whole(self, layers: Sequence[Layer], number: int, first: int) -> bool:
+        """True if a layer of a stage is sure to make all of its calls: its output is kept, or some
+        other layer that does wants them all."""
+        stop = first + len(layers)
+        sure, rest = {number}, [number]
+        while rest:
+            layer = layers[rest.pop()]
+            name = layer.out.name
+            if not 0 <= self.lives[name][1] < stop:
+                return True
+            for reader, index in self.readers[name]:
+                if reader - first not in sure and _wants_all(layer, layers[reader - first], index):
+                    sure.add(reader - first)
+                    rest.append(reader - first)
+        return False
 
     def _size(self, name: str) -> int:
         """Bytes that a tensor has before it is read."""
         streamed = self.source is not None and name == self.source.name
         return 0 if streamed else self.tensors[name].bytes
-
-    def _whole(self, layers: Sequence[Layer], stop: int) -> list[bool]:
-        """By layer of a stage, whether all of its calls are sure to be made."""
-        makers = {layer.out.name: number for number, layer in enumerate(layers)}
-        found = [not 0 <= self.lives[layer.out.name][1] < stop for layer in layers]
-        for number in reversed(range(len(layers))):
-            reader = layers[number]
-            for index, tensor in enumerate(reader.ins):
-                if found[number] and tensor.name in makers and not found[makers[tensor.name]]:
-                    grid = _grid(layers[makers[tensor.name]])
-                    pixels = wanted(_grid(reader), feed_of(reader, index))[-1]
-                    found[makers[tensor.name]] = bool(grid.calls_for(pixels) == grid.count)
-        return found
 
     def _bytes(self, suffix: Suffix, first: int, stop: int, taken: int) -> int:
         """Bytes that tensors take at least while nodes [first, stop) work."""
@@ -146,8 +164,7 @@ class Floors:
         known: dict[object, Suffix] = self.suffixes
         found: Suffix | None = None
         for layer in reversed(layers):
-            key = _key(layer)
-            following = (stop, key) if found is None else key
+            following = (stop, layer) if found is None else layer
             if following not in known:
                 known[following] = (
                     _last(layer, stop is not None)
@@ -208,12 +225,11 @@ class Floors:
             return guests, 1
         # Who reads the last of them makes the calls that all others are made for.
         part = tuple(layers[number] for number in (*line, *ends_with))
-        key = tuple(map(_key, part))
-        if key not in self.known:
+        if part not in self.known:
             trace = traced(stage_of(part, [False] * len(line) + [True]))
             owners = [home.owner for home in trace.homes[: len(line)]]
-            self.known[key] = owners.count(0), trace.rings[0]
-        count, ring = self.known[key]
+            self.known[part] = owners.count(0), trace.rings[0]
+        count, ring = self.known[part]
         return guests[: count - 1], ring
 
 
@@ -232,8 +248,12 @@ def _guests(
     return found[1:]
 
 
-def _key(layer: Layer) -> object:
-    return layer.out.name, layer.columns, layer.form
+@functools.lru_cache(maxsize=1 << 14)
+def _wants_all(maker: Layer, reader: Layer, index: int) -> bool:
+    """True if all of a layer's calls want all of those of the layer that makes an input."""
+    grid = _grid(maker)
+    pixels = wanted(_grid(reader), feed_of(reader, index))[-1]
+    return bool(grid.calls_for(pixels) == grid.count)
 
 
 def _grid(layer: Layer) -> Grid:

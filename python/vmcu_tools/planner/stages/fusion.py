@@ -48,9 +48,28 @@ def plan(graph: Graph, options: Options) -> Plan:
     Raises UserError if the input cannot be streamed.
     """
     order = reordered(graph)
-    graph = order.graph
-    if not graph.nodes:
-        return place("vmcu", Layout(graph, ()), options.seconds)
+    if not order.graph.nodes:
+        return place("vmcu", Layout(order.graph, ()), options.seconds)
+    best = best_of_variants(order.graph, options)
+    if options.stream_input and (options.ram is None or best.pool_bytes > options.ram):
+        best = with_whole_input(order.graph, options, best)
+    return order.noted(best)
+
+
+def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
+    """A plan that keeps the input whole, where that needs fewer bytes than one that does not."""
+    cutter = Cutter(graph, False)
+    if cutter.least_peak(TILES, streamed.pool_bytes) >= streamed.pool_bytes:
+        return streamed
+    whole = best_of_variants(graph, replace(options, stream_input=False))
+    if whole.pool_bytes >= streamed.pool_bytes:
+        return streamed
+    note = f"The input is kept whole; in rows it would take {streamed.pool_bytes:,} bytes in all."
+    return replace(whole, notes=(*whole.notes, note))
+
+
+def best_of_variants(graph: Graph, options: Options) -> Plan:
+    """As plan(), in the graph's order."""
     most = options.extra_macs if options.ram is None else max(options.extra_macs, MOST_EXTRA)
     found: Iterable[Variant] = variants(graph, options, most)
     if options.ram is None:
@@ -68,7 +87,7 @@ def plan(graph: Graph, options: Options) -> Plan:
         if options.ram is not None and best.pool_bytes <= options.ram:
             break
     assert best is not None, "the graph itself is a variant"
-    return order.noted(best)
+    return best
 
 
 def bytes_and_macs(plan: Plan) -> tuple[int, int]:
@@ -91,10 +110,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
     if options.ram is not None and options.ram > plan.pool_bytes:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
-    over_all = (
-        f"Over all cuts of this order that were tried, each stage in tiles of one size, it is "
-        f"{least:,} bytes."
-    )
+    over_all = f"Over all cuts of this order and all tiles that were tried, it is {least:,} bytes."
     plan = replace(plan, notes=(*plan.notes, over_all))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
@@ -136,6 +152,7 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     tiles = (*TILES, ONE_COLUMN) if narrow else TILES
     cutter = Cutter(graph, options.stream_input, tiles)
     least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
+    least = cutter.refined(least) if least < UNLIMITED else least
     if least == UNLIMITED:
         raise UserError(
             Problem(

@@ -6,16 +6,18 @@ Tensors from outside shrink as they are read, outputs grow, rings of lines or ti
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 from ...graph import Graph
 from ...ops import Layer
+from ...plan.plan import MOST_CALLS
 from ...plan.schedule import taken_columns
 from ...plan.trace import Trace, trace_of
 from ..places.in_place import in_place
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import pieces_of
-from .costs import extra_cost
+from .costs import calls_of, extra_cost
 from .floors import Floors
 
 
@@ -40,11 +42,26 @@ class Shape:
     layers: tuple[Layer, ...]
     taken: int
 
-    @property
+    @functools.cached_property
     def calls(self) -> Calls:
         """What its schedule depends on: nodes, whether they sum, columns of a call."""
         layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
         return layers, self.taken
+
+    @functools.cached_property
+    def cost(self) -> int:
+        """Cycles besides those of its layers one by one."""
+        return sum(map(extra_cost, self.layers))
+
+    @functools.cached_property
+    def memory(self) -> int:
+        """Bytes besides its tensors."""
+        return Memory.of(self.layers).bytes
+
+    @functools.cached_property
+    def possible(self) -> bool:
+        """False if a layer is called more often than can be counted."""
+        return all(calls_of(layer) <= MOST_CALLS for layer in self.layers)
 
 
 class Needs:
@@ -61,6 +78,8 @@ class Needs:
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.held: dict[Shape, int] = {}
+        self.least: dict[tuple[int, int], int] = {}
+        self.floor: dict[Shape, int] = {}
         self.latest: tuple[Calls, Trace] | None = None
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.first = {port.tensor: -1 for port in graph.inputs}
@@ -88,6 +107,12 @@ class Needs:
     def least_held(self, cut: Cut) -> int:
         """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
         and what is there when it is over."""
+        key = cut.first, cut.stop
+        if key not in self.least:
+            self.least[key] = self._least_held(cut)
+        return self.least[key]
+
+    def _least_held(self, cut: Cut) -> int:
         besides = self.besides(cut)
         before = after = besides
         for name in self.touched(cut):
@@ -103,11 +128,10 @@ class Needs:
         """A stage's needs and cost; None if it needs more than `limit`."""
         if cut not in self.traced:
             shape = self.shape(cut)
-            memory = Memory.of(shape.layers).bytes
-            held = self.known_held(cut, shape, limit - memory)
+            held = self.known_held(cut, shape, limit - shape.memory)
             if held is None:
                 return None
-            self.traced[cut] = Option(cut, memory + held, sum(map(extra_cost, shape.layers)))
+            self.traced[cut] = Option(cut, shape.memory + held, shape.cost)
         return self.traced[cut]
 
     def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
@@ -115,7 +139,9 @@ class Needs:
         once, unless a bound tells that they are more."""
         if shape in self.held:
             return self.held[shape]
-        if self.floors.exceeds(cut.first, shape.layers, shape.taken, limit):
+        if limit >= self.floor.setdefault(shape, 0):
+            self.floor[shape] = self.floors.floor(cut.first, shape.layers, shape.taken, limit)
+        if self.floor[shape] > limit:
             return None
         trace = self.trace(cut, shape)
         dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)

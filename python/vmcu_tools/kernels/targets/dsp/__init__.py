@@ -20,7 +20,6 @@ DSP = Target(
     COSTS,
     {
         **tile.OWN,
-        **places.OWN,
         **strips.OWN,
         **products.OWN,
         **sums.OWN,

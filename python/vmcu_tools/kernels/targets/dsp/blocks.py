@@ -9,7 +9,6 @@ loads.
 from __future__ import annotations
 
 from ...language.packing import packed_shifts
-from ..portable import blocks as portable
 from ..portable.blocks import SHAPES, Shape
 from ..portable.tile import SEVERAL
 from ..thumb import (
@@ -23,18 +22,17 @@ from ..thumb import (
     STREAM,
     Registers,
     T,
+    after_turn,
     asm,
     biases,
     copies,
     prototype,
-    sums_helper,
-    until_end,
 )
 
 # Fours of taps in a turn of the loop.
 UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 2}
 INSTRUCTION = 4
-SAVED = "{r1, r2, r3, r4, r5, r6, r7, r8}"
+SAVED = ("r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8")
 # What eight sums leave free.
 OTHERS = Registers.of(Shape(4, True)).free
 
@@ -113,7 +111,16 @@ def sums(shape: Shape, taps: list[str], unroll: int) -> list[str]:
     head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
     head += [f"ldr {registers.end}, {END}"] if registers.end else []
     loop = taps * unroll
-    return [*biases(shape), *head, f"ldr pc, {ENTRY}", ".p2align 2", "1:", *loop, *until_end(shape)]
+    return [
+        *biases(shape),
+        *head,
+        f"ldr pc, {ENTRY}",
+        ".p2align 2",
+        "1:",
+        *loop,
+        *after_turn(shape),
+        "blo 1b",
+    ]
 
 
 def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> list[str]:
@@ -130,15 +137,20 @@ def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> lis
 
 def requantised(shape: Shape) -> list[str]:
     """A block's sums to int8. All shifts are in one word; its lowest byte is the next one."""
-    sums, (multiplier, shifts, half, bias, *_) = Registers.of(shape).sums, Registers.of(shape).free
-    size = 4 * shape.channels() + packed_shifts(shape.channels())
-    assert packed_shifts(shape.channels()) == 4
-    code = [f"ldr {half}, {HALF}"]
-    for channel in range(shape.channels()):
-        if channel == 0:
-            code += [f"ldr {multiplier}, [{STREAM}], #{size}", f"ldr {shifts}, [{STREAM}, #-4]"]
-        else:
-            code.append(f"ldr {multiplier}, [{STREAM}, #{4 * channel - size}]")
+    sums, (shifts, half, bias, *others) = Registers.of(shape).sums, Registers.of(shape).free
+    count = shape.channels()
+    size = 4 * count + packed_shifts(count)
+    assert packed_shifts(count) == 4
+    # All at once if there are registers for them.
+    multipliers = others[:count] if len(others) >= count else others[:1] * count
+    loads = [f"ldr {m}, [{STREAM}, #{4 * i - size}]" for i, m in enumerate(multipliers)]
+    loads[0] = f"ldr {multipliers[0]}, [{STREAM}], #{size}"
+    code = [f"ldr {half}, {HALF}", loads[0], f"ldr {shifts}, [{STREAM}, #-4]"]
+    together = len(set(multipliers)) == count
+    code += loads[1:] if together else []
+    for channel, multiplier in enumerate(multipliers):
+        if channel > 0:
+            code += [] if together else [loads[channel]]
             code.append(f"lsrs {shifts}, {shifts}, #8")
         code.append(f"lsl {bias}, {half}, {shifts}")
         for acc in sums[shape.pixels * channel : shape.pixels * (channel + 1)]:
@@ -149,7 +161,8 @@ def requantised(shape: Shape) -> list[str]:
 def stored(shape: Shape) -> list[str]:
     """The bytes of a block, and whether another one follows."""
     a, (last, *_, pitch) = Registers.of(shape).sums, Registers.of(shape).free
-    code = [f"ldr {T}, {OUT}", f"ldr {pitch}, {PITCH}", f"ldr {last}, {LAST}"]
+    code = [f"ldr {T}, {OUT}", f"ldr {last}, {LAST}"]
+    code += [f"ldr {pitch}, {PITCH}"] * (shape.pixels > 1)
     near, next_, far = f"[{T}]", f"[{T}], #1", f"[{T}, {pitch}, lsl #1]"
     for channel in range(shape.channels()):
         ours = a[shape.pixels * channel :]
@@ -167,16 +180,24 @@ def stored(shape: Shape) -> list[str]:
 
 
 def run(shape: Shape, taps: list[str], unroll: int) -> list[str]:
-    """Blocks up to LAST."""
+    """Blocks up to LAST; or, where END lies before the tile's, the sums of one."""
     # An address that PC is loaded with is odd.
     entry = ["adr lr, 1f", "add r6, r6, lr", "adds r6, #1"]
     code = [
-        f"push {SAVED}",
+        f"push {{{', '.join(SAVED)}}}",
         "2:",
         *sums(shape, taps, unroll),
+        "bne 7f",
         *requantised(shape),
         *stored(shape),
-        f"pop {SAVED}",
+        "b 8f",
+        "7:",
+        f"ldr {T}, {OUT}",
+        f"stm {T}, {{{', '.join(Registers.of(shape).sums)}}}",
+        "8:",
+        # Nobody asks for the others.
+        f"add sp, sp, #{4 * SAVED.index('r7')}",
+        "pop {r7, r8}",
     ]
     return [*entry, *code]
 
@@ -191,12 +212,16 @@ def whole_function(
         "int32_t channels, int32_t half",
     )
     return f"""
-/* Whole blocks of {SEVERAL[shape.pixels]}; returns where the flash stream goes on. */
+/*
+ * Whole blocks of {SEVERAL[shape.pixels]}, or, where there are no channels, the sums of one, as
+ * words; returns where the flash stream goes on.
+ */
 {head.replace("VMCU_APART", "VMCU_INLINE")}
 {{
 	register const uint8_t *w __asm__("r0") = stream;
 	register const {lane} *t __asm__("r1") = tile;
-	register const {lane} *end __asm__("r2") = tile + {lanes} * steps;
+	register const {lane} *end __asm__("r2") =
+		tile + {lanes} * steps - ((channels == 0) ? 1 : 0);
 	register int8_t *o __asm__("r3") = out;
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
@@ -216,51 +241,18 @@ def whole_function(
 
 
 def run_function(shape: Shape) -> str:
-    size, whole = shape.channels(), f"vmcu_run_whole_{shape.name}"
-    unroll, lanes = UNROLL[shape.name], 2 * shape.pixels
-    made = whole_function(whole, shape, four(shape), unroll, "vmcu_lane_t", lanes)
-    head = prototype(
-        f"vmcu_run_words_{shape.name}",
-        "const struct vmcu_mac_params *p, const uint8_t *stream, const vmcu_lane_t *tile, "
-        "int8_t *out, int32_t pitch, int32_t channels",
-    )
-    return f"""
-{made.strip()}
-
-/* The same if the last block is a partial one. */
-{head}
-{{
-	const int32_t left = channels & {size - 1};
-
-	if (channels != left) {{
-		stream = {whole}(stream, tile, p->steps, out, pitch, channels - left,
-					  vmcu_half(p));
-	}}
-	if (left > 0) {{
-		int32_t acc[{shape.sums()}];
-
-		stream = vmcu_sums_words_{shape.name}(stream, tile, p->steps, acc);
-		stream = vmcu_store_some(p, acc, {size}, {shape.pixels}, stream,
-					 out + (channels - left), pitch, left);
-	}}
-	return stream;
-}}
-"""
+    lanes = 2 * shape.pixels
+    name = f"vmcu_run_words_{shape.name}"
+    return whole_function(name, shape, four(shape), UNROLL[shape.name], "vmcu_lane_t", lanes)
 
 
 def run_body(shape: Shape) -> str:
     """C of the instruction."""
-    return f"""
-if (taken > 0) {{
-	*w = vmcu_run_words_{shape.name}(p, *w, tile, *out, pitch, taken);
-	*out += taken;
-}}
-"""
+    return (
+        f"*w = vmcu_run_words_{shape.name}(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));"
+    )
 
 
 HELPERS = {
-    # Its functions call it.
-    "some": portable.HELPERS["some"],
-    "sums": sums_helper(four, "vmcu_lane_t", 2),
     "runs": "".join(run_function(shape) for shape in SHAPES),
 }

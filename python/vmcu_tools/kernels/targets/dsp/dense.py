@@ -11,7 +11,7 @@ from .blocks import whole_function
 # A pixel's block of four channels.
 BLOCK = NARROW[1]
 # Fours of taps in a turn of its loop.
-UNROLL = 4
+UNROLL = 8
 
 
 def four() -> list[str]:
@@ -46,7 +46,7 @@ VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w
 WHOLE = """
 /* What is left of blocks is rare. */
 #define VMCU_DENSE_IN_PLACE 0
-#define VMCU_DENSE_SUMS     VMCU_APART
+#define VMCU_DENSE_SUMS     VMCU_CALLED
 
 /* As many channels as are whole blocks of whole words; returns how many are left. */
 VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from ..portable.depthwise import GROUP
-from ..portable.places import store_taps
 from ..thumb import asm
 from .blocks import fixed
 
@@ -56,42 +54,117 @@ VMCU_INLINE void vmcu_one_tap(int32_t *acc, uint32_t a, const uint8_t **w)
 		: [a] "r"(a));
 }
 """,
-    "two_offsets": r"""
-/* The next two offsets of a list. */
-VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
-{
-	__asm__ volatile("ldrd %0, %1, [%2], #8" : "=&r"(*a), "=&r"(*b), "+&r"(*list));
-}
-""",
 }
 
 
-def store_four() -> str:
-    """One LDM takes all constants."""
-    *multipliers, shifts, bias = (f"r{i}" for i in range(GROUP + 2))
-    code = [f"ldm %[w]!, {{{multipliers[0]}-{shifts}}}"]
-    for channel, multiplier in enumerate(multipliers):
-        code += [f"lsrs {shifts}, {shifts}, #8"] * (channel > 0)
-        code.append(f"lsl {bias}, %[half], {shifts}")
-        code += fixed(f"%[a{channel}]", multiplier, bias, shifts, bias)
-        code.append(f"strb %[a{channel}], [%[o], #{channel}]")
-    sums = ", ".join(f'[a{i}] "+&r"(a{i})' for i in range(GROUP))
-    changed = ", ".join(f'"{name}"' for name in [*multipliers, shifts, bias, "cc", "memory"])
-    lines = [
-        "int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];",
-        "",
-        "if (vmcu_is_exact(((const int32_t *)*w)[4])) {",
-        "\tconst int32_t sums[] = {a0, a1, a2, a3};",
-        "",
-        "\t*w = vmcu_store_places(p, sums, (const int32_t *)*w, out, 4);",
-        "\treturn;",
-        "}",
-        f"__asm__ volatile({asm(code, 1)}",
-        f'\t: {sums}, [w] "+&r"(*w)',
-        '\t: [o] "r"(out), [half] "r"(vmcu_half(p))',
-        f"\t: {changed});",
+# What is on the stack, in the order in which it is pushed.
+START, LIST, HALF, FOURS, COUNT = (f"[sp, #{4 * i}]" for i in range(5))
+STREAM, X, OFFSETS, OUT = "r0", "r1", "r2", "r3"
+SUMS, SHIFTS = ("r4", "r5", "r6", "r7"), "r12"
+
+
+def one_tap() -> list[str]:
+    """Of all four channels: four weights are a word."""
+    a, v, x, y = "r8", "r9", "r10", "r11"
+    code = [f"ldr {a}, [{OFFSETS}], #4", f"ldr {a}, [{X}, {a}]", f"ldr {v}, [{STREAM}], #4"]
+    for odd, turn in enumerate(("", ", ror #8")):
+        code += [f"sxtb16 {x}, {a}{turn}", f"sxtb16 {y}, {v}{turn}"]
+        for channel, half in ((odd, "bb"), (odd + 2, "tt")):
+            code.append(f"smla{half} {SUMS[channel]}, {x}, {y}, {SUMS[channel]}")
+    return code
+
+
+def two_taps() -> list[str]:
+    """Two taps of two channels are a word, of pixels and of weights."""
+    a, b, v, y, low = "r8", "r9", "r10", "r11", "lr"
+    code = [f"ldr {x}, [{OFFSETS}], #4" for x in (a, b)]
+    code += [f"ldr {x}, [{X}, {x}]" for x in (a, b)]
+    code += [f"ldr {v}, [{STREAM}], #4"]
+    code += [f"pkhbt {low}, {a}, {b}, lsl #16", f"pkhtb {a}, {b}, {a}, asr #16"]
+    for couple, taps in enumerate((low, a)):
+        code += [f"ldr {v}, [{STREAM}], #4"] * couple
+        code += [f"sxtb16 {b}, {taps}", f"sxtb16 {y}, {v}"]
+        code += [f"smlad {SUMS[2 * couple]}, {b}, {y}, {SUMS[2 * couple]}"]
+        code += [f"sxtb16 {taps}, {taps}, ror #8", f"sxtb16 {v}, {v}, ror #8"]
+        code += [f"smlad {SUMS[2 * couple + 1]}, {taps}, {v}, {SUMS[2 * couple + 1]}"]
+    return code
+
+
+def requantised() -> list[str]:
+    """Four bytes; where the fast requantiser is not for them, the stream is back at their start."""
+    *multipliers, half, bias = "r8", "r9", "r10", "r11", "lr", OFFSETS
+    code = [f"ldm {STREAM}!, {{{', '.join(multipliers)}, {SHIFTS}}}", f"ldr {half}, {HALF}"]
+    for channel, (acc, multiplier) in enumerate(zip(SUMS, multipliers, strict=True)):
+        if channel == 0:
+            # Nothing is left of an odd number that EXACT has shifted.
+            code += [f"lsls {bias}, {half}, {SHIFTS}", "beq 5f"]
+        else:
+            code += [f"lsrs {SHIFTS}, {SHIFTS}, #8", f"lsl {bias}, {half}, {SHIFTS}"]
+        code += fixed(acc, multiplier, bias, SHIFTS, bias)
+        code.append(f"strb {acc}, [{OUT}" + (f", #{channel - 4}]" if channel else "], #4"))
+    return code
+
+
+def direct() -> list[str]:
+    return [
+        "push {r0, r2, r4, r5, r6, r7}",
+        "1:",
+        f"str {STREAM}, {START}",
+        f"ldm {STREAM}!, {{{', '.join(SUMS)}}}",
+        f"ldr {SHIFTS}, {COUNT}",
+        f"ldr {OFFSETS}, {LIST}",
+        f"lsrs {SHIFTS}, {SHIFTS}, #1",
+        "bcc 2f",
+        *one_tap(),
+        # Nothing has changed the flags.
+        "2:",
+        "beq 4f",
+        "3:",
+        *two_taps(),
+        f"subs {SHIFTS}, {SHIFTS}, #1",
+        "bne 3b",
+        "4:",
+        *requantised(),
+        f"add {X}, {X}, #4",
+        f"ldr r8, {FOURS}",
+        "subs r8, r8, #1",
+        f"str r8, {FOURS}",
+        "bne 1b",
+        "b 6f",
+        "5:",
+        f"ldr {STREAM}, {START}",
+        "6:",
+        "add sp, sp, #4",
+        "pop {r2, r4, r5, r6, r7}",
     ]
-    return "\n".join(lines)
 
 
-OWN = {store_taps: store_four()}
+HELPERS["direct"] = f"""
+/* The rest is rare. */
+#define VMCU_DIRECT_IN_PLACE 0
+
+/*
+ * So many fours of channels of a pixel whose taps are `offsets` from x; stops at one that the fast
+ * requantiser is not for. Returns how many are left.
+ */
+VMCU_APART int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				     const uint8_t **stream, int8_t *out, int32_t fours,
+				     int32_t half)
+{{
+	register const uint8_t *w __asm__("r0") = *stream;
+	register const int8_t *from __asm__("r1") = x;
+	register const int32_t *list __asm__("r2") = offsets;
+	register int8_t *o __asm__("r3") = out;
+	register int32_t zero __asm__("r4") = half;
+	register int32_t left __asm__("r5") = fours;
+	register int32_t count __asm__("r6") = taps;
+
+	__asm__ volatile(
+		{asm(direct())}
+		: "+r"(w), "+r"(from), "+r"(list), "+r"(o), "+r"(zero), "+r"(left), "+r"(count)
+		:
+		: "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+	*stream = w;
+	return left;
+}}
+"""

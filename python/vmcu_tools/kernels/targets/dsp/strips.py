@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from ..portable.depthwise import SQUARE_TAPS, STRIDES, TAPS
-from ..portable.strips import STRIP, WIDER
+from ..portable.strips import FOURS, JOB, STRIP, WIDER
 from .larger import Larger
-from .square import BLOCK, CONTEXT, FRAME, SCRATCH, STREAM, SUMS, TILE, WEIGHTS, Square
+from .square import BLOCK, CONTEXT, FRAME, MOST_PIXELS, SCRATCH, STREAM, SUMS, TILE, WEIGHTS, Square
 
 # Blocks of a strip, in their order.
 BLOCKS = {
@@ -35,7 +35,7 @@ def strip_function(block: Square) -> str:
     taps, stride = block.taps, block.stride
     return f"""
 /* A strip in blocks of {block.pixels} pixels, {taps} x {taps} taps at a stride of {stride}. */
-VMCU_APART bool {name_of(block)}(struct vmcu_strip *s)
+VMCU_INLINE bool {name_of(block)}(struct vmcu_strip *s)
 {{
 	register struct vmcu_strip *context __asm__("{CONTEXT}") = s;
 
@@ -48,24 +48,14 @@ VMCU_APART bool {name_of(block)}(struct vmcu_strip *s)
 """
 
 
-def steps(taps: int, stride: int) -> list[str]:
-    """C that sets `phase` and `last`."""
-    if taps == SQUARE_TAPS:
-        phase, last = ("4 * phase", "4 * (row - phase)") if stride == 2 else ("0", "4 * row")
-    else:
-        phase, last = ("4 * phase", "4 * (row - phase)") if stride == 2 else ("4 * row", "0")
-    unused = ["(void)phase;"] * (stride == 1)
-    return [*unused, f"s.phase = {phase};", f"s.last = {last};"]
-
-
 def exact(block: Square) -> list[str]:
     """Until a strip is done; a channel that the fast requantiser is not for comes in between."""
     constants = f"c[-{block.channel // 4}], c[-1]"
     return [
-        f"while ({name_of(block)}(&s)) {{",
-        "\tconst int32_t *c = (const int32_t *)s.stream;",
+        f"while ({name_of(block)}(s)) {{",
+        "\tconst int32_t *c = (const int32_t *)s->stream;",
         "",
-        f"\tvmcu_finish_any(p, s.sums, {block.pixels}, {constants}, s.at + s.resume - 1);",
+        f"\tvmcu_finish_any(p, s->sums, {block.pixels}, {constants}, s->at + s->resume - 1);",
         "}",
     ]
 
@@ -73,36 +63,25 @@ def exact(block: Square) -> list[str]:
 def strip(taps: int, stride: int) -> str:
     *narrow, last = BLOCKS[taps, stride]
     lines = [
-        "struct vmcu_strip s;",
-        *steps(taps, stride),
-        "s.tile = tile;",
-        "s.plane = 4 * plane;",
-        "s.start = *w;",
-        "s.pairs = (lanes + 1) >> 1;",
-        "s.out = out;",
-        "s.pitch = pitch;",
-        "s.lanes = lanes;",
-        "s.resume = 0;",
-        "s.half = vmcu_half(p);",
+        "const struct vmcu_mac_params *p = job->p;",
+        "struct vmcu_strip *s = &job->strip;",
+        "",
+        "s->tile = job->tile;",
+        "s->last = job->last;",
+        "s->start = *w;",
+        "s->pairs = (lanes + 1) >> 1;",
+        "s->out = out;",
+        "s->lanes = lanes;",
+        "s->resume = 0;",
     ]
-    for block in narrow:
-        small, wide = block.pixels, last.pixels
-        # Each narrow block makes up for two pixels that the last wide one would lack.
+    for block, pixels in (*((n, "job->narrow") for n in narrow), (last, "job->rest")):
         lines += [
-            f"s.left = vmcu_min({small} * (({wide} - wide % {wide}) / 2 % {wide // 2}), wide);",
-            "wide -= s.left;",
-            "if (s.left > 0) {",
+            f"s->left = {pixels};",
+            "if (s->left > 0) {",
             *(f"\t{line}" if line else "" for line in exact(block)),
             "}",
         ]
-    lines += [
-        "if (wide > 0) {",
-        "\ts.left = wide;",
-        *(f"\t{line}" if line else "" for line in exact(last)),
-        "}",
-        "*w = s.stream;",
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "*w = s->stream;"])
 
 
 HELPERS = {
@@ -131,5 +110,39 @@ struct vmcu_strip {
 };
 """,
 }
+HELPERS["strip_job"] = f"""
+/* A strip of a square window. */
+struct vmcu_strip_job {{{JOB.rstrip()}
+	int32_t last;   /* of the first block */
+	int32_t narrow; /* pixels in blocks of {BLOCK}, and behind them */
+	int32_t rest;
+	struct vmcu_strip strip;
+}};
+{FOURS}
+/* What is the same for all channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
+{{
+	struct vmcu_strip *s = &job->strip;
+	const int32_t wide = job->wide;
+
+	if (step == 1) {{
+		s->phase = (taps == {SQUARE_TAPS}) ? 0 : 4 * job->row;
+		job->last = (taps == {SQUARE_TAPS}) ? 4 * job->row : 0;
+	}} else {{
+		s->phase = 4 * job->phase;
+		job->last = 4 * (job->row - job->phase);
+	}}
+	s->plane = 4 * job->plane;
+	s->pitch = job->pitch;
+	s->half = vmcu_half(job->p);
+	job->narrow = 0;
+	if (taps == {SQUARE_TAPS} && step == 1) {{
+		/* Each narrow block makes up for two pixels that the last wide one would lack. */
+		job->narrow = {BLOCK} * (({MOST_PIXELS} - wide % {MOST_PIXELS}) / 2 % {MOST_PIXELS // 2});
+		job->narrow = vmcu_min(job->narrow, wide);
+	}}
+	job->rest = wide - job->narrow;
+}}
+"""
 HELPERS |= {name_of(block): strip_function(block) for blocks in BLOCKS.values() for block in blocks}
 OWN = {made: strip(*key) for key, made in STRIP.items()}

@@ -7,11 +7,14 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
-from ..portable.blocks import RUN, SUMS
-from ..thumb import sums_body
+from ..portable.blocks import RUN
 from . import blocks, dense, widen
 
 HELPERS = {
+    "once": r"""
+/* What several kernels have in common is there once: assembly fills registers anyhow. */
+#define VMCU_ONCE VMCU_APART
+""",
     "words": r"""
 /* Bytes 0 and 2 of x, widened. */
 VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)
@@ -104,7 +107,6 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 }
 
 OWN = {
-    **{made: sums_body(shape) for shape, made in SUMS.items()},
     **{made: blocks.run_body(shape) for shape, made in RUN.items()},
     **dense.OWN,
 }

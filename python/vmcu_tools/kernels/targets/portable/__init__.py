@@ -30,6 +30,7 @@ HELPERS = {
     **blocks.HELPERS,
     **dense.HELPERS,
     **depthwise.HELPERS,
+    **strips.HELPERS,
     **places.HELPERS,
     **pooling.HELPERS,
 }

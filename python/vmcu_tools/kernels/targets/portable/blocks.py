@@ -9,6 +9,7 @@ the requantiser: multipliers (int32), then shifts, for the fast one as bytes and
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from ....quant import wrap_int32
 from ...language.evaluate import Machine
-from ...language.instruction import Instruction
+from ...language.instruction import Instruction, instruction
 from ...language.ir import Ram, Stream, Tile
 from ...language.packing import WORDS, Packing, packed_shifts
 from .registry import compound, define
@@ -62,7 +63,8 @@ def sums_c(shape: Shape, packing: Packing) -> str:
         group, lane = divmod(tap, lanes)
         for i in range(channels * pixels):
             channel, pixel = divmod(i, pixels)
-            x = f"tile[{lanes * (group * pixels + pixel) + lane}]"
+            # Where this gives way to a target's own sums, tiles may hold unsigned words.
+            x = f"(int32_t)tile[{lanes * (group * pixels + pixel) + lane}]"
             weight = f"v[{lanes * channels * group + places[channel, lane]}]"
             lines.append(f"\tacc[{i}] = vmcu_mac(acc[{i}], {x}, {weight});")
     return "\n".join([*lines, "}", "*w = (const uint8_t *)v;"])
@@ -88,34 +90,34 @@ def _sums(shape: Shape) -> Instruction:
 
 
 def store_c(shape: Shape, packing: Packing) -> str:
+    """What a channel needs is loaded once: a byte that is stored might be of it, for all that C
+    knows."""
     channels = shape.channels(packing)
     lines = ["const int32_t *c = (const int32_t *)*w;"]
-    lines.append(f"const uint8_t *shift = (const uint8_t *)&c[{channels}];")
-    shifted = "vmcu_shifted(vmcu_half(p), shift[{n}])"
-    lines += [f"const int32_t bias{n} = {shifted.format(n=n)};" for n in range(channels)]
-    lines += ["int8_t *o = *out;", ""]
+    lines += [f"const uint8_t *shifts = (const uint8_t *)&c[{channels}];"]
+    lines += ["int8_t *o = *out;", "int32_t multiplier, shift, bias;", ""]
     lines.append(f"*w += {4 * channels + packed_shifts(channels)};")
     for i in range(shape.sums(packing)):
         n, pixel = divmod(i, shape.pixels)
         place = " + ".join(["pitch"] * pixel + [str(n)] * (n > 0)) or "0"
-        constants = f"c[{n}], bias{n}, shift[{n}]"
-        lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], {constants});")
+        if pixel == 0:
+            lines += [f"multiplier = c[{n}];", f"shift = shifts[{n}];"]
+            lines.append("bias = vmcu_wrapping_shift(half, shift);")
+        lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);")
     lines += ["(void)pitch;"] * (shape.pixels == 1)
     return "\n".join([*lines, f"*out = o + {channels};"])
 
 
 def _store(shape: Shape) -> Instruction:
-    parameters = (
-        "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
-        "int32_t pitch"
-    )
+    parameters = "const int32_t *acc, const uint8_t **w, int8_t **out, int32_t pitch, int32_t half"
     text = functools.partial(store_c, shape)
 
     @define("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
     def store_fixed(
-        m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int
+        m: Machine, acc: np.ndarray, stream: Stream, ram: Ram, pitch: int, half: int
     ) -> None:
-        """Requantises in fixed point and stores a block of channels of {what}."""
+        """Requantises in fixed point and stores a block of channels of {what}; half: twice the
+        output's zero point and a half."""
         channels = shape.channels(m.packing)
         multiplier = m.take(np.int32, channels)[:, None]
         shift = take_shifts(m, channels)[:, None]
@@ -130,7 +132,7 @@ HELPERS = {
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
+VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
 					  int32_t channels, int32_t pixels, const uint8_t *w,
 					  int8_t *out, int32_t pitch, int32_t left)
 {
@@ -138,7 +140,7 @@ VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const
 	const uint8_t *shift = (const uint8_t *)&c[channels];
 
 	for (int32_t i = 0; i < left; i++) {
-		const int32_t bias = vmcu_shifted(vmcu_half(p), shift[i]);
+		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
@@ -154,17 +156,16 @@ VMCU_APART const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const
 def run_c(shape: Shape, packing: Packing) -> str:
     channels = shape.channels(packing)
     return f"""
-for (; taken >= {channels}; taken -= {channels}) {{
-	int32_t acc[{shape.sums(packing)}];
+const int32_t half = vmcu_half(p);
 
-	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
-	vmcu_store_fixed_{shape.name}(p, acc, w, out, pitch);
+if (channels == 0) {{
+	vmcu_sums_{shape.name}((int32_t *)(void *)out, tile, p->steps, w);
 }}
-if (taken > 0) {{
+for (; channels > 0; channels -= {channels}) {{
 	int32_t acc[{shape.sums(packing)}];
 
 	vmcu_sums_{shape.name}(acc, tile, p->steps, w);
-	*w = vmcu_store_some(p, acc, {channels}, {shape.pixels}, *w, *out, pitch, taken);
+	vmcu_store_fixed_{shape.name}(acc, w, &out, pitch, half);
 }}
 """
 
@@ -172,42 +173,32 @@ if (taken > 0) {{
 def _run(shape: Shape) -> Instruction:
     parameters = (
         "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, const uint8_t **w, "
-        "int8_t **out, int32_t pitch, int32_t taken"
+        "int8_t *out, int32_t pitch, int32_t channels"
     )
     text = functools.partial(run_c, shape)
 
     @define("RAMStore", parameters, text, shape.name, SEVERAL[shape.pixels])
     def run(
-        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, taken: int
+        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, channels: int
     ) -> None:
         """So many channels of {what}, block by block from bias to store, in fixed point; the last
-        block may be the tensor's last and a partial one."""
+        block may be the tensor's last and a partial one. C has none of these: with no channels it
+        leaves the sums of one block, as words."""
         acc = np.zeros(shape.sums(m.packing), np.int64)
-        for first in range(0, taken, shape.channels(m.packing)):
+        for first in range(0, channels, shape.channels(m.packing)):
             SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
             place = replace(ram, channel=ram.channel + first)
-            STORE[shape].meaning(m, p, acc, stream, place, pitch)
+            STORE[shape].meaning(m, acc, stream, place, pitch, 2 * m.names["p->output_zero"] + 1)
 
     return run
 
 
-def of_pixels(shapes: Mapping[int, Shape], call: str) -> str:
-    """C that makes a call for the shape of a block of `pixels`."""
-    *several, one = shapes.values()
-    text = ""
-    for shape in several:
-        text += f"if (pixels == {shape.pixels}) {{\n\t{call.format(shape.name)}\n}} else "
-    return f"{text}{{\n\t{call.format(one.name)}\n}}"
+# What programs mean by a tile's blocks; their C is that of all of them, `blocks_of`.
+MEANT: dict[str, Instruction] = {}
 
 
 def _run_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
-    parameters = (
-        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, const uint8_t **w, "
-        "int8_t **out, int32_t pitch, int32_t taken, int32_t pixels"
-    )
-    text = of_pixels(shapes, "vmcu_run_{}(p, tile, w, out, pitch, taken);")
-
-    @compound("RAMStore", parameters, text, member, f"a {member} tile")
+    @instruction(MEANT, "RAMStore", "", "", member, f"a {member} tile")
     def run_of(
         m: Machine,
         p: int,
@@ -225,22 +216,7 @@ def _run_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
 
 
 def _exact_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
-    parameters = (
-        "const struct vmcu_mac_params *p, const vmcu_lane_t *t, const uint8_t **w, int8_t **out, "
-        "int32_t pitch, int32_t left, int32_t pixels"
-    )
-
-    def text(packing: Packing) -> str:
-        widest = shapes[max(shapes)]
-        return f"""
-int32_t acc[{widest.sums(packing)}];
-
-{of_pixels(shapes, "vmcu_sums_{}(acc, t, p->steps, w);")}
-*w = vmcu_exact_block(p, acc, {widest.channels(packing)}, pixels, *w, *out, pitch, left);
-*out += {widest.channels(packing)};
-"""
-
-    @compound("RAMStore", parameters, text, member, f"a {member} tile")
+    @instruction(MEANT, "RAMStore", "", "", member, f"a {member} tile")
     def exact_of(
         m: Machine,
         p: int,
@@ -262,9 +238,77 @@ int32_t acc[{widest.sums(packing)}];
     return exact_of
 
 
+def of_pixels(shapes: Mapping[int, Shape], call: str) -> str:
+    """C that makes a call for the shape of a block of `pixels`."""
+    *several, one = shapes.values()
+    text = ""
+    for shape in several:
+        text += f"if (pixels == {shape.pixels}) {{\n\t{call.format(shape.name)}\n}} else "
+    return f"{text}{{\n\t{call.format(one.name)}\n}}"
+
+
+def blocks_c(shapes: Mapping[int, Shape], packing: Packing) -> str:
+    widest = shapes[max(shapes)]
+    size = widest.channels(packing)
+    run = of_pixels(shapes, "vmcu_run_{}(p, tile, &at, to, pitch, whole);")
+    return f"""
+const uint8_t *at = *w;
+int32_t acc[{widest.sums(packing)}];
+uint32_t counts;
+
+do {{
+	int32_t whole, some, left;
+
+	counts = vmcu_segment(&at);
+	whole = vmcu_segment_taken(counts, {size});
+	some = (int32_t)((uint32_t)whole % {size}U);
+	whole -= some;
+	left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
+	while (whole > 0 || left > 0) {{
+		int8_t *to = (whole > 0) ? out : (int8_t *)acc;
+
+{textwrap.indent(run, chr(9) * 2)}
+		if (whole > 0) {{
+			out += whole;
+			whole = 0;
+			continue;
+		}}
+		if (some > 0) {{
+			at = vmcu_store_some(p, acc, {size}, pixels, at, out, pitch, some);
+		}} else {{
+			at = vmcu_exact_block(p, acc, {size}, pixels, at, out, pitch,
+					      vmcu_segment_left(counts, left, {size}));
+		}}
+		out += {size};
+		left--;
+	}}
+}} while (vmcu_segment_more(counts));
+*w = at;
+"""
+
+
+def _blocks_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
+    text = functools.partial(blocks_c, shapes)
+    parameters = (
+        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, const uint8_t **w, int8_t *out, "
+        "int32_t pitch, int32_t pixels"
+    )
+
+    @compound("RAMStore", parameters, text, member, f"a {member} tile", apart=True)
+    def blocks_of(
+        m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, pixels: int
+    ) -> None:
+        """All channels of the pixels of {what}: whole fast blocks at once, then those whose sums
+        are stored one by one."""
+        raise NotImplementedError("programs say it in segments")
+
+    return blocks_of
+
+
 SUMS = {shape: _sums(shape) for shape in SHAPES}
 STORE = {shape: _store(shape) for shape in SHAPES}
 RUN = {shape: _run(shape) for shape in SHAPES}
 # Of tiles whose pixels are known when they run.
 RUN_WIDE, RUN_NARROW = _run_of(WIDE, "wide"), _run_of(NARROW, "narrow")
 EXACT_WIDE, EXACT_NARROW = _exact_of(WIDE, "wide"), _exact_of(NARROW, "narrow")
+BLOCKS_WIDE, BLOCKS_NARROW = _blocks_of(WIDE, "wide"), _blocks_of(NARROW, "narrow")

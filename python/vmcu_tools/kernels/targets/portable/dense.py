@@ -113,6 +113,8 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 """,
 }
 RUN_DENSE = """
+const int32_t half = vmcu_half(p);
+
 /* None where there is no fixed point. */
 if (taken > 0) {
 	const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
@@ -124,7 +126,7 @@ for (; taken > 0; taken -= 4) {
 
 	vmcu_sums_dense(acc, in, row, pixel, channel, w);
 	if (VMCU_DENSE_IN_PLACE && taken >= 4) {
-		vmcu_store_fixed_1x4(p, acc, w, out, 0);
+		vmcu_store_fixed_1x4(acc, w, out, 0, half);
 		continue;
 	}
 	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));

@@ -57,6 +57,29 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	}
 }
 """,
+    "stage_pieces": r"""
+/* Four channels of all pieces of a strip, of which there are some. */
+VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
+				   int32_t channel, int32_t plane, uint32_t zeros)
+{
+	for (; piece != end; piece++) {
+		const int8_t *a = piece->a + ((piece->pitch_a == 0) ? 0 : channel);
+		const int8_t *b = piece->b + ((piece->pitch_b == 0) ? 0 : channel);
+		const int8_t *padding = (const int8_t *)&zeros;
+		uint32_t *u = piece->u;
+		uint32_t *v = u + plane;
+
+		if ((piece->count & VMCU_PIECE_HEAD) != 0) {
+			vmcu_interleave(&u, &v, &padding, 0, &b, piece->pitch_b, 1);
+		}
+		vmcu_interleave(&u, &v, &a, piece->pitch_a, &b, piece->pitch_b,
+				piece->count >> VMCU_PIECE_WORDS);
+		if ((piece->count & VMCU_PIECE_TAIL) != 0) {
+			vmcu_interleave(&u, &v, &a, 0, &padding, 0, 1);
+		}
+	}
+}
+""",
 }
 
 SQUARE_TAPS = 3
@@ -194,24 +217,21 @@ def sums_c(pixels: int) -> str:
     return f"int32_t sums[] = {{{', '.join(f'acc[{i}]' for i in range(pixels))}}};"
 
 
-def finish_channel_c(pixels: int, leave: str) -> list[str]:
-    """A channel's sums to bytes, `o` is where the first one goes. Accumulators that are not for the
-    fast requantiser go as a copy: their own address must not escape from registers."""
+def finish_channel_c(pixels: int) -> list[str]:
+    """In a loop over channels: one's sums to bytes, `o` is where the first one goes. Accumulators
+    that are not for the fast requantiser go as a copy: their own address must not escape from
+    registers."""
     return [
         "if (vmcu_is_exact(word)) {",
         f"\t{sums_c(pixels)}",
         "",
         f"\tvmcu_finish_any(p, sums, {pixels}, word, multiplier, o);",
-        f"\t{leave};",
+        "\tcontinue;",
         "}",
+        "shift = word & VMCU_SHIFT;",
+        "bias = vmcu_wrapping_shift(half, shift);",
         *(f"o[{4 * i}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);" for i in range(pixels)),
     ]
-
-
-FACTORS_C = [
-    "const int32_t shift = word & VMCU_SHIFT;",
-    "const int32_t bias = vmcu_shifted(vmcu_half(p), shift);",
-]
 
 
 def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int, word: int) -> None:

@@ -12,6 +12,8 @@ in their place, then follow as words.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ....quant import FixedPoint, wrap_int32
@@ -19,7 +21,7 @@ from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Stream, Tile
 from .depthwise import EXACT, GROUP
-from .registry import define
+from .registry import compound, define
 from .tile import finish, fixed_fast
 
 HELPERS = {
@@ -60,6 +62,24 @@ VMCU_INLINE void vmcu_two_offsets(const int32_t **list, int32_t *a, int32_t *b)
 	*a = (*list)[0];
 	*b = (*list)[1];
 	*list += 2;
+}
+""",
+    "direct": r"""
+/* Whether fours of channels are computed in place: where there is no faster way. */
+#define VMCU_DIRECT_IN_PLACE 1
+
+/* As many fours of channels as there is a faster way for; returns how many are left. */
+VMCU_INLINE int32_t vmcu_direct_fours(const int32_t *offsets, int32_t taps, const int8_t *x,
+				      const uint8_t **stream, int8_t *out, int32_t fours,
+				      int32_t half)
+{
+	(void)offsets;
+	(void)taps;
+	(void)x;
+	(void)stream;
+	(void)out;
+	(void)half;
+	return fours;
 }
 """,
 }
@@ -172,10 +192,10 @@ if (vmcu_is_exact(c[4])) {
 	return;
 }
 *w += 20;
-out[0] = vmcu_fixed(acc[0], c[0], vmcu_shifted(half, shift[0]), shift[0]);
-out[1] = vmcu_fixed(acc[1], c[1], vmcu_shifted(half, shift[1]), shift[1]);
-out[2] = vmcu_fixed(acc[2], c[2], vmcu_shifted(half, shift[2]), shift[2]);
-out[3] = vmcu_fixed(acc[3], c[3], vmcu_shifted(half, shift[3]), shift[3]);
+out[0] = vmcu_fixed(acc[0], c[0], vmcu_wrapping_shift(half, shift[0]), shift[0]);
+out[1] = vmcu_fixed(acc[1], c[1], vmcu_wrapping_shift(half, shift[1]), shift[1]);
+out[2] = vmcu_fixed(acc[2], c[2], vmcu_wrapping_shift(half, shift[2]), shift[2]);
+out[3] = vmcu_fixed(acc[3], c[3], vmcu_wrapping_shift(half, shift[3]), shift[3]);
 """,
 )
 def store_taps(m: Machine, p: int, acc: np.ndarray, stream: Stream, ram: Ram) -> None:
@@ -198,3 +218,47 @@ def store_some_taps(
 ) -> None:
     """Requantises and stores fewer than four channels, none of them in the fast way."""
     store_channels(m, acc, ram, lanes)
+
+
+@compound(
+    "RAMStore",
+    "const struct vmcu_mac_params *p, const struct vmcu_places *in, int32_t row, int32_t pixel, "
+    "int32_t channel, int32_t spread, const uint8_t **w, int8_t *out, int32_t count",
+    """
+int32_t left = count;
+
+while (left > 0) {
+	const int32_t done = 4 * (count - left);
+	const int32_t before = left;
+	int32_t acc[4];
+
+	if (in->is_direct) {
+		const int8_t *x = in->start + channel + done;
+
+		left = vmcu_direct_fours(in->offsets, in->count, x, w, out + done, left,
+					 vmcu_half(p));
+		if (left < before) {
+			continue;
+		}
+	}
+	if (VMCU_DIRECT_IN_PLACE) {
+		vmcu_dot_taps(acc, in, row, pixel, channel + done * spread, spread, w);
+	} else {
+		*w = vmcu_dot_any(acc, in, channel + done * spread, 4, spread, *w);
+	}
+	vmcu_store_taps(p, acc, w, out + done);
+	left--;
+}
+(void)row;
+(void)pixel;
+""",
+)
+def run_taps(
+    m: Machine, p: int, source: Ram, spread: int, stream: Stream, ram: Ram, count: int
+) -> None:
+    """`count` times four channels, one four after the other."""
+    for first in range(0, GROUP * count, GROUP):
+        acc = np.zeros(GROUP, np.int64)
+        taps = replace(source, channel=source.channel + first * spread)
+        dot_taps.meaning(m, acc, taps, spread, stream)
+        store_taps.meaning(m, p, acc, stream, replace(ram, channel=ram.channel + first))

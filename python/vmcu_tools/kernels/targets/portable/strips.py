@@ -18,7 +18,6 @@ from ...language.ir import Ram, Stream, Tile
 from ...language.packing import Packing
 from .depthwise import (
     BIAS,
-    FACTORS_C,
     SQUARE_TAPS,
     STRIDES,
     TAPS,
@@ -35,9 +34,41 @@ from .depthwise import (
     take_pairs,
     whole_pairs,
 )
-from .registry import define
+from .registry import compound, define
 
 WIDER = 2
+
+
+# What all channels of a strip have in common, in words of its tile.
+JOB = """
+	const struct vmcu_mac_params *p;
+	const uint32_t *tile;
+	int32_t phase; /* from a row's even columns to its odd ones */
+	int32_t row;   /* from two rows to the next two */
+	int32_t plane; /* from two channels to the next two */
+	int32_t pitch; /* bytes of an output pixel */
+	int32_t wide;  /* pixels */
+"""
+FOURS = """
+/* Up to four channels of a strip: moves the flash stream past their constants. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+"""
+HELPERS = {
+    "strip_job": f"""
+/* A strip of a square window. */
+struct vmcu_strip_job {{{JOB.rstrip()}
+}};
+{FOURS}
+/* What a target has to say about a strip before its first channels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
+{{
+	(void)job;
+	(void)taps;
+	(void)step;
+}}
+"""
+}
 
 
 def store_whole_c(pixels: int) -> list[str]:
@@ -73,6 +104,16 @@ def larger_rows_c(taps: int, pixels: int, stride: int, packing: Packing) -> list
     return [head, *(f"\t{one}" for one in body), "}", "x = last;", *line]
 
 
+# What a strip's job says, by the names that its C has for it.
+JOB_C = "\n".join(
+    [
+        "const struct vmcu_mac_params *p = job->p;",
+        "const uint32_t *tile = job->tile;",
+        *(f"const int32_t {n} = job->{n};" for n in ("phase", "row", "plane", "pitch", "wide")),
+    ]
+)
+
+
 def strip_c(packing: Packing, taps: int, stride: int) -> str:
     """Blocks of as many pixels as whole strips have; those of a last one may not exist."""
     is_square = taps == SQUARE_TAPS
@@ -84,28 +125,33 @@ def strip_c(packing: Packing, taps: int, stride: int) -> str:
         "const int32_t first = 4 * ((n >> 1) * plane + at) + (n & 1);",
         "const int8_t *x = (const int8_t *)tile + first;",
         f"const int8_t *last = x + {behind}{' - 2 * at' if stride == 1 else ''};",
-        "const int8_t *v = (const int8_t *)*w + 4;",
-        "const int32_t word = *(const int32_t *)*w;",
-        f"const int32_t multiplier = *(const int32_t *)(*w + {size - 4});",
-        *FACTORS_C,
+        "const int8_t *v = (const int8_t *)s + 4;",
+        "int32_t word, multiplier, shift, bias;",
         "int8_t *o = (int8_t *)patch + n;",
         f"int32_t acc[{pixels}];",
         "",
-        *(f"acc[{i}] = word >> {BIAS};" for i in range(pixels)),
+        f"acc[0] = *(const int32_t *)s >> {BIAS};",
+        "/* Where it begins a sum, MLA adds it for nothing. */",
+        '__asm__("" : "+r"(acc[0]));',
+        *(f"acc[{i}] = acc[0];" for i in range(1, pixels)),
         *rows(pixels, stride, packing),
-        f"*w += {size};",
-        *finish_channel_c(pixels, "continue"),
+        "word = *(const int32_t *)s;",
+        f"s += {size};",
+        "multiplier = *(const int32_t *)(s - 4);",
+        *finish_channel_c(pixels),
     ]
     inner = "\n".join(f"\t\t{line}" if line else "" for line in channel)
     whole = "\n".join(f"\t\t{line}" for line in store_whole_c(pixels))
     return f"""
-const uint8_t *const start = *w;
+{JOB_C}
+const uint8_t *s = *w;
+const int32_t half = vmcu_half(p);
 
 (void)phase;
 for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 	int32_t patch[{pixels}];
 
-	*w = start;
+	s = *w;
 	for (int32_t n = 0; n < lanes; n++) {{
 {inner}
 	}}
@@ -115,7 +161,7 @@ for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 	}}
 	vmcu_store_part(patch, out, pitch, vmcu_min({pixels}, wide - at), lanes);
 }}
-*w += (lanes & 1) * {size};
+*w = s + (lanes & 1) * {size};
 """
 
 
@@ -169,8 +215,8 @@ def _strip(taps: int, stride: int) -> Instruction:
         wide: int,
         lanes: int,
     ) -> None:
-        """Channels of a strip of `wide` pixels of {what}, from their words to their bytes. The
-        stream has an even number of channels."""
+        """Channels of a strip of pixels of {what}, from their words to their bytes. The stream has
+        an even number of channels."""
         add = add_square if is_square else add_larger
         patch = np.zeros(wide, np.int64)
         for channel in range(lanes + lanes % 2):
@@ -183,12 +229,59 @@ def _strip(taps: int, stride: int) -> Instruction:
 
     return define(
         "RAMStore",
-        "const struct vmcu_mac_params *p, const vmcu_lane_t *tile, int32_t phase, int32_t row, "
-        "int32_t plane, const uint8_t **w, int8_t *out, int32_t pitch, int32_t wide, int32_t lanes",
+        "struct vmcu_strip_job *job, const uint8_t **w, int8_t *out, int32_t lanes",
         lambda packing: strip_c(packing, taps, stride),
         f"{taps}_{stride}",
         f"{taps} x {taps} taps, at a stride of {'one' if stride == 1 else 'two'}",
+        apart=True,
     )(store_strip)
+
+
+@compound(
+    "RAMStore",
+    "const struct vmcu_call *call, vmcu_strip_fours *fours",
+    """
+const struct vmcu_mac_params *p = call->layer->params;
+const int32_t taps = p->window.kernel_w;
+const int32_t step = p->window.stride_w;
+const int32_t columns = call->columns;
+const int32_t channels = vmcu_call_output(call)->channels;
+const int32_t first = p->steps - 1 + ((taps + step - 1) >> (step - 1));
+const int32_t odd = (step == 1) ? 0 : p->steps - 1 + (taps >> 1);
+int8_t *out = vmcu_output_start(call);
+struct vmcu_band in;
+struct vmcu_strip_job job;
+
+job.p = p;
+job.tile = call->scratch;
+job.phase = first;
+job.row = first + odd;
+job.plane = (first + odd) * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+job.pitch = channels;
+for (int32_t done = 0; done < columns; done += p->steps) {
+	const uint8_t *w = p->stream;
+	int32_t x = done;
+
+	job.wide = vmcu_min(p->steps, columns - done);
+	vmcu_strip_begin(&job, taps, step);
+	if (call->layer->descending != 0) {
+		x = columns - done - job.wide;
+	}
+	const int32_t pixel = (call->x + x) * step - p->window.pad_left;
+
+	for (int32_t c = 0; c < channels; c += 4) {
+		const int32_t lanes = vmcu_min(4, channels - c);
+
+		vmcu_stage(call->scratch, &in, 0, pixel, c, call, job.wide, lanes);
+		fours(&job, &w, out + x * channels + c, lanes);
+	}
+}
+""",
+    apart=True,
+)
+def all_strips(m: Machine, call: int, fours: int) -> None:
+    """All strips of a square window, four channels of each at a time."""
+    raise NotImplementedError("programs say it in strips")
 
 
 STRIP = {(taps, stride): _strip(taps, stride) for taps in TAPS for stride in STRIDES}

@@ -22,6 +22,10 @@ PIXELS = (4, 2, 1)
 SEVERAL = {4: "four pixels", 2: "two pixels", 1: "one pixel"}
 
 HELPERS = {
+    "once": r"""
+/* Of what several kernels have in common: with fewer registers than sums a call costs too much. */
+#define VMCU_ONCE VMCU_INLINE
+""",
     "mac": r"""
 /*
  * Accumulators wrap, as they do on every other target. That makes sums associative, and compilers
@@ -105,7 +109,7 @@ def fixed_fast(m: Machine, acc: np.ndarray, multiplier: np.ndarray, shift: np.nd
     """
     bias = (2 * m.names["p->output_zero"] + 1) << np.asarray(shift, np.int64)
     total = (acc << 1) * multiplier + ((bias + (acc >> 63)) << 32) + (1 << 31)
-    return np.clip((total >> 32) >> (shift + 1), -128, 127)
+    return np.clip(wrap_int32(total >> 32) >> (shift + 1), -128, 127)
 
 
 def take_shifts(m: Machine, channels: int) -> np.ndarray:

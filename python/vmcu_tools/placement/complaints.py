@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a problem that somebody gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """`remedy`: what to do, in the imperative; `file`: where, may be empty."""
+
+    reason: str
+    remedy: str
+    file: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.file}: {self.reason}" if self.file else self.reason
+        return f"{text}\n  remedy: {self.remedy}"
+
+
+class InputError(ValueError):
+    """One or more complaints about an input."""
+
+    def __init__(self, *complaints: Complaint):
+        self.complaints = complaints
+        super().__init__("\n".join(map(str, complaints)))
+
+
+def refuse(path: Path | str, reason: str, remedy: str) -> InputError:
+    """What is wrong with a file as a whole."""
+    return InputError(Complaint(reason, remedy, str(path)))

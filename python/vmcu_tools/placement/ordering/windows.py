@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An order improved where it is worst: the tasks of a stretch are a graph of their own, between
+what is alive before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..tasks import GraphTask, TaskGraph, usage
+from .direction import Direction
+from .sweep import Sweep
+
+# Tasks of a stretch, how many sets of one size a sweep of it keeps, and moves it may weigh.
+STRETCHES = ((20, 2000, 20_000), (48, 1000, 60_000), (110, 400, 150_000), (250, 200, 300_000))
+# Where in a stretch its worst step is.
+SHIFTS = (0.5, 0.25, 0.75)
+
+
+def improved(graph: TaskGraph, order: Sequence[int], effort: int, least: int) -> Smoother:
+    """The order, with its worst steps made better for as long as some stretch around them has a
+    better order, down to `least` bytes, with about so many moves weighed."""
+    smoother = Smoother(graph, order)
+    while smoother.looked_at < effort and smoother.peak > least and smoother.better():
+        pass
+    return smoother
+
+
+class Smoother:
+    """An order with the bytes of its `steps`, those `alive` before each and after the last, and the
+    place `at` which each task runs. `looked_at`: moves weighed so far."""
+
+    def __init__(self, graph: TaskGraph, order: Sequence[int]):
+        self.graph, self.order = graph, list(order)
+        used = usage(graph, order)
+        self.steps, self.alive = list(used.steps), list(used.alive)
+        self.at = [0] * len(self.order)
+        for place, number in enumerate(self.order):
+            self.at[number] = place
+        self.looked_at = 0
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the worst moment."""
+        return max((*self.steps, *self.alive))
+
+    def better(self) -> bool:
+        """Makes the first of the worst steps better; False if no stretch shows how."""
+        peak = self.peak
+        if peak not in self.steps:
+            return False
+        worst = self.steps.index(peak)
+        for length, width, effort in STRETCHES:
+            for shift in SHIFTS:
+                first = max(worst - round(shift * length), 0)
+                if self.smooth(max(min(first, len(self.order) - length), 0), length, width, effort):
+                    return True
+            if length >= len(self.order):
+                return False
+        return False
+
+    def smooth(self, first: int, length: int, width: int, effort: int) -> bool:
+        """Looks for an order of a stretch without a step as bad as the peak; True if it is taken
+        over."""
+        stop = min(first + length, len(self.order))
+        part = self.order[first:stop]
+        stretch = stretch_of(self.graph, part, self.at, stop)
+        below = self.alive[first] - stretch.at_start
+        limit = self.peak - below
+        for backwards in (False, True):
+            sweep = Sweep(Direction(stretch, backwards), limit - 1, limit)
+            found, _ = sweep.run(width, effort)
+            self.looked_at += sweep.looked_at
+            if found is None:
+                continue
+            used = usage(stretch, found)
+            self.order[first:stop] = [part[number] for number in found]
+            self.steps[first:stop] = [below + step for step in used.steps]
+            self.alive[first : stop + 1] = [below + alive for alive in used.alive]
+            for place in range(first, stop):
+                self.at[self.order[place]] = place
+            return True
+        return False
+
+
+def stretch_of(graph: TaskGraph, part: Sequence[int], at: Sequence[int], stop: int) -> TaskGraph:
+    """Some tasks as a graph of their own. `at`: where each task of the graph is in its order;
+    `stop`: the place behind the last of them."""
+    numbers: dict[int, int] = {}
+    for task in (graph.tasks[n] for n in part):
+        for tensor in (*task.inputs, *task.outputs):
+            numbers.setdefault(tensor, len(numbers))
+    inside = {number: place for place, number in enumerate(part)}
+    kept = {
+        inner
+        for tensor, inner in numbers.items()
+        if tensor in graph.kept or any(at[reader] >= stop for reader in graph.readers[tensor])
+    }
+    tasks = tuple(
+        GraphTask(
+            tuple(numbers[t] for t in task.inputs),
+            tuple(numbers[t] for t in task.outputs),
+            tuple(inside[other] for other in task.after if other in inside),
+            task.scratch,
+            task.shared,
+        )
+        for task in (graph.tasks[n] for n in part)
+    )
+    return TaskGraph(tuple(graph.sizes[t] for t in numbers), tasks, frozenset(kept))

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans from the quick to the small, until time is over or somebody interrupts.
+
+The planners run in a process of their own, one after the other, each plan proven before it is
+handed over; the process is ended when time is over, whatever it is at. Without a limit nothing of
+this runs: then a planner ends by itself, at the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+
+from .. import progress
+from ..errors import Problem, UserError
+from ..graph import Graph
+from ..machine.mcu import VirtualMcu
+from ..plan.plan import Plan
+from .options import Options
+from .others import single
+from .places import swing
+
+INTERRUPTED = "The search for a plan was interrupted: this is the best one so far."
+OVER = "The search for a plan was ended after {:g} seconds: this is the best one so far."
+# Writing a plan down, which proves it again as it is written, takes up to so many times what its
+# first proof took, and the rest of the command so many seconds.
+PROOFS, REST = 5.0, 0.5
+# Of solvers, where the plan is to come soon.
+SOON = 1.0
+
+Planning = Callable[[Graph, Options], Plan]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A plan and what its proof took, in seconds; or why there is none."""
+
+    plan: Plan | None
+    seconds: float = 0.0
+    error: tuple[Problem, ...] = ()
+
+
+def quick(graph: Graph, options: Options) -> Iterator[Plan]:
+    """Plans that take little time, none where the input is to be streamed."""
+    if options.stream_input:
+        return
+    yield replace(single.plan(graph), planner="vmcu")
+    yield swing.plan(graph, min(options.seconds, SOON))
+
+
+def at_once(graph: Graph, options: Options) -> Plan:
+    """The best of the quick plans, for who has interrupted a planner that had none yet."""
+    plan = min(quick(graph, options), key=lambda plan: plan.pool_bytes)
+    return replace(plan, notes=(*plan.notes, INTERRUPTED))
+
+
+def offers(graph: Graph, options: Options, best: Planning) -> Iterator[Offer]:
+    """All plans in turn, those of the `best` planner last."""
+    for plan in quick(graph, options):
+        yield proven(plan)
+    try:
+        yield proven(best(graph, options))
+    except UserError as error:
+        yield Offer(None, 0.0, error.problems)
+
+
+def proven(plan: Plan) -> Offer:
+    """A plan that has been replayed; PlanError if it is wrong."""
+    start = time.monotonic()
+    VirtualMcu(plan).prove()
+    return Offer(plan, time.monotonic() - start)
+
+
+def serve(pipe: Connection, graph: Graph, options: Options, best: Planning) -> None:
+    """What the process of the planners does."""
+    if hasattr(os, "setsid"):
+        # A terminal's Ctrl-C is for the parent, which ends this and the solvers it started.
+        os.setsid()
+    for offer in offers(graph, options, best):
+        pipe.send(offer)
+    pipe.close()
+
+
+@contextlib.contextmanager
+def served(graph: Graph, options: Options, best: Planning) -> Iterator[Connection]:
+    """The end of a pipe that offers come from; on leaving, nobody makes any more."""
+    # A fork of a process whose solvers have run with threads may wait for these forever.
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=serve, args=(theirs, graph, options, best), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        yield ours
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def plan_within(graph: Graph, options: Options, best: Planning, deadline: float) -> Plan:
+    """The best plan found before `deadline`, of time.monotonic(), less what writing it down takes;
+    it says so in a note if the search was not over.
+
+    Raises UserError if there is none, or none within options.ram.
+    """
+    found: Plan | None = None
+    error: tuple[Problem, ...] = ()
+    left = deadline - time.monotonic()
+    reserve, over = REST, OVER.format(options.plan_seconds or 0)
+    with progress.clock("planning", left) as watch, served(graph, options, best) as pipe:
+        while True:
+            try:
+                offer = received(pipe, deadline - reserve)
+            except EOFError:
+                over = ""
+                break
+            except KeyboardInterrupt:
+                over = INTERRUPTED
+                break
+            if offer is None:
+                break
+            error = offer.error
+            if offer.plan is not None and (found is None or preferred(offer.plan, found, options)):
+                found = offer.plan
+                reserve = REST + PROOFS * offer.seconds
+                watch(found.pool_bytes - found.gap, found.pool_bytes)
+    if found is None or (error and options.ram is not None and found.pool_bytes > options.ram):
+        raise UserError(*(error or (nothing(graph, options, over == INTERRUPTED),)))
+    return replace(found, notes=(*found.notes, over)) if over else found
+
+
+def received(pipe: Connection, deadline: float) -> Offer | None:
+    """The next offer, None if time is over; EOFError after the last."""
+    if not pipe.poll(max(deadline - time.monotonic(), 0.0)):
+        return None
+    return pipe.recv()
+
+
+def preferred(plan: Plan, other: Plan, options: Options) -> bool:
+    """Whether a later plan is to be taken: it needs fewer bytes, or fits as the other does."""
+    if options.ram is not None and plan.pool_bytes <= options.ram:
+        return True
+    return plan.pool_bytes <= other.pool_bytes
+
+
+def nothing(graph: Graph, options: Options, interrupted: bool) -> Problem:
+    """Why there is no plan at all."""
+    if interrupted:
+        return Problem("interrupted before there was a plan", "let it go on", graph.origin)
+    return Problem(
+        f"no plan was found within {options.plan_seconds:g} seconds",
+        "allow more with --plan-seconds",
+        graph.origin,
+    )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tile for each layer of a stage, by changing one at a time.
+
+Layers with the same tile are where the search begins. What a ring holds depends on the tiles of its
+writer and its readers, so that now a smaller tile, now a larger one needs fewer bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...plan.schedule import Tile
+from ..places.layout import Cut
+from .costs import extra_cost
+from .needs import Needs, Option
+
+
+def with_tile(cut: Cut, number: int, tile: Tile) -> Cut:
+    """The stage with another tile for node `number`."""
+    others = {one: its for one, its in cut.larger if one != number}
+    if tile != cut.tile:
+        others[number] = tile
+    return replace(cut, larger=tuple(sorted(others.items())))
+
+
+@dataclass
+class Descent:
+    """A search for ever fewer bytes, or as many and fewer cycles, by another tile in one layer at a
+    time. left: stages that may still be tried."""
+
+    needs: Needs
+    tiles: Sequence[Tile]
+    left: int
+
+    def run(self, start: Option) -> list[Option]:
+        """What is found on the way, `start` first, until no change of one layer helps."""
+        found, numbers = [start], range(start.cut.first, start.cut.stop)
+        unchanged = 0
+        for number in itertools.cycle(numbers):
+            better = self._better(found[-1], number)
+            unchanged = unchanged + 1 if better is None else 1
+            found += [] if better is None else [better]
+            if unchanged > len(numbers) or self.left <= 0:
+                return found
+        raise AssertionError("a stage has layers")
+
+    def _better(self, option: Option, number: int) -> Option | None:
+        best = option
+        for cut in others(self.needs, option.cut, number, self.tiles):
+            self.left -= 1
+            found = self.needs.known(cut, best.peak)
+            if found is not None and (found.peak, found.cost) < (best.peak, best.cost):
+                best = found
+        return None if best is option else best
+
+
+def others(needs: Needs, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterator[Cut]:
+    """The stage with other tiles in one layer, as far as its calls differ."""
+    seen = {needs.binder.stage(cut)}
+    for tile in tiles:
+        other = with_tile(cut, number, tile)
+        layers = needs.binder.stage(other)
+        if layers not in seen and needs.shape(other).possible:
+            seen.add(layers)
+            yield other
+
+
+def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile]) -> Cut:
+    """A stage with tiles that cost less in the layers that need no small ones to keep it within
+    `limit` bytes, the dearest layers first."""
+    layers = needs.binder.stage(cut)
+    for layer in sorted(layers, key=extra_cost, reverse=True):
+        number = cut.first + layers.index(layer)
+        cost = needs.shape(cut).cost
+        cheaper = list(others(needs, cut, number, tiles))
+        cheaper.sort(key=lambda other: needs.shape(other).cost)
+        for other in cheaper:
+            if needs.shape(other).cost >= cost:
+                break
+            found = needs.known(other, limit)
+            if found is not None and found.peak <= limit:
+                cut = other
+                break
+    return cut
+
+
+def pareto(options: Sequence[Option]) -> list[Option]:
+    """Those that none of the others beats in bytes without costing more."""
+    found: list[Option] = []
+    for option in sorted(options, key=lambda option: (option.peak, option.cost)):
+        if not found or option.cost < found[-1].cost:
+            found.append(option)
+    return found

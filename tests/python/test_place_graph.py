@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu place --graph`: MODeL's unit graphs, the format, and plans that a checker confirms."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vmcu_tools.cli import main
+from vmcu_tools.placement import Buffer, Gap, Instance, check, checker, files, graphs, place
+from vmcu_tools.placement import __file__ as package
+
+Edges = list[tuple[str, str, int]]
+
+# From one node to others, with the bytes of what goes there: MODeL's own test graphs
+# (github.com/facebookresearch/MODel_opt, model_opt/native_graphs), and the peaks its tests expect.
+UNITS: dict[str, tuple[Edges, int]] = {
+    "simple": ([("A", "B", 10), ("B", "C", 20), ("B", "D", 30), ("D", "E", 40)], 70),
+    "diamond": (
+        [
+            *(("A", "B", 10), ("B", "C", 20), ("B", "D", 30), ("D", "E", 40)),
+            *(("E", "F", 50), ("C", "F", 60), ("F", "G", 10)),
+        ],
+        130,
+    ),
+    "control_dep": (
+        [
+            *(("A", "B", 10), ("B", "C", 20), ("B", "D", 30), ("D", "E", 40)),
+            *(("E", "F", 50), ("C", "F", 60), ("F", "G", 10), ("C", "E", 0)),
+        ],
+        150,
+    ),
+    "multi_fanin": (
+        [("A", "B", 10), ("A", "C", 20), ("B", "D", 30), ("D", "E", 40), ("C", "E", 50)],
+        110,
+    ),
+    # An edge from two nodes is what a node of its own makes, with both behind it.
+    "shared_multi_fanin": (
+        [("A", "B", 10), ("A", "C", 20), ("B", "D", 0), ("C", "D", 0), ("new", "BCD", 30)],
+        60,
+    ),
+    "diamond_with_weight": (
+        [
+            *(("A", "B", 10), ("B", "C", 20), ("B", "D", 30), ("D", "E", 40), ("C", "E", 50)),
+            *(("E", "F", 60), ("E", "G", 70), ("F", "H", 80), ("G", "H", 90), ("H", "I", 100)),
+            *(("W", "I", 0), ("W", "*", 123)),
+        ],
+        393,
+    ),
+    "two_weights": (
+        [
+            *(("I", "O1", 10), ("W1", "O1", 0), ("O1", "O2", 30), ("W2", "O2", 0)),
+            *(("O2", "OUT", 50), ("W1", "*", 123), ("W2", "*", 321)),
+        ],
+        524,
+    ),
+    "weights": ([("I", "O", 10), ("W", "O", 0), ("O", "OUT", 50), ("W", "*", 123)], 183),
+    "pathological": (
+        [
+            *(("M0", "F0", 1), ("M1", "F1", 9), ("M2", "F2", 1), ("M3", "F3", 8)),
+            *(("M4", "F4", 1), ("M5", "F5", 7), ("M6", "F6", 8), ("M7", "F7", 7)),
+        ],
+        9,
+    ),
+}
+PINNED = [
+    "M0",
+    "M1",
+    "F1",
+    "M2",
+    "M3",
+    "F3",
+    "M4",
+    "M5",
+    "F5",
+    "F0",
+    "M6",
+    "F6",
+    "F2",
+    "M7",
+    "F7",
+    "F4",
+]
+
+
+def graph_of(edges: Edges) -> dict[str, Any]:
+    """Edges as JSON; those of no bytes are control edges, those to * are there all the time."""
+    names = dict.fromkeys(n for one, other, _ in edges for n in (one, other) if n not in "*BCD")
+    names.update(dict.fromkeys(n for one, other, _ in edges for n in (one, other) if n in "BCD"))
+    names.pop("BCD", None)
+    nodes: dict[str, dict[str, Any]] = {n: {"name": n, "inputs": [], "outputs": []} for n in names}
+    tensors = []
+    for number, (one, others, size) in enumerate(edges):
+        readers = list(others) if others == "BCD" else [others]
+        if not size:
+            nodes[others].setdefault("after", []).append(one)
+            continue
+        tensors.append({"name": f"e{number}", "size": size})
+        if others == "*":
+            tensors[-1]["keep"] = True
+            continue
+        nodes[one]["outputs"].append(f"e{number}")
+        for reader in readers:
+            nodes[reader]["inputs"].append(f"e{number}")
+    return {"tensors": tensors, "nodes": list(nodes.values())}
+
+
+def random_graph(seed: int) -> dict[str, Any]:
+    """Everything that the format knows."""
+    dice = random.Random(seed)
+    tensors, nodes = [{"name": "in", "size": 40}], []
+    for number in range(dice.randint(1, 9)):
+        known = [tensor["name"] for tensor in tensors]
+        node: dict[str, Any] = {
+            "name": f"n{number}",
+            "inputs": dice.sample(known, min(len(known), dice.randint(0, 3))),
+            "outputs": [],
+        }
+        if number and dice.random() < 0.3:
+            node["after"] = [f"n{dice.randrange(number)}"]
+        if dice.random() < 0.2:
+            node["scratch"] = dice.randint(1, 50)
+        for _ in range(dice.choice((0, 1, 1, 2))):
+            tensor: dict[str, Any] = {"name": f"t{len(tensors)}", "size": dice.randint(0, 99)}
+            tensor["alignment"] = dice.choice((1, 1, 4))
+            if dice.random() < 0.1:
+                tensor["keep"] = True
+            if node["inputs"] and dice.random() < 0.2:
+                tensor["shares"] = dice.choice(node["inputs"])
+            tensors.append(tensor)
+            node["outputs"].append(tensor["name"])
+        nodes.append(node)
+    return {"tensors": tensors, "nodes": nodes}
+
+
+def solved(tmp_path: Path, graph: dict[str, Any], *words: str) -> dict[str, Any]:
+    (tmp_path / "g.json").write_text(json.dumps(graph))
+    out = tmp_path / "plan.json"
+    command = ["place", "--graph", str(tmp_path / "g.json"), "--json", str(out), *words]
+    assert main(command) == 0
+    return json.loads(out.read_text())
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_graphs_of_model_have_the_published_peaks(name: str, tmp_path: Path) -> None:
+    edges, peak = UNITS[name]
+    graph = graph_of(edges)
+    plan = solved(tmp_path, graph)
+    assert plan["height"] == plan["bound"] == peak and plan["optimal"]
+    assert checker.check(graph, plan) == (peak, peak)
+
+
+def test_the_pathological_graph_with_its_order_pinned(tmp_path: Path) -> None:
+    graph = {**graph_of(UNITS["pathological"][0]), "order": PINNED}
+    plan = solved(tmp_path, graph)
+    assert plan["order"] == PINNED
+    assert plan["height"] == plan["bound"] == 10 and plan["optimal"]
+
+
+def test_the_format_is_the_one_that_is_documented(tmp_path: Path) -> None:
+    plan = solved(tmp_path, graph_of(UNITS["diamond"][0]))
+    assert plan.keys() >= {"order", "offsets", "height", "bound", "optimal", "seconds"}
+    ordered = solved(tmp_path, graph_of(UNITS["diamond"][0]), "--only", "order")
+    assert ordered["offsets"] is None and ordered["height"] == 130
+    placed = solved(tmp_path, graph_of(UNITS["diamond"][0]), "--only", "placement")
+    assert placed["order"] == list("ABCDEFG") and placed["height"] == placed["bound"] == 150
+
+
+def test_random_graphs_pass_the_checker() -> None:
+    for seed in range(400):
+        graph = random_graph(seed)
+        named = graphs.parse(graph)
+        plan = graphs.solve(named, 5.0, 1)
+        found = {
+            **{"order": list(plan.order), "offsets": plan.offsets},
+            **{"peak": plan.peak, "height": plan.height},
+        }
+        peak, height = checker.check(graph, found)
+        assert plan.bound <= peak <= height <= plan.height, seed
+
+
+def test_the_checker_finds_what_is_wrong(tmp_path: Path) -> None:
+    graph = graph_of(UNITS["diamond"][0])
+    plan = solved(tmp_path, graph)
+    swapped = [*plan["order"][1::-1], *plan["order"][2:]]
+    for wrong in (
+        {"order": swapped},
+        {"order": plan["order"][1:]},
+        {"height": plan["height"] - 1},
+        {"peak": plan["peak"] - 1},
+        {"offsets": dict.fromkeys(plan["offsets"], 0)},
+        {"offsets": {**plan["offsets"], "e0": -1}},
+    ):
+        with pytest.raises(checker.WrongPlanError):
+            checker.check(graph, {**plan, **wrong})
+    (tmp_path / "wrong.json").write_text(json.dumps({**plan, "height": 1}))
+    words = [str(tmp_path / "g.json"), str(tmp_path / "wrong.json")]
+    assert checker.main(words) == 1 and checker.main([words[0], str(tmp_path / "plan.json")]) == 0
+
+
+def test_tensors_keep_and_share_addresses(tmp_path: Path) -> None:
+    graph = graph_of(UNITS["diamond"][0])
+    graph["tensors"][1]["offset"] = 64
+    graph["tensors"][2]["shares"] = "e0"
+    plan = solved(tmp_path, graph)
+    assert plan["offsets"]["e1"] == 64 and plan["offsets"]["e2"] == plan["offsets"]["e0"]
+    checker.check(graph, plan)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda g: g["nodes"][1]["inputs"].append("e6"), "wait for each other: "),
+        (lambda g: g["nodes"][0]["inputs"].append("x"), "node 'A': inputs: there is no tensor 'x'"),
+        (lambda g: g["nodes"][0]["outputs"].append("e1"), "two nodes make tensor 'e1'"),
+        (lambda g: g["nodes"].append({"name": "A"}), "node 7 'A' is there twice"),
+        (lambda g: g["tensors"][0].pop("size"), "size None of 'e0' is not an integer from 0 on"),
+        (lambda g: g["tensors"][0].update(bytes=1), "tensor 'e0' has a field 'bytes'"),
+        (lambda g: g.update(order=["A"]), "'order' leaves nodes out"),
+        (lambda g: g.update(tensors=3), "no list of tensors"),
+        (lambda g: g["tensors"][0].update(offset=3, alignment=2), "offset 3 of 'e0' is not a mult"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    change: Any, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = copy.deepcopy(graph_of(UNITS["diamond"][0]))
+    change(graph)
+    (tmp_path / "g.json").write_text(json.dumps(graph))
+    assert main(["place", "--graph", str(tmp_path / "g.json")]) == 1
+    error = capsys.readouterr().err
+    assert words in error and "remedy: " in error and "g.json" in error
+
+
+def test_what_does_not_fit_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(graph_of(UNITS["diamond"][0])))
+    assert main(["place", "--graph", str(tmp_path / "g.json"), "--capacity", "129"]) == 1
+    assert "does not fit in 129 bytes: the lowest placement needs 130" in capsys.readouterr().err
+
+
+def test_gaps_leave_room_for_others() -> None:
+    """A buffer of 10 that is away while another one is there, but for two bytes."""
+    away = Buffer("a", 0, 9, 10, gaps=(Gap(3, 6, 4, 6),))
+    small = Buffer("b", 3, 6, 4)
+    problem = Instance((away, small))
+    assert place(problem).height == 10
+    assert place(Instance((Buffer("a", 0, 9, 10), small))).height == 14
+
+
+def test_given_offsets_are_kept() -> None:
+    problem = Instance((Buffer("a", 0, 4, 8, offset=4), Buffer("b", 0, 4, 4), Buffer("c", 2, 9, 5)))
+    found = place(problem)
+    assert found.offsets["a"] == 4 and found.offsets["b"] == 0 and found.height == 17
+
+
+def test_rigid_placements_are_as_low_as_any_order_of_dropping() -> None:
+    for seed in range(60):
+        dice = random.Random(seed)
+        buffers = []
+        for number in range(5):
+            lower = dice.randrange(6)
+            upper = lower + dice.randint(3, 6)
+            gap = Gap(lower + 1, upper - 1, 0, dice.randint(0, 1))
+            size, gaps = dice.randint(1, 6), ((gap,) if dice.random() < 0.6 else ())
+            buffers.append(Buffer(str(number), lower, upper, size, 1, gaps))
+        found = place(Instance(tuple(buffers)))
+        assert found.bound <= lowest(buffers) and found.height == lowest(buffers), seed
+
+
+def lowest(buffers: list[Buffer]) -> int:
+    """Over all offsets, which is slow and cannot be wrong."""
+
+    def bytes_of(buffer: Buffer, offset: int) -> set[tuple[int, int]]:
+        return {
+            (moment, offset + byte)
+            for part in buffer.parts()
+            for moment in range(part.lower, part.upper)
+            for byte in range(part.low, part.high)
+        }
+
+    most = sum(buffer.size for buffer in buffers)
+    for height in range(max(buffer.size for buffer in buffers), most + 1):
+        todo = [(0, frozenset())]
+        while todo:
+            number, taken = todo.pop()
+            if number == len(buffers):
+                return height
+            for offset in range(height - buffers[number].size + 1):
+                own = bytes_of(buffers[number], offset)
+                if not own & taken:
+                    todo.append((number + 1, taken | own))
+    return most
+
+
+def test_the_package_works_alone(tmp_path: Path) -> None:
+    """Copied to where nothing of the rest is."""
+    shutil.copytree(Path(package).parent, tmp_path / "alone")
+    asked = (
+        "import alone, alone.graphs, alone.files, sys\n"
+        "p = alone.Instance(tuple(alone.Buffer(str(n), n % 7, n % 7 + 5, 7 * n + 1) "
+        "for n in range(40)))\n"
+        "print(alone.place(p, seconds=5).optimal)\n"
+        "assert not [m for m in sys.modules if m.startswith('vmcu_tools')]\n"
+    )
+    command = [sys.executable, "-c", asked]
+    done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_csv_with_gaps_and_offsets(tmp_path: Path) -> None:
+    text = "id,lower,upper,size,gaps,offset\na,0,9,10,3-6@4:6,\nb,3,6,4,,6\nc,0,3,2,,-1\n"
+    (tmp_path / "p.csv").write_text(text)
+    out = tmp_path / "out.csv"
+    assert main(["place", str(tmp_path / "p.csv"), "--output", str(out)]) == 0
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    assert rows[0] == ["id", "lower", "upper", "size", "gaps", "offset"]
+    assert rows[1][4] == "3-6@4:6" and rows[2][5] == "6"
+    assert check(files.read(out), {row[0]: int(row[-1]) for row in rows[1:]}) == 12
