@@ -155,6 +155,9 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 		.layer = layer,
 		.scratch = vmcu_scratch(ctx, layer, scratch),
 		.columns = layer->columns,
+#if defined(VMCU_CONTAINERS)
+		.base = ctx->model->base,
+#endif
 	};
 
 	for (uint16_t i = 0; i < layer->rows && !ctx->cancelled; i++) {

@@ -75,9 +75,12 @@ VMCU_SMALL void vmcu_log_softmax_tflite(const struct vmcu_call *call)
 	const int32_t channels = vmcu_call_output(call)->channels;
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+	VMCU_OWN_PARAMS(vmcu_log_softmax_tflite_params, p, call);
 
+	VMCU_OWN_POINTER(call, p, exp);
+	VMCU_OWN_POINTER(call, p, scaled);
 	for (int32_t x = 0; x < call->columns; x++) {
-		pixel(call->layer->params, src, dst, channels);
+		pixel(p, src, dst, channels);
 		src += channels;
 		dst += channels;
 	}

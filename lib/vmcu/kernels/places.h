@@ -29,7 +29,7 @@ struct vmcu_places {
 VMCU_CALLED void vmcu_places_search(const struct vmcu_places *places, const struct vmcu_call *call,
 				    int32_t row, int32_t pixel)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	const struct vmcu_source in = vmcu_mac_source(call, p);
 	int32_t *offset = places->offsets;
 
@@ -47,7 +47,7 @@ VMCU_CALLED void vmcu_places_search(const struct vmcu_places *places, const stru
 VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_call *call,
 				 int32_t *offset, int32_t row, int32_t pixel)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
 	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
 	const int32_t right = (p->window.kernel_w - 1) * p->window.dilation_w;

@@ -259,11 +259,6 @@ void vmcu_pad(const struct vmcu_call *call);
  */
 void vmcu_reshape(const struct vmcu_call *call);
 
-/** One input of a concatenation. */
-struct vmcu_concat_input {
-	const int8_t *table; /**< see vmcu_lookup(); NULL: bytes are copied */
-};
-
 enum vmcu_axis {
 	VMCU_AXIS_HEIGHT,
 	VMCU_AXIS_WIDTH,
@@ -271,8 +266,9 @@ enum vmcu_axis {
 };
 
 struct vmcu_concat_params {
-	const struct vmcu_concat_input *inputs; /**< one for each input of the layer */
-	uint8_t axis;                           /**< enum vmcu_axis */
+	const int8_t *tables;    /**< one after the other, see vmcu_lookup() */
+	const int16_t *table_of; /**< each input's, -1: bytes are copied; NULL: all are */
+	uint8_t axis;            /**< enum vmcu_axis */
 };
 
 /**

@@ -15,6 +15,7 @@
 #define VMCU_MODEL_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -76,6 +77,10 @@ struct vmcu_tensor {
 #define VMCU_SCRATCH_ON_STACK UINT32_MAX
 
 struct vmcu_layer;
+struct vmcu_call;
+
+/** Computes columns of an output row from the pixels that their windows cover, and no others. */
+typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
 
 /** What to compute of an output row: @a columns pixels from @a x on, which no ring splits. */
 struct vmcu_call {
@@ -86,10 +91,10 @@ struct vmcu_call {
 	uint16_t y;       /**< the output row */
 	uint16_t x;       /**< the first column; 0 where the layer descends */
 	uint16_t columns; /**< how many; all of them where the layer descends */
+#if defined(VMCU_CONTAINERS)
+	uintptr_t base; /**< see vmcu_at() */
+#endif
 };
-
-/** Computes columns of an output row from the pixels that their windows cover, and no others. */
-typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
 
 /** A layer. Indices refer to the model's tensor table. */
 struct vmcu_layer {
@@ -166,7 +171,49 @@ struct vmcu_model {
 	uint32_t circle; /**< bytes of the pool without its overhang; 0: the origin stays */
 	uint32_t step;   /**< by which the origin advances after each inference */
 #endif
+#if defined(VMCU_CONTAINERS)
+	/** Of a model from a container: its start, from which the tables' pointers count, and the
+	 * kernels, whose numbers stand for pointers to them. 0 and NULL: they are pointers.
+	 */
+	uintptr_t base;
+	const vmcu_kernel_t *kernels;
+#endif
 };
+
+/** Where a pointer of a model's tables points to: in a container they count from its start. */
+#if defined(VMCU_CONTAINERS)
+#define vmcu_at(base, pointer) ((const void *)((base) + (uintptr_t)(pointer)))
+#define vmcu_base(owner)       ((owner)->base)
+#else
+#define vmcu_at(base, pointer) ((const void *)(pointer))
+#define vmcu_base(owner)       0
+#endif
+
+/** A pointer of the parameters of the layer being run. */
+#define vmcu_constants(call, pointer) vmcu_at(vmcu_base(call), pointer)
+
+/** The parameters of the layer being run. */
+#define vmcu_params(call) vmcu_constants(call, (call)->layer->params)
+
+/** The kernel of a layer. */
+static inline vmcu_kernel_t vmcu_kernel_of(const struct vmcu_model *model,
+					   const struct vmcu_layer *layer)
+{
+#if defined(VMCU_CONTAINERS)
+	if (model->kernels != NULL) {
+		return model->kernels[(uintptr_t)layer->kernel];
+	}
+#endif
+	(void)model;
+	return layer->kernel;
+}
+
+/** The name of an input or output. */
+static inline const char *vmcu_io_name(const struct vmcu_model *model, const struct vmcu_io *io)
+{
+	(void)model;
+	return (const char *)vmcu_at(vmcu_base(model), io->name);
+}
 
 /** Where in its ring a pixel of tensor @a t starts, in bytes. */
 static inline uint32_t vmcu_place(const struct vmcu_tensor *t, uint32_t y, uint32_t x)
@@ -260,7 +307,9 @@ static inline int8_t *vmcu_row(const struct vmcu_pool *pool, const struct vmcu_t
 /** Input @a i of the layer being run. */
 static inline const struct vmcu_tensor *vmcu_call_input(const struct vmcu_call *call, uint16_t i)
 {
-	return &call->tensors[call->layer->inputs[i]];
+	const uint16_t *inputs = (const uint16_t *)vmcu_constants(call, call->layer->inputs);
+
+	return &call->tensors[inputs[i]];
 }
 
 /** Output of the layer being run. */

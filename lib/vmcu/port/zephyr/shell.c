@@ -134,7 +134,8 @@ static void print_output(const struct shell *sh, const struct vmcu_context *ctx,
 	const size_t row = (size_t)t->width * t->channels;
 	const size_t count = vmcu_output_size(ctx, number);
 
-	shell_fprintf(sh, SHELL_NORMAL, "%s:", ctx->model->outputs[number].name);
+	shell_fprintf(sh, SHELL_NORMAL,
+		      "%s:", vmcu_io_name(ctx->model, &ctx->model->outputs[number]));
 	for (size_t i = 0; i < MIN(count, PRINTED_VALUES); i++) {
 		const int8_t *values = vmcu_row_of_output(ctx, number, (unsigned int)(i / row));
 
@@ -267,9 +268,10 @@ static void print_io(const struct shell *sh, const struct vmcu_model *model, con
 	/* Not every image can print floats. */
 	const uint64_t billionths = (uint64_t)(io->scale * 1e9f + 0.5f);
 
-	shell_print(sh, "%s %s: %u x %u x %u, scale %u.%09u, zero point %d", kind, io->name,
-		    t->height, t->width, t->channels, (uint32_t)(billionths / 1000000000U),
-		    (uint32_t)(billionths % 1000000000U), io->zero_point);
+	shell_print(sh, "%s %s: %u x %u x %u, scale %u.%09u, zero point %d", kind,
+		    vmcu_io_name(model, io), t->height, t->width, t->channels,
+		    (uint32_t)(billionths / 1000000000U), (uint32_t)(billionths % 1000000000U),
+		    io->zero_point);
 }
 
 static int cmd_info(const struct shell *sh, size_t argc, char **argv)
