@@ -177,6 +177,7 @@ struct vmcu_model {
 	 */
 	uintptr_t base;
 	const vmcu_kernel_t *kernels;
+	uint32_t tail; /**< bytes that it keeps at its arena's end */
 #endif
 };
 
