@@ -9,7 +9,7 @@
 #include "../compiled.h"
 
 /** "VMCU". */
-#define MAGIC 0x554d4356U
+#define MAGIC 0x55434d56U
 /** Another major version is refused; a minor one adds what this one may pass over. */
 #define MAJOR 1U
 

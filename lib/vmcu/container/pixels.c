@@ -243,8 +243,7 @@ static bool is_interpolation(const struct vmcu_check *c, const int16_t *offset, 
 		return false;
 	}
 	for (uint32_t i = 0; i < count; i++, entries += 3) {
-		if (entries[0] < 0 || entries[0] >= size || entries[1] < 0 || entries[1] >= size ||
-		    entries[2] < 0 || entries[2] > 1024) {
+		if (entries[0] < 0 || entries[0] >= size || entries[1] < 0 || entries[1] >= size) {
 			return false;
 		}
 	}

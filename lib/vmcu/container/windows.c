@@ -10,6 +10,7 @@
 #include "check.h"
 
 #include "../compiled.h"
+#include "../kernels/window.h"
 
 static bool pooled(const struct vmcu_check *c, const struct vmcu_window *w)
 {
@@ -23,17 +24,29 @@ static bool is_mean(const struct vmcu_average_pool_params *p)
 	       (p->rescale == VMCU_MEAN_OF_SUM_FLOAT || vmcu_check_shift(p->factor.shift));
 }
 
+/** True if each of @a count windows along an axis has a tap inside @a size places. */
+static bool all_see(int32_t count, int32_t stride, int32_t pad, int32_t taps, int32_t dilation,
+		    int32_t size)
+{
+	for (int32_t i = 0; i < count; i++) {
+		const struct vmcu_taps inside = vmcu_taps(i * stride - pad, taps, dilation, size);
+
+		if (inside.begin >= inside.end) {
+			return false;
+		}
+	}
+	return true;
+}
+
 /** True if no window is beside the image, for a mean of nothing is none. */
 static bool sees(const struct vmcu_check *c, const struct vmcu_window *w)
 {
 	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
 	const struct vmcu_tensor *out = vmcu_check_output(c);
 
-	return w->pad_top <= (w->kernel_h - 1) * w->dilation_h &&
-	       w->pad_left <= (w->kernel_w - 1) * w->dilation_w &&
-	       (out->height - 1) * w->stride_h - w->pad_top < in->height &&
-	       (out->width - 1) * w->stride_w - w->pad_left < in->width && w->dilation_h == 1U &&
-	       w->dilation_w == 1U;
+	return all_see(out->height, w->stride_h, w->pad_top, w->kernel_h, w->dilation_h,
+		       in->height) &&
+	       all_see(out->width, w->stride_w, w->pad_left, w->kernel_w, w->dilation_w, in->width);
 }
 
 VMCU_SMALL static bool average_pool(const struct vmcu_check *c)

@@ -39,7 +39,7 @@ VMCU_SMALL static void pixel(const struct vmcu_log_softmax_onnx_params *p, const
 	int64_t share;
 
 	for (int32_t c = 0; c < channels; c++) {
-		sum += p->exp[top - src[c]];
+		sum += p->exp[(uint8_t)(top - src[c])];
 	}
 	share = (logarithm(sum) * p->gain) >> LOG_BITS;
 	for (int32_t c = 0; c < channels; c++) {

@@ -59,12 +59,14 @@ VMCU_SMALL static void pixel(const struct vmcu_log_softmax_tflite_params *p, con
 	int32_t log_sum;
 
 	for (int32_t c = 0; c < channels; c++) {
-		sum += vmcu_rounding_shift((int32_t)p->exp[top - src[c]], SUM_INTEGER_BITS);
+		sum += vmcu_rounding_shift((int32_t)p->exp[(uint8_t)(top - src[c])],
+					   SUM_INTEGER_BITS);
 	}
 	log_sum = logarithm(sum);
 	for (int32_t c = 0; c < channels; c++) {
 		/* From 26 fractional bits to the output's four. */
-		const int32_t value = vmcu_rounding_shift(p->scaled[top - src[c]] - log_sum, 22);
+		const int32_t value =
+			vmcu_rounding_shift(p->scaled[(uint8_t)(top - src[c])] - log_sum, 22);
 
 		dst[c] = vmcu_saturate(value, INT8_MAX, p->act_min, p->act_max);
 	}

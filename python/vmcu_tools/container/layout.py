@@ -45,7 +45,7 @@ MODEL = CStruct(
 )
 MODEL_AT = SIGNATURE.stop
 # Numbers as Python's struct has them.
-FORMATS = {"bool": "<B", "float": "<f"} | {
+FORMATS = {"bool": "<B", "float": "<f", "vmcu_long_t": "<q"} | {
     f"{sign}int{8 * size}_t": f"<{code.upper() if sign else code}"
     for size, code in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))
     for sign in ("", "u")

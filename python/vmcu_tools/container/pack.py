@@ -83,7 +83,8 @@ class _Packer:
             struct.pack_into("<II", self.image, blocks + 8 * number, *block)
         for label in constants:
             self._constant(label)
-        self.image += bytes(-len(self.image) % ALIGN)
+        # Kernels fetch words, which may end behind the last byte.
+        self.image += bytes(ALIGN - len(self.image) % ALIGN)
         magic = int.from_bytes(MAGIC, "little")
         stated = {"magic": magic, "major": MAJOR, "minor": MINOR, "signature": UNSIGNED}
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)

@@ -51,7 +51,7 @@ class Kernel:
 
 # Bytes of the scalars of a 32-bit core, which are aligned to their size.
 POINTER = 4
-SCALARS = {"bool": 1, "float": 4, "vmcu_kernel_t": POINTER} | {
+SCALARS = {"bool": 1, "float": 4, "vmcu_kernel_t": POINTER, "vmcu_long_t": 8} | {
     f"{sign}int{8 * size}_t": size for sign in ("", "u") for size in (1, 2, 4, 8)
 }
 STRUCTS: dict[str, CStruct] = {}

@@ -31,6 +31,9 @@ extern "C" {
  * @{
  */
 
+/** A number in tables that every core, x86 with 32 bits too, aligns as Arm does. */
+typedef int64_t vmcu_long_t __attribute__((aligned(8)));
+
 /** How an output pixel looks at its input. Padding below and right follows from the sizes. */
 struct vmcu_window {
 	uint16_t kernel_h;
@@ -171,9 +174,9 @@ void vmcu_add_exact(const struct vmcu_call *call);
  * either way by float32: @a constant, @a a and @a b, to the bit, are for these.
  */
 struct vmcu_float_sum {
-	int64_t a;
-	int64_t b;
-	int64_t constant;
+	vmcu_long_t a;
+	vmcu_long_t b;
+	vmcu_long_t constant;
 	int32_t a_scale;
 	int32_t b_scale;
 	int32_t bias;
