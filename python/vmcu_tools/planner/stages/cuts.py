@@ -34,9 +34,9 @@ FRONT_STEP, BALANCE_STEP = 0.03, 0.01
 ALIKE = 0.02
 # A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
 # the part of the smallest peak that is worth the search, and how far above the best stage with one
-# tile it begins; the most stages that are tried for it, all together.
+# tile it begins; the work for it, all together.
 HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
-MOST_TILED = 1000
+TILED_WORK = 10_000_000
 # More than any stage costs.
 UNEASE = 1 << 40
 # By how much more than the peak a stage may need since its tensors are in one piece each.
@@ -159,8 +159,8 @@ class Cutter(Needs):
     def refined(self, least: int) -> int:
         """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
         that with one a stage."""
-        search = Descent(self, self.tiles, MOST_TILED)
-        while search.left > 0 and (hopeful := self.hopeful(least)):
+        search = Descent(self, self.tiles, self.work + TILED_WORK)
+        while not search.over and (hopeful := self.hopeful(least)):
             for first, stop in hopeful:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
             least = self.least_peak(self.tiles, least)
