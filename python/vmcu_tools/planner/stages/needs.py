@@ -156,6 +156,10 @@ class Needs:
         self.held[shape] = self.besides(cut) + in_place(trace).peak(dying)
         return self.held[shape]
 
+    def known_floor(self, shape: Shape) -> int:
+        """Bytes that tensors are known to take at least in a stage, exactly so if it is traced."""
+        return self.held.get(shape, self.floor.get(shape, 0))
+
     def trace(self, cut: Cut, shape: Shape) -> Trace:
         """What becomes of a stage's tensors, without those in place."""
         source = self.source if cut.first == 0 else None
