@@ -71,17 +71,20 @@ endfunction()
 # Compiles a model into a target at build time.
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
-#                  [RAM <bytes>] [PLANNER <planner>] [STREAM_INPUT] [ROTATE] [ARGS <argument>...])
+#                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
+#                  [STREAM_INPUT] [ROTATE] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
 # RAM          The fastest plan in so many bytes, such as 64K; the build fails if there is none.
+# MEMORY       Pools in several memories, the fast ones first, such as dtcm=64K,sram=320K; Zephyr:
+#              CONFIG_VMCU_SEVERAL_POOLS=y.
 # PLANNER      See `vmcu build --help`.
 # STREAM_INPUT The input comes row by row, by vmcu_push_row(), and never exists whole.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
-  cmake_parse_arguments(arg "STREAM_INPUT;ROTATE" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "STREAM_INPUT;ROTATE" "NAME;MODEL;RAM;MEMORY;PLANNER" "ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -104,6 +107,14 @@ function(vmcu_add_model target)
   set(inputs "${model}")
   if(arg_RAM)
     list(APPEND options --ram "${arg_RAM}")
+  endif()
+  if(arg_MEMORY)
+    list(APPEND options --memory "${arg_MEMORY}")
+    if(ZEPHYR_BASE AND arg_MEMORY MATCHES "," AND NOT CONFIG_VMCU_SEVERAL_POOLS)
+      message(FATAL_ERROR
+        "vmcu_add_model(${target} NAME ${arg_NAME} MEMORY): set CONFIG_VMCU_SEVERAL_POOLS=y in prj.conf"
+      )
+    endif()
   endif()
   if(arg_PLANNER)
     list(APPEND options --planner "${arg_PLANNER}")
@@ -146,6 +157,9 @@ function(vmcu_add_model target)
     vmcu_add_runtime()
     if(arg_ROTATE)
       target_compile_definitions(vmcu PUBLIC VMCU_POOL_ROTATE)
+    endif()
+    if(arg_MEMORY MATCHES ",")
+      target_compile_definitions(vmcu PUBLIC VMCU_SEVERAL_POOLS)
     endif()
     target_link_libraries(${target} PRIVATE vmcu)
   endif()

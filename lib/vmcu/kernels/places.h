@@ -18,7 +18,7 @@
 
 /** Found once for each pixel, used for all of its channels. */
 struct vmcu_places {
-	const int8_t *start; /**< of the pool: what offsets count from */
+	const int8_t *start; /**< of the input's pool: what offsets count from */
 	int32_t *offsets;    /**< of each tap, in reading order */
 	uint32_t zeros;      /**< four times what stands for padding */
 	int32_t count;
@@ -54,7 +54,7 @@ VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_c
 	const bool is_inside =
 		row >= 0 && row + below < t->height && pixel >= 0 && pixel + right < t->width;
 
-	places->start = call->pool->start;
+	places->start = vmcu_pool_start(call->pool, t);
 	places->offsets = offset;
 	places->count = p->window.kernel_h * p->window.kernel_w;
 	places->zeros = (uint8_t)p->input_zero * 0x01010101U;

@@ -118,9 +118,9 @@ class CompiledRunner(ABC):
 
     def suited(self: RunnerT, plan: Plan) -> RunnerT:
         """The target with the runtime that a plan needs."""
-        if plan.rotation is None:
-            return self
-        return replace(self, flags=(*self.flags, "-DVMCU_POOL_ROTATE"))
+        wanted = {"VMCU_POOL_ROTATE": plan.rotation, "VMCU_SEVERAL_POOLS": plan.regions}
+        defines = tuple(f"-D{name}" for name, needed in wanted.items() if needed)
+        return replace(self, flags=(*self.flags, *defines)) if defines else self
 
     def build(
         self, files: Mapping[str, str], name: str, folder: Path, values: int | None = None

@@ -27,6 +27,9 @@ SOURCE = Path(__file__).parent / "plugin" / "count.c"
 COUNTS_FILE = "counts.txt"
 TRACE_FILE = "trace.txt"
 BLOCKS_FILE = "blocks.txt"
+POOLS_FILE = "pools.txt"
+# The arrays of image/main.c that pools are in, of several by their number, and their guards.
+ARENA, GUARD_BYTES = "arena", 64
 OLDEST_API = 1
 # The calls that an inference is made of.
 ENTRIES = ("vmcu_invoke", "vmcu_push_row")
@@ -86,7 +89,8 @@ class Block:
 @dataclass(frozen=True)
 class Markers:
     """Addresses that tell the plugin where it is, see plugin/count.c. trace_bytes: of RAM, from its
-    start, whose stores are counted one by one, see `trace_of`."""
+    start, whose stores are counted one by one, see `trace_of`. pools: where each begins and
+    ends."""
 
     entries: tuple[int, ...]
     kernels: tuple[int, ...] = ()
@@ -96,6 +100,7 @@ class Markers:
     stack: int | None = None
     trace_bytes: int = 0
     caches: Caches | None = None
+    pools: tuple[tuple[int, int], ...] = ()
 
     def arguments(self) -> list[str]:
         """Them as the plugin takes them."""
@@ -108,7 +113,9 @@ class Markers:
             *([] if self.stack is None else [f"stack={self.stack:#x}"]),
             *([f"span={self.trace_bytes}", f"trace={TRACE_FILE}"] if self.trace_bytes else []),
             *([] if self.caches is None else [f"{n}={v}" for n, v in vars(self.caches).items()]),
+            *(f"pool={start:#x},end={stop:#x}" for start, stop in self.pools),
             f"blocks={BLOCKS_FILE}",
+            f"pools={POOLS_FILE}",
         ]
 
 
@@ -183,6 +190,32 @@ def trace_of(folder: Path, trace_bytes: int) -> np.ndarray:
     found = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
     stores[found[:, 0]] = found[:, 1]
     return stores
+
+
+@dataclass(frozen=True)
+class PoolCounts:
+    """Bus accesses to a pool in an inference."""
+
+    loads: int
+    stores: int
+
+
+def pools_in(image: Path, count: int) -> tuple[tuple[int, int], ...]:
+    """Where each of several pools of an image begins and ends."""
+    elf, found = Elf(image), []
+    for number in range(count):
+        arena = elf.find(f"{ARENA}_{number}")
+        if arena is None:
+            raise RunnerError(f"{image.name} has no pool number {number}")
+        start = arena.address + GUARD_BYTES
+        found.append((start, start + arena.size - 2 * GUARD_BYTES))
+    return tuple(found)
+
+
+def pool_counts(folder: Path) -> list[PoolCounts]:
+    """Accesses to each of the pools that markers named, by the image which ran in `folder`."""
+    lines = (folder / POOLS_FILE).read_text().splitlines()
+    return [PoolCounts(*map(int, line.split())) for line in lines]
 
 
 def blocks_of(folder: Path) -> list[Block]:
