@@ -43,7 +43,12 @@ static bool is_digest(const struct file *file)
 	uint8_t digest[VMCU_DIGEST_BYTES];
 
 	vmcu_sha256(bytes, DIGEST_AT, bytes + MODEL_AT, file->size - MODEL_AT, digest);
-	return __builtin_memcmp(digest, file->digest, sizeof(digest)) == 0;
+	for (uint32_t i = 0; i < sizeof(digest); i++) {
+		if (digest[i] != file->digest[i]) {
+			return false;
+		}
+	}
+	return true;
 }
 
 static int check_file(struct vmcu_loading *l, const struct file *file, size_t size)

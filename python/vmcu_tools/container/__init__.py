@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models in one file that firmware loads, see doc/container.md."""
 
-from .build import build
+from .build import as_c, build, kernels_source, of_tables
 from .pack import pack
-from .read import Damaged, unpack
+from .read import DamagedError, kernels_of, layers_of, unpack
 
-__all__ = ["Damaged", "build", "pack", "unpack"]
+__all__ = [
+    "DamagedError",
+    "as_c",
+    "build",
+    "kernels_of",
+    "kernels_source",
+    "layers_of",
+    "of_tables",
+    "pack",
+    "unpack",
+]

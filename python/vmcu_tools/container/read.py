@@ -8,7 +8,6 @@ by the same rules as on the device (lib/vmcu/container.c).
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +36,7 @@ AGAIN = "build it again, or transfer it again"
 WORDS = "uint32_t"
 
 
-class Damaged(UserError):
+class DamagedError(UserError):
     """A container that cannot be used."""
 
     def __init__(self, reason: str, remedy: str = AGAIN):
@@ -45,9 +44,9 @@ class Damaged(UserError):
 
 
 def require(holds: bool, reason: str) -> None:
-    """Raises Damaged unless something holds."""
+    """Raises DamagedError unless something holds."""
     if not holds:
-        raise Damaged(reason)
+        raise DamagedError(reason)
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Head:
 
 
 def head_of(image: bytes) -> Head:
-    """Raises Damaged for what is no container, one of another version or one that has changed."""
+    """Raises DamagedError for no container, one of another version and one that has changed."""
     require(len(image) >= MODEL_AT + MODEL.size, f"{len(image)} bytes are no container")
     require(image[: len(MAGIC)] == MAGIC, "it does not begin as a container does")
     found = {
@@ -70,7 +69,7 @@ def head_of(image: bytes) -> Head:
     }
     head = Head(found["major"], found["minor"], found["size"], found["signature"])
     if head.major != MAJOR:
-        raise Damaged(
+        raise DamagedError(
             f"it has version {head.major} of the format, this is version {MAJOR}",
             "build the model with the release that the firmware is from",
         )
@@ -80,9 +79,24 @@ def head_of(image: bytes) -> Head:
 
 
 def unpack(image: bytes) -> tuple[Objects, str]:
-    """The objects of a container and its model's name. Raises Damaged."""
+    """The objects of a container and its model's name. Raises DamagedError."""
     head_of(image)
     return _Reader(image).run()
+
+
+def kernels_of(image: bytes) -> list[str]:
+    """The names of the kernels that a container needs. Raises DamagedError."""
+    head_of(image)
+    reader = _Reader(image)
+    table = next(t for t in TABLES if t.label == "kernels")
+    return [reader.text(entry["name"]) for entry in reader.entries(table)]
+
+
+def layers_of(image: bytes) -> tuple[int, int]:
+    """Where a container has its table of layers, and how many there are. Raises DamagedError."""
+    head_of(image)
+    model = _Reader(image).model
+    return int(model["layers"]), int(model["layer_count"])
 
 
 class _Reader:
@@ -91,7 +105,7 @@ class _Reader:
         self.model = {
             label: self._plain(member, MODEL_AT) for label, member in MODEL.members.items()
         }
-        self.name = self._text(self.model["name"])
+        self.name = self.text(self.model["name"])
         self.objects = Objects()
         self.blocks: dict[int, int] = {}
         self.names: dict[int, str] = {}
@@ -100,8 +114,8 @@ class _Reader:
         self._read_blocks()
         tables = {table.label: table for table in TABLES}
         self.kernels = [
-            (self._text(entry["name"]), self._text(entry["params"]) if entry["params"] else "")
-            for entry in self._plain_entries(tables["kernels"])
+            (self.text(entry["name"]), self.text(entry["params"]) if entry["params"] else "")
+            for entry in self.entries(tables["kernels"])
         ]
         values = self.objects.values
         found = {t.label: self._entries(t) for t in TABLES if t.label not in ("kernels", "blocks")}
@@ -133,7 +147,7 @@ class _Reader:
         require(inside, f"its {table.label} are not within it")
         return range(start, stop, table.size)
 
-    def _plain_entries(self, table: Table) -> list[dict[str, int | float]]:
+    def entries(self, table: Table) -> list[dict[str, int | float]]:
         assert isinstance(table.element, CStruct)
         members = table.element.members
         return [
@@ -144,7 +158,7 @@ class _Reader:
     def _read_blocks(self) -> None:
         table = next(t for t in TABLES if t.element is BLOCK)
         end = 0
-        for entry in self._plain_entries(table):
+        for entry in self.entries(table):
             start, size = int(entry["start"]), int(entry["size"])
             inside = end <= start and start + size <= len(self.image)
             require(inside and size > 0, "its constants overlap, or are not within it")
@@ -184,7 +198,7 @@ class _Reader:
 
     def _pointer(self, label: str, kind: str, at: int) -> Value:
         if kind == "char":
-            return string(self._text(at))
+            return string(self.text(at))
         for table in TABLES:
             span = self._span(table)
             if len(span) and at in range(span.start, span.stop):
@@ -196,7 +210,7 @@ class _Reader:
         return Address(self._block(at, kind))
 
     def _block(self, at: int, kind: str) -> str:
-        """The name of what begins there, read once. Raises Damaged if it was read as another."""
+        """The name of what begins there, read once. Raises DamagedError where it is two things."""
         name = f"{self.name}_{at:08x}"
         if name in self.objects.types:
             require(self.objects.types[name] == kind, f"the constants at {at} are two things")
@@ -209,20 +223,22 @@ class _Reader:
         else:
             size = STRUCTS[kind].size
             require(len(raw) % size == 0, f"the constants at {at} end within a struct")
-            items = [self._struct(STRUCTS[kind], at + offset) for offset in range(0, len(raw), size)]
+            items = [
+                self._struct(STRUCTS[kind], at + offset) for offset in range(0, len(raw), size)
+            ]
             value = items[0] if len(items) == 1 and kind.endswith("_params") else items
         self.objects.values[name] = value
         self.objects.types[name] = kind
         return name
 
-    def _text(self, at: int | float) -> str:
+    def text(self, at: int | float) -> str:
         start = int(at)
         end = self.image.find(b"\0", start)
-        require(MODEL_AT <= start and end >= 0, "a name is not within it")
+        require(start >= MODEL_AT and end >= 0, "a name is not within it")
         try:
             return self.image[start:end].decode("utf-8")
         except UnicodeDecodeError as error:
-            raise Damaged("a name is not UTF-8") from error
+            raise DamagedError("a name is not UTF-8") from error
 
 
 def _flags(bits: int) -> str:

@@ -16,9 +16,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from .. import container
 from ..emit.structs import LAYER
 from ..errors import Problem, UserError
-from ..image.elf import Elf
+from ..image.elf import Elf, Symbol
 from .base import RunnerError
 from .host import NATIVE
 from .qemu import RAM_START, QemuRunner
@@ -30,6 +31,8 @@ BLOCKS_FILE = "blocks.txt"
 POOLS_FILE = "pools.txt"
 # The arrays of image/main.c that pools are in, of several by their number, and their guards.
 ARENA, GUARD_BYTES = "arena", 64
+# What image/main.c loads a model from, if it does.
+CONTAINER = "image_container"
 OLDEST_API = 1
 # The calls that an inference is made of.
 ENTRIES = ("vmcu_invoke", "vmcu_push_row")
@@ -125,10 +128,13 @@ def markers_of(image: Path, model: str) -> Markers:
     found = [elf.find(name) for name in ENTRIES]
     entries = tuple(symbol.address for symbol in found if symbol is not None)
     table = elf.find(f"{model}_layers")
+    held = elf.find(CONTAINER)
     if not entries:
         raise RunnerError(f"{image.name} has neither of {', '.join(ENTRIES)}")
     # Behind everything that has a name in RAM, which no board has further down.
     stack = max((s.address + s.size for s in elf.symbols if s.address >= RAM_START), default=None)
+    if held is not None:
+        return _markers_in(elf, held, entries, stack)
     if table is None:
         return Markers(entries, stack=stack)
     stride = LAYER.size
@@ -139,6 +145,15 @@ def markers_of(image: Path, model: str) -> Markers:
         raise RunnerError(f"{table.name} is no table of struct vmcu_layer")
     count = table.size // stride
     return Markers(entries, tuple(sorted(kernels)), table.address, stride, count, stack)
+
+
+def _markers_in(elf: Elf, held: Symbol, entries: tuple[int, ...], stack: int | None) -> Markers:
+    """The same of a container, whose layers name kernels by number."""
+    image = np.array(elf.words(held), "<u4").tobytes()
+    start, count = container.layers_of(image)
+    kernels = [elf.find(name) for name in container.kernels_of(image)]
+    found = tuple(sorted(kernel.address & ~1 for kernel in kernels if kernel is not None))
+    return Markers(entries, found, held.address + start, LAYER.size, count, stack)
 
 
 @dataclass(frozen=True)

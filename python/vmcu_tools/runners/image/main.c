@@ -9,7 +9,7 @@
  * Reads the inputs' bytes from INPUT_FILE until it ends and writes the outputs' bytes to
  * OUTPUT_FILE, sample after sample. The build passes IMAGE_HEADER, the model's header in quotes,
  * and IMAGE_NAME, its name. With IMAGE_VALUES both files hold values in the model file's own form,
- * see values.h.
+ * see values.h. With IMAGE_CONTAINER the model is loaded from a container.
  */
 
 #include <stdbool.h>
@@ -23,6 +23,13 @@
 #include "values.h"
 #endif
 #include IMAGE_HEADER
+
+#if defined(IMAGE_CONTAINER)
+#include <vmcu/container.h>
+
+extern const uint8_t image_container[];
+extern const size_t image_container_bytes;
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -73,6 +80,14 @@ struct area {
 EACH_POOL_OF(IMAGE_NAME, ARENA_IN)
 
 static const struct area areas[] = {EACH_POOL_OF(IMAGE_NAME, AREA_OF)};
+#elif defined(IMAGE_CONTAINER)
+/* Behind the pool's guard what a loaded model keeps. */
+#define TAIL_BYTES ((sizeof(void *) > 4U) ? 1U << 18 : 1U << 9)
+
+static uint8_t arena[GUARD_BYTES + POOL_BYTES_OF(IMAGE_NAME) + GUARD_BYTES + TAIL_BYTES]
+	__attribute__((aligned(VMCU_POOL_ALIGN)));
+
+static const struct area areas[] = {{.arena = arena, .size = POOL_BYTES_OF(IMAGE_NAME)}};
 #else
 ARENA(arena, POOL_BYTES_OF(IMAGE_NAME))
 
@@ -127,6 +142,12 @@ static int bind(struct vmcu_context *ctx)
 		pools[i].size = areas[i].size;
 	}
 	return vmcu_init_pools(ctx, &MODEL_OF(IMAGE_NAME), pools, AREAS);
+#elif defined(IMAGE_CONTAINER)
+	static struct vmcu_model loaded;
+	const int err = vmcu_model_load(&loaded, image_container, image_container_bytes,
+					arena + GUARD_BYTES, sizeof(arena) - GUARD_BYTES);
+
+	return (err != 0) ? err : vmcu_init(ctx, &loaded, arena + GUARD_BYTES, areas[0].size);
 #else
 	return vmcu_init(ctx, &MODEL_OF(IMAGE_NAME), arena + GUARD_BYTES, areas[0].size);
 #endif

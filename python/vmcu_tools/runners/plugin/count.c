@@ -106,8 +106,11 @@ static struct runs *previous_runs; /* of the block before and its row, NULL outs
 static struct counts *rows;   /* the executor's, then one for each layer */
 static struct counts *active; /* NULL outside an inference */
 static struct counts *loaded; /* of the layer whose kernel pointer was loaded last */
+/* Calls that a kernel may be the last of, and itself. */
+#define JUMPS 4U
+
 static uint64_t entry_return;
-static uint64_t kernel_return;
+static uint64_t jumps[JUMPS]; /* the executor's last ones, of which a kernel comes back to one */
 static uint64_t previous_end; /* behind the block before: where a call returns to */
 
 static bool marked(const struct marks *marks, uint64_t address)
@@ -120,11 +123,30 @@ static bool marked(const struct marks *marks, uint64_t address)
 	return false;
 }
 
-static void begin(struct counts *row, uint64_t *back)
+static void begin(struct counts *row)
 {
-	*back = previous_end;
 	active = row;
 	active->calls++;
+}
+
+/** The executor jumps: where it may come back to, since a kernel that is called last in a function
+ * returns to that function's caller. */
+static void note_jump(void)
+{
+	for (unsigned int i = JUMPS - 1U; i > 0U; i--) {
+		jumps[i] = jumps[i - 1U];
+	}
+	jumps[0] = previous_end;
+}
+
+static bool is_back(const struct block *b)
+{
+	for (unsigned int i = 0; i < JUMPS; i++) {
+		if (b->start == jumps[i]) {
+			return true;
+		}
+	}
+	return false;
 }
 
 static void fetch(const struct block *b)
@@ -148,19 +170,23 @@ static void block_executed(unsigned int cpu, void *opaque)
 	(void)cpu;
 	if (previous_runs != NULL && b->start != previous_end) {
 		previous_runs->taken++;
+		if (active == &rows[0]) {
+			note_jump();
+		}
 	}
 	if (active == NULL) {
 		if (b->is_entry) {
-			begin(&rows[0], &entry_return);
+			entry_return = previous_end;
+			begin(&rows[0]);
 		}
 	} else if (b->start == entry_return) {
 		active = NULL;
 	} else if (active != &rows[0]) {
-		if (b->start == kernel_return) {
+		if (is_back(b)) {
 			active = &rows[0];
 		}
 	} else if (b->is_kernel && loaded != NULL) {
-		begin(loaded, &kernel_return);
+		begin(loaded);
 	}
 	previous_end = b->end;
 	previous_runs = (active == NULL) ? NULL : &b->runs[active - rows];
