@@ -106,6 +106,12 @@ bool vmcu_check_window(const struct vmcu_check *c, const struct vmcu_window *w);
 /** True if a softmax has its table of exponentials. */
 bool vmcu_check_exponentials(const struct vmcu_check *c, const void *table);
 
+/** True if a bool is one: in a file it may be any byte. */
+static inline bool vmcu_check_bool(const bool *flag)
+{
+	return *(const uint8_t *)flag <= 1U;
+}
+
 /** True if the requantiser can shift so. */
 bool vmcu_check_shift(int32_t shift);
 

@@ -22,8 +22,11 @@ ALIKE(l2_norm)
 
 VMCU_SMALL static bool arg_max(const struct vmcu_check *c)
 {
+	const struct vmcu_arg_max_params *p = c->params;
+
 	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) && vmcu_check_columns(c, 0) &&
-	       vmcu_check_output(c)->channels == sizeof(uint32_t);
+	       vmcu_check_output(c)->channels == sizeof(uint32_t) &&
+	       vmcu_check_bool(&p->smallest) && vmcu_check_bool(&p->last);
 }
 
 /** A second operand in the tables: sizes are 1 or the output's. */
@@ -60,7 +63,8 @@ VMCU_SMALL static bool binary(const struct vmcu_check *c)
 	const bool constant = p->constant != NULL;
 
 	if (!vmcu_check_inputs(c, constant ? 1U : 2U) || !vmcu_check_calls(c) || !is_input(c, 0) ||
-	    (constant ? !is_operand(c, p) : !is_input(c, 1)) || p->left_shift > 30U) {
+	    (constant ? !is_operand(c, p) : !is_input(c, 1)) || p->left_shift > 30U ||
+	    !vmcu_check_bool(&p->rescale)) {
 		return false;
 	}
 	switch (p->kind) {
@@ -120,9 +124,9 @@ VMCU_SMALL static bool layer_norm(const struct vmcu_check *c)
 	const struct vmcu_layer_norm_params *p = c->params;
 
 	/* Sums of squares are in 64 bits, and shifts within them. */
-	return vmcu_check_alike(c, 1U) && p->run > 0 && p->factors > 0 &&
-	       vmcu_check_output(c)->channels % (uint32_t)p->run == 0U && p->bits <= 31U &&
-	       p->epsilon >= 0 && p->epsilon < INT64_C(1) << 46 &&
+	return vmcu_check_alike(c, 1U) && vmcu_check_bool(&p->centred) && p->run > 0 &&
+	       p->factors > 0 && vmcu_check_output(c)->channels % (uint32_t)p->run == 0U &&
+	       p->bits <= 31U && p->epsilon >= 0 && p->epsilon < INT64_C(1) << 46 &&
 	       vmcu_check_output(c)->channels <= 1U << 14 &&
 	       vmcu_check_array(c, p->gain, (uint32_t)p->factors, sizeof(*p->gain)) &&
 	       vmcu_check_array(c, p->offset, (uint32_t)p->factors, sizeof(*p->offset));
@@ -223,7 +227,8 @@ VMCU_SMALL static bool requantize(const struct vmcu_check *c)
 {
 	const struct vmcu_requantize_params *p = c->params;
 
-	return vmcu_check_alike(c, 1U) && vmcu_check_shift(p->factor.shift);
+	return vmcu_check_alike(c, 1U) && vmcu_check_bool(&p->rescale) &&
+	       vmcu_check_shift(p->factor.shift);
 }
 
 VMCU_SMALL static bool reshape(const struct vmcu_check *c)
@@ -257,7 +262,8 @@ VMCU_SMALL static bool resize(const struct vmcu_check *c)
 	const struct vmcu_tensor *out = vmcu_check_output(c);
 
 	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) && vmcu_check_rows(c, 0) &&
-	       in->channels == out->channels && vmcu_check_shift(p->factor.shift) &&
+	       in->channels == out->channels && vmcu_check_bool(&p->rescale) &&
+	       vmcu_check_shift(p->factor.shift) &&
 	       is_interpolation(c, p->rows, out->height, in->height) &&
 	       is_interpolation(c, p->columns, out->width, in->width);
 }

@@ -53,7 +53,8 @@ VMCU_SMALL static bool average_pool(const struct vmcu_check *c)
 {
 	const struct vmcu_average_pool_params *p = c->params;
 
-	return pooled(c, &p->window) && is_mean(p) && (p->count_padding || sees(c, &p->window));
+	return pooled(c, &p->window) && vmcu_check_bool(&p->count_padding) && is_mean(p) &&
+	       (p->count_padding || sees(c, &p->window));
 }
 
 VMCU_SMALL static bool average_pool_sum(const struct vmcu_check *c)
@@ -99,7 +100,7 @@ VMCU_SMALL static bool add_float(const struct vmcu_check *c)
 {
 	const struct vmcu_add_float_params *p = c->params;
 
-	return vmcu_check_alike(c, 2U) && p->sum.shift <= 31U;
+	return vmcu_check_alike(c, 2U) && vmcu_check_bool(&p->narrow) && p->sum.shift <= 31U;
 }
 
 /** True if the shift of a product's scale is one; a line has its own in seven bits. */

@@ -2,6 +2,7 @@
 """Models in one file that firmware loads, see doc/container.md."""
 
 from .build import as_c, build, kernels_source, of_tables
+from .files import facts_of, require_signature, sign
 from .pack import pack
 from .read import DamagedError, kernels_of, layers_of, unpack
 
@@ -9,10 +10,13 @@ __all__ = [
     "DamagedError",
     "as_c",
     "build",
+    "facts_of",
     "kernels_of",
     "kernels_source",
     "layers_of",
     "of_tables",
     "pack",
+    "require_signature",
+    "sign",
     "unpack",
 ]

@@ -20,6 +20,7 @@ from .layout import (
     BLOCK,
     CONSTANTS,
     DIGEST,
+    ED25519,
     FILE,
     FORMATS,
     MAGIC,
@@ -47,6 +48,34 @@ def require(holds: bool, reason: str) -> None:
     """Raises DamagedError unless something holds."""
     if not holds:
         raise DamagedError(reason)
+
+
+@dataclass(frozen=True)
+class Side:
+    """An input or output; shape: H, W, C."""
+
+    name: str
+    shape: tuple[int, int, int]
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What people want to know of a container. size: bytes of the file; digest: in hexadecimal."""
+
+    name: str
+    version: str
+    size: int
+    pool_bytes: int
+    streamed: bool
+    layers: int
+    tensors: int
+    kernels: tuple[str, ...]
+    inputs: tuple[Side, ...]
+    outputs: tuple[Side, ...]
+    digest: str
+    signed: bool
 
 
 @dataclass(frozen=True)
@@ -90,6 +119,40 @@ def kernels_of(image: bytes) -> list[str]:
     reader = _Reader(image)
     table = next(t for t in TABLES if t.label == "kernels")
     return [reader.text(entry["name"]) for entry in reader.entries(table)]
+
+
+def facts(image: bytes) -> Facts:
+    """All of a container is read for it. Raises DamagedError."""
+    head = head_of(image)
+    objects, name = unpack(image)
+    model = _Reader(image).model
+    tensors = objects.values.get(f"{name}_tensors", [])
+
+    def sides(table: str) -> tuple[Side, ...]:
+        return tuple(_side(entry, tensors) for entry in objects.values.get(f"{name}_{table}", []))
+
+    return Facts(
+        name,
+        f"{head.major}.{head.minor}",
+        head.size,
+        int(model["pool_bytes"]),
+        bool(model["streamed"]),
+        int(model["layer_count"]),
+        int(model["tensor_count"]),
+        tuple(kernels_of(image)),
+        sides("inputs"),
+        sides("outputs"),
+        image[DIGEST].hex(),
+        head.signature == ED25519,
+    )
+
+
+def _side(entry: dict, tensors: list) -> Side:
+    number = int(entry.get("tensor", 0))
+    require(number < len(tensors), f"an input or output is tensor {number}, which is not there")
+    shape = tuple(int(tensors[number].get(axis, 0)) for axis in ("height", "width", "channels"))
+    name = str(entry.get("name", "")).strip('"')
+    return Side(name, shape, float(entry.get("scale", 0)), int(entry.get("zero_point", 0)))
 
 
 def layers_of(image: bytes) -> tuple[int, int]:
