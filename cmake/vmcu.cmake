@@ -17,6 +17,10 @@ set(VMCU_ROOT "${root}" CACHE INTERNAL "The vmcu source tree")
 file(GLOB sources CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/*.c")
 file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/kernels/*.c")
 set(VMCU_SOURCES ${sources} ${kernels} CACHE INTERNAL "The runtime")
+# What models from containers need besides, but for the list of all kernels.
+file(GLOB containers CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/container/*.c")
+list(FILTER containers EXCLUDE REGEX "/all\\.c$")
+set(VMCU_CONTAINER_SOURCES ${containers} CACHE INTERNAL "The loader of containers")
 
 # Float products that decide a rounding must not be fused with a sum: every core gives the bytes
 # that the compiler's own evaluation gives.

@@ -11,6 +11,16 @@
 #include "rotation.h"
 #include "stage.h"
 
+/** False for none, and for one whose container was refused. */
+static bool is_model(const struct vmcu_model *model)
+{
+#if defined(VMCU_CONTAINERS)
+	return model != NULL && model->name != NULL;
+#else
+	return model != NULL;
+#endif
+}
+
 /** Begins with a context that is bound to a model and its pool. */
 static void start_over(struct vmcu_context *ctx, size_t size)
 {
@@ -35,7 +45,7 @@ static int bind(struct vmcu_context *ctx, const struct vmcu_model *model,
 		return -EINVAL;
 	}
 	ctx->model = NULL;
-	if (model == NULL) {
+	if (!is_model(model)) {
 		return -EINVAL;
 	}
 	err = vmcu_pools_bind(ctx, model, pools, count);
@@ -73,7 +83,7 @@ static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *
 		return -EINVAL;
 	}
 	ctx->model = NULL;
-	if (model == NULL) {
+	if (!is_model(model)) {
 		return -EINVAL;
 	}
 	err = vmcu_pool_bind(ctx, model, pool, size);

@@ -200,6 +200,8 @@ int main(int argc, char **argv)
 		mend(mutant, size);
 		taken += is_taken(mutant, size) ? 1U : 0U;
 	}
+	free(mutant);
+	free(data);
 	(void)printf("%u taken\n", taken);
 	return 0;
 }
