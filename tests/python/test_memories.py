@@ -14,6 +14,7 @@ from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from random_networks import AnyNetwork
 from table_mutants import right_in_c
 from test_proof import ONE_POOL, PLANS, plan
+from vmcu_tools.cli import main
 from vmcu_tools.commands.options import memories
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
@@ -167,3 +168,8 @@ def fits(problem, memory: dict[str, int], number: int, capacity: int) -> bool:
         if sum(sizes[live.name] for live in piece.ways[0].live if live.name in names) > capacity:
             return False
     return True
+
+
+def test_wear_is_of_one_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wear", str(DIGITS), "--memory", "a=2K,b=1K"]) == 1
+    assert "wear is simulated in one pool" in capsys.readouterr().err
