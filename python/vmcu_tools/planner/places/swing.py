@@ -73,7 +73,7 @@ def walked_least(pieces: list[Piece], bound: int) -> Walk:
     """The walk's placement in the smallest pool that bisection finds, in steps of a part STEP."""
     best = None
     low, high = bound, most_of(pieces)
-    while best is None or high > low * (1 + STEP):
+    while best is None or high - low > max(low * STEP, 1):
         size = high if best is None else (low + high) // 2
         found = next((w for w in (Walk(pieces, size, wraps) for wraps in WRAPS) if w.run()), None)
         assert found is not None or best is not None, "side by side is a placement"

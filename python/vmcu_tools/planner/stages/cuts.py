@@ -10,7 +10,7 @@ tiles.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...graph import Graph
@@ -19,6 +19,7 @@ from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
+from .cheapest import LONGEST, Cheapest
 from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option, Shape
 from .tiles import Descent, pareto, relaxed
@@ -27,18 +28,14 @@ from .tiles import Descent, pareto, relaxed
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
 # Whether layers may keep widened pixels in scratch, in the order in which that is tried.
 DIRECT = (False, True)
-# The most layers of a stage.
-LONGEST = 64
 FRONT_STEP, BALANCE_STEP = 0.03, 0.01
 # Bargains that differ by no more are equally good, as far as estimates go.
 ALIKE = 0.02
 # A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
 # the part of the smallest peak that is worth the search, and how far above the best stage with one
-# tile it begins; the most stages that are tried for it, all together.
+# tile it begins; the work for it, all together.
 HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
-MOST_TILED = 1000
-# More than any stage costs.
-UNEASE = 1 << 40
+TILED_WORK = 10_000_000
 # By how much more than the peak a stage may need since its tensors are in one piece each.
 STRETCH = 0.1
 UNLIMITED = 1 << 62
@@ -104,9 +101,13 @@ class Cutter(Needs):
             self.different[key] = list(seen.values())
         return [*self.different[key], *self.tiled.get((first, stop), ())]
 
+    def alone_in(self, cut: Cut) -> bool:
+        """True for one layer on its own."""
+        return cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0)
+
     def within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
-        if cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0):
+        if self.alone_in(cut):
             single = self.single[cut.first]
             return Option(cut, single, 0) if single <= limit else None
         if self.least_held(cut) > limit:
@@ -114,37 +115,22 @@ class Cutter(Needs):
         option = self.known(cut, limit)
         return option if option is not None and option.peak <= limit else None
 
-    def cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
-        """The stage of nodes [first, stop) within `limit` bytes that costs least, None if there is
-        none."""
-        cuts = self.cuts_of(first, stop)
-        if len(cuts) > 1:
-            cuts = sorted(cuts, key=lambda cut: self.shape(cut).cost)
-        return next(filter(None, (self.within(cut, limit) for cut in cuts)), None)
+    def likely(self, cut: Cut, limit: int) -> Option | None:
+        """A stage's cost, and its needs as far as they are known; None if they are known to be more
+        than `limit` bytes."""
+        if cut in self.traced or self.alone_in(cut):
+            return self.within(cut, limit)
+        shape = self.shape(cut)
+        least = max(self.least_held(cut), shape.memory + self.known_floor(shape))
+        return Option(cut, least, shape.cost) if least <= limit else None
 
-    def cheapest(
-        self, limit: int, ease: int | None = None, thorough: bool = False
-    ) -> tuple[Cut, ...]:
-        """The cuts within `limit` bytes that cost least, as far as `stages_from` looks. ease: bytes
-        that stages should stay within where they can."""
+    def cheapest(self, limit: int, ease: int | None = None) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least. ease: bytes that stages should stay within
+        where they can."""
         ease = limit if ease is None else ease
-        best: list[tuple[int, tuple[Cut, ...]] | None] = [None] * (self.count + 1)
-        best[0] = (0, ())
-        for first in range(self.count):
-            here = best[first]
-            if here is None:
-                continue
-            for option in self.stages_from(first, limit, ease, thorough):
-                stop = option.cut.stop
-                cost = here[0] + option.cost + (UNEASE if option.peak > ease else 0)
-                there = best[stop]
-                if there is None or cost < there[0]:
-                    best[stop] = (cost, (*here[1], option.cut))
-        found = best[self.count]
-        if found is not None:
-            return tuple(self.relaxed(cut, ease) for cut in found[1])
-        assert not thorough, "the peak was reached by some cut"
-        return self.cheapest(limit, ease, True)
+        found = Cheapest(self, limit, ease).run() or Cheapest(self, limit, ease, True).run()
+        assert found is not None, "the peak was reached by some cut"
+        return tuple(self.relaxed(cut, ease) for cut in found)
 
     def relaxed(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
@@ -159,8 +145,8 @@ class Cutter(Needs):
     def refined(self, least: int) -> int:
         """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
         that with one a stage."""
-        search = Descent(self, self.tiles, MOST_TILED)
-        while search.left > 0 and (hopeful := self.hopeful(least)):
+        search = Descent(self, self.tiles, self.work + TILED_WORK)
+        while not search.over and (hopeful := self.hopeful(least)):
             for first, stop in hopeful:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
             least = self.least_peak(self.tiles, least)
@@ -332,23 +318,6 @@ class Cutter(Needs):
             else:
                 low = (low + high) // 2
         return high
-
-    def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
-        """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
-        is followed by a layer which fits by itself gains nothing by taking that layer in, as long
-        as what comes after it fits too."""
-        for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
-            found = self.cheapest_of(first, stop, limit)
-            if found is None:
-                continue
-            yield found
-            if ease < found.peak:
-                easy = self.cheapest_of(first, stop, ease)
-                yield from () if easy is None else (easy,)
-            if thorough or stop == self.count:
-                continue
-            if self.single[stop] <= ease:
-                return
 
 
 def count_of(cuts: Sequence[Cut]) -> int:

@@ -99,10 +99,12 @@ def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
     cutter, least = variant.cutter, variant.least
     if options.tile_cost is None:
+        plan = placed(cutter, cutter.balanced(least), options)
         # Which peak is the better bargain shows when tensors have their places.
-        peaks = dict.fromkeys((cutter.balanced(least), least))
-        plans = [placed(cutter, peak, options) for peak in peaks]
-        plan = min(plans, key=lambda plan: (plan.gap > 0, price(plan, cutter)))
+        cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
+        if plan.gap or (plan.pool_bytes > least and bargain(least, cost) < price(plan, cutter)):
+            plans = plan, placed(cutter, least, options)
+            plan = min(plans, key=lambda plan: (plan.gap > 0, price(plan, cutter)))
     else:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     if options.ram is not None and plan.pool_bytes > options.ram:

@@ -28,11 +28,16 @@ def with_tile(cut: Cut, number: int, tile: Tile) -> Cut:
 @dataclass
 class Descent:
     """A search for ever fewer bytes, or as many and fewer cycles, by another tile in one layer at a
-    time. left: stages that may still be tried."""
+    time. most: `work` of the needs at which it ends."""
 
     needs: Needs
     tiles: Sequence[Tile]
-    left: int
+    most: int
+
+    @property
+    def over(self) -> bool:
+        """Whether no more may be tried."""
+        return self.needs.work >= self.most
 
     def run(self, start: Option) -> list[Option]:
         """What is found on the way, `start` first, until no change of one layer helps."""
@@ -42,14 +47,13 @@ class Descent:
             better = self._better(found[-1], number)
             unchanged = unchanged + 1 if better is None else 1
             found += [] if better is None else [better]
-            if unchanged > len(numbers) or self.left <= 0:
+            if unchanged > len(numbers) or self.over:
                 return found
         raise AssertionError("a stage has layers")
 
     def _better(self, option: Option, number: int) -> Option | None:
         best = option
         for cut in others(self.needs, option.cut, number, self.tiles):
-            self.left -= 1
             found = self.needs.known(cut, best.peak)
             if found is not None and (found.peak, found.cost) < (best.peak, best.cost):
                 best = found
