@@ -9,6 +9,7 @@ tiles.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ ALIKE = 0.02
 # tile it begins; the work for it, all together.
 HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
 TILED_WORK = 10_000_000
+# Part of a model's cycles that a larger tile has to save, and the work for such tiles, all together.
+LITTLE = 0.0005
+EASING_WORK = 20_000_000
 # By how much more than the peak a stage may need since its tensors are in one piece each.
 STRETCH = 0.1
 UNLIMITED = 1 << 62
@@ -54,7 +58,8 @@ class Choice:
 
 
 class Cutter(Needs):
-    """The search over cuts of one graph in its order of nodes. tiles: those to try."""
+    """The search over cuts of one graph in its order of nodes. tiles: those to try; cut_short:
+    whether a search for tiles ended before its time."""
 
     def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
         super().__init__(graph, streamed)
@@ -63,6 +68,8 @@ class Cutter(Needs):
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
+        self.easing = 0
+        self.cut_short = False
 
     def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
         """The smallest peak over all ways to cut; `known`: one that is reached."""
@@ -139,7 +146,12 @@ class Cutter(Needs):
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles)
+            if self.easing >= EASING_WORK:
+                self.cut_short = True
+                return cut
+            before = self.work
+            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, LITTLE * self.cycles)
+            self.easing += self.work - before
         return self.eased[cut, limit]
 
     def refined(self, least: int) -> int:
@@ -150,6 +162,7 @@ class Cutter(Needs):
             for first, stop in hopeful:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
             least = self.least_peak(self.tiles, least)
+        self.cut_short |= search.over
         return least
 
     def hopeful(self, least: int) -> list[tuple[int, int]]:
@@ -264,7 +277,7 @@ class Cutter(Needs):
         """What cuts cost, cycles."""
         return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
 
-    @property
+    @functools.cached_property
     def cycles(self) -> float:
         """Of the model without stages, by estimate."""
         layers = [self.binder.layer(number) for number in range(self.count)]

@@ -27,6 +27,7 @@ from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
 
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
+TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 1.0
 
@@ -99,12 +100,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
     cutter, least = variant.cutter, variant.least
     if options.tile_cost is None:
-        plan = placed(cutter, cutter.balanced(least), options)
-        # Which peak is the better bargain shows when tensors have their places.
-        cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
-        if plan.gap or (plan.pool_bytes > least and bargain(least, cost) < price(plan, cutter)):
-            plans = plan, placed(cutter, least, options)
-            plan = min(plans, key=lambda plan: (plan.gap > 0, price(plan, cutter)))
+        plan = bargained(cutter, least, options)
     else:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     if options.ram is not None and plan.pool_bytes > options.ram:
@@ -113,12 +109,23 @@ def smallest(variant: Variant, options: Options) -> Plan:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
     over_all = f"Over all cuts of this order and all tiles that were tried, it is {least:,} bytes."
-    plan = replace(plan, notes=(*plan.notes, over_all))
+    plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
         single = replace(joint.plan(cutter.graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
     return plan
+
+
+def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
+    """The better bargain of a plan within the balanced peak and one within the smallest: which it
+    is shows when tensors have their places."""
+    peak = cutter.balanced(least)
+    plan = placed(cutter, peak, options)
+    cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
+    if peak == least or price(plan, cutter) <= bargain(least, cost):
+        return plan
+    return min(plan, placed(cutter, least, options), key=lambda plan: price(plan, cutter))
 
 
 def price(plan: Plan, cutter: Cutter) -> float:
