@@ -37,7 +37,7 @@ ALIKE = 0.02
 # tile it begins; the work for it, all together.
 HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
 TILED_WORK = 10_000_000
-# Part of a model's cycles that a larger tile has to save, and the work for such tiles, all together.
+# Part of a model's cycles that a larger tile has to save; the work for such tiles, all together.
 LITTLE = 0.0005
 EASING_WORK = 20_000_000
 # By how much more than the peak a stage may need since its tensors are in one piece each.
@@ -92,9 +92,7 @@ class Cutter(Needs):
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
-        if not streams and all(
-            calls_of(layer) == 1 for layer in self.binder.stage(Cut(first, stop))
-        ):
+        if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
             return []
         tried = self.tiles if tiles is None else tuple(tiles)
@@ -111,6 +109,18 @@ class Cutter(Needs):
     def alone_in(self, cut: Cut) -> bool:
         """True for one layer on its own."""
         return cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0)
+
+    @functools.cached_property
+    def called_once(self) -> list[int]:
+        """By the last node of a stage, the node from which on all layers are called once only,
+        which may be the one behind it."""
+        found, start = [], 0
+        for number in range(self.count):
+            last = self.binder.stage(Cut(number, number + 1))[0]
+            found.append(start if calls_of(last) == 1 else number + 1)
+            if calls_of(self.binder.layer(number)) > 1:
+                start = number + 1
+        return found
 
     def within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
@@ -172,9 +182,12 @@ class Cutter(Needs):
         came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                cuts = self.cuts_of(first, stop)
+                if not cuts:
+                    continue
                 fixed = stop - first == 1 or (first, stop) in self.tiled
                 held = 0 if fixed else self.least_held(Cut(first, stop))
-                for cut in reversed(self.cuts_of(first, stop)):
+                for cut in reversed(cuts):
                     if max(best[first], held) >= best[stop]:
                         break
                     limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1

@@ -112,7 +112,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
     plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = replace(joint.plan(cutter.graph, options.seconds), planner="vmcu")
+        single = replace(joint.in_order(cutter.graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
     return plan
 
@@ -190,7 +190,7 @@ def front(graph: Graph, options: Options) -> list[Choice]:
 def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
     leave more room around the stage with the peak."""
-    layouts: dict[tuple[Cut, ...], Layout] = {}
+    layouts: dict[tuple[Cut, ...], tuple[Layout, int]] = {}
     plan = _placed(cutter, limit, options, layouts)
     if plan is None:
         stretched = cutter.stretched(cutter.cheapest(limit), limit)
@@ -198,20 +198,28 @@ def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     if plan is not None:
         return plan
     share = options.seconds / len(layouts)
-    plans = [packed("vmcu", layout, share) for layout in layouts.values()]
+    plans = [packed("vmcu", layout, share) for layout, _ in layouts.values()]
     return min(plans, key=lambda plan: plan.pool_bytes)
 
 
 def _placed(
-    cutter: Cutter, limit: int, options: Options, layouts: dict[tuple[Cut, ...], Layout]
+    cutter: Cutter,
+    limit: int,
+    options: Options,
+    layouts: dict[tuple[Cut, ...], tuple[Layout, int]],
 ) -> Plan | None:
-    """A plan within a limit; None if none of the `layouts`, those tried here added, has places."""
+    """A plan within a limit; None if there is none. layouts: those without places, those tried here
+    added, and the limit that they were tried in."""
     for part in EASES:
         cuts = cutter.cheapest(limit, int(part * limit))
         for tried in dict.fromkeys((cuts, cutter.loosened(cuts, limit))):
-            if tried not in layouts:
-                layouts[tried] = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
-            plan = walked("vmcu", layouts[tried], limit)
+            layout, without = layouts.get(tried, (None, 0))
+            if without >= limit:
+                continue
+            if layout is None:
+                layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
+            plan = walked("vmcu", layout, limit)
             if plan is not None:
                 return plan
+            layouts[tried] = layout, limit
     return None
