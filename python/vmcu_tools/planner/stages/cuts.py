@@ -42,6 +42,8 @@ LITTLE = 0.0005
 EASING_WORK = 20_000_000
 # By how much more than the peak a stage may need since its tensors are in one piece each.
 STRETCH = 0.1
+# After so many stages without places the others are looked at with so many times less effort.
+MOST_FAILED, LESS = 20, 10
 UNLIMITED = 1 << 62
 
 
@@ -68,7 +70,7 @@ class Cutter(Needs):
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
-        self.easing = 0
+        self.easing = self.failed = 0
         self.cut_short = False
 
     def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
@@ -283,7 +285,9 @@ class Cutter(Needs):
     def places(self, pieces: tuple[Piece, ...], limit: int) -> bool:
         """True if there are places for all of them."""
         if (pieces, limit) not in self.placed:
-            self.placed[pieces, limit] = circle.fits(pieces, limit) is not None
+            effort = circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
+            self.placed[pieces, limit] = circle.fits(pieces, limit, effort) is not None
+            self.failed += not self.placed[pieces, limit]
         return self.placed[pieces, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:

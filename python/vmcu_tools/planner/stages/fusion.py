@@ -28,6 +28,8 @@ from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
 TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
+# Of solvers, in seconds, where a plan is to come soon.
+SOON = 1.0
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 1.0
 
@@ -55,6 +57,15 @@ def plan(graph: Graph, options: Options) -> Plan:
     if options.stream_input and (options.ram is None or best.pool_bytes > options.ram):
         best = with_whole_input(order.graph, options, best)
     return order.noted(best)
+
+
+def in_rows(graph: Graph, options: Options) -> Plan:
+    """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
+    the input cannot be streamed."""
+    cutter = Cutter(graph, options.stream_input, TILES[:1])
+    least = checked(graph, cutter.least_peak(TILES[:1], UNLIMITED))
+    layout = Layout(graph, cutter.cheapest(least), options.stream_input)
+    return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
 
 
 def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
@@ -162,6 +173,11 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     cutter = Cutter(graph, options.stream_input, tiles)
     least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
     least = cutter.refined(least) if least < UNLIMITED else least
+    return cutter, checked(graph, least)
+
+
+def checked(graph: Graph, least: int) -> int:
+    """The smallest peak; UserError if there is none."""
     if least == UNLIMITED:
         raise UserError(
             Problem(
@@ -170,7 +186,7 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
                 graph.origin,
             )
         )
-    return cutter, least
+    return least
 
 
 def front(graph: Graph, options: Options) -> list[Choice]:
