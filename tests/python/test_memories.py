@@ -14,6 +14,7 @@ from random_graphs import LAYERS, disjoint, random_inputs, random_layers
 from random_networks import AnyNetwork
 from table_mutants import right_in_c
 from test_proof import ONE_POOL, PLANS, plan
+from vmcu_tools.cli import main
 from vmcu_tools.commands.options import memories
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
@@ -24,6 +25,7 @@ from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.places.layout import Layout
 from vmcu_tools.planner.regions.assign import Assigner, problem_of
 from vmcu_tools.planner.regions.place import of_memory
+from vmcu_tools.planner.regions.search import WHOLE
 from vmcu_tools.report.model import report
 from vmcu_tools.runners import get
 from vmcu_tools.runners.compiled import MODEL_NAME
@@ -85,6 +87,12 @@ def test_what_is_too_large_for_both_is_refused() -> None:
 def test_one_memory_is_as_much_ram() -> None:
     one = compile_model(DIGITS, regions=regions("sram=4K"))
     assert emit(one, "m").files == emit(compile_model(DIGITS, ram=4096), "m").files
+
+
+def test_an_input_that_is_kept_whole_is_said_to_be() -> None:
+    for text in ("a=1536,b=1536", "a=2K,b=1K", "a=8K,b=1K"):
+        one = compile_model(DIGITS, stream_input=True, regions=regions(text))
+        assert one.input_streamed != (WHOLE in one.notes)
 
 
 def test_the_same_plan_each_time() -> None:
@@ -167,3 +175,8 @@ def fits(problem, memory: dict[str, int], number: int, capacity: int) -> bool:
         if sum(sizes[live.name] for live in piece.ways[0].live if live.name in names) > capacity:
             return False
     return True
+
+
+def test_wear_is_of_one_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["wear", str(DIGITS), "--memory", "a=2K,b=1K"]) == 1
+    assert "wear is simulated in one pool" in capsys.readouterr().err

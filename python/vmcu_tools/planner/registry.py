@@ -73,7 +73,7 @@ def make_plan(
         try:
             plan = planned_by(graph, options)
         except KeyboardInterrupt:
-            if planned_by is not fusion.plan or options.stream_input:
+            if planned_by is not fusion.plan:
                 raise
             plan = anytime.at_once(graph, options)
     else:

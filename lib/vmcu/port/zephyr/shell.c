@@ -80,12 +80,31 @@ static size_t row_bytes(const struct vmcu_model *model)
 	return model->streamed ? (size_t)t->width * t->channels : 0U;
 }
 
+/** True for a model that has one pool, of which the shell can tell. */
+static bool has_one_pool(const struct shell *sh, const struct vmcu_model *model)
+{
+#if defined(VMCU_SEVERAL_POOLS)
+	if (model->pool_count != 0U) {
+		shell_error(sh, "%s has a pool in each of %u memories, the shell has one",
+			    model->name, model->pool_count);
+		return false;
+	}
+#else
+	ARG_UNUSED(sh);
+	ARG_UNUSED(model);
+#endif
+	return true;
+}
+
 /** Binds a model to the pool. A row of a streamed input lies in front of the model's bytes. */
 static int start(const struct shell *sh, struct running *s, const struct vmcu_model *model)
 {
 	const size_t row = ROUND_UP(row_bytes(model), VMCU_POOL_ALIGN);
 	const size_t needed = row + model->pool_bytes + VMCU_POOL_GUARD_BYTES;
 
+	if (!has_one_pool(sh, model)) {
+		return -ENOTSUP;
+	}
 	if (pool.size < needed) {
 		shell_error(sh,
 			    "%s needs a pool of %u bytes, the shell has %u: set "
@@ -300,6 +319,9 @@ static int cmd_pool(const struct shell *sh, size_t argc, char **argv)
 	ARG_UNUSED(argc);
 	if (model == NULL) {
 		return -ENOENT;
+	}
+	if (!has_one_pool(sh, model)) {
+		return -ENOTSUP;
 	}
 	shell_print(sh, "tensor   from     to  bytes shape");
 	for (uint16_t i = 0; i < model->tensor_count; i++) {

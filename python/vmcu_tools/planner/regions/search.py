@@ -26,6 +26,9 @@ from .place import Places, placed, plan_from
 
 # How many limits between the fewest bytes and all that there are.
 LIMITS = 6
+WHOLE = (
+    "The input is kept whole, which costs fewer cycles; it may be delivered in rows all the same."
+)
 # Parts of the first memory that stages are kept within where they can.
 EASES = (1.0, 0.8)
 
@@ -53,7 +56,10 @@ def plan(graph: Graph, options: Options) -> Plan:
     for candidate in sorted(candidates, key=lambda one: one.cycles):
         places = placed(problem_of(candidate.layout), regions)
         if places is not None:
-            return order.noted(_finished(order.graph, candidate, places, regions))
+            finished = _finished(order.graph, candidate, places, regions)
+            if options.stream_input and not finished.input_streamed:
+                finished = replace(finished, notes=(*finished.notes, WHOLE))
+            return order.noted(finished)
     least = searched(order.graph, options)[1]
     raise UserError(
         Complaint(

@@ -9,6 +9,7 @@ tiles.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,8 +37,13 @@ ALIKE = 0.02
 # tile it begins; the work for it, all together.
 HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
 TILED_WORK = 10_000_000
+# Part of a model's cycles that a larger tile has to save; the work for such tiles, all together.
+LITTLE = 0.0005
+EASING_WORK = 20_000_000
 # By how much more than the peak a stage may need since its tensors are in one piece each.
 STRETCH = 0.1
+# After so many stages without places the others are looked at with so many times less effort.
+MOST_FAILED, LESS = 20, 10
 UNLIMITED = 1 << 62
 
 
@@ -54,7 +60,8 @@ class Choice:
 
 
 class Cutter(Needs):
-    """The search over cuts of one graph in its order of nodes. tiles: those to try."""
+    """The search over cuts of one graph in its order of nodes. tiles: those to try; cut_short:
+    whether a search for tiles ended before its time."""
 
     def __init__(self, graph: Graph, streamed: bool, tiles: Sequence[Tile] = TILES):
         super().__init__(graph, streamed)
@@ -63,6 +70,8 @@ class Cutter(Needs):
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
+        self.easing = self.failed = 0
+        self.cut_short = False
 
     def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
         """The smallest peak over all ways to cut; `known`: one that is reached."""
@@ -85,9 +94,7 @@ class Cutter(Needs):
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
-        if not streams and all(
-            calls_of(layer) == 1 for layer in self.binder.stage(Cut(first, stop))
-        ):
+        if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
             return []
         tried = self.tiles if tiles is None else tuple(tiles)
@@ -104,6 +111,18 @@ class Cutter(Needs):
     def alone_in(self, cut: Cut) -> bool:
         """True for one layer on its own."""
         return cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0)
+
+    @functools.cached_property
+    def called_once(self) -> list[int]:
+        """By the last node of a stage, the node from which on all layers are called once only,
+        which may be the one behind it."""
+        found, start = [], 0
+        for number in range(self.count):
+            last = self.binder.stage(Cut(number, number + 1))[0]
+            found.append(start if calls_of(last) == 1 else number + 1)
+            if calls_of(self.binder.layer(number)) > 1:
+                start = number + 1
+        return found
 
     def within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
@@ -139,7 +158,12 @@ class Cutter(Needs):
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles)
+            if self.easing >= EASING_WORK:
+                self.cut_short = True
+                return cut
+            before = self.work
+            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, LITTLE * self.cycles)
+            self.easing += self.work - before
         return self.eased[cut, limit]
 
     def refined(self, least: int) -> int:
@@ -150,6 +174,7 @@ class Cutter(Needs):
             for first, stop in hopeful:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
             least = self.least_peak(self.tiles, least)
+        self.cut_short |= search.over
         return least
 
     def hopeful(self, least: int) -> list[tuple[int, int]]:
@@ -159,9 +184,12 @@ class Cutter(Needs):
         came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                cuts = self.cuts_of(first, stop)
+                if not cuts:
+                    continue
                 fixed = stop - first == 1 or (first, stop) in self.tiled
                 held = 0 if fixed else self.least_held(Cut(first, stop))
-                for cut in reversed(self.cuts_of(first, stop)):
+                for cut in reversed(cuts):
                     if max(best[first], held) >= best[stop]:
                         break
                     limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1
@@ -257,14 +285,16 @@ class Cutter(Needs):
     def places(self, pieces: tuple[Piece, ...], limit: int) -> bool:
         """True if there are places for all of them."""
         if (pieces, limit) not in self.placed:
-            self.placed[pieces, limit] = circle.fits(pieces, limit) is not None
+            effort = circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
+            self.placed[pieces, limit] = circle.fits(pieces, limit, effort) is not None
+            self.failed += not self.placed[pieces, limit]
         return self.placed[pieces, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
         """What cuts cost, cycles."""
         return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
 
-    @property
+    @functools.cached_property
     def cycles(self) -> float:
         """Of the model without stages, by estimate."""
         layers = [self.binder.layer(number) for number in range(self.count)]

@@ -27,6 +27,9 @@ from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
 
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
+TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
+# Of solvers, in seconds, where a plan is to come soon.
+SOON = 1.0
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 1.0
 
@@ -54,6 +57,15 @@ def plan(graph: Graph, options: Options) -> Plan:
     if options.stream_input and (options.ram is None or best.pool_bytes > options.ram):
         best = with_whole_input(order.graph, options, best)
     return order.noted(best)
+
+
+def in_rows(graph: Graph, options: Options) -> Plan:
+    """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
+    the input cannot be streamed."""
+    cutter = Cutter(graph, options.stream_input, TILES[:1])
+    least = checked(graph, cutter.least_peak(TILES[:1], UNLIMITED))
+    layout = Layout(graph, cutter.cheapest(least), options.stream_input)
+    return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
 
 
 def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
@@ -99,12 +111,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
     cutter, least = variant.cutter, variant.least
     if options.tile_cost is None:
-        plan = placed(cutter, cutter.balanced(least), options)
-        # Which peak is the better bargain shows when tensors have their places.
-        cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
-        if plan.gap or (plan.pool_bytes > least and bargain(least, cost) < price(plan, cutter)):
-            plans = plan, placed(cutter, least, options)
-            plan = min(plans, key=lambda plan: (plan.gap > 0, price(plan, cutter)))
+        plan = bargained(cutter, least, options)
     else:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     if options.ram is not None and plan.pool_bytes > options.ram:
@@ -113,12 +120,23 @@ def smallest(variant: Variant, options: Options) -> Plan:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
     over_all = f"Over all cuts of this order and all tiles that were tried, it is {least:,} bytes."
-    plan = replace(plan, notes=(*plan.notes, over_all))
+    plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = replace(joint.plan(cutter.graph, options.seconds), planner="vmcu")
+        single = replace(joint.in_order(cutter.graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
     return plan
+
+
+def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
+    """The better bargain of a plan within the balanced peak and one within the smallest: which it
+    is shows when tensors have their places."""
+    peak = cutter.balanced(least)
+    plan = placed(cutter, peak, options)
+    cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
+    if peak == least or price(plan, cutter) <= bargain(least, cost):
+        return plan
+    return min(plan, placed(cutter, least, options), key=lambda plan: price(plan, cutter))
 
 
 def price(plan: Plan, cutter: Cutter) -> float:
@@ -155,6 +173,11 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     cutter = Cutter(graph, options.stream_input, tiles)
     least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
     least = cutter.refined(least) if least < UNLIMITED else least
+    return cutter, checked(graph, least)
+
+
+def checked(graph: Graph, least: int) -> int:
+    """The smallest peak; UserError if there is none."""
     if least == UNLIMITED:
         raise UserError(
             Problem(
@@ -163,7 +186,7 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
                 graph.origin,
             )
         )
-    return cutter, least
+    return least
 
 
 def front(graph: Graph, options: Options) -> list[Choice]:
@@ -183,7 +206,7 @@ def front(graph: Graph, options: Options) -> list[Choice]:
 def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
     leave more room around the stage with the peak."""
-    layouts: dict[tuple[Cut, ...], Layout] = {}
+    layouts: dict[tuple[Cut, ...], tuple[Layout, int]] = {}
     plan = _placed(cutter, limit, options, layouts)
     if plan is None:
         stretched = cutter.stretched(cutter.cheapest(limit), limit)
@@ -191,20 +214,28 @@ def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     if plan is not None:
         return plan
     share = options.seconds / len(layouts)
-    plans = [packed("vmcu", layout, share) for layout in layouts.values()]
+    plans = [packed("vmcu", layout, share) for layout, _ in layouts.values()]
     return min(plans, key=lambda plan: plan.pool_bytes)
 
 
 def _placed(
-    cutter: Cutter, limit: int, options: Options, layouts: dict[tuple[Cut, ...], Layout]
+    cutter: Cutter,
+    limit: int,
+    options: Options,
+    layouts: dict[tuple[Cut, ...], tuple[Layout, int]],
 ) -> Plan | None:
-    """A plan within a limit; None if none of the `layouts`, those tried here added, has places."""
+    """A plan within a limit; None if there is none. layouts: those without places, those tried here
+    added, and the limit that they were tried in."""
     for part in EASES:
         cuts = cutter.cheapest(limit, int(part * limit))
         for tried in dict.fromkeys((cuts, cutter.loosened(cuts, limit))):
-            if tried not in layouts:
-                layouts[tried] = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
-            plan = walked("vmcu", layouts[tried], limit)
+            layout, without = layouts.get(tried, (None, 0))
+            if without >= limit:
+                continue
+            if layout is None:
+                layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
+            plan = walked("vmcu", layout, limit)
             if plan is not None:
                 return plan
+            layouts[tried] = layout, limit
     return None

@@ -71,9 +71,9 @@ def others(needs: Needs, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterat
             yield other
 
 
-def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile]) -> Cut:
+def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile], little: float) -> Cut:
     """A stage with tiles that cost less in the layers that need no small ones to keep it within
-    `limit` bytes, the dearest layers first."""
+    `limit` bytes, the dearest layers first. little: cycles that are not worth a trace."""
     layers = needs.binder.stage(cut)
     for layer in sorted(layers, key=extra_cost, reverse=True):
         number = cut.first + layers.index(layer)
@@ -81,7 +81,7 @@ def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile]) -> Cut:
         cheaper = list(others(needs, cut, number, tiles))
         cheaper.sort(key=lambda other: needs.shape(other).cost)
         for other in cheaper:
-            if needs.shape(other).cost >= cost:
+            if needs.shape(other).cost > cost - little:
                 break
             found = needs.known(other, limit)
             if found is not None and found.peak <= limit:
