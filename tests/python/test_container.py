@@ -18,7 +18,7 @@ from vmcu_tools.bench.model import bench
 from vmcu_tools.container import layout, read, seal
 from vmcu_tools.emit import structs
 from vmcu_tools.machine import reference
-from vmcu_tools.ops.values import STRUCTS
+from vmcu_tools.ops.values import STRUCTS, CStruct
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
@@ -376,3 +376,10 @@ def test_a_signature_is_of_the_digest(tmp_path: Path, key: Path) -> None:
     text.write_text("no key")
     with pytest.raises(Exception, match="has no private Ed25519 key"):
         seal.signed(image, text)
+
+
+@pytest.mark.parametrize(("kind", "start"), [(layout.FILE, 0), (layout.MODEL, layout.MODEL_AT)])
+def test_the_page_has_every_member(kind: CStruct, start: int) -> None:
+    lines = (ROOT / "doc/container.md").read_text().splitlines()
+    for name, member in kind.members.items():
+        assert f"| {start + member.start} | {member.size} | `{name}` |" in lines

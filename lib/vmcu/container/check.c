@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include "../compiled.h"
+#include "../kernels/support.h"
 
 VMCU_SMALL bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
 				 uint32_t each)
@@ -187,4 +188,31 @@ VMCU_SMALL bool vmcu_check_window(const struct vmcu_check *c, const struct vmcu_
 VMCU_SMALL bool vmcu_check_shift(int32_t shift)
 {
 	return shift >= -31 && shift <= 30;
+}
+
+/** See SHIFTS of kernels/integer_scale.py. */
+#define LINE_SHIFT_MAX 22
+
+VMCU_SMALL bool vmcu_check_line(int32_t word)
+{
+	const int32_t shift = word & VMCU_LINE_SHIFT;
+
+	return (shift == 0) ? (word & VMCU_LINE_WHOLE) == 0 : shift <= LINE_SHIFT_MAX;
+}
+
+static int64_t magnitude(int64_t x)
+{
+	return (x < 0) ? -x : x;
+}
+
+VMCU_SMALL bool vmcu_check_float_sum(const struct vmcu_float_sum *s)
+{
+	/* The exact way has 64 bits, of which a byte takes eight. */
+	const int64_t room = INT64_C(1) << 53;
+
+	return s->shift <= 31U &&
+	       (magnitude(s->a_scale) + magnitude(s->b_scale)) * 128 + magnitude(s->bias) <=
+		       INT32_MAX &&
+	       s->a > -room && s->a < room && s->b > -room && s->b < room &&
+	       s->constant > -(room << 8) && s->constant < room << 8;
 }

@@ -115,4 +115,10 @@ static inline bool vmcu_check_bool(const bool *flag)
 /** True if the requantiser can shift so. */
 bool vmcu_check_shift(int32_t shift);
 
+/** True if a word of a float32 factor is a line's, or says that there is none. */
+bool vmcu_check_line(int32_t word);
+
+/** True if sums of two bytes stay within 32 bits. */
+bool vmcu_check_float_sum(const struct vmcu_float_sum *s);
+
 #endif /* VMCU_CHECK_H_ */

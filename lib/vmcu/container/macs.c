@@ -13,9 +13,11 @@
 #include "../kernels/support.h"
 
 /** Taps of a window that may be packed, see struct vmcu_mac_params. */
-#define PACKED     32U
+#define PACKED         32U
 /** Bytes of four taps in a tile, as the core with the widest has them, and in a stream. */
-#define TILE_BYTES 8U
+#define TILE_BYTES     8U
+/** The fast requantiser's largest shift, less one. */
+#define FAST_SHIFT_MAX 22
 
 /** A stream that is being walked: what is left of the container. */
 struct walk {
@@ -53,8 +55,18 @@ static bool shifts(const struct vmcu_mac_params *p, const uint8_t *words, uint32
 		if (p->is_float == 0U && !vmcu_check_shift(word[i])) {
 			return false;
 		}
-		/* A line has a shift of its own, which is none of 32 and more. */
-		if (p->is_float != 0U && (word[i] & VMCU_LINE_SHIFT) > 31) {
+		if (p->is_float != 0U && !vmcu_check_line(word[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** True if shifts are for the fast requantiser, see FAST_SHIFTS of kernels/pack.py: one less. */
+static bool fast_shifts(const uint8_t *shift, uint32_t channels)
+{
+	for (uint32_t i = 0; i < channels; i++) {
+		if (shift[i] > FAST_SHIFT_MAX) {
 			return false;
 		}
 	}
@@ -69,8 +81,12 @@ static bool walk_blocks(const struct vmcu_mac_params *p, struct walk *w, uint32_
 	const uint32_t exact = (uint32_t)vmcu_segment_exact(head);
 	const uint64_t common = (uint64_t)size * (4U + weights + 4U);
 
-	if (!skip(w, fast * (common + (size + 3U) / 4U * 4U))) {
-		return false;
+	for (uint32_t i = 0; i < fast; i++) {
+		const uint8_t *shift = w->at + common;
+
+		if (!skip(w, common + (size + 3U) / 4U * 4U) || !fast_shifts(shift, size)) {
+			return false;
+		}
 	}
 	for (uint32_t i = 0; i < exact; i++) {
 		const uint8_t *words = w->at + common;
@@ -271,8 +287,7 @@ static bool rests(const struct vmcu_check *c, const struct vmcu_mac_params *p, u
 		const int64_t at = 4LL * (word >> 8);
 
 		if (!vmcu_is_exact(word)) {
-			/* The fast one shifts by 1 to 23 bits, as a product of 32 bits allows. */
-			if ((word & VMCU_SHIFT) > 30) {
+			if ((word & VMCU_SHIFT) > FAST_SHIFT_MAX) {
 				return false;
 			}
 			continue;
@@ -357,7 +372,7 @@ static bool walk_fours(const struct vmcu_mac_params *p, struct walk *w, uint32_t
 		}
 	}
 	if (!vmcu_is_exact(words[0])) {
-		return whole;
+		return whole && fast_shifts(words, 4U);
 	}
 	words = w->at;
 	return skip(w, 16U) && shifts(p, words, 4U);

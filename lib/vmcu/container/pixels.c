@@ -71,9 +71,9 @@ VMCU_SMALL static bool binary(const struct vmcu_check *c)
 	case VMCU_BINARY_FLOAT_SUM:
 		return vmcu_check_array(c, p->sum, 1U, sizeof(*p->sum)) &&
 		       (uintptr_t)p->sum % 8U == 0U &&
-		       ((const struct vmcu_float_sum *)vmcu_check_at(c, p->sum))->shift <= 31U;
+		       vmcu_check_float_sum(vmcu_check_at(c, p->sum));
 	case VMCU_BINARY_FLOAT_PRODUCT:
-		return (p->output.shift & 0x7f) <= 31;
+		return vmcu_check_line(p->output.shift);
 	default:
 		return p->kind <= VMCU_BINARY_QUOTIENT && vmcu_check_shift(p->a.shift) &&
 		       vmcu_check_shift(p->b.shift) && vmcu_check_shift(p->output.shift);

@@ -100,13 +100,14 @@ VMCU_SMALL static bool add_float(const struct vmcu_check *c)
 {
 	const struct vmcu_add_float_params *p = c->params;
 
-	return vmcu_check_alike(c, 2U) && vmcu_check_bool(&p->narrow) && p->sum.shift <= 31U;
+	return vmcu_check_alike(c, 2U) && vmcu_check_bool(&p->narrow) &&
+	       vmcu_check_float_sum(&p->sum);
 }
 
 /** True if the shift of a product's scale is one; a line has its own in seven bits. */
 static bool is_product(const struct vmcu_product *q)
 {
-	return (q->is_float != 0U) ? (q->shift & 0x7f) <= 31 : vmcu_check_shift(q->shift);
+	return (q->is_float != 0U) ? vmcu_check_line(q->shift) : vmcu_check_shift(q->shift);
 }
 
 /** True if inputs are matrices that the kernels may go through, @a count of them. */
