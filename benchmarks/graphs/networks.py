@@ -161,5 +161,7 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "BlazeFace": blazeface,
     "200 convolutions, streamed": lambda: chain(200),
 }
+# Those that take minutes: the page is without them.
+LONG = ("NASNet, 6 cells",)
 # Those whose input comes in rows.
 STREAMED = ("200 convolutions, streamed",)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 for beside in ("benchmarks/paper", "benchmarks/graphs"):
     sys.path.append(str(ROOT / beside))
 
-from networks import NETWORKS, STREAMED  # noqa: E402
+from networks import LONG, NETWORKS, STREAMED  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.planner.options import Options  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
@@ -60,6 +60,11 @@ def table(names: list[str]) -> Table:
     return Table("Networks with branches", COLUMNS, rows)
 
 
+def on_page() -> list[str]:
+    """The networks that the page has."""
+    return [name for name in NETWORKS if name not in LONG]
+
+
 def command(name: str) -> str:
     return f"python benchmarks/graphs/run.py {name}"
 
@@ -70,7 +75,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.only and args.write:
         parser.error("a page has all networks: leave out --only")
-    show(parser, args, {TABLE: partial(table, args.only or [*NETWORKS])}, command)
+    names = args.only or on_page()
+    show(parser, args, {TABLE: partial(table, names)}, command)
     return 0
 
 
