@@ -17,6 +17,10 @@ set(VMCU_ROOT "${root}" CACHE INTERNAL "The vmcu source tree")
 file(GLOB sources CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/*.c")
 file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/kernels/*.c")
 set(VMCU_SOURCES ${sources} ${kernels} CACHE INTERNAL "The runtime")
+# What models from containers need besides, but for the list of all kernels.
+file(GLOB containers CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/container/*.c")
+list(FILTER containers EXCLUDE REGEX "/all\\.c$")
+set(VMCU_CONTAINER_SOURCES ${containers} CACHE INTERNAL "The loader of containers")
 
 # Float products that decide a rounding must not be fused with a sum: every core gives the bytes
 # that the compiler's own evaluation gives.
@@ -71,12 +75,14 @@ endfunction()
 # Compiles a model into a target at build time.
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
-#                  [RAM <bytes>] [PLANNER <planner>] [STREAM_INPUT | INPUT_ELSEWHERE] [ROTATE]
-#                  [ARGS <argument>...])
+#                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
+#                  [STREAM_INPUT | INPUT_ELSEWHERE] [ROTATE] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
 # RAM          The fastest plan in so many bytes, such as 64K; the build fails if there is none.
+# MEMORY       Pools in several memories, the fast ones first, such as dtcm=64K,sram=320K; Zephyr:
+#              CONFIG_VMCU_SEVERAL_POOLS=y.
 # PLANNER      See `vmcu build --help`.
 # STREAM_INPUT The input comes row by row, by vmcu_push_row(), and never exists whole.
 # INPUT_ELSEWHERE
@@ -84,7 +90,8 @@ endfunction()
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
-  cmake_parse_arguments(arg "STREAM_INPUT;INPUT_ELSEWHERE;ROTATE" "NAME;MODEL;RAM;PLANNER" "ARGS" ${ARGN})
+  set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
+  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER" "ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -107,6 +114,14 @@ function(vmcu_add_model target)
   set(inputs "${model}")
   if(arg_RAM)
     list(APPEND options --ram "${arg_RAM}")
+  endif()
+  if(arg_MEMORY)
+    list(APPEND options --memory "${arg_MEMORY}")
+    if(ZEPHYR_BASE AND arg_MEMORY MATCHES "," AND NOT CONFIG_VMCU_SEVERAL_POOLS)
+      message(FATAL_ERROR
+        "vmcu_add_model(${target} NAME ${arg_NAME} MEMORY): set CONFIG_VMCU_SEVERAL_POOLS=y in prj.conf"
+      )
+    endif()
   endif()
   if(arg_PLANNER)
     list(APPEND options --planner "${arg_PLANNER}")
@@ -153,6 +168,9 @@ function(vmcu_add_model target)
     vmcu_add_runtime()
     if(arg_ROTATE)
       target_compile_definitions(vmcu PUBLIC VMCU_POOL_ROTATE)
+    endif()
+    if(arg_MEMORY MATCHES ",")
+      target_compile_definitions(vmcu PUBLIC VMCU_SEVERAL_POOLS)
     endif()
     target_link_libraries(${target} PRIVATE vmcu)
   endif()

@@ -59,7 +59,7 @@ WAY = (
     (
         Box("planner/", ("stages/ what runs together", "places/ order and addresses")),
         Box("Plan", style="thing"),
-        Box("emit/", ("C tables,", "applications")),
+        Box("emit/, container/", ("C tables, applications;", "one file to load")),
         Box("model.c, model.h", style="thing"),
         Box("machine/", ("reads the C back and", "replays every call"), "proof"),
     ),

@@ -7,25 +7,23 @@
 #include <vmcu/vmcu.h>
 
 #include "hooks.h"
+#include "pools.h"
 #include "rotation.h"
 #include "stage.h"
 
-static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
+/** False for none, and for one whose container was refused. */
+static bool is_model(const struct vmcu_model *model)
 {
-	if (ctx == NULL) {
-		return -EINVAL;
-	}
-	ctx->model = NULL;
-	if (model == NULL || pool == NULL || (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
-		return -EINVAL;
-	}
-	if (size < model->pool_bytes + VMCU_POOL_GUARD_BYTES) {
-		return -ENOMEM;
-	}
-	ctx->model = model;
-	ctx->pool.start = (int8_t *)pool + VMCU_POOL_GUARD_BYTES / 2;
-	/* The circle is the plan's: surplus bytes would move every row behind the wrap. */
-	ctx->pool.size = model->pool_bytes;
+#if defined(VMCU_CONTAINERS)
+	return model != NULL && model->name != NULL;
+#else
+	return model != NULL;
+#endif
+}
+
+/** Begins with a context that is bound to a model and its pool. */
+static void start_over(struct vmcu_context *ctx, size_t size)
+{
 	vmcu_rotation_init(ctx);
 	for (uint16_t i = 0; i < VMCU_POSITIONS; i++) {
 		ctx->positions[i].rows = 0U;
@@ -36,7 +34,64 @@ static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *
 	ctx->profile = NULL;
 #endif
 	vmcu_guard_init(ctx, size);
-	return 0;
+}
+
+#if defined(VMCU_SEVERAL_POOLS)
+static int bind(struct vmcu_context *ctx, const struct vmcu_model *model,
+		const struct vmcu_memory *pools, size_t count)
+{
+	int err;
+
+	if (ctx == NULL) {
+		return -EINVAL;
+	}
+	ctx->model = NULL;
+	if (!is_model(model)) {
+		return -EINVAL;
+	}
+	err = vmcu_pools_bind(ctx, model, pools, count);
+	if (err == 0) {
+		start_over(ctx, 0U);
+	}
+	return err;
+}
+
+int vmcu_init_pools(struct vmcu_context *ctx, const struct vmcu_model *model,
+		    const struct vmcu_memory *pools, size_t count)
+{
+	const int err = bind(ctx, model, pools, count);
+	size_t size = 0U;
+
+	for (size_t i = 0; pools != NULL && i < count; i++) {
+		size += pools[i].size;
+	}
+	vmcu_hook_init(model, size, err);
+	return err;
+}
+
+int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
+{
+	const struct vmcu_memory only = {.start = pool, .size = size};
+
+	return vmcu_init_pools(ctx, model, &only, 1U);
+}
+#else
+static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
+{
+	int err;
+
+	if (ctx == NULL) {
+		return -EINVAL;
+	}
+	ctx->model = NULL;
+	if (!is_model(model)) {
+		return -EINVAL;
+	}
+	err = vmcu_pool_bind(ctx, model, pool, size);
+	if (err == 0) {
+		start_over(ctx, size);
+	}
+	return err;
 }
 
 int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
@@ -46,6 +101,7 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 	vmcu_hook_init(model, size, err);
 	return err;
 }
+#endif
 
 #if defined(VMCU_POOL_ROTATE)
 int vmcu_rotate_to(struct vmcu_context *ctx, uint32_t inferences)
@@ -171,6 +227,9 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 		.scratch = vmcu_scratch(ctx, layer, scratch),
 		.input = ctx->input,
 		.columns = layer->columns,
+#if defined(VMCU_CONTAINERS)
+		.base = ctx->model->base,
+#endif
 	};
 
 	for (uint16_t i = 0; i < layer->rows && !ctx->cancelled; i++) {

@@ -71,13 +71,14 @@ static bool is_live(const struct vmcu_model *model, uint16_t index, uint16_t nex
 	}
 	for (uint16_t n = 0; n < model->layer_count; n++) {
 		const struct vmcu_layer *layer = &model->layers[n];
+		const uint16_t *inputs = vmcu_at(vmcu_base(model), layer->inputs);
 
 		if (n < next) {
 			written = written || layer->output == index;
 			continue;
 		}
 		for (uint8_t i = 0; i < layer->input_count; i++) {
-			read = read || layer->inputs[i] == index;
+			read = read || inputs[i] == index;
 		}
 	}
 	return written && read;

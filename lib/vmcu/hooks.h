@@ -89,8 +89,7 @@ void vmcu_hook_call(const struct vmcu_context *ctx, const struct vmcu_call *call
 
 static inline void vmcu_hook_call(const struct vmcu_context *ctx, const struct vmcu_call *call)
 {
-	(void)ctx;
-	call->layer->kernel(call);
+	vmcu_kernel_of(ctx->model, call->layer)(call);
 }
 
 #endif /* VMCU_PROFILE */

@@ -111,13 +111,17 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 			    const struct vmcu_part *part, uint16_t entry, struct feed *feed)
 {
 	const struct vmcu_layer *layers = &ctx->model->layers[stage->first];
-	const uint8_t *schedule = &stage->schedule[part->start];
+	const uint8_t *schedule =
+		(const uint8_t *)vmcu_at(vmcu_base(ctx->model), stage->schedule) + part->start;
 	uint16_t *progress = progress_of(ctx, stage);
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {
 		.pool = &ctx->pool,
 		.tensors = ctx->model->tensors,
 		.input = ctx->input,
+#if defined(VMCU_CONTAINERS)
+		.base = ctx->model->base,
+#endif
 	};
 
 	for (; entry < part->length; entry++) {
@@ -140,12 +144,13 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 VMCU_SMALL bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
 			       struct vmcu_position *at, const int8_t *row)
 {
+	const struct vmcu_part *parts = vmcu_at(vmcu_base(ctx->model), stage->parts);
 	struct feed feed = {.row = row, .y = at->rows};
 	uint16_t entry = at->entry;
 	uint16_t time = at->time;
 
 	for (uint16_t number = at->part; number < stage->part_count; number++) {
-		const struct vmcu_part *part = &stage->parts[number];
+		const struct vmcu_part *part = &parts[number];
 
 		for (; time < part->times; time++) {
 			entry = follow(ctx, stage, part, entry, &feed);

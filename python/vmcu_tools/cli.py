@@ -11,6 +11,7 @@ from .commands import (
     bench,
     build,
     compare,
+    container,
     inspect,
     new,
     ops,
@@ -28,7 +29,7 @@ from .errors import Problem, UserError
 # In the order of `vmcu --help`.
 COMMANDS = (
     *(build, compare, verify, run, bench, size),
-    *(place, plan_tflite, inspect, new, ops, quantize, wear),
+    *(container, place, plan_tflite, inspect, new, ops, quantize, wear),
 )
 
 

@@ -12,6 +12,7 @@ from .frontends import load
 from .kernels.targets import named
 from .passes import optimize
 from .plan.plan import Plan
+from .plan.pools import Region
 from .planner.options import DEFAULT, SOLVER_SECONDS, Options
 from .planner.registry import PLANNERS, make_plan
 from .planner.rotate import rotate
@@ -31,6 +32,7 @@ def compile_model(
     target: str | None = None,
     plan_seconds: float | None = None,
     begun: float | None = None,
+    regions: tuple[Region, ...] = (),
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -39,7 +41,9 @@ def compile_model(
     input_elsewhere: it is read where the caller has it.
     tile_cost: see planner.Options. rotated: the pool's origin advances, see machine/rotation.py.
     target: the cores to lay constants out for, by their name in kernels/targets. plan_seconds: the
-    best plan by then is taken, counted from `begun`, of time.monotonic().
+    best plan by then is taken, counted from `begun`, of time.monotonic(). regions: memories for
+    several pools; one is the same as `ram`. Another planner does not go with them, nor does any of
+    `ram`, `rotated` and `plan_seconds`.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -48,8 +52,19 @@ def compile_model(
     graph = replace(load(path), target=named(target).name)
     if not PLANNERS[planner].as_written:
         graph = optimize(graph, all_channels=PLANNERS[planner].original is not None)
+    if regions:
+        _check_alone(path, planner, ram, rotated, input_elsewhere, plan_seconds)
+    if len(regions) == 1:
+        ram, regions = regions[0].capacity, ()
     options = Options(
-        seconds, ram, stream_input, input_elsewhere, tile_cost, extra_macs, plan_seconds
+        seconds,
+        ram,
+        stream_input,
+        input_elsewhere,
+        tile_cost,
+        extra_macs,
+        plan_seconds,
+        regions,
     )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:
@@ -62,3 +77,25 @@ def compile_model(
     with contextlib.suppress(UserError):
         plan = make_plan(planner, graph, less, original, prove=False, begun=begun)
     return rotate(plan, ram)
+
+
+def _check_alone(
+    path: Path,
+    planner: str,
+    ram: int | None,
+    rotated: bool,
+    input_elsewhere: bool,
+    plan_seconds: float | None,
+) -> None:
+    """UserError for what does not go with memories."""
+    asked = {
+        "--planner": planner != DEFAULT,
+        "--ram": ram is not None,
+        "--rotate": rotated,
+        "--input elsewhere": input_elsewhere,
+        "--plan-seconds": plan_seconds is not None,
+    }
+    others = [option for option, there in asked.items() if there]
+    if others:
+        reason = f"--memory does not go with {others[0]}"
+        raise UserError(Problem(reason, "leave out one of the two", str(path)))

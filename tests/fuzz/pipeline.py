@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 import traceback
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import importers  # noqa: F401  finds vmcu_tools and the tests' builders
@@ -31,6 +31,7 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import PLANNERS, make_plan
 from vmcu_tools.planner.rotate import rotate
@@ -58,13 +59,14 @@ class HangError(Exception):
 @dataclass(frozen=True)
 class Way:
     """How a network is planned; the fields are those of planner.Options, and whether the pool
-    rotates."""
+    rotates, or is divided between two memories that are too small for it."""
 
     planner: str
     stream_input: bool = False
     tile_cost: float | None = None
     extra_macs: float = 0.0
     rotated: bool = False
+    divided: bool = False
 
     def plan(self, graph: Graph) -> Plan:
         options = Options(
@@ -75,6 +77,10 @@ class Way:
         )
         given = graph if PLANNERS[self.planner].as_written else passes.optimize(graph)
         plan = make_plan(self.planner, given, options)
+        if self.divided:
+            size = plan.pool_bytes * 3 // 4 + 8
+            regions = (Region("fast", size, 0.0), Region("slow", size, 1.0))
+            return make_plan(self.planner, given, replace(options, regions=regions))
         return rotate(plan) if self.rotated else plan
 
 
@@ -89,7 +95,8 @@ def some_ways(rng: np.random.Generator, inputs: int) -> list[Way]:
         streamed = inputs == 1 and bool(rng.random() < 0.5)
         tile_cost = (None, 0.0, 0.3, 100.0)[int(rng.integers(4))]
         extra = (0.0, 0.0, 0.5, 10.0)[int(rng.integers(4))]
-        ways.append(Way("vmcu", streamed, tile_cost, extra, rotated))
+        divided = not rotated and bool(rng.random() < 0.4)
+        ways.append(Way("vmcu", streamed, tile_cost, extra, rotated, divided))
     return ways
 
 
@@ -139,11 +146,12 @@ class Network:
                 _compare(plan, target, samples, way)
             done[f"plans of {way.planner}"] += 1
             done["plans"] += 1
-            for name in ("streamed", "banded", "rotated"):
+            for name in ("streamed", "banded", "rotated", "divided"):
                 done[name] += {
                     "streamed": way.stream_input,
                     "banded": plan.macs_extra > 0,
                     "rotated": way.rotated,
+                    "divided": way.divided,
                 }[name]
         return done
 

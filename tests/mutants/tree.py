@@ -19,7 +19,13 @@ ROOT = HERE.parents[1]
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")
 # What is compiled only where it is asked for counts too, and what cores without an FPU compute.
-OPTIONS = ((), ("-DVMCU_POOL_ROTATE",), ("-DVMCU_POOL_GUARD",), ("-D__FAST_MATH__",))
+OPTIONS = (
+    (),
+    ("-DVMCU_POOL_ROTATE",),
+    ("-DVMCU_POOL_GUARD",),
+    ("-DVMCU_SEVERAL_POOLS",),
+    ("-D__FAST_MATH__",),
+)
 GENERATED = "lib/vmcu/kernels/gen/"
 
 

@@ -12,7 +12,11 @@ from vmcu_tools import paths, quant
 
 C_TESTS = Path(__file__).parents[1] / "c"
 # What a test needs the runtime to be built with.
-DEFINES = {"test_guard": ("-DVMCU_POOL_GUARD",), "test_positions": ("-DVMCU_POOL_ROTATE",)}
+DEFINES = {
+    "test_guard": ("-DVMCU_POOL_GUARD",),
+    "test_pools": ("-DVMCU_SEVERAL_POOLS",),
+    "test_positions": ("-DVMCU_POOL_ROTATE",),
+}
 FLAGS = (
     *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wshadow"),
     *("-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),

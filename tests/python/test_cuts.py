@@ -4,6 +4,8 @@ never give a worse answer."""
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from builders.networks import network_file
@@ -19,6 +21,7 @@ from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages.cheapest import Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
 
 SEEDS = range(24)
@@ -56,6 +59,24 @@ def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) 
     for cut, option in used.traced.items():
         alone = Cutter(graph, False).known(cut, UNLIMITED)
         assert alone == option
+
+
+@pytest.mark.parametrize("seed", range(200, 224))
+def test_no_cuts_are_cheaper_than_the_cheapest(seed: int) -> None:
+    """Of all that stay within the limit, each stage traced."""
+    graph = AnyNetwork(seed, layers=5).made
+    cutter, other = Cutter(graph, False), Cutter(graph, False)
+    count = len(graph.nodes)
+    least = cutter.least_peak(TILES, UNLIMITED)
+    for limit in (least, least + least // 8, 2 * least):
+        cheapest = [0] + [UNLIMITED] * count
+        for first, stop in itertools.combinations(range(count + 1), 2):
+            traced = (other.within(cut, UNLIMITED) for cut in other.cuts_of(first, stop))
+            costs = [option.cost for option in traced if option and option.peak <= limit]
+            cheapest[stop] = min([cheapest[stop], *(cheapest[first] + cost for cost in costs)])
+        cuts = Cheapest(cutter, limit, limit, thorough=True).run()
+        assert cuts is not None and cutter.peak(cuts) <= limit
+        assert cutter.cost(cuts) == cheapest[count]
 
 
 def speech() -> Graph:

@@ -34,11 +34,12 @@ from vmcu_tools.planner.places.layout import Cut, Layout
 OF_TABLES = ("m_schedule", "m_layer_inputs")
 
 
-def object_sizes(files: dict[str, str], folder: Path, rotates: bool) -> dict[str, int]:
+def object_sizes(files: dict[str, str], folder: Path, one: Plan) -> dict[str, int]:
     """Bytes of each object on a 32-bit core, as its compiler has them."""
     write(files, folder)
     include = [f"-I{paths.runtime() / 'include'}", f"-I{folder}"]
-    flags = ["-DVMCU_POOL_ROTATE"] if rotates else []
+    flags = ["-DVMCU_POOL_ROTATE"] if one.rotation else []
+    flags += ["-DVMCU_SEVERAL_POOLS"] if one.regions else []
     command = [*ARM, "-O0", *flags, *include, "-c", "m.c", "-o", "m.o"]
     subprocess.run(command, cwd=folder, check=True)
     said = subprocess.run(
@@ -52,7 +53,7 @@ def object_sizes(files: dict[str, str], folder: Path, rotates: bool) -> dict[str
 def test_figures_are_the_sizes_of_the_objects(number: int, tmp_path: Path) -> None:
     one = plan(number)
     emitted = emit(one, "m")
-    sizes = object_sizes(emitted.files, tmp_path, one.rotation is not None)
+    sizes = object_sizes(emitted.files, tmp_path, one)
     found = tables.read(emitted.files, "m")
     assert sizes.keys() == found.values.keys()
     weights = {

@@ -21,9 +21,9 @@ PACKAGE = Path(vmcu_tools.__file__).parent
 ROOMS = (
     *("errors", "progress", "paths", "quant", "graph", "kernels", "ops", "frontends", "passes"),
     *("plan", "placement", "machine"),
-    *("planner.options", "planner.places", "planner.stages", "planner.others"),
+    *("planner.options", "planner.places", "planner.stages", "planner.regions", "planner.others"),
     *("planner.anytime", "planner.registry", "planner.rotate", "compiler"),
-    *("emit", "image", "runners", "oracle", "verify", "bench", "wear", "quantize"),
+    *("emit", "container", "image", "runners", "oracle", "verify", "bench", "wear", "quantize"),
     *("report", "commands", "cli", "__main__"),
 )
 # Other people's graphs and buffers are placed without any of the rest.

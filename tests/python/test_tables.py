@@ -90,12 +90,12 @@ def objects(source: str, header: str = "") -> Objects:
     return read({"m.c": source, "m.h": header}, "m")
 
 
-def printed(text: str, statements: str, folder: Path) -> bytes:
+def printed(text: str, statements: str, folder: Path, define: str = "VMCU_POOL_ROTATE") -> bytes:
     """What a program that holds the text writes."""
     heads = "".join(f"#include <{head}.h>\n" for head in ("stdbool", "stdint", "stdio"))
     (folder / "m.c").write_text(f"{heads}{text}\nint main(void)\n{{\n{statements}\n}}\n")
     include = f"-I{paths.runtime() / 'include'}"
-    command = ["gcc", "-std=c99", "-w", "-DVMCU_POOL_ROTATE", include, "m.c", "-o", "m"]
+    command = ["gcc", "-std=c99", "-w", f"-D{define}", include, "m.c", "-o", "m"]
     subprocess.run(command, cwd=folder, check=True)
     return subprocess.run(["./m"], cwd=folder, capture_output=True, check=True).stdout
 
@@ -132,16 +132,25 @@ def test_structs_have_the_values_that_a_compiler_makes(tmp_path: Path) -> None:
     assert [np.float32(value) for value in values.split()] == [np.float32(v) for v in wanted]
 
 
-def test_limits_are_those_of_the_members(tmp_path: Path) -> None:
+# Members that are there in builds for several pools, which are none for pools that rotate.
+OF_SEVERAL = ("pool_count",)
+
+
+@pytest.mark.parametrize("define", ["VMCU_POOL_ROTATE", "VMCU_SEVERAL_POOLS"])
+def test_limits_are_those_of_the_members(define: str, tmp_path: Path) -> None:
     """What a member wraps around to, one below 0, is the most that it holds."""
+    limits = {
+        (kind, member): most
+        for kind, members in LIMITS.items()
+        for member, most in members.items()
+        if (member in OF_SEVERAL) == (define == "VMCU_SEVERAL_POOLS")
+    }
     shown = "".join(
         f'\t{{ static struct {kind} x; x.{member}--; printf("%ju ", (uintmax_t)x.{member}); }}\n'
-        for kind, members in LIMITS.items()
-        for member in members
+        for kind, member in limits
     )
-    said = printed("#include <vmcu/model.h>", shown, tmp_path).decode()
-    known = [most for members in LIMITS.values() for most in members.values()]
-    assert [int(word) for word in said.split()] == known
+    said = printed("#include <vmcu/model.h>", shown, tmp_path, define).decode()
+    assert [int(word) for word in said.split()] == list(limits.values())
 
 
 @pytest.mark.parametrize("number", range(PLANS))

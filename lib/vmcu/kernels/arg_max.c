@@ -26,7 +26,7 @@ void vmcu_arg_max(const struct vmcu_call *call)
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
 	for (uint32_t x = 0; x < call->columns; x++) {
-		const uint32_t found = place_of_extreme(call->layer->params, src, in->channels);
+		const uint32_t found = place_of_extreme(vmcu_params(call), src, in->channels);
 
 		for (uint32_t i = 0; i < sizeof(found); i++) {
 			*dst++ = (int8_t)(uint8_t)(found >> (8U * i));

@@ -171,7 +171,8 @@ static struct operand constant(const struct vmcu_call *call, const struct vmcu_b
 	const uint32_t x = (p->constant_width > 1U) ? call->x : 0U;
 
 	return (struct operand){
-		.at = p->constant + (y * p->constant_width + x) * p->constant_channels,
+		.at = (const int8_t *)vmcu_constants(call, p->constant) +
+		      (y * p->constant_width + x) * p->constant_channels,
 		.pixel = (p->constant_width > 1U) ? p->constant_channels : 0,
 		.channel = (p->constant_channels > 1U) ? 1 : 0,
 	};
@@ -180,12 +181,13 @@ static struct operand constant(const struct vmcu_call *call, const struct vmcu_b
 /** A row, by whichever way to combine; what the compiler knows it puts into the loop. */
 VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 {
-	const struct vmcu_binary_params p = *(const struct vmcu_binary_params *)call->layer->params;
+	struct vmcu_binary_params p = *(const struct vmcu_binary_params *)vmcu_params(call);
 	const int32_t channels = vmcu_call_output(call)->channels;
 	const struct operand a = input(call, 0);
 	const struct operand b = (p.constant != NULL) ? constant(call, &p) : input(call, 1);
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
+	p.sum = vmcu_constants(call, p.sum);
 	for (int32_t x = 0; x < call->columns; x++) {
 		const int8_t *first = a.at + x * a.pixel;
 		const int8_t *second = b.at + x * b.pixel;
@@ -202,7 +204,7 @@ VMCU_INLINE void combine_row(const struct vmcu_call *call, combine_t combine)
 
 void vmcu_binary(const struct vmcu_call *call)
 {
-	const struct vmcu_binary_params *p = call->layer->params;
+	const struct vmcu_binary_params *p = vmcu_params(call);
 
 	switch (p->kind) {
 	case VMCU_BINARY_PRODUCT:

@@ -6,12 +6,20 @@
 
 #include "support.h"
 
-/** Moves @a bytes bytes of input @a i ascending, bringing them to the output's scale. */
-static void concat_run(const struct vmcu_concat_params *p, uint16_t i, const int8_t *src,
-		       int8_t *dst, int32_t bytes)
-{
-	const int8_t *table = p->inputs[i].table;
+/** Bytes of a table. */
+#define VMCU_TABLE 256
 
+/** Moves @a bytes bytes of input @a i ascending, bringing them to the output's scale. */
+static void concat_run(const struct vmcu_call *call, uint16_t i, const int8_t *src, int8_t *dst,
+		       int32_t bytes)
+{
+	const struct vmcu_concat_params *p = vmcu_params(call);
+	const int16_t *table_of = vmcu_constants(call, p->table_of);
+	const int8_t *table = NULL;
+
+	if (p->table_of != NULL && table_of[i] >= 0) {
+		table = (const int8_t *)vmcu_constants(call, p->tables) + VMCU_TABLE * table_of[i];
+	}
 	for (int32_t k = 0; k < bytes; k++) {
 		dst[k] = (table != NULL) ? table[src[k] - INT8_MIN] : src[k];
 	}
@@ -30,8 +38,7 @@ static void concat_height(const struct vmcu_call *call, int8_t *dst)
 
 	const struct vmcu_tensor *in = vmcu_call_input(call, i);
 
-	concat_run(call->layer->params, i, vmcu_row(call->pool, in, y), dst,
-		   in->width * in->channels);
+	concat_run(call, i, vmcu_row(call->pool, in, y), dst, in->width * in->channels);
 }
 
 /** Output rows are the inputs' rows end to end. */
@@ -41,7 +48,7 @@ static void concat_width(const struct vmcu_call *call, int8_t *dst)
 		const struct vmcu_tensor *in = vmcu_call_input(call, i);
 		const int32_t bytes = in->width * in->channels;
 
-		concat_run(call->layer->params, i, vmcu_row(call->pool, in, call->y), dst, bytes);
+		concat_run(call, i, vmcu_row(call->pool, in, call->y), dst, bytes);
 		dst += bytes;
 	}
 }
@@ -56,8 +63,7 @@ static void concat_channels(const struct vmcu_call *call, int8_t *dst)
 			const struct vmcu_tensor *in = vmcu_call_input(call, i);
 			const int8_t *row = vmcu_row(call->pool, in, call->y);
 
-			concat_run(call->layer->params, i, row + x * in->channels, dst,
-				   in->channels);
+			concat_run(call, i, row + x * in->channels, dst, in->channels);
 			dst += in->channels;
 		}
 	}
@@ -65,7 +71,7 @@ static void concat_channels(const struct vmcu_call *call, int8_t *dst)
 
 VMCU_SMALL void vmcu_concat(const struct vmcu_call *call)
 {
-	const struct vmcu_concat_params *p = call->layer->params;
+	const struct vmcu_concat_params *p = vmcu_params(call);
 	int8_t *dst = vmcu_row(call->pool, vmcu_call_output(call), call->y);
 
 	switch (p->axis) {

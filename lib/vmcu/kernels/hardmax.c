@@ -6,7 +6,7 @@
 
 VMCU_SMALL void vmcu_hardmax(const struct vmcu_call *call)
 {
-	const struct vmcu_hardmax_params *p = call->layer->params;
+	const struct vmcu_hardmax_params *p = vmcu_params(call);
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
 	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);

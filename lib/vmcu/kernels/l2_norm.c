@@ -49,7 +49,7 @@ static struct inverse inverse_root(uint32_t x)
 
 VMCU_SMALL void vmcu_l2_norm(const struct vmcu_call *call)
 {
-	const struct vmcu_l2_norm_params *p = call->layer->params;
+	const struct vmcu_l2_norm_params *p = vmcu_params(call);
 	const int32_t channels = vmcu_call_output(call)->channels;
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);

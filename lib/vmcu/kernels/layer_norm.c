@@ -5,6 +5,8 @@
 #include <vmcu/operators.h>
 #include <vmcu/requant.h>
 
+#include "support.h"
+
 /** Fractional bits of a normalised value. */
 #define Z_BITS    16
 /** The root is taken of a number of 47 or 48 bits. */
@@ -89,7 +91,7 @@ static void advance(struct place *at, const struct vmcu_layer_norm_params *p)
 
 void vmcu_layer_norm(const struct vmcu_call *call)
 {
-	const struct vmcu_layer_norm_params *p = call->layer->params;
+	VMCU_OWN_PARAMS(vmcu_layer_norm_params, p, call);
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int32_t channels = out->channels;
 	const int32_t pixel = call->y * out->width + call->x;
@@ -97,6 +99,8 @@ void vmcu_layer_norm(const struct vmcu_call *call)
 	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
 	struct place at = {.factor = (pixel * (channels / p->run)) % p->factors, .left = p->run};
 
+	VMCU_OWN_POINTER(call, p, gain);
+	VMCU_OWN_POINTER(call, p, offset);
 	for (int32_t x = 0; x < call->columns; x++) {
 		const struct normal n = measure(p, src, channels);
 

@@ -39,7 +39,7 @@ VMCU_SMALL static void pixel(const struct vmcu_log_softmax_onnx_params *p, const
 	int64_t share;
 
 	for (int32_t c = 0; c < channels; c++) {
-		sum += p->exp[top - src[c]];
+		sum += p->exp[(uint8_t)(top - src[c])];
 	}
 	share = (logarithm(sum) * p->gain) >> LOG_BITS;
 	for (int32_t c = 0; c < channels; c++) {
@@ -56,9 +56,11 @@ void vmcu_log_softmax_onnx(const struct vmcu_call *call)
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
 	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
+	VMCU_OWN_PARAMS(vmcu_log_softmax_onnx_params, p, call);
 
+	VMCU_OWN_POINTER(call, p, exp);
 	for (int32_t x = 0; x < call->columns; x++) {
-		pixel(call->layer->params, src, dst, out->channels);
+		pixel(p, src, dst, out->channels);
 		src += out->channels;
 		dst += out->channels;
 	}

@@ -59,12 +59,14 @@ VMCU_SMALL static void pixel(const struct vmcu_log_softmax_tflite_params *p, con
 	int32_t log_sum;
 
 	for (int32_t c = 0; c < channels; c++) {
-		sum += vmcu_rounding_shift((int32_t)p->exp[top - src[c]], SUM_INTEGER_BITS);
+		sum += vmcu_rounding_shift((int32_t)p->exp[(uint8_t)(top - src[c])],
+					   SUM_INTEGER_BITS);
 	}
 	log_sum = logarithm(sum);
 	for (int32_t c = 0; c < channels; c++) {
 		/* From 26 fractional bits to the output's four. */
-		const int32_t value = vmcu_rounding_shift(p->scaled[top - src[c]] - log_sum, 22);
+		const int32_t value =
+			vmcu_rounding_shift(p->scaled[(uint8_t)(top - src[c])] - log_sum, 22);
 
 		dst[c] = vmcu_saturate(value, INT8_MAX, p->act_min, p->act_max);
 	}
@@ -75,9 +77,12 @@ VMCU_SMALL void vmcu_log_softmax_tflite(const struct vmcu_call *call)
 	const int32_t channels = vmcu_call_output(call)->channels;
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
+	VMCU_OWN_PARAMS(vmcu_log_softmax_tflite_params, p, call);
 
+	VMCU_OWN_POINTER(call, p, exp);
+	VMCU_OWN_POINTER(call, p, scaled);
 	for (int32_t x = 0; x < call->columns; x++) {
-		pixel(call->layer->params, src, dst, channels);
+		pixel(p, src, dst, channels);
 		src += channels;
 		dst += channels;
 	}

@@ -8,7 +8,7 @@
 
 VMCU_SMALL void vmcu_pad(const struct vmcu_call *call)
 {
-	const struct vmcu_pad_params *p = call->layer->params;
+	const struct vmcu_pad_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int32_t y = (int32_t)call->y - p->top;

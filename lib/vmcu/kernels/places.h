@@ -18,7 +18,7 @@
 
 /** Found once for each pixel, used for all of its channels. */
 struct vmcu_places {
-	const int8_t *start; /**< of the pool: what offsets count from */
+	const int8_t *start; /**< of the input's pool: what offsets count from */
 	int32_t *offsets;    /**< of each tap, in reading order */
 	uint32_t zeros;      /**< four times what stands for padding */
 	int32_t count;
@@ -29,7 +29,7 @@ struct vmcu_places {
 VMCU_CALLED void vmcu_places_search(const struct vmcu_places *places, const struct vmcu_call *call,
 				    int32_t row, int32_t pixel)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	const struct vmcu_source in = vmcu_mac_source(call, p);
 	int32_t *offset = places->offsets;
 
@@ -47,14 +47,14 @@ VMCU_CALLED void vmcu_places_search(const struct vmcu_places *places, const stru
 VMCU_APART void vmcu_places_find(struct vmcu_places *places, const struct vmcu_call *call,
 				 int32_t *offset, int32_t row, int32_t pixel)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
 	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
 	const int32_t right = (p->window.kernel_w - 1) * p->window.dilation_w;
 	const bool is_inside =
 		row >= 0 && row + below < t->height && pixel >= 0 && pixel + right < t->width;
 
-	places->start = call->pool->start;
+	places->start = vmcu_pool_start(call->pool, t);
 	places->offsets = offset;
 	places->count = p->window.kernel_h * p->window.kernel_w;
 	places->zeros = (uint8_t)p->input_zero * 0x01010101U;

@@ -7,7 +7,7 @@
 /** The output, from the sums of all pixels. */
 VMCU_CALLED void put_means(const struct vmcu_call *call, const int32_t *sums)
 {
-	const struct vmcu_average_pool_params *p = call->layer->params;
+	const struct vmcu_average_pool_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const int32_t count = in->height * in->width;
 	/* A mean that is rescaled counts from the zero point. */

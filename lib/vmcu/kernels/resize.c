@@ -37,16 +37,17 @@ static int8_t finished(const struct vmcu_resize_params *p, int32_t sum)
 
 void vmcu_resize(const struct vmcu_call *call)
 {
-	const struct vmcu_resize_params *p = call->layer->params;
+	const struct vmcu_resize_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
-	const int16_t *row = &p->rows[ENTRIES * call->y];
+	const int16_t *row = (const int16_t *)vmcu_constants(call, p->rows) + ENTRIES * call->y;
+	const int16_t *columns = vmcu_constants(call, p->columns);
 	const int8_t *top = vmcu_row(call->pool, in, (uint32_t)row[FIRST]);
 	const int8_t *bottom = vmcu_row(call->pool, in, (uint32_t)row[SECOND]);
 	const int32_t channels = in->channels;
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
 	for (int32_t x = call->x; x < call->x + call->columns; x++) {
-		const int16_t *column = &p->columns[ENTRIES * x];
+		const int16_t *column = &columns[ENTRIES * x];
 		const int32_t weight = column[WEIGHT];
 		const int32_t left = column[FIRST] * channels;
 		const int32_t right = column[SECOND] * channels;

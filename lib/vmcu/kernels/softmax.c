@@ -21,7 +21,7 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 	int32_t exponent;
 
 	for (int32_t c = 0; c < channels; c++) {
-		sum += (uint32_t)vmcu_rounding_shift((int32_t)p->exp[top - src[c]],
+		sum += (uint32_t)vmcu_rounding_shift((int32_t)p->exp[(uint8_t)(top - src[c])],
 						     SUM_INTEGER_BITS);
 	}
 	headroom = __builtin_clz(sum);
@@ -29,7 +29,8 @@ VMCU_SMALL void vmcu_softmax_tflite_pixel(const struct vmcu_softmax_params *p, c
 	exponent = SUM_INTEGER_BITS - headroom + 23;
 
 	for (int32_t c = 0; c < channels; c++) {
-		const int32_t share = vmcu_high_mul(scale, (int32_t)p->exp[top - src[c]]);
+		const int32_t share =
+			vmcu_high_mul(scale, (int32_t)p->exp[(uint8_t)(top - src[c])]);
 
 		/* A shift beyond 31 bits leaves nothing of a share below one. */
 		dst[c] = vmcu_saturate((exponent > 31) ? 0 : vmcu_rounding_shift(share, exponent),
@@ -44,10 +45,10 @@ VMCU_SMALL static void onnx_pixel(const struct vmcu_softmax_params *p, const int
 	uint64_t sum = 0;
 
 	for (int32_t c = 0; c < channels; c++) {
-		sum += p->exp[top - src[c]];
+		sum += p->exp[(uint8_t)(top - src[c])];
 	}
 	for (int32_t c = 0; c < channels; c++) {
-		const uint64_t share = (uint64_t)p->exp[top - src[c]] * p->gain;
+		const uint64_t share = (uint64_t)p->exp[(uint8_t)(top - src[c])] * p->gain;
 
 		dst[c] = vmcu_saturate((int32_t)((2U * share + (sum << 16)) / (sum << 17)),
 				       p->output_zero, p->act_min, p->act_max);
@@ -59,9 +60,11 @@ VMCU_SMALL static void softmax_row(const struct vmcu_call *call, softmax_pixel_t
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const int8_t *src = vmcu_pixel(call->pool, vmcu_call_input(call, 0), call->y, call->x);
 	int8_t *dst = vmcu_pixel(call->pool, out, call->y, call->x);
+	VMCU_OWN_PARAMS(vmcu_softmax_params, p, call);
 
+	VMCU_OWN_POINTER(call, p, exp);
 	for (int32_t x = 0; x < call->columns; x++) {
-		pixel(call->layer->params, src, dst, out->channels);
+		pixel(p, src, dst, out->channels);
 		src += out->channels;
 		dst += out->channels;
 	}

@@ -18,6 +18,22 @@
 
 #include "../compiled.h"
 
+/**
+ * A layer's parameters, and a pointer among them. In a container pointers count from its start: the
+ * parameters are copied, so that functions without the call find what they point to.
+ */
+#if defined(VMCU_CONTAINERS)
+#define VMCU_OWN_PARAMS(type, p, call)                                                             \
+	struct type p##_own = *(const struct type *)vmcu_params(call);                             \
+	const struct type *const p = &p##_own
+#define VMCU_OWN_POINTER(call, p, member)                                                          \
+	(p##_own.member =                                                                          \
+		 (p->member == NULL) ? NULL : vmcu_constants(call, (const void *)p->member))
+#else
+#define VMCU_OWN_PARAMS(type, p, call)    const struct type *const p = vmcu_params(call)
+#define VMCU_OWN_POINTER(call, p, member) ((void)(p))
+#endif
+
 /** x within int8. */
 VMCU_INLINE int8_t vmcu_saturate8(int32_t x)
 {

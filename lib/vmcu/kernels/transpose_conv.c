@@ -19,7 +19,7 @@ static int32_t source(int32_t out, int32_t k, int32_t pad, int32_t dilation, int
 static int32_t gathered(const struct vmcu_call *call, const int8_t *weights, int32_t x,
 			int32_t first)
 {
-	const struct vmcu_transpose_conv_params *p = call->layer->params;
+	const struct vmcu_transpose_conv_params *p = vmcu_params(call);
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct vmcu_window *w = &p->window;
 	const int32_t depth = p->depth;
@@ -50,12 +50,17 @@ static int32_t gathered(const struct vmcu_call *call, const int8_t *weights, int
 
 void vmcu_transpose_conv(const struct vmcu_call *call)
 {
-	const struct vmcu_transpose_conv_params *p = call->layer->params;
+	VMCU_OWN_PARAMS(vmcu_transpose_conv_params, p, call);
 	const int32_t channels = vmcu_call_output(call)->channels;
 	const int32_t per_group = channels / p->groups;
 	const int32_t taps = p->window.kernel_h * p->window.kernel_w * p->depth;
 	int8_t *dst = vmcu_pixel(call->pool, vmcu_call_output(call), call->y, call->x);
 
+	VMCU_OWN_POINTER(call, p, weights);
+	VMCU_OWN_POINTER(call, p, bias);
+	VMCU_OWN_POINTER(call, p, multiplier);
+	VMCU_OWN_POINTER(call, p, shift);
+	VMCU_OWN_POINTER(call, p, scale);
 	for (int32_t x = call->x; x < call->x + call->columns; x++) {
 		for (int32_t n = 0; n < channels; n++) {
 			const int32_t sum =

@@ -21,9 +21,19 @@ from ..errors import Problem, UserError
 from ..machine import reference
 from ..ops import bind
 from ..plan.plan import Plan
+from ..plan.pools import Region
 from ..runners.base import RunnerError
 from ..runners.compiled import COMMON_FLAGS, MODEL_NAME
-from ..runners.counting import Block, CountingRunner, Counts, blocks_of, markers_of
+from ..runners.counting import (
+    Block,
+    CountingRunner,
+    Counts,
+    PoolCounts,
+    blocks_of,
+    markers_of,
+    pool_counts,
+    pools_in,
+)
 from ..runners.qemu import QemuRunner
 from ..runners.samples import Sample, make_samples
 from .energy import Energy, estimate
@@ -69,6 +79,18 @@ class Time:
 
 
 @dataclass(frozen=True)
+class MemoryBench:
+    """Loads and stores in one of several memories, counted; their part of those in all pools, and
+    the cycles that they wait, which are no part of `cycles`."""
+
+    name: str
+    loads: int
+    stores: int
+    share: float
+    waits: float
+
+
+@dataclass(frozen=True)
 class BenchReport:
     """One inference, from the call of vmcu_invoke to its return. The totals are the sum of the
     layers and `executor`, which is what runs between kernels; stack_bytes includes everything
@@ -94,6 +116,7 @@ class BenchReport:
     flash_waits: int | None = None
     energy: Energy | None = None
     time: Time | None = None
+    memories: tuple[MemoryBench, ...] = ()
 
 
 def on_part(report: BenchReport, name: str, part: Microcontroller) -> BenchReport:
@@ -131,16 +154,34 @@ def bench(
         folder = Path(text)
         image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
         markers = markers_of(image, MODEL_NAME)
+        markers = replace(markers, pools=pools_in(image, len(plan.regions)))
         if flash is not None:
             markers = replace(markers, caches=flash.caches)
         counting = CountingRunner.of(machine, markers)
         results, counts = counting.count(folder, lambda t: t.execute(image, plan, [sample]))
         spent = cycles_of(machine, image, blocks_of(folder), len(counts))
+        pools = pool_counts(folder)
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(image, keep / f"{name}.elf")
     check_outputs(plan, sample, results[0], target)
-    return report(plan, name, machine, counts, spent, flash)
+    counted = report(plan, name, machine, counts, spent, flash)
+    return replace(counted, memories=memories(plan.regions, pools))
+
+
+def memories(regions: Sequence[Region], counts: Sequence[PoolCounts]) -> tuple[MemoryBench, ...]:
+    """What was counted in each of several memories."""
+    total = max(sum(one.loads + one.stores for one in counts), 1)
+    return tuple(
+        MemoryBench(
+            region.name,
+            one.loads,
+            one.stores,
+            round((one.loads + one.stores) / total, 4),
+            region.wait * (one.loads + one.stores),
+        )
+        for region, one in zip(regions, counts, strict=True)
+    )
 
 
 def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: int) -> list[Spent]:

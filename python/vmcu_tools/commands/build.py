@@ -8,6 +8,7 @@ import os
 import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .options import (
     ELSEWHERE,
@@ -20,6 +21,11 @@ from .options import (
     model_options,
 )
 
+if TYPE_CHECKING:
+    from ..plan.plan import Plan
+
+FORMATS = ("c", "container")
+
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     build = commands.add_parser(
@@ -27,7 +33,20 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         parents=[model_options()],
         help="compile a model to C tables and print what it costs",
     )
-    build.add_argument("-o", "--output", type=Path, metavar="DIR", help="write NAME.c, NAME.h here")
+    build.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write NAME.c and NAME.h, or NAME.vmcu, here",
+    )
+    build.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="c: tables to compile with the firmware; container: NAME.vmcu, which firmware loads "
+        "(vmcu_model_load) (default c)",
+    )
     build.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
     build.add_argument(
         "--ram",
@@ -66,9 +85,17 @@ def run(args: argparse.Namespace) -> int:
     if args.html:
         args.html.write_text(html.render(plan, report))
     if args.output:
-        for path in write(emitted.files, args.output):
+        files = emitted.files if args.format == "c" else {f"{name}.vmcu": in_one_file(plan, name)}
+        for path in write(files, args.output):
             print(f"wrote {path}")
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
+
+
+def in_one_file(plan: Plan, name: str) -> bytes:
+    """The container of a plan. Raises UserError for what no container has."""
+    from .. import container
+
+    return container.build(plan, name)
 
 
 def command_line(args: argparse.Namespace, name: str) -> str:

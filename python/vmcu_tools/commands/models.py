@@ -72,6 +72,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         target=args.target,
         plan_seconds=args.plan_seconds,
         begun=BEGUN,
+        regions=args.memory,
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:

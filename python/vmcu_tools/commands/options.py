@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES
 from ..quantize.ranges import METHODS
 
@@ -38,6 +40,43 @@ def c_name(text: str) -> str:
     if not text.isidentifier() or not text.isascii():
         raise argparse.ArgumentTypeError(f"'{text}' is not a C identifier")
     return text
+
+
+class Memories(tuple[Region, ...]):
+    """What --memory takes."""
+
+    def __str__(self) -> str:
+        return ",".join(f"{one.name}={one.capacity}:{one.wait:g}" for one in self)
+
+
+def memories(text: str) -> Memories:
+    """'dtcm=64K,psram=8M:10' to memories; without it, an access waits as many cycles as there are
+    memories in front."""
+    found: list[Region] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"([A-Za-z]\w*)=([^:]+)(?::(.+))?", part.strip(), flags=re.ASCII)
+        if match is None:
+            raise argparse.ArgumentTypeError(
+                f"'{part}' is not a memory; write NAME=SIZE or NAME=SIZE:CYCLES"
+            )
+        name, size, wait = match.groups()
+        cycles = float(len(found)) if wait is None else real(wait, "number of cycles", most=1e6)
+        found.append(Region(name.lower(), byte_count(size), cycles))
+    _check_memories(found)
+    return Memories(found)
+
+
+def _check_memories(found: Sequence[Region]) -> None:
+    if len({region.name for region in found}) < len(found):
+        raise argparse.ArgumentTypeError("two memories have the same name")
+    if len(found) > MOST_POOLS:
+        raise argparse.ArgumentTypeError(f"{len(found)} memories, the most is {MOST_POOLS}")
+    if any(before.wait > after.wait for before, after in itertools.pairwise(found)):
+        raise argparse.ArgumentTypeError("name the fast memories before the slow ones")
+    large = next((region for region in found if region.capacity > MOST_OF_SEVERAL), None)
+    if large is not None and len(found) > 1:
+        most = MOST_OF_SEVERAL // UNITS["m"]
+        raise argparse.ArgumentTypeError(f"'{large.name}' is larger than {most}M")
 
 
 def count(text: str) -> int:
@@ -213,6 +252,15 @@ def planner_options() -> argparse.ArgumentParser:
         metavar="PERCENT",
         help="how many multiply-accumulates may be done twice to need less RAM, by working the "
         "widest stages in bands of columns (default 0; --ram takes what it needs)",
+    )
+    planner.add_argument(
+        "--memory",
+        type=memories,
+        default=Memories(),
+        metavar="NAME=SIZE[:CYCLES],...",
+        help="put pools in several memories, the fast ones first, what is accessed most in these: "
+        "dtcm=64K,sram=320K,psram=8M:10; CYCLES: what an access waits (default 0, 1, 2, ...); one "
+        "memory is the same as --ram; see doc/memories.md",
     )
     return planner
 

@@ -6,7 +6,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .options import EXIT_DONE, EXIT_INTERRUPTED, Subparsers, byte_count, json_option, real
+from .options import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    Subparsers,
+    byte_count,
+    json_option,
+    memories,
+    real,
+)
 
 
 def duration(text: str) -> float:
@@ -19,10 +27,10 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "place",
         help="place buffers of given lifetimes, or order and place the tensors of any graph",
         description="Reads buffers from a CSV file with the columns id,lower,upper,size (and "
-        "alignment, gaps, offset); a buffer is alive from lower until just before upper. With "
-        "--graph, reads nodes and tensors from JSON and finds the order of nodes whose worst step "
-        "needs the fewest bytes, then offsets: doc/placement.md has both formats. Ctrl-C ends the "
-        "search: the best so far is printed and written, with exit code 130.",
+        "alignment, gaps, offset, accesses); a buffer is alive from lower until just before upper. "
+        "With --graph, reads nodes and tensors from JSON and finds the order of nodes whose worst "
+        "step needs the fewest bytes, then offsets: doc/placement.md has both formats. Ctrl-C ends "
+        "the search: the best so far is printed and written, with exit code 130.",
     )
     what = place.add_mutually_exclusive_group(required=True)
     what.add_argument("problem", type=Path, nargs="?", metavar="PROBLEM.csv")
@@ -35,6 +43,14 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     place.add_argument(
         "--capacity", type=byte_count, metavar="SIZE", help="fail if it takes more, e.g. 64K"
+    )
+    place.add_argument(
+        "--memory",
+        type=memories,
+        default=(),
+        metavar="NAME=SIZE[:COST],...",
+        help="place buffers in several memories, the cheap ones first: what costs least, an access "
+        "(column accesses) costing what its memory does (default 0, 1, 2, ...)",
     )
     place.add_argument(
         "--seconds",
@@ -54,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     from ..placement.complaints import InputError
 
     try:
+        if args.memory:
+            return distribution(args)
         return graph(args) if args.graph else buffers(args)
     except InputError as error:
         problems = [Problem(c.reason, c.remedy, c.file) for c in error.complaints]
@@ -79,6 +97,29 @@ def buffers(args: argparse.Namespace) -> int:
         return EXIT_INTERRUPTED
     if args.capacity is not None and placement.height > args.capacity:
         raise placements.too_high(problem.origin, placement, args.capacity)
+    return EXIT_DONE
+
+
+def distribution(args: argparse.Namespace) -> int:
+    """Places buffers in several memories."""
+    from ..errors import Problem, UserError
+    from ..placement import files
+    from ..placement import memories as several
+    from ..report import placements
+    from ..report.terminal import console, write_json
+
+    if args.graph or args.capacity is not None or args.output:
+        other = "--graph" if args.graph else "--output" if args.output else "--capacity"
+        raise UserError(Problem(f"--memory does not go with {other}", "leave out one of the two"))
+    problem = files.read(args.problem)
+    named = [several.MemoryBank(one.name, one.capacity, one.wait) for one in args.memory]
+    found = several.place_in(problem, named, args.seconds)
+    if found is None:
+        room = ", ".join(f"{one.name} ({one.capacity:,} bytes)" for one in named)
+        reason = f"no places were found in {room}"
+        raise UserError(Problem(reason, "allow more with --memory", problem.origin))
+    placements.print_distribution(problem, named, found, console())
+    write_json(placements.distribution_figures(problem, named, found), args.json)
     return EXIT_DONE
 
 

@@ -139,6 +139,9 @@ def pool_of_model(args: argparse.Namespace) -> int:
     from ..wear.heap import Setting, seeded
     from .models import compiled
 
+    if len(args.memory) > 1:
+        reason = "wear is simulated in one pool, not in those of --memory"
+        raise UserError(Problem(reason, "leave out --memory", str(args.model)))
     plan = compiled(args)
     trace = None if args.on == VIRTUAL else traces.record(plan, args.on)
     writes = pool.writes_of_inference(plan) if trace is None else trace.pool

@@ -17,11 +17,12 @@ from ..graph import Port
 from ..kernels.targets import named
 from ..ops import Layer, kernel_of
 from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
+from ..plan.pools import POOL_NUMBER
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants, rows_of
 from .proof import prove
 from .schedule import Part, written
-from .structs import IO, LAYER, MODEL, PART, ROTATION_BYTES, STAGE, TENSOR
+from .structs import IO, LAYER, MODEL, PART, POOLS_BYTES, ROTATION_BYTES, STAGE, TENSOR
 from .text import comment, environment, string
 
 UINT16_MAX = 2**16 - 1
@@ -157,7 +158,7 @@ def _check(plan: Plan) -> None:
         if len(steps) > 1 and (number >= len(plan.progress) or any(s.descending for s in steps)):
             raise PlanError(f"stage {number} descends, or has no place for its progress")
     for name, placement in plan.placements.items():
-        if placement.ring > plan.pool_bytes:
+        if placement.ring > plan.pool_of(placement.base).size:
             raise PlanError(f"the ring of tensor '{name}' goes around the pool more than once")
     inputs = () if plan.input_streamed else graph.held
     for port in (*inputs, *graph.outputs):
@@ -168,8 +169,9 @@ def _check_whole(plan: Plan, port: Port) -> None:
     """Callers address inputs and outputs as one array, or, in a pool that rotates, row by row."""
     tensor = plan.graph.tensors[port.tensor]
     placement = plan.placements[port.tensor]
-    start = placement.base % plan.pool_bytes
-    around = start + tensor.bytes > plan.pool_bytes and plan.rotation is None
+    circle = plan.pool_of(placement.base)
+    start = circle.around(placement.base)
+    around = start + tensor.bytes > circle.stop and plan.rotation is None
     if placement.ring < tensor.bytes or around:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
 
@@ -178,13 +180,20 @@ def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
-def _scratch(layer: Layer, step: Step) -> str:
+def address(plan: Plan, at: int) -> int:
+    """An address of a plan as tables have it: of several pools, the number of its pool in front."""
+    circle = plan.pool_of(at)
+    number = plan.pools.index(circle)
+    return number << POOL_NUMBER | circle.around(at) - circle.start
+
+
+def _scratch(plan: Plan, layer: Layer, step: Step) -> str:
     """Where a layer's scratch is: in the pool if the plan put it there, else on the stack."""
     if on_stack(layer):
         return "VMCU_SCRATCH_ON_STACK"
     if step.scratch_bytes < pool_scratch(layer):
         raise PlanError(f"step '{step.node.name}' has no room for its scratch")
-    return str(step.scratch)
+    return str(address(plan, step.scratch))
 
 
 class _Emitter:
@@ -212,6 +221,7 @@ class _Emitter:
             "pool_bytes": self.plan.ram_bytes,
             "circle": self.plan.pool_bytes,
             "rotation": self.plan.rotation,
+            "regions": self.plan.regions,
             "definitions": self.constants.definitions,
             "tensors": [self._tensor(tensor) for tensor in self.index],
             "layer_inputs": rows_of([*map(str, self.inputs)], 12),
@@ -257,7 +267,7 @@ class _Emitter:
             input_count=len(node.inputs),
             descending=step.descending,
             output=self.index[node.outputs[0]],
-            scratch=_scratch(layer, step),
+            scratch=_scratch(self.plan, layer, step),
             rows=layer.height,
             columns=layer.columns,
             width=layer.width,
@@ -269,7 +279,7 @@ class _Emitter:
         height, width, channels = self.graph.tensors[name].shape
         return TensorRow(
             comment=f"{self.index[name]} {comment(name)}",
-            base=placement.base % self.plan.pool_bytes,
+            base=address(self.plan, placement.base),
             ring=placement.ring,
             phase=placement.phase,
             height=height,
@@ -286,7 +296,7 @@ class _Emitter:
         at = len(self.schedule), len(self.parts)
         self.schedule += entries
         self.parts += parts
-        progress = self.plan.progress[number]
+        progress = address(self.plan, self.plan.progress[number])
         return StageRow(at[0], at[1], len(parts), progress, first, len(steps), stage.taken)
 
     def _splits(self, step: Step, layer: Layer) -> int:
@@ -323,6 +333,7 @@ class _Emitter:
             self.constants.tables_bytes
             + MODEL.size
             + (ROTATION_BYTES if self.plan.rotation else 0)
+            + (POOLS_BYTES if self.plan.regions else 0)
             + TENSOR.size * len(self.index)
             + LAYER.size * len(self.plan.steps)
             + STAGE.size * len(self.plan.stages)

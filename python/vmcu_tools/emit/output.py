@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import Problem, UserError
 
 
-def write(files: Mapping[str, str], out_dir: Path | str) -> list[Path]:
+def write(files: Mapping[str, str | bytes], out_dir: Path | str) -> list[Path]:
     """Writes all files under `out_dir`, made if missing; they appear complete or not at all."""
     folder = Path(out_dir)
     finished = {folder / name: text for name, text in files.items()}
@@ -19,7 +19,8 @@ def write(files: Mapping[str, str], out_dir: Path | str) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in finished.items():
-            partial[path].write_text(text, encoding="utf-8", newline="\n")
+            data = text if isinstance(text, bytes) else text.encode("utf-8")
+            partial[path].write_bytes(data)
         for path in finished:
             partial[path].replace(path)
     except OSError as error:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -12,8 +13,11 @@ from ..machine.decoded import Claims, Decoded, Row, decode, kernel_params
 from ..machine.mcu import VirtualMcu
 from ..machine.tables import expect
 from ..ops import Layer, ProgramLayer, kernel_of
-from ..ops.values import Array, Struct, StructArray, Value
+from ..ops.values import ENUMERATORS, Array, Struct, StructArray, Value
 from ..plan.plan import Plan
+
+# A macro that gives a number its type.
+_TYPED = re.compile(r"U?INT\d+_C\((-?\d+)\)")
 
 
 def prove(files: Mapping[str, str], name: str, plan: Plan) -> Decoded:
@@ -23,7 +27,11 @@ def prove(files: Mapping[str, str], name: str, plan: Plan) -> Decoded:
     plan: whose graph, and which node each layer stands for; nothing else is taken from it. Raises
     PlanError where a byte would be lost or overwritten, or computed otherwise than the graph means.
     """
-    objects = tables.read(files, name)
+    return prove_objects(tables.read(files, name), name, plan)
+
+
+def prove_objects(objects: tables.Objects, name: str, plan: Plan) -> Decoded:
+    """prove() of tables in whatever form, as the objects that they are."""
     decoded = decode(objects, name, plan.graph, Claims.of(plan))
     proven: set[kernels.Case] = set()
     for layer, row in zip(decoded.layers, decoded.rows, strict=True):
@@ -91,4 +99,6 @@ def _same(wanted: Value, found: object) -> bool:
 def _text(scalar: object) -> str:
     """A number or a name, alike however C has it written."""
     text = str(int(scalar) if isinstance(scalar, bool) else scalar)
-    return "0" if text == "NULL" else text
+    typed = _TYPED.fullmatch(text)
+    number = ENUMERATORS.get(text, typed[1] if typed else text)
+    return "0" if text == "NULL" else str(number)

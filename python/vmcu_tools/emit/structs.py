@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ..ops.values import CStruct
+from ..plan.pools import MOST_POOLS
 
 TENSOR = CStruct("vmcu_tensor", "uint32_t base, ring, phase; uint16_t height, width, channels;")
 LAYER = CStruct(
@@ -30,3 +31,5 @@ MODEL = CStruct(
 )
 # By which struct vmcu_model is larger in a build for pools that rotate.
 ROTATION_BYTES = 8
+# By which it is larger in a build for several pools: their sizes, how many there are, padding.
+POOLS_BYTES = 4 * MOST_POOLS + 4

@@ -19,6 +19,15 @@ from ..errors import PlanError
 from ..graph import Graph, Node, Port
 from ..ops import Form, Layer, bind
 from ..plan.plan import MOST_CALLS, Placement, Plan, Rotation, Step, pool_scratch
+from ..plan.pools import (
+    MOST_OF_SEVERAL,
+    MOST_POOLS,
+    POOL_NUMBER,
+    Pool,
+    Region,
+    pool_at,
+    pools_of,
+)
 from ..plan.schedule import Call
 from .events import WHOLE, Called
 from .parts import Taken, parts_of
@@ -32,8 +41,7 @@ FLAGS = {"VMCU_IO_CHANNELS_FIRST": "nchw", "VMCU_IO_HALF_AWAY": "half_away"}
 LIMITS = {
     "vmcu_model": {
         **dict.fromkeys(("pool_bytes", "circle", "step"), UINT32),
-        "streamed": 1,
-        "elsewhere": 1,
+        **{"streamed": 1, "elsewhere": 1, "pool_count": UINT8},
     },
     "vmcu_tensor": {
         **dict.fromkeys(("base", "ring", "phase"), UINT32),
@@ -111,6 +119,7 @@ class _Decoder:
         self.layers = self._table("layers", "vmcu_layer")
         self.stages = self._table("stages", "vmcu_stage")
         self.parts = self._part("parts", "vmcu_part")
+        self.regions = self._regions()
 
     def run(self) -> Decoded:
         self._check_model()
@@ -126,8 +135,9 @@ class _Decoder:
             size,
             input_streamed=bool(self.model.get("streamed", 0)),
             taken=self.stages[0].get("taken", 0) if self.stages else 0,
-            progress=tuple(stage.get("progress", 0) for stage in self.stages),
+            progress=tuple(map(self._progress, self.stages)),
             rotation=rotation,
+            regions=self.regions,
         )
         self._check_ports(plan)
         calls = tuple(tuple(self._calls(plan, number)) for number in range(len(stages)))
@@ -172,14 +182,47 @@ class _Decoder:
         """Bytes of the circle, and how it rotates."""
         size = self.model.get("pool_bytes", 0)
         circle = self.model.get("circle", 0)
+        if self.regions:
+            expect(circle == 0, "several pools rotate")
+            return self._pools()[-1].stop, None
         if circle == 0:
             expect("step" not in self.model, "a pool advances that does not rotate")
             return size, None
         return circle, Rotation(self.model.get("step", 0), size - circle)
 
+    def _regions(self) -> tuple[Region, ...]:
+        """The pools of a model that has several, named by their number."""
+        count, sizes = self.model.get("pool_count", 0), self.model.get("pools", [])
+        listed = isinstance(sizes, list) and len(sizes) == count <= MOST_POOLS
+        expect(listed, f"{count} pools have other sizes, or are too many")
+        assert isinstance(sizes, list)
+        fits = all(isinstance(size, int) and 0 <= size <= MOST_OF_SEVERAL for size in sizes)
+        expect(fits, "a pool is larger than an address can say")
+        total = self.model.get("pool_bytes", 0)
+        expect(not count or sum(sizes) == total, f"all pools together are not {total} bytes")
+        return tuple(Region(f"pool {n}", size, 0.0, size) for n, size in enumerate(sizes))
+
+    def _place(self, at: int, what: str) -> int:
+        """An address as plans have it."""
+        if not self.regions:
+            return at
+        circles = self._pools()
+        number, byte = at >> POOL_NUMBER, at & (1 << POOL_NUMBER) - 1
+        inside = number < len(circles) and byte < circles[number].size
+        expect(inside, f"{what} is in no pool")
+        return circles[number].start + byte
+
+    def _progress(self, stage: dict) -> int:
+        at = stage.get("progress", 0)
+        return self._place(at, "a stage's progress") if "schedule" in stage else at
+
+    def _pools(self) -> tuple[Pool, ...]:
+        if not self.regions:
+            return (Pool(0, self._pool()[0]),)
+        return pools_of([region.pool_bytes for region in self.regions])
+
     def _placements(self) -> dict[str, Placement]:
-        size, _ = self._pool()
-        found = {}
+        found, circles = {}, self._pools()
         for name, entry in zip(self.claims.tensors, self.tensors, strict=True):
             shape = tuple(entry.get(member, 0) for member in ("height", "width", "channels"))
             expect(shape == self.graph.tensors[name].shape, f"tensor '{name}' is {shape}")
@@ -187,8 +230,11 @@ class _Decoder:
             if name in self.graph.elsewhere:
                 expect(not base and not ring, f"'{name}' is in the pool")
                 continue
+            base = self._place(base, f"the ring of '{name}'")
+            circle = pool_at(circles, base)
             # vmcu_pool_byte() looks around the pool's end once.
-            expect(base < size and 0 < ring <= size, f"the ring of '{name}' is not in the pool")
+            inside = circle is not None and 0 < ring <= circle.size
+            expect(inside, f"the ring of '{name}' is not in the pool")
             phase = entry.get("phase", 0)
             expect(not ring % shape[2] and not phase % shape[2], f"'{name}' splits pixels")
             found[name] = Placement(name, base, ring, 0, 0, phase)
@@ -224,6 +270,7 @@ class _Decoder:
         expect(elsewhere, f"{who} has its scratch at {scratch}")
         if needed == 0:
             return step
+        scratch = self._place(scratch, f"the scratch of {who}")
         return Step(node, scratch, needed, step.descending, None, columns, form)
 
     def _tensor(self, index: int) -> str:
@@ -289,7 +336,8 @@ class _Decoder:
         """Callers see inputs and outputs as one array, or, in a pool that rotates, row by row."""
         placement, tensor = plan.placements[port.tensor], self.graph.tensors[port.tensor]
         straight = placement.phase % placement.ring == 0 and placement.ring >= tensor.bytes
-        around = placement.base + tensor.bytes > plan.pool_bytes and plan.rotation is None
+        circle = plan.pool_of(placement.base)
+        around = placement.base + tensor.bytes > circle.stop and plan.rotation is None
         expect(straight and not around, f"'{port.name}' is not one piece of the pool")
 
     def _calls(self, plan: Plan, number: int) -> Iterator[Called]:

@@ -50,9 +50,10 @@ class VirtualMcu:
     def _check_rings(self) -> None:
         for name, placement in self.plan.placements.items():
             tensor, ring = self.tensors[name], placement.ring
-            if ring % tensor.shape[2] or ring < 1 or ring > self.plan.pool_bytes:
+            circle = self.plan.pool_of(placement.base)
+            if ring % tensor.shape[2] or ring < 1 or ring > circle.size:
                 raise PlanError(f"the ring of tensor '{name}' is no number of pixels in the pool")
-            around = placement.base % self.plan.pool_bytes + ring > self.plan.pool_bytes
+            around = circle.around(placement.base) + ring > circle.stop
             if around and (ring % tensor.row_bytes or placement.phase % tensor.row_bytes):
                 raise PlanError(f"the ring of tensor '{name}' splits rows and reaches around")
 
@@ -120,8 +121,10 @@ class VirtualMcu:
     def _overlap(self, one: Tensor, other: Tensor) -> bool:
         """True if the rings of two tensors have bytes in common."""
         a, b = (self.plan.placements[tensor.name] for tensor in (one, other))
-        size = self.plan.pool_bytes
-        return (b.base - a.base) % size < a.ring or (a.base - b.base) % size < b.ring
+        circle, other_circle = map(self.plan.pool_of, (a.base, b.base))
+        size = circle.size
+        near = (b.base - a.base) % size < a.ring or (a.base - b.base) % size < b.ring
+        return circle == other_circle and near
 
     @staticmethod
     def _reads(event: Event, layer: Layer, index: int) -> Iterator[tuple[int, int, int]]:
@@ -238,26 +241,27 @@ class VirtualMcu:
 
     def _where(self, tensor: Tensor, y: int, start: int, stop: int) -> slice | np.ndarray:
         """The bytes of columns [start, stop) of a row."""
-        placement, size = self.plan.placements[tensor.name], self.plan.pool_bytes
-        channels = tensor.shape[2]
+        placement = self.plan.placements[tensor.name]
+        circle = self.plan.pool_of(placement.base)
+        channels, end = tensor.shape[2], circle.stop
         first = (y * tensor.shape[1] + start) * channels
         count = (stop - start) * channels
         if (first + placement.phase) % placement.ring + count <= placement.ring:
-            at = placement.at(first, size)
-            if at + count > size:
+            at = placement.at(first, circle)
+            if at + count > end:
                 raise PlanError(
                     f"row {y} of tensor '{tensor.name}' at byte {at} is split by the pool's end "
-                    f"({size} bytes)"
+                    f"({end} bytes)"
                 )
             return slice(at, at + count)
         # As vmcu_pixel() finds them: a pixel is in one piece.
         pixels = np.arange(first, first + count, channels)
-        at = placement.base % size + (pixels + placement.phase) % placement.ring
-        at = np.where(at < size, at, at - size)
-        if (at + channels > size).any():
+        at = circle.around(placement.base) + (pixels + placement.phase) % placement.ring
+        at = np.where(at < end, at, at - circle.size)
+        if (at + channels > end).any():
             raise PlanError(
                 f"a pixel of row {y} of tensor '{tensor.name}' is split by the pool's end "
-                f"({size} bytes)"
+                f"({end} bytes)"
             )
         return (at[:, None] + np.arange(channels)).ravel()
 
@@ -361,6 +365,8 @@ class VirtualMcu:
         """Bytes of the pool that lie side by side."""
         if not 0 <= at <= at + size <= self.size:
             raise PlanError(f"scratch of {size} bytes at {at} ends beyond the pool")
+        if size and self.plan.regions and at + size > self.plan.pool_of(at).stop:
+            raise PlanError(f"scratch of {size} bytes at {at} ends beyond the pool that it is in")
         return slice(at, at + size)
 
     def _hold_memory(self, event: Event) -> None:

@@ -24,7 +24,7 @@ EXACT_PARAMS = CStruct(
 )
 FLOAT_SUM = CStruct(
     "vmcu_float_sum",
-    "int64_t a, b, constant; int32_t a_scale, b_scale, bias, fraction; uint8_t shift, offset;",
+    "vmcu_long_t a, b, constant; int32_t a_scale, b_scale, bias, fraction; uint8_t shift, offset;",
 )
 FLOAT_PARAMS = CStruct(
     "vmcu_add_float_params", "struct vmcu_float_sum sum; bool narrow; int8_t act_min, act_max;"

@@ -21,11 +21,11 @@ from .values import Array, CStruct, Kernel, Struct, StructArray, Value, factor
 PARAMS = CStruct(
     "vmcu_binary_params",
     """
+	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
+	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
 	struct vmcu_factor a;
 	struct vmcu_factor b;
 	struct vmcu_factor output;
-	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
-	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
 	uint16_t constant_height;
 	uint16_t constant_width;
 	uint16_t constant_channels;

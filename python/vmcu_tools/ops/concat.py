@@ -15,11 +15,15 @@ from ..graph import Op
 from ..quant import INT8_MIN
 from .layer import Interval, Layer, Reach
 from .lookup import images_of
-from .values import Array, CStruct, Kernel, StructArray
+from .values import Array, CStruct, Kernel, enumeration
 
 AXES = ("VMCU_AXIS_HEIGHT", "VMCU_AXIS_WIDTH", "VMCU_AXIS_CHANNELS")
-INPUT = CStruct("vmcu_concat_input", "const int8_t *table;")
-PARAMS = CStruct("vmcu_concat_params", "const struct vmcu_concat_input *inputs; uint8_t axis;")
+enumeration(AXES)
+PARAMS = CStruct(
+    "vmcu_concat_params", "const int8_t *tables; const int16_t *table_of; uint8_t axis;"
+)
+# In place of a table: the bytes of this input are copied.
+COPY = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +80,15 @@ class ConcatLayer(Layer[Concat], op=Concat):
 
     @property
     def kernel(self) -> Kernel:
-        tables = [
-            "NULL" if table is None else Array(f"table{number}", table.astype(np.int8))
-            for number, table in enumerate(self.op.tables)
-        ]
-        inputs = StructArray("parts", tuple(INPUT(table=table) for table in tables))
-        return Kernel("vmcu_concat", PARAMS(inputs=inputs, axis=AXES[self.op.axis]))
+        tables: list[np.ndarray] = []
+        table_of = []
+        for table in self.op.tables:
+            table_of.append(COPY if table is None else len(tables))
+            tables += [] if table is None else [table.astype(np.int8)]
+        if not tables:
+            return Kernel("vmcu_concat", PARAMS(axis=AXES[self.op.axis]))
+        parts = {
+            "tables": Array("tables", np.concatenate(tables)),
+            "table_of": Array("table_of", np.array(table_of, np.int16)),
+        }
+        return Kernel("vmcu_concat", PARAMS(**parts, axis=AXES[self.op.axis]))

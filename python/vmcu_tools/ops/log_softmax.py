@@ -17,7 +17,7 @@ SQUARING_PARAMS = CStruct(
     "vmcu_log_softmax_onnx_params",
     """
 	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
-	int64_t gain;        /**< of a logarithm to the base of two */
+	vmcu_long_t gain;    /**< of a logarithm to the base of two */
 	int32_t step;        /**< of the input */
 	int8_t output_zero;
 	int8_t act_min;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,19 +51,29 @@ class Kernel:
 
 # Bytes of the scalars of a 32-bit core, which are aligned to their size.
 POINTER = 4
-SCALARS = {"bool": 1, "float": 4, "vmcu_kernel_t": POINTER} | {
+SCALARS = {"bool": 1, "float": 4, "vmcu_kernel_t": POINTER, "vmcu_long_t": 8} | {
     f"{sign}int{8 * size}_t": size for sign in ("", "u") for size in (1, 2, 4, 8)
 }
 STRUCTS: dict[str, CStruct] = {}
+# What C's enumerators stand for.
+ENUMERATORS: dict[str, int] = {}
+
+
+def enumeration(names: Iterable[str]) -> None:
+    """Declares the enumerators of a C enum, in their order, from 0 on."""
+    ENUMERATORS.update((name, value) for value, name in enumerate(names))
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a C struct: where it begins, what it takes and its alignment, in bytes."""
+    """A member of a C struct: where it begins, what it takes and its alignment, in bytes. kind: its
+    type, or, of a `pointer`, what it points to, without `const` and `struct`."""
 
     start: int
     size: int
     align: int
+    kind: str
+    pointer: bool
 
 
 class CStruct:
@@ -82,15 +93,18 @@ class CStruct:
         body = f"struct {name} {{{declarations}}};\n"
         parts = (before.lstrip("\n"), body, declares)
         self.in_header = "".join(parts) if declares else ""
+        enumeration(re.findall(r"^\t(VMCU_\w+),", before, re.MULTILINE))
         end = 0
         bare = re.sub(r"/\*.*?\*/", "", declarations, flags=re.DOTALL)
         for declaration in bare.rstrip("; \n").split(";"):
             kind, names = re.match(r"\s*((?:const )?(?:struct )?\w+) (.*)", declaration).groups()
             for member in names.split(","):
-                size, align = self._layout(kind, "*" in member)
+                pointer = "*" in member
+                size, align = self._layout(kind, pointer)
                 self.align = max(self.align, align)
                 start = -(-end // align) * align
-                self.members[member.strip(" *")] = Member(start, size, align)
+                bare_kind = kind.removeprefix("const ").removeprefix("struct ")
+                self.members[member.strip(" *")] = Member(start, size, align, bare_kind, pointer)
                 end = start + size
         self.size = -(-end // self.align) * self.align
         STRUCTS[name] = self

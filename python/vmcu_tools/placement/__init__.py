@@ -7,7 +7,8 @@ problem.py says what an instance is, files.py reads and writes it, search.py loo
 within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for,
 greedy.py and skyline.py have what is there before;
 rigid.py places what has gaps or given offsets. tasks.py and ordering/ are about graphs whose order
-is open, graphs.py about both at once. Nothing here knows of networks or needs the rest of vmcu.
+is open, graphs.py about both at once, memories.py about several memories. Nothing here knows of
+networks or needs the rest of vmcu.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement problems as CSV: one buffer per line, the columns in any order, named in line one.
 
-    id,lower,upper,size          optional: alignment, gaps, offset
+    id,lower,upper,size          optional: alignment, gaps, offset, accesses
     b1,0,3,4
 
 The words other allocators use for these columns are understood as well. An `end` is the last
 moment of a lifetime, an `upper` the first one after it. `gaps`: "3-5 8-9@16:32": the buffer needs
 no byte from 3 until just before 5, and bytes 16 to 31 only from 8 until just before 9. `offset`:
-where it has to lie, empty or -1 for anywhere.
+where it has to lie, empty or -1 for anywhere. `accesses`: how often it is loaded and stored, by
+default once for each byte.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def parse(text: str, path: Path) -> Instance:
         buffers.append(buffer)
     if complaints:
         raise InputError(*complaints[:MOST_COMPLAINTS])
-    used = {*REQUIRED, "alignment", "gaps", "offset"}
+    used = {*REQUIRED, "alignment", "gaps", "offset", "accesses"}
     return Instance(tuple(buffers), str(path), tuple(c for c in columns if c not in used))
 
 
@@ -133,7 +134,10 @@ def buffer_of(row: list[str], columns: dict[str, int], inclusive: bool) -> Buffe
             raise ValueError(
                 f"offset {offset} is not a multiple of {alignment} from 0 on", "give bytes"
             )
-    return Buffer(cell["id"], lower, upper, size, alignment, gaps, offset)
+    accesses = integer(cell.get("accesses") or str(size), "accesses")
+    if accesses < 0:
+        raise ValueError(f"accesses {accesses} is negative", "give loads and stores")
+    return Buffer(cell["id"], lower, upper, size, alignment, gaps, offset, accesses)
 
 
 def gaps_of(text: str, inclusive: bool, life: tuple[int, int], size: int) -> tuple[Gap, ...]:

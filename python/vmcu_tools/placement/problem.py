@@ -37,7 +37,8 @@ class BufferPart(NamedTuple):
 @dataclass(frozen=True)
 class Buffer:
     """`size` bytes, alive from `lower` until just before `upper`, but for `gaps`, which follow each
-    other and do not touch. `offset`: where it has to lie, None for anywhere."""
+    other and do not touch. `offset`: where it has to lie, None for anywhere. `accesses`: how often
+    it is loaded and stored, which matters where there are several memories."""
 
     id: str
     lower: int
@@ -46,6 +47,7 @@ class Buffer:
     alignment: int = 1
     gaps: tuple[Gap, ...] = ()
     offset: int | None = None
+    accesses: int = 0
 
     @property
     def rigid(self) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import PlanError
 from ..graph import Graph, Node
 from ..ops import Form, Layer, bind
 from ..ops.layer import STACK_SCRATCH
+from .pools import Pool, Region, pool_at, pools_of
 
 SCRATCH_ALIGN = 4
 # What the executor notes down about a layer of a stage of several: how many calls it has made.
@@ -46,9 +48,9 @@ class Placement:
     last: int
     phase: int = 0
 
-    def at(self, offset: int, pool_bytes: int) -> int:
-        """Where byte `offset` of the tensor lives."""
-        return (self.base + (offset + self.phase) % self.ring) % pool_bytes
+    def at(self, offset: int, circle: Pool) -> int:
+        """Where byte `offset` of the tensor lives; `circle`: that of its pool."""
+        return circle.around(self.base + (offset + self.phase) % self.ring)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,8 @@ class Plan:
     layers work in bands for that, or fetch an input that lies elsewhere, `original` is the graph
     before. `gap`: bytes of the pool beyond the bound of its order.
     `rotation`: how the pool rotates; its end then may split rows.
+    `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
+    own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
     """
 
     planner: str
@@ -110,10 +114,29 @@ class Plan:
     gap: int = 0
     notes: tuple[str, ...] = field(default=())
     rotation: Rotation | None = None
+    regions: tuple[Region, ...] = ()
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """Of each pool."""
+        if not self.regions:
+            return (Pool(0, self.pool_bytes),)
+        return pools_of([region.pool_bytes for region in self.regions])
+
+    def pool_of(self, at: int) -> Pool:
+        """The pool of an address. Raises PlanError if it is one of several, and in none."""
+        if not self.regions:
+            return Pool(0, self.pool_bytes)
+        circle = pool_at(self.pools, at)
+        if circle is None:
+            raise PlanError(f"address {at} is in no pool")
+        return circle
 
     @property
     def ram_bytes(self) -> int:
-        """Bytes of RAM that the pool takes."""
+        """Bytes of RAM that the pools take."""
+        if self.regions:
+            return sum(region.pool_bytes for region in self.regions)
         return self.pool_bytes + (self.rotation.overhang if self.rotation else 0)
 
     @property

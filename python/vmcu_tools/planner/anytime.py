@@ -25,14 +25,13 @@ from ..plan.plan import Plan
 from .options import Options
 from .others import single
 from .places import swing
+from .stages import fusion
 
 INTERRUPTED = "The search for a plan was interrupted: this is the best one so far."
 OVER = "The search for a plan was ended after {:g} seconds: this is the best one so far."
 # Writing a plan down, which proves it again as it is written, takes up to so many times what its
 # first proof took, and the rest of the command so many seconds.
 PROOFS, REST = 5.0, 0.5
-# Of solvers, where the plan is to come soon.
-SOON = 1.0
 
 Planning = Callable[[Graph, Options], Plan]
 
@@ -47,11 +46,14 @@ class Offer:
 
 
 def quick(graph: Graph, options: Options) -> Iterator[Plan]:
-    """Plans that take little time, none where the input is to be streamed."""
-    if options.stream_input or options.input_elsewhere:
+    """Plans that take little time, none where the input is elsewhere."""
+    if options.input_elsewhere:
+        return
+    if options.stream_input:
+        yield fusion.in_rows(graph, options)
         return
     yield replace(single.plan(graph), planner="vmcu")
-    yield swing.plan(graph, min(options.seconds, SOON))
+    yield swing.plan(graph, min(options.seconds, fusion.SOON))
 
 
 def at_once(graph: Graph, options: Options) -> Plan:
@@ -62,9 +64,9 @@ def at_once(graph: Graph, options: Options) -> Plan:
 
 def offers(graph: Graph, options: Options, best: Planning) -> Iterator[Offer]:
     """All plans in turn, those of the `best` planner last."""
-    for plan in quick(graph, options):
-        yield proven(plan)
     try:
+        for plan in quick(graph, options):
+            yield proven(plan)
         yield proven(best(graph, options))
     except UserError as error:
         yield Offer(None, 0.0, error.problems)

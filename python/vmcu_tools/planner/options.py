@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..plan.pools import Region
+
 DEFAULT = "vmcu"
 # The planners of registry.py, for who chooses one.
 SUMMARIES = {
@@ -27,7 +29,8 @@ class Options:
     working in tiles may cost, by estimate, None for what they save of the RAM, see costs.bargain;
     extra_macs: the part of its multiply-accumulates that a model may do twice, see bands.py. Where
     `ram` asks for it, more are spent. plan_seconds: after which the best plan so far is taken, None
-    for when the planner ends by itself."""
+    for when the planner ends by itself. regions: memories to put pools in, those first that
+    accesses cost least in; none for one pool."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
@@ -36,3 +39,4 @@ class Options:
     tile_cost: float | None = None
     extra_macs: float = 0.0
     plan_seconds: float | None = None
+    regions: tuple[Region, ...] = ()

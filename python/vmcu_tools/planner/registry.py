@@ -16,6 +16,7 @@ from .options import Options
 from .others import hmcos, single, tflm, tinyengine
 from .places import joint
 from .places.widen import widened
+from .regions import search
 from .stages import fusion
 
 
@@ -68,11 +69,13 @@ def make_plan(
     if options.input_elsewhere:
         _check_elsewhere(planner, graph)
     planned_by = chosen.original if original and chosen.original else chosen.plan
+    if options.regions:
+        planned_by = search.plan
     if options.plan_seconds is None or planned_by is not fusion.plan:
         try:
             plan = planned_by(graph, options)
         except KeyboardInterrupt:
-            if planned_by is not fusion.plan or options.stream_input or options.input_elsewhere:
+            if planned_by is not fusion.plan or options.input_elsewhere:
                 raise
             plan = anytime.at_once(graph, options)
     else:

@@ -57,6 +57,10 @@ def print_bench(report: BenchReport, console: Console) -> None:
     grid.add_row("", "total", "", *layer_cells(report))
     console.print(grid)
     say(console, f"{report.model} on {report.target}, planner {report.planner}: one inference")
+    for memory in report.memories:
+        waits = f", {memory.waits:,.0f} cycles of waiting besides" if memory.waits else ""
+        counted = f"{memory.loads:,} loads and {memory.stores:,} stores"
+        say(console, f"{memory.name}: {counted}, {memory.share:.1%} of those in pools{waits}")
     if report.spent is not None:
         say(console, f"cycles, modelled, not measured; {', '.join(SPENT)} in percent of them")
     say(console, f"  {report.timing}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jinja2
 
 from ..plan.plan import Placement, Plan
+from ..plan.pools import Pool
 from .model import ModelReport
 
 WIDTH, HEIGHT = 960, 420
@@ -30,7 +31,7 @@ def boxes(plan: Plan) -> list[Box]:
     columns = len(plan.steps) + 2
     result = []
     for number, placement in enumerate(plan.placements.values()):
-        for start, stop in spans(placement, plan.pool_bytes):
+        for start, stop in spans(placement, plan.pool_of(placement.base)):
             result.append(
                 Box(
                     x=(placement.first + 1) / columns * WIDTH,
@@ -45,12 +46,12 @@ def boxes(plan: Plan) -> list[Box]:
     return result
 
 
-def spans(placement: Placement, pool: int) -> list[tuple[int, int]]:
-    """The one or two address ranges (start, stop) that a tensor's rows cover."""
-    start, size = placement.base % pool, placement.ring
-    if start + size <= pool:
+def spans(placement: Placement, circle: Pool) -> list[tuple[int, int]]:
+    """The one or two address ranges (start, stop) that a tensor's rows cover in their pool."""
+    start, size = circle.around(placement.base), placement.ring
+    if start + size <= circle.stop:
         return [(start, start + size)]
-    return [(start, pool), (0, start + size - pool)]
+    return [(start, circle.stop), (circle.start, start + size - circle.size)]
 
 
 def render(plan: Plan, report: ModelReport) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ops import bind
+from ..plan.accesses import by_region
 from ..plan.plan import Placement, Plan
 
 
@@ -36,11 +37,26 @@ class TensorReport:
 
 
 @dataclass(frozen=True)
+class MemoryReport:
+    """One of several memories: bytes of the pool in it and of all of it; bytes that an inference
+    loads and stores there, as far as programs tell, and their part of those in all pools; cycles
+    that each waits."""
+
+    name: str
+    pool_bytes: int
+    capacity: int
+    accesses: int
+    share: float
+    wait: float
+
+
+@dataclass(frozen=True)
 class ModelReport:
     """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones;
     `macs_file` is what the file asks for, more where constant channels were left out: `left_out`
     of `channels` of all tensors.
     `input_elsewhere`: the input is read where the caller has it, and no part of `pool_bytes`.
+    `memories`: where there are several pools.
     `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
     `pool_bytes` has for that."""
 
@@ -62,23 +78,22 @@ class ModelReport:
     notes: tuple[str, ...] = ()
     rotation_step: int = 0
     rotation_overhang: int = 0
+    memories: tuple[MemoryReport, ...] = ()
 
 
-def occupied(placement: Placement, pool: int) -> np.ndarray:
-    """Which bytes of the pool a tensor's ring covers, bool (pool,)."""
-    covered = np.zeros(pool, bool)
-    start = placement.base % pool
-    covered[start : start + placement.ring] = True
-    covered[: max(start + placement.ring - pool, 0)] = True
+def occupied(placement: Placement, plan: Plan) -> np.ndarray:
+    """Which of a plan's addresses a tensor's ring covers, bool (pool_bytes,)."""
+    covered = np.zeros(plan.pool_bytes, bool)
+    circle = plan.pool_of(placement.base)
+    start = circle.around(placement.base)
+    covered[start : min(start + placement.ring, circle.stop)] = True
+    covered[circle.start : max(start + placement.ring - circle.size, circle.start)] = True
     return covered
 
 
 def step_bytes(plan: Plan) -> list[int]:
     """Bytes of the pool that hold something needed, for every step."""
-    covers = {
-        tensor: occupied(placement, plan.pool_bytes)
-        for tensor, placement in plan.placements.items()
-    }
+    covers = {tensor: occupied(placement, plan) for tensor, placement in plan.placements.items()}
     found = []
     for number, step in enumerate(plan.steps):
         live = np.zeros(plan.pool_bytes, bool)
@@ -129,4 +144,24 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         notes=plan.notes,
         rotation_step=plan.rotation.step if plan.rotation else 0,
         rotation_overhang=plan.rotation.overhang if plan.rotation else 0,
+        memories=memories(plan),
+    )
+
+
+def memories(plan: Plan) -> tuple[MemoryReport, ...]:
+    """The memories of a plan with several pools."""
+    if not plan.regions:
+        return ()
+    counts = by_region(plan)
+    total = max(sum(counts), 1)
+    return tuple(
+        MemoryReport(
+            region.name,
+            region.pool_bytes,
+            region.capacity,
+            count,
+            round(count / total, 4),
+            region.wait,
+        )
+        for region, count in zip(plan.regions, counts, strict=True)
     )

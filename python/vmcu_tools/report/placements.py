@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from rich.console import Console
 from ..errors import Problem, UserError
 from ..placement import Allocation, Instance
 from ..placement.graphs import GraphPlan, NamedGraph
+from ..placement.memories import Distribution, MemoryBank
 
 # More buffers than lines on a screen: the offsets are for --json and --output.
 MOST_OFFSETS = 40
@@ -50,6 +53,45 @@ def figures(problem: Instance, placement: Allocation, capacity: int | None) -> d
         "seconds": placement.seconds,
         "interrupted": placement.interrupted,
         "offsets": placement.offsets,
+    }
+
+
+def print_distribution(
+    problem: Instance, memories: Sequence[MemoryBank], found: Distribution, console: Console
+) -> None:
+    """A line for each memory, the cost of all accesses and its bound, and where buffers are."""
+    for number, (memory, height) in enumerate(zip(memories, found.heights, strict=True)):
+        count = list(found.memory.values()).count(number)
+        line = f"{memory.name}: {count:,} buffers in {height:,} of {memory.capacity:,} bytes"
+        console.print(line, highlight=False, markup=False)
+    verdict = "optimal" if found.optimal else f"none costs less than {found.bound:,g}"
+    console.print(f"cost     {found.cost:,g}, {verdict}", highlight=False)
+    console.print(f"seconds  {found.seconds:.1f}", highlight=False)
+    if len(problem.buffers) <= MOST_OFFSETS:
+        for name, offset in found.offsets.items():
+            where = memories[found.memory[name]].name
+            console.print(f"  {name} in {where} at {offset}", highlight=False, markup=False)
+
+
+def distribution_figures(
+    problem: Instance, memories: Sequence[MemoryBank], found: Distribution
+) -> dict[str, Any]:
+    """JSON of `vmcu place --memory`; sizes in bytes. `memory` of a buffer: the number of it."""
+    return {
+        "problem": problem.origin,
+        "memories": [
+            {**asdict(memory), "height": height}
+            for memory, height in zip(memories, found.heights, strict=True)
+        ],
+        "buffers": {
+            name: {"memory": number, "offset": found.offsets[name]}
+            for name, number in found.memory.items()
+        },
+        "cost": found.cost,
+        "bound": found.bound,
+        "moments": list(found.moments),
+        "optimal": found.optimal,
+        "seconds": found.seconds,
     }
 
 

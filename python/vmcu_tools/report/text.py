@@ -14,7 +14,7 @@ from ..planner.stages.cuts import Choice
 from ..verify.end_to_end import FAR, EndToEnd
 from ..verify.verify import Check, Verification
 from .comparison import Comparison
-from .model import ModelReport
+from .model import MemoryReport, ModelReport
 from .terminal import say
 
 BAR = 20
@@ -43,6 +43,8 @@ def print_report(report: ModelReport, console: Console) -> None:
         f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
         f"{report.macs:,} MACs",
     )
+    if report.memories:
+        print_memories(report.memories, console)
     if report.left_out:
         say(
             console,
@@ -59,6 +61,15 @@ def print_report(report: ModelReport, console: Console) -> None:
         )
     for note in report.notes:
         say(console, note)
+
+
+def print_memories(memories: Sequence[MemoryReport], console: Console) -> None:
+    """A line for each of several memories."""
+    grid = table("memory", "pool bytes", "of", "bytes accessed", "share", "cycles each", left=1)
+    for memory in memories:
+        sizes = f"{memory.pool_bytes:,}", f"{memory.capacity:,}", f"{memory.accesses:,}"
+        grid.add_row(memory.name, *sizes, f"{memory.share:.1%}", f"{memory.wait:g}")
+    console.print(grid)
 
 
 def print_front(choices: Sequence[Choice], console: Console) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..errors import Problem, UserError
 from .base import Runner
+from .compiled import LOADING, CompiledRunner
 from .host import HOSTS
 from .qemu import BOARDS
 from .virtual import VirtualRunner
@@ -17,11 +18,17 @@ RUNNERS: dict[str, Runner] = {t.name: t for t in (VirtualRunner(), *HOSTS, *BOAR
 
 
 def get(name: str) -> Runner:
-    """The target of that name, "zephyr:" and a board for boards of a Zephyr workspace; UserError
-    lists the names there are."""
+    """The target of that name, "zephyr:" and a board for boards of a Zephyr workspace; with LOADING
+    behind it, one that loads models from containers. UserError lists the names there are."""
     if name.startswith(PREFIX):
         return ZephyrRunner(name.removeprefix(PREFIX))
-    if name not in RUNNERS:
+    plain = name.removesuffix(LOADING)
+    if plain not in RUNNERS:
         known = ", ".join(RUNNERS)
         raise UserError(Problem(f"there is no target '{name}'", f"choose one of: {known}"))
-    return RUNNERS[name]
+    found = RUNNERS[plain]
+    if plain == name:
+        return found
+    if not isinstance(found, CompiledRunner):
+        raise UserError(Problem(f"'{plain}' runs no C, so it loads no container", "name another"))
+    return found.loading()

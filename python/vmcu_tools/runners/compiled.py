@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from .. import paths
+from .. import container, paths
 from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
@@ -32,6 +32,8 @@ from .base import RunnerError, sample_bytes, split_outputs
 IMAGE = Path(__file__).parent / "image"
 INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
 MODEL_NAME = "model"
+# Behind the name of a target that loads models from containers.
+LOADING = "+container"
 
 # -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
 COMMON_FLAGS = (
@@ -65,13 +67,15 @@ def find_program(program: str, package: str) -> str:
 
 @dataclass(frozen=True)
 class CompiledRunner(ABC):
-    """`flags` go to every compilation and to the link; `seconds` bounds a run."""
+    """`flags` go to every compilation and to the link; `seconds` bounds a run. `container`: images
+    load their model from one."""
 
     name: str
     summary: str
     toolchain: Toolchain
     flags: tuple[str, ...] = ()
     seconds: float = 600.0
+    container: bool = False
 
     @abstractmethod
     def command(self, image: Path) -> list[str]:
@@ -118,19 +122,29 @@ class CompiledRunner(ABC):
 
     def suited(self: RunnerT, plan: Plan) -> RunnerT:
         """The target with the runtime that a plan needs."""
-        if plan.rotation is None:
-            return self
-        return replace(self, flags=(*self.flags, "-DVMCU_POOL_ROTATE"))
+        wanted = {"VMCU_POOL_ROTATE": plan.rotation, "VMCU_SEVERAL_POOLS": plan.regions}
+        defines = tuple(f"-D{name}" for name, needed in wanted.items() if needed)
+        return replace(self, flags=(*self.flags, *defines)) if defines else self
+
+    def loading(self: RunnerT) -> RunnerT:
+        """The target that loads models from containers."""
+        flags = (*self.flags, "-DVMCU_CONTAINERS")
+        return replace(self, name=f"{self.name}{LOADING}", flags=flags, container=True)
 
     def build(
         self, files: Mapping[str, str], name: str, folder: Path, values: int | None = None
     ) -> Path:
         """Compiles a model's emitted files in `folder` into an image there. values: bytes of the
         largest input or output, if the image is to take values in the file's form."""
-        write(files, folder)
         image = folder / f"{name}.elf"
+        if self.container:
+            # Of the C only the header is used, for the sizes of what the image keeps for itself.
+            header = {file: text for file, text in files.items() if file.endswith(".h")}
+            files = {**header, f"{name}.c": container.as_c(container.of_tables(files, name))}
+        write(files, folder)
         model = [folder / file for file in files if file.endswith(".c")]
-        defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}"]
+        loaded = ["-DIMAGE_CONTAINER"] if self.container else []
+        defines = [f'-DIMAGE_HEADER="{name}.h"', f"-DIMAGE_NAME={name}", f"-I{folder}", *loaded]
         parts = [IMAGE / "main.c", *self.sources(), *model]
         if values is not None:
             defines.append(f"-DIMAGE_VALUES={values}")
@@ -192,7 +206,9 @@ class CompiledRunner(ABC):
 def _archive(target: CompiledRunner) -> Path:
     """Shared by all processes that compile the same sources with the same flags."""
     runtime = paths.runtime()
-    sources = sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")])
+    folders = ("kernels", "container") if target.container else ("kernels",)
+    parts = [file for folder in folders for file in (runtime / folder).rglob("*.c")]
+    sources = sorted(file for file in [*runtime.glob("*.c"), *parts] if file.name != "all.c")
     headers = sorted(runtime.rglob("*.h"))
     digest = hashlib.sha256()
     # The name, since a target may add flags of its own to every call of the compiler.

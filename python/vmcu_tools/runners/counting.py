@@ -16,9 +16,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from .. import container
 from ..emit.structs import LAYER
 from ..errors import Problem, UserError
-from ..image.elf import Elf
+from ..image.elf import Elf, Symbol
 from .base import RunnerError
 from .host import NATIVE
 from .qemu import RAM_START, QemuRunner
@@ -27,6 +28,11 @@ SOURCE = Path(__file__).parent / "plugin" / "count.c"
 COUNTS_FILE = "counts.txt"
 TRACE_FILE = "trace.txt"
 BLOCKS_FILE = "blocks.txt"
+POOLS_FILE = "pools.txt"
+# The arrays of image/main.c that pools are in, of several by their number, and their guards.
+ARENA, GUARD_BYTES = "arena", 64
+# What image/main.c loads a model from, if it does.
+CONTAINER = "image_container"
 OLDEST_API = 1
 # The calls that an inference is made of.
 ENTRIES = ("vmcu_invoke", "vmcu_push_row")
@@ -86,7 +92,8 @@ class Block:
 @dataclass(frozen=True)
 class Markers:
     """Addresses that tell the plugin where it is, see plugin/count.c. trace_bytes: of RAM, from its
-    start, whose stores are counted one by one, see `trace_of`."""
+    start, whose stores are counted one by one, see `trace_of`. pools: where each begins and
+    ends."""
 
     entries: tuple[int, ...]
     kernels: tuple[int, ...] = ()
@@ -96,6 +103,7 @@ class Markers:
     stack: int | None = None
     trace_bytes: int = 0
     caches: Caches | None = None
+    pools: tuple[tuple[int, int], ...] = ()
 
     def arguments(self) -> list[str]:
         """Them as the plugin takes them."""
@@ -108,7 +116,9 @@ class Markers:
             *([] if self.stack is None else [f"stack={self.stack:#x}"]),
             *([f"span={self.trace_bytes}", f"trace={TRACE_FILE}"] if self.trace_bytes else []),
             *([] if self.caches is None else [f"{n}={v}" for n, v in vars(self.caches).items()]),
+            *(f"pool={start:#x},end={stop:#x}" for start, stop in self.pools),
             f"blocks={BLOCKS_FILE}",
+            f"pools={POOLS_FILE}",
         ]
 
 
@@ -118,10 +128,13 @@ def markers_of(image: Path, model: str) -> Markers:
     found = [elf.find(name) for name in ENTRIES]
     entries = tuple(symbol.address for symbol in found if symbol is not None)
     table = elf.find(f"{model}_layers")
+    held = elf.find(CONTAINER)
     if not entries:
         raise RunnerError(f"{image.name} has neither of {', '.join(ENTRIES)}")
     # Behind everything that has a name in RAM, which no board has further down.
     stack = max((s.address + s.size for s in elf.symbols if s.address >= RAM_START), default=None)
+    if held is not None:
+        return _markers_in(elf, held, entries, stack)
     if table is None:
         return Markers(entries, stack=stack)
     stride = LAYER.size
@@ -132,6 +145,15 @@ def markers_of(image: Path, model: str) -> Markers:
         raise RunnerError(f"{table.name} is no table of struct vmcu_layer")
     count = table.size // stride
     return Markers(entries, tuple(sorted(kernels)), table.address, stride, count, stack)
+
+
+def _markers_in(elf: Elf, held: Symbol, entries: tuple[int, ...], stack: int | None) -> Markers:
+    """The same of a container, whose layers name kernels by number."""
+    image = np.array(elf.words(held), "<u4").tobytes()
+    start, count = container.layers_of(image)
+    kernels = [elf.find(name) for name in container.kernels_of(image)]
+    found = tuple(sorted(kernel.address & ~1 for kernel in kernels if kernel is not None))
+    return Markers(entries, found, held.address + start, LAYER.size, count, stack)
 
 
 @dataclass(frozen=True)
@@ -183,6 +205,32 @@ def trace_of(folder: Path, trace_bytes: int) -> np.ndarray:
     found = np.loadtxt(folder / TRACE_FILE, np.int64, ndmin=2).reshape(-1, 2)
     stores[found[:, 0]] = found[:, 1]
     return stores
+
+
+@dataclass(frozen=True)
+class PoolCounts:
+    """Bus accesses to a pool in an inference."""
+
+    loads: int
+    stores: int
+
+
+def pools_in(image: Path, count: int) -> tuple[tuple[int, int], ...]:
+    """Where each of several pools of an image begins and ends."""
+    elf, found = Elf(image), []
+    for number in range(count):
+        arena = elf.find(f"{ARENA}_{number}")
+        if arena is None:
+            raise RunnerError(f"{image.name} has no pool number {number}")
+        start = arena.address + GUARD_BYTES
+        found.append((start, start + arena.size - 2 * GUARD_BYTES))
+    return tuple(found)
+
+
+def pool_counts(folder: Path) -> list[PoolCounts]:
+    """Accesses to each of the pools that markers named, by the image which ran in `folder`."""
+    lines = (folder / POOLS_FILE).read_text().splitlines()
+    return [PoolCounts(*map(int, line.split())) for line in lines]
 
 
 def blocks_of(folder: Path) -> list[Block]:

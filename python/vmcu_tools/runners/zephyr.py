@@ -110,7 +110,8 @@ class ZephyrRunner:
             write(emit(plan, MODEL_NAME).files, application)
             write({"samples.h": samples_header(plan, samples)}, application)
             build = Path(folder) / "build"
-            kconfig = ["-DCONFIG_VMCU_POOL_ROTATE=y"] if plan.rotation else []
+            wanted = {"POOL_ROTATE": plan.rotation, "SEVERAL_POOLS": plan.regions}
+            kconfig = [f"-DCONFIG_VMCU_{name}=y" for name, needed in wanted.items() if needed]
             self._build(application, build, tree, [*kconfig, *options])
             return self._console(build, tree)
 

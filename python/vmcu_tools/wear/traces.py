@@ -16,7 +16,7 @@ from ..image.elf import OBJECT, Elf, Symbol
 from ..plan.plan import Plan
 from ..runners.base import RunnerError
 from ..runners.compiled import MODEL_NAME
-from ..runners.counting import CountingRunner, markers_of, trace_of
+from ..runners.counting import ARENA, GUARD_BYTES, CountingRunner, markers_of, trace_of
 from ..runners.qemu import RAM_START
 from ..runners.samples import make_samples
 from .pool import folded
@@ -24,8 +24,7 @@ from .tasks import TICK_CYCLES, WORD, Task
 
 # All that the board has: the stack begins at the end.
 RAM_BYTES = 4 << 20
-# runners/image/main.c: the pool's array, and the guards around it; the context.
-POOL_SYMBOL, GUARD_BYTES = "arena", 64
+# runners/image/main.c: the context.
 CONTEXT_SYMBOL, CONTEXT_STRUCT = "context", "vmcu_context"
 # Of a worker's place, what no job writes: room for an MPU guard at any of its alignments, the
 # thread's own frames, and a little to spare. As benchmarks/endurance has it, see src/main.c there.
@@ -75,9 +74,9 @@ def record(plan: Plan, target: str, seed: int = 0) -> StoreTrace:
         stores = trace_of(folder, ram)
         elf = Elf(image)
     check_outputs(plan, sample, results[0], target)
-    arena, context = elf.find(POOL_SYMBOL), elf.find(CONTEXT_SYMBOL)
+    arena, context = elf.find(ARENA), elf.find(CONTEXT_SYMBOL)
     if arena is None or context is None or markers.stack is None:
-        raise RunnerError(f"{image.name} lacks {POOL_SYMBOL} or {CONTEXT_SYMBOL}")
+        raise RunnerError(f"{image.name} lacks {ARENA} or {CONTEXT_SYMBOL}")
     start = arena.address + GUARD_BYTES - machine.ram_start
     pool = folded(stores[start : start + plan.ram_bytes], plan)
     if not plan.input_streamed:

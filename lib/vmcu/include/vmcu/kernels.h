@@ -31,6 +31,9 @@ extern "C" {
  * @{
  */
 
+/** A number in tables that every core, x86 with 32 bits too, aligns as Arm does. */
+typedef int64_t vmcu_long_t __attribute__((aligned(8)));
+
 /** How an output pixel looks at its input. Padding below and right follows from the sizes. */
 struct vmcu_window {
 	uint16_t kernel_h;
@@ -171,9 +174,9 @@ void vmcu_add_exact(const struct vmcu_call *call);
  * either way by float32: @a constant, @a a and @a b, to the bit, are for these.
  */
 struct vmcu_float_sum {
-	int64_t a;
-	int64_t b;
-	int64_t constant;
+	vmcu_long_t a;
+	vmcu_long_t b;
+	vmcu_long_t constant;
 	int32_t a_scale;
 	int32_t b_scale;
 	int32_t bias;
@@ -259,11 +262,6 @@ void vmcu_pad(const struct vmcu_call *call);
  */
 void vmcu_reshape(const struct vmcu_call *call);
 
-/** One input of a concatenation. */
-struct vmcu_concat_input {
-	const int8_t *table; /**< see vmcu_lookup(); NULL: bytes are copied */
-};
-
 enum vmcu_axis {
 	VMCU_AXIS_HEIGHT,
 	VMCU_AXIS_WIDTH,
@@ -271,8 +269,9 @@ enum vmcu_axis {
 };
 
 struct vmcu_concat_params {
-	const struct vmcu_concat_input *inputs; /**< one for each input of the layer */
-	uint8_t axis;                           /**< enum vmcu_axis */
+	const int8_t *tables;    /**< one after the other, see vmcu_lookup() */
+	const int16_t *table_of; /**< each input's, -1: bytes are copied; NULL: all are */
+	uint8_t axis;            /**< enum vmcu_axis */
 };
 
 /**

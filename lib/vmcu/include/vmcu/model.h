@@ -15,6 +15,7 @@
 #define VMCU_MODEL_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -35,16 +36,45 @@ extern "C" {
 #error "a pool that rotates has no bytes that canaries could stand on"
 #endif
 
+#if defined(VMCU_SEVERAL_POOLS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_POOL_GUARD))
+#error "several pools neither rotate nor have canaries"
+#endif
+
+#if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_CONTAINERS)
+#error "a model from a container has one pool"
+#endif
+
+#if defined(VMCU_SEVERAL_POOLS)
+/** The most pools of a model. */
+#define VMCU_MOST_POOLS   4
+/** In an address, where the number of its pool begins; below is a byte of that pool. */
+#define VMCU_POOL_NUMBER  28
+#define VMCU_POOL_BYTE(x) ((x) & ((UINT32_C(1) << VMCU_POOL_NUMBER) - 1U))
+
+/** One of several pools: a circle of its own. */
+struct vmcu_circle {
+	int8_t *start;
+	uint32_t size;
+};
+#endif
+
 /**
  * The RAM that activations live in: a circle of @a size bytes starting at @a start.
  *
  * Where the build defines VMCU_POOL_ROTATE, byte 0 of the circle is at @a origin, and a run of
  * bytes that must lie side by side, such as a row, goes on behind the circle's end, in an overhang,
  * if it begins in front of it. See doc/endurance.md.
+ *
+ * Where it defines VMCU_SEVERAL_POOLS, there is a circle for each memory, and an address says
+ * which. See doc/memories.md.
  */
 struct vmcu_pool {
+#if defined(VMCU_SEVERAL_POOLS)
+	struct vmcu_circle circles[VMCU_MOST_POOLS];
+#else
 	int8_t *start;
 	uint32_t size;
+#endif
 #if defined(VMCU_POOL_ROTATE)
 	int8_t *origin;
 	uint32_t cut; /**< bytes from the origin to the circle's end */
@@ -55,7 +85,7 @@ struct vmcu_pool {
 /**
  * A tensor: @a height rows of @a width pixels of @a channels bytes, of which the last @a ring bytes
  * written exist; none of an input that is elsewhere. Byte o of it lives at (base + (o + phase) %
- * ring) modulo the pool's size.
+ * ring) modulo the pool's size. Of several pools, `base` says which.
  *
  * The plan guarantees that no row is split by the pool's end. A ring of whole rows whose phase is
  * one of whole rows splits none either; any other splits a row where it starts over, between two
@@ -77,6 +107,10 @@ struct vmcu_tensor {
 #define VMCU_SCRATCH_ON_STACK UINT32_MAX
 
 struct vmcu_layer;
+struct vmcu_call;
+
+/** Computes columns of an output row from the pixels that their windows cover, and no others. */
+typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
 
 /** What to compute of an output row: @a columns pixels from @a x on, which no ring splits. */
 struct vmcu_call {
@@ -88,10 +122,10 @@ struct vmcu_call {
 	uint16_t y;          /**< the output row */
 	uint16_t x;          /**< the first column; 0 where the layer descends */
 	uint16_t columns;    /**< how many; all of them where the layer descends */
+#if defined(VMCU_CONTAINERS)
+	uintptr_t base; /**< see vmcu_at() */
+#endif
 };
-
-/** Computes columns of an output row from the pixels that their windows cover, and no others. */
-typedef void (*vmcu_kernel_t)(const struct vmcu_call *call);
 
 /** A layer. Indices refer to the model's tensor table. */
 struct vmcu_layer {
@@ -169,12 +203,59 @@ struct vmcu_model {
 	uint32_t circle; /**< bytes of the pool without its overhang; 0: the origin stays */
 	uint32_t step;   /**< by which the origin advances after each inference */
 #endif
+#if defined(VMCU_SEVERAL_POOLS)
+	uint32_t pools[VMCU_MOST_POOLS]; /**< bytes of each; pool_bytes is their sum */
+	uint8_t pool_count;              /**< 0: one, of pool_bytes */
+#endif
+#if defined(VMCU_CONTAINERS)
+	/** Of a model from a container: its start, from which the tables' pointers count, and the
+	 * kernels, whose numbers stand for pointers to them. 0 and NULL: they are pointers.
+	 */
+	uintptr_t base;
+	const vmcu_kernel_t *kernels;
+	uint32_t tail; /**< bytes that it keeps at its arena's end */
+#endif
 };
 
 /** True if callers write the inputs into the pool. */
 static inline bool vmcu_holds_input(const struct vmcu_model *model)
 {
 	return !model->streamed && !model->elsewhere;
+}
+
+/** Where a pointer of a model's tables points to: in a container they count from its start. */
+#if defined(VMCU_CONTAINERS)
+#define vmcu_at(base, pointer) ((const void *)((base) + (uintptr_t)(pointer)))
+#define vmcu_base(owner)       ((owner)->base)
+#else
+#define vmcu_at(base, pointer) ((const void *)(pointer))
+#define vmcu_base(owner)       0
+#endif
+
+/** A pointer of the parameters of the layer being run. */
+#define vmcu_constants(call, pointer) vmcu_at(vmcu_base(call), pointer)
+
+/** The parameters of the layer being run. */
+#define vmcu_params(call) vmcu_constants(call, (call)->layer->params)
+
+/** The kernel of a layer. */
+static inline vmcu_kernel_t vmcu_kernel_of(const struct vmcu_model *model,
+					   const struct vmcu_layer *layer)
+{
+#if defined(VMCU_CONTAINERS)
+	if (model->kernels != NULL) {
+		return model->kernels[(uintptr_t)layer->kernel];
+	}
+#endif
+	(void)model;
+	return layer->kernel;
+}
+
+/** The name of an input or output. */
+static inline const char *vmcu_io_name(const struct vmcu_model *model, const struct vmcu_io *io)
+{
+	(void)model;
+	return (const char *)vmcu_at(vmcu_base(model), io->name);
 }
 
 /** Where in its ring a pixel of tensor @a t starts, in bytes. */
@@ -194,6 +275,25 @@ static inline int32_t vmcu_unsplit(const struct vmcu_tensor *t, uint32_t y, uint
 	return (left >= (uint32_t)pixels * t->channels) ? pixels : (int32_t)(left / t->channels);
 }
 
+#if defined(VMCU_SEVERAL_POOLS)
+/** The pool of an address. */
+static inline const struct vmcu_circle *vmcu_circle_of(const struct vmcu_pool *pool, uint32_t at)
+{
+	return &pool->circles[at >> VMCU_POOL_NUMBER];
+}
+#endif
+
+/** Where the pool of tensor @a t starts. */
+static inline int8_t *vmcu_pool_start(const struct vmcu_pool *pool, const struct vmcu_tensor *t)
+{
+#if defined(VMCU_SEVERAL_POOLS)
+	return vmcu_circle_of(pool, t->base)->start;
+#else
+	(void)t;
+	return pool->start;
+#endif
+}
+
 /** Where a run begins that is @a at bytes from the origin; @a at: less than twice the circle. */
 static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 {
@@ -206,6 +306,11 @@ static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 		}
 	}
 	return pool->origin + (int32_t)at;
+#elif defined(VMCU_SEVERAL_POOLS)
+	const struct vmcu_circle *circle = vmcu_circle_of(pool, at);
+	const uint32_t byte = VMCU_POOL_BYTE(at);
+
+	return circle->start + ((byte < circle->size) ? byte : byte - circle->size);
 #else
 	return pool->start + ((at < pool->size) ? at : at - pool->size);
 #endif
@@ -214,7 +319,7 @@ static inline int8_t *vmcu_pool_byte(const struct vmcu_pool *pool, uint32_t at)
 /** The same for @a at less than the circle. */
 static inline int8_t *vmcu_pool_run(const struct vmcu_pool *pool, uint32_t at)
 {
-#if defined(VMCU_POOL_ROTATE)
+#if defined(VMCU_POOL_ROTATE) || defined(VMCU_SEVERAL_POOLS)
 	return vmcu_pool_byte(pool, at);
 #else
 	return pool->start + at;
@@ -253,6 +358,10 @@ static inline bool vmcu_straight(const struct vmcu_pool *pool, const struct vmcu
 #if defined(VMCU_POOL_ROTATE)
 	return place + bytes <= t->ring &&
 	       (t->ring <= pool->run || (uint32_t)(x - pool->start) + bytes <= pool->size);
+#elif defined(VMCU_SEVERAL_POOLS)
+	(void)x;
+	return place + bytes <= t->ring &&
+	       VMCU_POOL_BYTE(t->base) + place + bytes <= vmcu_circle_of(pool, t->base)->size;
 #else
 	(void)x;
 	return place + bytes <= t->ring && t->base + place + bytes <= pool->size;
@@ -269,7 +378,9 @@ static inline int8_t *vmcu_row(const struct vmcu_pool *pool, const struct vmcu_t
 /** Input @a i of the layer being run. */
 static inline const struct vmcu_tensor *vmcu_call_input(const struct vmcu_call *call, uint16_t i)
 {
-	return &call->tensors[call->layer->inputs[i]];
+	const uint16_t *inputs = (const uint16_t *)vmcu_constants(call, call->layer->inputs);
+
+	return &call->tensors[inputs[i]];
 }
 
 /** Output of the layer being run. */

@@ -55,11 +55,11 @@ enum vmcu_binary_kind {
 
 /** An operand's sizes are 1, which repeats it, or the output's. */
 struct vmcu_binary_params {
+	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
+	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
 	struct vmcu_factor a;
 	struct vmcu_factor b;
 	struct vmcu_factor output;
-	const struct vmcu_float_sum *sum; /**< of VMCU_BINARY_FLOAT_SUM */
-	const int8_t *constant;           /**< the second operand; NULL: it is input 1 */
 	uint16_t constant_height;
 	uint16_t constant_width;
 	uint16_t constant_channels;
@@ -122,7 +122,7 @@ void vmcu_l2_norm(const struct vmcu_call *call);
 struct vmcu_layer_norm_params {
 	const int32_t *gain;
 	const int32_t *offset;
-	int64_t epsilon; /**< added to the variance times the square of the number of channels */
+	vmcu_long_t epsilon; /**< added to the variance times the square of the number of channels */
 	int32_t factors;
 	int32_t run;
 	uint8_t bits;
@@ -144,7 +144,7 @@ void vmcu_layer_norm(const struct vmcu_call *call);
 /** @a step and @a gain are in units of 1/65536 of the output's step. */
 struct vmcu_log_softmax_onnx_params {
 	const uint32_t *exp; /**< as for vmcu_softmax_onnx() */
-	int64_t gain;        /**< of a logarithm to the base of two */
+	vmcu_long_t gain;    /**< of a logarithm to the base of two */
 	int32_t step;        /**< of the input */
 	int8_t output_zero;
 	int8_t act_min;

@@ -42,6 +42,43 @@
 	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN))) VMCU_POOL_PLACEMENT
 #endif
 
+#if defined(VMCU_SEVERAL_POOLS)
+#ifndef VMCU_POOL_DEFINE_FOR
+/**
+ * @brief Defines one of several pools: VMCU_POOL_DEFINE() for a memory of the model's.
+ *
+ * On Zephyr the array lies in the memory region that the devicetree's chosen node `vmcu,` and the
+ * memory's name names, if there is one, else in ordinary RAM.
+ *
+ * @param memory The memory's name as `vmcu build --memory` has it.
+ * @param name   Name of the array.
+ * @param bytes  Its size.
+ */
+#define VMCU_POOL_DEFINE_FOR(memory, name, bytes)                                                  \
+	static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))
+#endif
+
+/** @cond INTERNAL_HIDDEN */
+/* A memory that the model does not need has a pool all the same: no array has no bytes. */
+#define Z_VMCU_SOME(bytes) ((bytes) > 0 ? (bytes) : 1)
+#define Z_VMCU_POOL(model, number, memory, bytes)                                                  \
+	VMCU_POOL_DEFINE_FOR(memory, vmcu_pool_of_##model##_##memory, Z_VMCU_SOME(bytes));
+#define Z_VMCU_MEMORY(model, number, memory, bytes)                                                \
+	{vmcu_pool_of_##model##_##memory, Z_VMCU_SOME(bytes)},
+/** @endcond */
+
+/**
+ * @brief Defines all pools of a model that was built with several memories, and what
+ * vmcu_init_pools() takes of them.
+ *
+ * @param name  Name of an array of struct vmcu_memory; it has VMCU_MODEL_..._POOLS of them.
+ * @param model The model, as in VMCU_MODEL_EACH_POOL().
+ */
+#define VMCU_POOLS_DEFINE(name, model)                                                             \
+	VMCU_MODEL_EACH_POOL(model, Z_VMCU_POOL)                                                   \
+	static const struct vmcu_memory name[] = {VMCU_MODEL_EACH_POOL(model, Z_VMCU_MEMORY)}
+#endif /* VMCU_SEVERAL_POOLS */
+
 /** @cond INTERNAL_HIDDEN */
 #if defined(__cplusplus)
 #define Z_VMCU_ASSERT(condition, message) static_assert(condition, message)

@@ -42,6 +42,12 @@ extern "C" {
 #define VMCU_MODEL_POOL_BYTES(name) vmcu_pool_bytes_of_##name
 #endif
 
+/**
+ * use(name, number, memory, bytes) for each pool of the model called @a name, which was built with
+ * several memories. A pool's bytes are VMCU_MODEL_POOL_BYTES(kws_dtcm) as well.
+ */
+#define VMCU_MODEL_EACH_POOL(name, use) vmcu_each_pool_of_##name(use)
+
 /** Bytes of a row of the first input of the model called @a name, an integer constant. */
 #define VMCU_MODEL_ROW_BYTES(name) vmcu_row_bytes_of_##name
 
@@ -113,6 +119,34 @@ struct vmcu_context {
  * Where it fails, the context is bound to nothing, whatever it was before.
  */
 int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size);
+
+#if defined(VMCU_SEVERAL_POOLS)
+/** A pool's bytes. */
+struct vmcu_memory {
+	void *start;
+	size_t size;
+};
+
+/**
+ * @brief vmcu_init() for a model that was built with several memories.
+ *
+ * @param ctx   Context to set up.
+ * @param model Tables from `vmcu build --memory`.
+ * @param pools In the order in which the memories were named, each of at least so many bytes as the
+ *              model's header says and aligned to VMCU_POOL_ALIGN. One of which the model needs no
+ *              byte may start at NULL.
+ * @param count How many there are.
+ *
+ * @retval 0       Ready.
+ * @retval -EINVAL A pointer is NULL, a pool is misaligned, or there are more or fewer pools than
+ * the model was built with, which for vmcu_init() is one.
+ * @retval -ENOMEM A pool is too small.
+ *
+ * Where it fails, the context is bound to nothing, whatever it was before.
+ */
+int vmcu_init_pools(struct vmcu_context *ctx, const struct vmcu_model *model,
+		    const struct vmcu_memory *pools, size_t count);
+#endif
 
 /**
  * @brief Where to write input @a index before vmcu_invoke().

@@ -9,7 +9,7 @@
 /* Sum of two tensors by a line. */
 void vmcu_add(const struct vmcu_call *call)
 {
-	const struct vmcu_add_params *p = call->layer->params;
+	const struct vmcu_add_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
@@ -50,7 +50,7 @@ void vmcu_add(const struct vmcu_call *call)
 /* Sum of two tensors, for any factors. */
 void vmcu_add_exact(const struct vmcu_call *call)
 {
-	const struct vmcu_add_exact_params *p = call->layer->params;
+	const struct vmcu_add_exact_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;
@@ -77,7 +77,7 @@ void vmcu_add_exact(const struct vmcu_call *call)
 /* Sum of two tensors as float32 has it. */
 void vmcu_add_float(const struct vmcu_call *call)
 {
-	const struct vmcu_add_float_params *p = call->layer->params;
+	const struct vmcu_add_float_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int8_t *in0 = vmcu_input_start(call, 0);
 	const int32_t in0_c = vmcu_call_input(call, 0)->channels;

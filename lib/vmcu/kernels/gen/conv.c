@@ -9,7 +9,7 @@
 /* 1 x 1 convolution, 4 pixels at a time. */
 void vmcu_pointwise(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
@@ -18,7 +18,7 @@ void vmcu_pointwise(const struct vmcu_call *call)
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
+	const uint8_t *w = vmcu_constants(call, p->stream);
 	int32_t x, pixels;
 
 	for (x = 0, pixels = 4; x < columns; x += pixels) {
@@ -27,7 +27,7 @@ void vmcu_pointwise(const struct vmcu_call *call)
 		}
 		vmcu_widen(tile, in0 + (x * sign + turn * (columns - pixels)) * in0_c, in0_c,
 			   pixels);
-		w = p->stream;
+		w = vmcu_constants(call, p->stream);
 		vmcu_blocks_of_wide(p, tile, &w,
 				    out + (x * sign + turn * (columns - pixels)) * out_c, out_c,
 				    pixels);
@@ -37,7 +37,7 @@ void vmcu_pointwise(const struct vmcu_call *call)
 /* 1 x 1 convolution, 2 pixels at a time. */
 void vmcu_pointwise_narrow(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
@@ -46,7 +46,7 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call)
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
+	const uint8_t *w = vmcu_constants(call, p->stream);
 	int32_t x, pixels;
 
 	for (x = 0, pixels = 2; x < columns; x += pixels) {
@@ -55,7 +55,7 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call)
 		}
 		vmcu_widen(tile, in0 + (x * sign + turn * (columns - pixels)) * in0_c, in0_c,
 			   pixels);
-		w = p->stream;
+		w = vmcu_constants(call, p->stream);
 		vmcu_blocks_of_narrow(p, tile, &w,
 				      out + (x * sign + turn * (columns - pixels)) * out_c, out_c,
 				      pixels);
@@ -65,7 +65,7 @@ void vmcu_pointwise_narrow(const struct vmcu_call *call)
 /* Convolution of any window and any groups, 4 pixels at a time. */
 void vmcu_conv(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
@@ -76,14 +76,14 @@ void vmcu_conv(const struct vmcu_call *call)
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
+	const uint8_t *w = vmcu_constants(call, p->stream);
 	int32_t x, pixels, g;
 
 	for (x = 0, pixels = 4; x < columns; x += pixels) {
 		while (pixels > columns - x) {
 			pixels >>= 1;
 		}
-		w = p->stream;
+		w = vmcu_constants(call, p->stream);
 		for (g = 0; g < p->groups; g++) {
 			vmcu_gather(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column
 				    + x * sign + turn * (columns - pixels)) * p->window.stride_w -
@@ -97,7 +97,7 @@ void vmcu_conv(const struct vmcu_call *call)
 /* Convolution of any window and any groups, 2 pixels at a time. */
 void vmcu_conv_narrow(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
@@ -108,14 +108,14 @@ void vmcu_conv_narrow(const struct vmcu_call *call)
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
+	const uint8_t *w = vmcu_constants(call, p->stream);
 	int32_t x, pixels, g;
 
 	for (x = 0, pixels = 2; x < columns; x += pixels) {
 		while (pixels > columns - x) {
 			pixels >>= 1;
 		}
-		w = p->stream;
+		w = vmcu_constants(call, p->stream);
 		for (g = 0; g < p->groups; g++) {
 			vmcu_gather(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column
 				    + x * sign + turn * (columns - pixels)) * p->window.stride_w -

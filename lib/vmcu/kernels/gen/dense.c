@@ -9,7 +9,7 @@
 /* All taps of a pixel, four channels at a time. */
 void vmcu_dense(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
@@ -18,13 +18,13 @@ void vmcu_dense(const struct vmcu_call *call)
 	const int32_t y = call->y;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
-	const uint8_t *w = p->stream;
+	const uint8_t *w = vmcu_constants(call, p->stream);
 	int8_t *o;
 	uint32_t counts;
 	int32_t x, taken, i;
 
 	for (x = 0; x < columns; x++) {
-		w = p->stream;
+		w = vmcu_constants(call, p->stream);
 		o = out + (x * sign + turn * (columns - 1)) * out_c;
 		do {
 			counts = vmcu_segment(&w);

@@ -45,7 +45,7 @@ void vmcu_depthwise_7_2(const struct vmcu_call *call)
 /* Depthwise convolution of any window, four channels of a pixel at a time. */
 void vmcu_depthwise_any(const struct vmcu_call *call)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	const struct vmcu_mac_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
@@ -59,11 +59,11 @@ void vmcu_depthwise_any(const struct vmcu_call *call)
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
 	vmcu_lane_t *const tile = (vmcu_lane_t *)call->scratch;
-	const uint8_t *w = p->stream;
+	const uint8_t *w = vmcu_constants(call, p->stream);
 	int32_t x0, g, r, lanes;
 
 	for (x0 = 0; x0 < columns; x0++) {
-		w = p->stream;
+		w = vmcu_constants(call, p->stream);
 		vmcu_find_taps(tile, &in0, y * p->window.stride_h - p->window.pad_top, (column + x0
 			       * sign + turn * (columns - 1)) * p->window.stride_w -
 			       p->window.pad_left, 0, call);

@@ -731,11 +731,11 @@ VMCU_INLINE void vmcu_dot_column_4(int32_t *acc, const int8_t *x, const int8_t *
 #endif
 
 /* Turns a kept row of scores into weights. */
-VMCU_INLINE void vmcu_softmax_kept(const struct vmcu_attention_params *p, int8_t *row,
-				   int32_t count)
+VMCU_INLINE void vmcu_softmax_kept(const struct vmcu_call *call, int8_t *row, int32_t count)
 {
+	const struct vmcu_attention_params *p = vmcu_params(call);
 	const struct vmcu_softmax_params softmax = {
-		.exp = p->stream,
+		.exp = vmcu_constants(call, p->stream),
 		.output_zero = INT8_MIN,
 		.act_min = INT8_MIN,
 		.act_max = INT8_MAX,
@@ -1881,7 +1881,7 @@ VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y
 /* All strips of a square window, four channels of each at a time. */
 VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
 {
-	const struct vmcu_mac_params *p = call->layer->params;
+	VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
 	const int32_t taps = p->window.kernel_w;
 	const int32_t step = p->window.stride_w;
 	const int32_t columns = call->columns;
@@ -1892,6 +1892,7 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 	struct vmcu_band in;
 	struct vmcu_strip_job job;
 
+	VMCU_OWN_POINTER(call, p, stream);
 	job.p = p;
 	job.tile = call->scratch;
 	job.phase = first;

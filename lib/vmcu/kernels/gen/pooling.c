@@ -9,7 +9,7 @@
 /* Mean over a window, four channels of a pixel at a time. */
 VMCU_SMALL void vmcu_average_pool(const struct vmcu_call *call)
 {
-	const struct vmcu_average_pool_params *p = call->layer->params;
+	const struct vmcu_average_pool_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
@@ -47,7 +47,7 @@ VMCU_SMALL void vmcu_average_pool(const struct vmcu_call *call)
 /* Maximum over a window, four channels of a pixel at a time. */
 VMCU_SMALL void vmcu_max_pool(const struct vmcu_call *call)
 {
-	const struct vmcu_max_pool_params *p = call->layer->params;
+	const struct vmcu_max_pool_params *p = vmcu_params(call);
 	int8_t *out = vmcu_output_start(call);
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;

@@ -9,7 +9,7 @@
 /* Product of two matrices, line by line. */
 VMCU_SMALL void vmcu_matmul(const struct vmcu_call *call)
 {
-	const struct vmcu_matmul_params *p = call->layer->params;
+	const struct vmcu_matmul_params *p = vmcu_params(call);
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
 	const int32_t out_w = vmcu_call_output(call)->width;
 	const int32_t out_c = vmcu_call_output(call)->channels;
@@ -39,7 +39,7 @@ VMCU_SMALL void vmcu_matmul(const struct vmcu_call *call)
 /* Product of two matrices with the second matrix transposed, line by line. */
 VMCU_SMALL void vmcu_matmul_transposed(const struct vmcu_call *call)
 {
-	const struct vmcu_matmul_params *p = call->layer->params;
+	const struct vmcu_matmul_params *p = vmcu_params(call);
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
 	const int32_t out_w = vmcu_call_output(call)->width;
 	const int32_t out_c = vmcu_call_output(call)->channels;
@@ -69,7 +69,7 @@ VMCU_SMALL void vmcu_matmul_transposed(const struct vmcu_call *call)
 /* Product of three matrices, line by line; a line of the first product is kept. */
 VMCU_SMALL void vmcu_matmul_chain(const struct vmcu_call *call)
 {
-	const struct vmcu_matmul_chain_params *p = call->layer->params;
+	const struct vmcu_matmul_chain_params *p = vmcu_params(call);
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
 	const int32_t out_w = vmcu_call_output(call)->width;
 	const int32_t out_c = vmcu_call_output(call)->channels;
@@ -112,7 +112,7 @@ VMCU_SMALL void vmcu_matmul_chain(const struct vmcu_call *call)
 /* Softmax of queries times keys, times values, query by query; the weights are kept. */
 VMCU_SMALL void vmcu_attention(const struct vmcu_call *call)
 {
-	const struct vmcu_attention_params *p = call->layer->params;
+	const struct vmcu_attention_params *p = vmcu_params(call);
 	int8_t *out = vmcu_row(call->pool, vmcu_call_output(call), call->y);
 	const int32_t out_w = vmcu_call_output(call)->width;
 	const int32_t out_c = vmcu_call_output(call)->channels;
@@ -140,7 +140,7 @@ VMCU_SMALL void vmcu_attention(const struct vmcu_call *call)
 				      p->scores.x_zero);
 			vmcu_store_product_1(&p->scores, acc, kept + n, 1);
 		}
-		vmcu_softmax_kept(p, kept, in1_w);
+		vmcu_softmax_kept(call, kept, in1_w);
 		vmcu_start_product(output_start, kept, in1_w, p->output.x_zero, p->output.y_zero);
 		for (n = 0; n < in2_c; n += 4) {
 			int32_t acc[4];

@@ -83,11 +83,11 @@ void vmcu_hook_overrun(const struct vmcu_context *ctx, int32_t offset, uint16_t 
 
 	if (number == VMCU_HOOK_NO_STAGE) {
 		LOG_ERR("%s: byte %d of a pool of %u bytes was written between inferences",
-			model->name, offset, ctx->pool.size);
+			model->name, offset, model->pool_bytes);
 	} else {
 		LOG_ERR("%s: byte %d of a pool of %u bytes was written during stage %u, layers %u "
 			"to %u",
-			model->name, offset, ctx->pool.size, number, model->stages[number].first,
+			model->name, offset, model->pool_bytes, number, model->stages[number].first,
 			model->stages[number].first + model->stages[number].count - 1);
 	}
 	ARG_UNUSED(offset);

@@ -67,11 +67,11 @@ void vmcu_hook_call(const struct vmcu_context *ctx, const struct vmcu_call *call
 	uint64_t cycles;
 
 	if (entry == NULL) {
-		call->layer->kernel(call);
+		vmcu_kernel_of(ctx->model, call->layer)(call);
 		return;
 	}
 	start = timing_counter_get();
-	call->layer->kernel(call);
+	vmcu_kernel_of(ctx->model, call->layer)(call);
 	end = timing_counter_get();
 	cycles = entry->cycles + timing_cycles_get(&start, &end);
 	entry->cycles = (uint32_t)MIN(cycles, UINT32_MAX);

@@ -86,12 +86,31 @@ static size_t row_bytes(const struct vmcu_model *model)
 	return model->streamed ? row : 0U;
 }
 
+/** True for a model that has one pool, of which the shell can tell. */
+static bool has_one_pool(const struct shell *sh, const struct vmcu_model *model)
+{
+#if defined(VMCU_SEVERAL_POOLS)
+	if (model->pool_count != 0U) {
+		shell_error(sh, "%s has a pool in each of %u memories, the shell has one",
+			    model->name, model->pool_count);
+		return false;
+	}
+#else
+	ARG_UNUSED(sh);
+	ARG_UNUSED(model);
+#endif
+	return true;
+}
+
 /** Binds a model to the pool. What row_bytes() counts lies in front of the model's bytes. */
 static int start(const struct shell *sh, struct running *s, const struct vmcu_model *model)
 {
 	const size_t row = ROUND_UP(row_bytes(model), VMCU_POOL_ALIGN);
 	const size_t needed = row + model->pool_bytes + VMCU_POOL_GUARD_BYTES;
 
+	if (!has_one_pool(sh, model)) {
+		return -ENOTSUP;
+	}
 	if (pool.size < needed) {
 		shell_error(sh,
 			    "%s needs a pool of %u bytes, the shell has %u: set "
@@ -145,7 +164,8 @@ static void print_output(const struct shell *sh, const struct vmcu_context *ctx,
 	const size_t row = (size_t)t->width * t->channels;
 	const size_t count = vmcu_output_size(ctx, number);
 
-	shell_fprintf(sh, SHELL_NORMAL, "%s:", ctx->model->outputs[number].name);
+	shell_fprintf(sh, SHELL_NORMAL,
+		      "%s:", vmcu_io_name(ctx->model, &ctx->model->outputs[number]));
 	for (size_t i = 0; i < MIN(count, PRINTED_VALUES); i++) {
 		const int8_t *values = vmcu_row_of_output(ctx, number, (unsigned int)(i / row));
 
@@ -286,9 +306,10 @@ static void print_io(const struct shell *sh, const struct vmcu_model *model, con
 	/* Not every image can print floats. */
 	const uint64_t billionths = (uint64_t)(io->scale * 1e9f + 0.5f);
 
-	shell_print(sh, "%s %s: %u x %u x %u, scale %u.%09u, zero point %d", kind, io->name,
-		    t->height, t->width, t->channels, (uint32_t)(billionths / 1000000000U),
-		    (uint32_t)(billionths % 1000000000U), io->zero_point);
+	shell_print(sh, "%s %s: %u x %u x %u, scale %u.%09u, zero point %d", kind,
+		    vmcu_io_name(model, io), t->height, t->width, t->channels,
+		    (uint32_t)(billionths / 1000000000U), (uint32_t)(billionths % 1000000000U),
+		    io->zero_point);
 }
 
 static int cmd_info(const struct shell *sh, size_t argc, char **argv)
@@ -317,6 +338,9 @@ static int cmd_pool(const struct shell *sh, size_t argc, char **argv)
 	ARG_UNUSED(argc);
 	if (model == NULL) {
 		return -ENOENT;
+	}
+	if (!has_one_pool(sh, model)) {
+		return -ENOTSUP;
 	}
 	shell_print(sh, "tensor   from     to  bytes shape");
 	for (uint16_t i = 0; i < model->tensor_count; i++) {

@@ -88,7 +88,7 @@ def statement(stmt: Stmt, indent: int) -> list[str]:
         case Point(name, ram):
             return wrap(f"{name} = {argument(ram)};", tab, 8)
         case Rewind(Stream(name)):
-            return [f"{tab}{name} = p->stream;"]
+            return [f"{tab}{name} = vmcu_constants(call, p->stream);"]
         case Loop(by=Do() as made) | Segments(by=Do() as made) | Strips(by=Do() as made):
             return call(made.instruction, made.operands, tab)
         case Loop():
@@ -245,7 +245,7 @@ def function(program: Program) -> str:
     lets = used_lets(program.lets, body)
     reads = uses(program.body, Stream) or any("p->" in let.text for let in lets)
     if reads or re.search(r"\bp\b", "\n".join(body)):
-        lines.append(f"\tconst struct {program.params} *p = call->layer->params;")
+        lines.append(f"\tconst struct {program.params} *p = vmcu_params(call);")
     for let in lets:
         gap = "" if let.ctype.endswith("*") else " "
         value = f" = {let.text}" if let.text else ""
@@ -256,7 +256,7 @@ def function(program: Program) -> str:
     if uses(program.body, Kept):
         lines.append("\tint8_t *const kept = call->scratch;")
     if uses(program.body, Stream):
-        lines.append("\tconst uint8_t *w = p->stream;")
+        lines.append("\tconst uint8_t *w = vmcu_constants(call, p->stream);")
     lines += [f"\t{declaration}" for declaration in points(program.body)]
     if uses(program.body, Segments):
         lines.append("\tuint32_t counts;")

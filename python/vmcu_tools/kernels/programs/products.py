@@ -100,7 +100,7 @@ def attention() -> Program:
         query = line_of(0, x)
         times_rows(k, "scores", query, Name("in0_c"), 1, Kept)
         k.ram_free(query(Int(0), Name("in0_c")))
-        k.do(isa.softmax_kept, Name("p"), Kept(Int(0), count), count)
+        k.do(isa.softmax_kept, Name("call"), Kept(Int(0), count), count)
         times_columns(k, "output", Kept, count, 2, line_of("output", x))
     return k.program()
 

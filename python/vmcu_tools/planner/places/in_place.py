@@ -10,13 +10,16 @@ pixels of a ring). Seen along the ring, the output's pixels trail behind its inp
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...ops import Layer
 from ...plan.schedule import Stage
 from ...plan.trace import Home, Steps, Trace, trace_of
+
+# More than any number of pixels.
+FAR = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,26 +34,37 @@ class Guest:
 
     def apart(self, other: Guest) -> bool:
         """True if the two never need the same place of an endless ring."""
-        nothing = (self.low >= self.high) | (other.low >= other.high)
-        below, above = self.high <= other.low, other.high <= self.low
-        return bool((nothing | below | above).all())
+        clash = (self.high > other.low) & (other.high > self.low)
+        clash &= self.low < self.high
+        clash &= other.low < other.high
+        return not clash.any()
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Ring:
-    """Who lives in the ring of one tensor."""
+    """Who lives in the ring of one tensor. low, high: by call, what all of them together need,
+    from the oldest to the newest; FAR and -FAR for nothing."""
 
-    guests: list[Guest] = field(default_factory=list)
+    guests: tuple[Guest, ...]
+    low: np.ndarray
+    high: np.ndarray
 
+    @staticmethod
+    def of(guest: Guest) -> Ring:
+        """The ring of one tensor alone."""
+        used = guest.low < guest.high
+        return Ring((guest,), np.where(used, guest.low, FAR), np.where(used, guest.high, -FAR))
+
+    def with_also(self, guest: Guest) -> Ring:
+        """The ring with one more."""
+        alone = Ring.of(guest)
+        low, high = np.minimum(self.low, alone.low), np.maximum(self.high, alone.high)
+        return Ring((*self.guests, guest), low, high)
+
+    @functools.cached_property
     def span(self) -> int:
         """The most pixels from the oldest that is needed at any call to the newest."""
-        low = np.full_like(self.guests[0].low, np.iinfo(np.int64).max)
-        high = np.full_like(low, np.iinfo(np.int64).min)
-        for guest in self.guests:
-            used = guest.low < guest.high
-            low[used] = np.minimum(low[used], guest.low[used])
-            high[used] = np.maximum(high[used], guest.high[used])
-        return int(np.max(high - low, initial=1, where=high > low))
+        return max(int((self.high - self.low).max(initial=1)), 1)
 
 
 def traced(stage: Stage) -> Trace:
@@ -73,7 +87,7 @@ def in_place(trace: Trace) -> Trace:
                 break
     sizes = list(trace.rings)
     for owner, ring in rings.items():
-        sizes[owner] = max(ring.span(), 1)
+        sizes[owner] = ring.span
     homes = [Home(number, 0) for number in range(len(sizes))]
     for number, owner in owners.items():
         shift = next(guest.shift for guest in rings[owner].guests if guest.tensor == number)
@@ -96,15 +110,15 @@ def _shared(
     # Rings of whole rows stay what they are: who reads them needs rows in one piece.
     if trace.whole_rows(owner) or trace.whole_rows(number):
         return None
-    ring = rings.get(owner) or Ring([_guest(trace, owner, 0)])
+    ring = rings.get(owner) or Ring.of(_guest(trace, owner, 0))
     host = next(guest for guest in ring.guests if guest.tensor == source)
     new = _guest(trace, number, host.shift + feed.before[0] * out.shape[1] + feed.before[1])
     if not all(new.apart(other) for other in ring.guests if other is not host):
         return None
     if not _follows(trace, new, host):
         return None
-    larger = Ring([*ring.guests, new])
-    if larger.span() >= max(ring.span(), trace.rings[owner]) + trace.rings[number]:
+    larger = ring.with_also(new)
+    if larger.span >= max(ring.span, trace.rings[owner]) + trace.rings[number]:
         return None
     return larger
 

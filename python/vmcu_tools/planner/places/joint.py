@@ -23,7 +23,7 @@ from ...plan.plan import SCRATCH_ALIGN, Plan, pool_scratch
 from . import swing
 from .layout import Layout
 from .offsets import solver
-from .order import CostOf, cost_of, reordered, whole_cost
+from .order import EFFORT, Ordered, reordered, whole_cost
 from .overlap import Clearance, clearance
 from .pieces import pieces_of
 from .walk import Walk, plan_of
@@ -31,6 +31,8 @@ from .walk import Walk, plan_of
 Variable = pulp.LpVariable | int
 # The program of a larger graph takes longer to write down than a planner may take.
 MOST_NODES = 24
+# Part of the usual effort for an order that is best for whole tensors, where another is known.
+OTHERS = 10
 
 
 @dataclass(frozen=True)
@@ -295,9 +297,21 @@ class IntegerProgram:
 def plan(graph: Graph, seconds: float) -> Plan:
     """The best of three: placed in the order with the smallest bound, placed in the order that is
     best for whole tensors, whose overlap may be easier to have, and the integer program's."""
-    known = placed(graph, cost_of, seconds)
+    return best_of(graph, reordered(graph), seconds, EFFORT)
+
+
+def in_order(graph: Graph, seconds: float) -> Plan:
+    """As plan(), of a graph that is in the order with the smallest bound, with less effort for
+    another."""
+    return best_of(graph, Ordered(graph, 0, 0), seconds, EFFORT // OTHERS)
+
+
+def best_of(graph: Graph, order: Ordered, seconds: float, effort: int) -> Plan:
+    """As plan(). order: the one with the smallest bound; effort: for the other order."""
+    known = placed(order, seconds)
     if known.pool_bytes > swing.least(known):
-        known = min(known, placed(graph, whole_cost, seconds), key=lambda plan: plan.pool_bytes)
+        other = placed(reordered(graph, whole_cost, effort), seconds)
+        known = min(known, other, key=lambda plan: plan.pool_bytes)
     if known.pool_bytes == swing.least(known) or len(graph.nodes) > MOST_NODES:
         return known
     problem = problem_of(graph)
@@ -307,10 +321,8 @@ def plan(graph: Graph, seconds: float) -> Plan:
     return plan_from(graph, program)
 
 
-def placed(graph: Graph, cost: CostOf, seconds: float) -> Plan:
-    """The plan of an order that `cost` chooses, its places found by the walk and its solvers in
-    `seconds`."""
-    order = reordered(graph, cost)
+def placed(order: Ordered, seconds: float) -> Plan:
+    """The plan of an order, its places found by the walk and its solvers in `seconds`."""
     return order.noted(swing.place("model", Layout.singles(order.graph), seconds))
 
 

@@ -20,8 +20,9 @@ from .walk import Walk, plan_of
 
 # About how many circles are tried.
 CIRCLES = 10
-# Of more pieces the solver does not even read its constraints within seconds.
-MOST_PIECES = 160
+# Of more pieces the solver finds no linear pool within seconds; of more pairs that are alive
+# together, each counted in both directions of a step, no circular one either.
+MOST_PIECES, MOST_PAIRS = 160, 4000
 # How exact the walk's smallest pool is; whether tensors may reach around its end.
 STEP, WRAPS = 0.002, (False, True)
 
@@ -63,7 +64,7 @@ def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
         search = Walk(pieces, bound, wraps)
         if search.run():
             return plan_of(planner, layout, search, bound)
-    if len(free) > MOST_PIECES:
+    if sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
         return None
     found = circle.fits(free, max(bound, limit))
     return None if found is None else plan_of(planner, layout, found, bound)
@@ -73,7 +74,7 @@ def walked_least(pieces: list[Piece], bound: int) -> Walk:
     """The walk's placement in the smallest pool that bisection finds, in steps of a part STEP."""
     best = None
     low, high = bound, most_of(pieces)
-    while best is None or high > low * (1 + STEP):
+    while best is None or high - low > max(low * STEP, 1):
         size = high if best is None else (low + high) // 2
         found = next((w for w in (Walk(pieces, size, wraps) for wraps in WRAPS) if w.run()), None)
         assert found is not None or best is not None, "side by side is a placement"

@@ -30,7 +30,10 @@ def widened(plan: Plan) -> Plan:
             if one.first <= last and one.last >= first
         ]
         taken += _noted(plan, number)
-        stages.append(tuple(_wide(plan.graph, step, taken, plan.pool_bytes) for step in stage))
+        # The first of several pools is the fastest, and the tile is what a layer accesses most.
+        pool = plan.pools[0]
+        taken = [span for span in taken if plan.pool_of(span[0]) == pool]
+        stages.append(tuple(_wide(plan.graph, step, taken, pool.size) for step in stage))
         first = last + 1
     return replace(plan, stages=tuple(stages))
 

@@ -9,8 +9,9 @@ tiles.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...graph import Graph
@@ -19,6 +20,7 @@ from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
+from .cheapest import LONGEST, Cheapest
 from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option, Shape
 from .tiles import Descent, pareto, relaxed
@@ -27,20 +29,21 @@ from .tiles import Descent, pareto, relaxed
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
 # Whether layers may keep widened pixels in scratch, in the order in which that is tried.
 DIRECT = (False, True)
-# The most layers of a stage.
-LONGEST = 64
 FRONT_STEP, BALANCE_STEP = 0.03, 0.01
 # Bargains that differ by no more are equally good, as far as estimates go.
 ALIKE = 0.02
 # A tile for each layer: the part of what a stage with one tile needs that it is hoped to need then,
 # the part of the smallest peak that is worth the search, and how far above the best stage with one
-# tile it begins; the most stages that are tried for it, all together.
+# tile it begins; the work for it, all together.
 HOPE, WORTH_IT, NEAR = 0.92, 0.995, 1.15
-MOST_TILED = 1000
-# More than any stage costs.
-UNEASE = 1 << 40
+TILED_WORK = 10_000_000
+# Part of a model's cycles that a larger tile has to save; the work for such tiles, all together.
+LITTLE = 0.0005
+EASING_WORK = 20_000_000
 # By how much more than the peak a stage may need since its tensors are in one piece each.
 STRETCH = 0.1
+# After so many stages without places the others are looked at with so many times less effort.
+MOST_FAILED, LESS = 20, 10
 UNLIMITED = 1 << 62
 
 
@@ -58,7 +61,8 @@ class Choice:
 
 class Cutter(Needs):
     """The search over cuts of one graph in its order of nodes. tiles: those to try; bands: nodes
-    that are one stage, or each on its own."""
+    that are one stage, or each on its own; cut_short: whether a search for tiles ended before its
+    time."""
 
     def __init__(
         self,
@@ -74,6 +78,8 @@ class Cutter(Needs):
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
+        self.easing = self.failed = 0
+        self.cut_short = False
 
     def least_peak(self, tiles: Sequence[Tile], known: int) -> int:
         """The smallest peak over all ways to cut; `known`: one that is reached."""
@@ -98,9 +104,7 @@ class Cutter(Needs):
             return [Cut(first, stop)]
         if self.bands and not self.apart(first, stop):
             return []
-        if not streams and all(
-            calls_of(layer) == 1 for layer in self.binder.stage(Cut(first, stop))
-        ):
+        if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
             return []
         tried = self.tiles if tiles is None else tuple(tiles)
@@ -121,9 +125,25 @@ class Cutter(Needs):
             return band == range(first, stop)
         return all(number not in self.bands for number in range(first, stop))
 
+    def alone_in(self, cut: Cut) -> bool:
+        """True for one layer on its own."""
+        return cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0)
+
+    @functools.cached_property
+    def called_once(self) -> list[int]:
+        """By the last node of a stage, the node from which on all layers are called once only,
+        which may be the one behind it."""
+        found, start = [], 0
+        for number in range(self.count):
+            last = self.binder.stage(Cut(number, number + 1))[0]
+            found.append(start if calls_of(last) == 1 else number + 1)
+            if calls_of(self.binder.layer(number)) > 1:
+                start = number + 1
+        return found
+
     def within(self, cut: Cut, limit: int) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit` bytes."""
-        if cut.stop - cut.first == 1 and not (self.source is not None and cut.first == 0):
+        if self.alone_in(cut):
             single = self.single[cut.first]
             return Option(cut, single, 0) if single <= limit else None
         if self.least_held(cut) > limit:
@@ -131,37 +151,22 @@ class Cutter(Needs):
         option = self.known(cut, limit)
         return option if option is not None and option.peak <= limit else None
 
-    def cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
-        """The stage of nodes [first, stop) within `limit` bytes that costs least, None if there is
-        none."""
-        cuts = self.cuts_of(first, stop)
-        if len(cuts) > 1:
-            cuts = sorted(cuts, key=lambda cut: self.shape(cut).cost)
-        return next(filter(None, (self.within(cut, limit) for cut in cuts)), None)
+    def likely(self, cut: Cut, limit: int) -> Option | None:
+        """A stage's cost, and its needs as far as they are known; None if they are known to be more
+        than `limit` bytes."""
+        if cut in self.traced or self.alone_in(cut):
+            return self.within(cut, limit)
+        shape = self.shape(cut)
+        least = max(self.least_held(cut), shape.memory + self.known_floor(shape))
+        return Option(cut, least, shape.cost) if least <= limit else None
 
-    def cheapest(
-        self, limit: int, ease: int | None = None, thorough: bool = False
-    ) -> tuple[Cut, ...]:
-        """The cuts within `limit` bytes that cost least, as far as `stages_from` looks. ease: bytes
-        that stages should stay within where they can."""
+    def cheapest(self, limit: int, ease: int | None = None) -> tuple[Cut, ...]:
+        """The cuts within `limit` bytes that cost least. ease: bytes that stages should stay within
+        where they can."""
         ease = limit if ease is None else ease
-        best: list[tuple[int, tuple[Cut, ...]] | None] = [None] * (self.count + 1)
-        best[0] = (0, ())
-        for first in range(self.count):
-            here = best[first]
-            if here is None:
-                continue
-            for option in self.stages_from(first, limit, ease, thorough):
-                stop = option.cut.stop
-                cost = here[0] + option.cost + (UNEASE if option.peak > ease else 0)
-                there = best[stop]
-                if there is None or cost < there[0]:
-                    best[stop] = (cost, (*here[1], option.cut))
-        found = best[self.count]
-        if found is not None:
-            return tuple(self.relaxed(cut, ease) for cut in found[1])
-        assert not thorough, "the peak was reached by some cut"
-        return self.cheapest(limit, ease, True)
+        found = Cheapest(self, limit, ease).run() or Cheapest(self, limit, ease, True).run()
+        assert found is not None, "the peak was reached by some cut"
+        return tuple(self.relaxed(cut, ease) for cut in found)
 
     def relaxed(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
@@ -170,17 +175,23 @@ class Cutter(Needs):
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles)
+            if self.easing >= EASING_WORK:
+                self.cut_short = True
+                return cut
+            before = self.work
+            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, LITTLE * self.cycles)
+            self.easing += self.work - before
         return self.eased[cut, limit]
 
     def refined(self, least: int) -> int:
         """The smallest peak with a tile for each layer in the stages that may lower it; `least`:
         that with one a stage."""
-        search = Descent(self, self.tiles, MOST_TILED)
-        while search.left > 0 and (hopeful := self.hopeful(least)):
+        search = Descent(self, self.tiles, self.work + TILED_WORK)
+        while not search.over and (hopeful := self.hopeful(least)):
             for first, stop in hopeful:
                 self.tiled[first, stop] = self.best_tiles(first, stop, search)
             least = self.least_peak(self.tiles, least)
+        self.cut_short |= search.over
         return least
 
     def hopeful(self, least: int) -> list[tuple[int, int]]:
@@ -190,9 +201,12 @@ class Cutter(Needs):
         came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                cuts = self.cuts_of(first, stop)
+                if not cuts:
+                    continue
                 fixed = stop - first == 1 or (first, stop) in self.tiled
                 held = 0 if fixed else self.least_held(Cut(first, stop))
-                for cut in reversed(self.cuts_of(first, stop)):
+                for cut in reversed(cuts):
                     if max(best[first], held) >= best[stop]:
                         break
                     limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1
@@ -288,14 +302,16 @@ class Cutter(Needs):
     def places(self, pieces: tuple[Piece, ...], limit: int) -> bool:
         """True if there are places for all of them."""
         if (pieces, limit) not in self.placed:
-            self.placed[pieces, limit] = circle.fits(pieces, limit) is not None
+            effort = circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
+            self.placed[pieces, limit] = circle.fits(pieces, limit, effort) is not None
+            self.failed += not self.placed[pieces, limit]
         return self.placed[pieces, limit]
 
     def cost(self, cuts: Sequence[Cut]) -> int:
         """What cuts cost, cycles."""
         return sum(self.traced[cut].cost for cut in cuts if cut in self.traced)
 
-    @property
+    @functools.cached_property
     def cycles(self) -> float:
         """Of the model without stages, by estimate."""
         layers = [self.binder.layer(number) for number in range(self.count)]
@@ -349,23 +365,6 @@ class Cutter(Needs):
             else:
                 low = (low + high) // 2
         return high
-
-    def stages_from(self, first: int, limit: int, ease: int, thorough: bool) -> Iterator[Option]:
-        """Stages that begin at a node. Unless `thorough`, those that seem worth having: one that
-        is followed by a layer which fits by itself gains nothing by taking that layer in, as long
-        as what comes after it fits too."""
-        for stop in range(first + 1, min(first + LONGEST, self.count) + 1):
-            found = self.cheapest_of(first, stop, limit)
-            if found is None:
-                continue
-            yield found
-            if ease < found.peak:
-                easy = self.cheapest_of(first, stop, ease)
-                yield from () if easy is None else (easy,)
-            if thorough or stop == self.count:
-                continue
-            if self.single[stop] <= ease:
-                return
 
 
 def count_of(cuts: Sequence[Cut]) -> int:

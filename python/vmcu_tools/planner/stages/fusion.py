@@ -33,6 +33,9 @@ from .spending import Bands, Spender, applied
 MOST_SOLVED = 20
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
+TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
+# Of solvers, in seconds, where a plan is to come soon.
+SOON = 1.0
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 2.0
 # How much less is tried where tensors have no places, how often, and how exact the fewest bytes
@@ -66,6 +69,15 @@ def plan(graph: Graph, options: Options) -> Plan:
     if options.stream_input and (options.ram is None or best.pool_bytes > options.ram):
         best = with_whole_input(order.graph, options, best)
     return order.noted(best)
+
+
+def in_rows(graph: Graph, options: Options) -> Plan:
+    """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
+    the input cannot be streamed."""
+    cutter = Cutter(graph, options.stream_input, TILES[:1])
+    least = checked(graph, cutter.least_peak(TILES[:1], UNLIMITED))
+    layout = Layout(graph, cutter.cheapest(least), options.stream_input)
+    return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
 
 
 def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
@@ -123,10 +135,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
     if cutter.bands:
         return placed(cutter, max(least, options.ram or 0), options)
     if options.tile_cost is None:
-        # Which peak is the better bargain shows when tensors have their places.
-        peaks = dict.fromkeys((cutter.balanced(least), least))
-        plans = [placed(cutter, peak, options) for peak in peaks]
-        plan = min(plans, key=lambda plan: (plan.gap > 0, price(plan, cutter)))
+        plan = bargained(cutter, least, options)
     else:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     if options.ram is not None and plan.pool_bytes > options.ram:
@@ -135,12 +144,23 @@ def smallest(variant: Variant, options: Options) -> Plan:
         fast = placed(cutter, options.ram, options)
         plan = fast if fast.pool_bytes <= options.ram else plan
     over_all = f"Over all cuts of this order and all tiles that were tried, it is {least:,} bytes."
-    plan = replace(plan, notes=(*plan.notes, over_all))
+    plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = replace(joint.plan(cutter.graph, options.seconds), planner="vmcu")
+        single = replace(joint.in_order(cutter.graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
     return plan
+
+
+def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
+    """The better bargain of a plan within the balanced peak and one within the smallest: which it
+    is shows when tensors have their places."""
+    peak = cutter.balanced(least)
+    plan = placed(cutter, peak, options)
+    cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
+    if peak == least or price(plan, cutter) <= bargain(least, cost):
+        return plan
+    return min(plan, placed(cutter, least, options), key=lambda plan: price(plan, cutter))
 
 
 def price(plan: Plan, cutter: Cutter) -> float:
@@ -239,6 +259,11 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
     cutter = Cutter(graph, options.stream_input, tiles)
     least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
     least = cutter.refined(least) if least < UNLIMITED else least
+    return cutter, checked(graph, least)
+
+
+def checked(graph: Graph, least: int) -> int:
+    """The smallest peak; UserError if there is none."""
     if least == UNLIMITED:
         raise UserError(
             Problem(
@@ -247,7 +272,7 @@ def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
                 graph.origin,
             )
         )
-    return cutter, least
+    return least
 
 
 def front(graph: Graph, options: Options) -> list[Choice]:
@@ -270,39 +295,48 @@ def front(graph: Graph, options: Options) -> list[Choice]:
 def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
     """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
     leave more room around the stage with the peak."""
-    layouts: dict[tuple[Cut, ...], Layout] = {}
+    layouts: dict[tuple[Cut, ...], tuple[Layout, int]] = {}
     plan = _placed(cutter, limit, options, layouts)
     if plan is None and cutter.bands:
-        plan = min(map(walked_plan, layouts.values()), key=lambda plan: plan.pool_bytes)
+        plan = min(
+            (walked_plan(layout) for layout, _ in layouts.values()),
+            key=lambda plan: plan.pool_bytes,
+        )
     if plan is None:
         stretched = cutter.stretched(cutter.cheapest(limit), limit)
         plan = _placed(cutter, stretched, options, layouts)
     if plan is not None:
         return plan
     share = options.seconds / len(layouts)
-    plans = [packed("vmcu", layout, share) for layout in layouts.values()]
+    plans = [packed("vmcu", layout, share) for layout, _ in layouts.values()]
     return min(plans, key=lambda plan: plan.pool_bytes)
 
 
 def _placed(
-    cutter: Cutter, limit: int, options: Options, layouts: dict[tuple[Cut, ...], Layout]
+    cutter: Cutter,
+    limit: int,
+    options: Options,
+    layouts: dict[tuple[Cut, ...], tuple[Layout, int]],
 ) -> Plan | None:
-    """A plan within a limit; None if none of the `layouts`, those tried here added, has places.
-    Many bands have many pieces: what the walk finds, at once, and not what a solver may, in
-    minutes."""
+    """A plan within a limit; None if there is none. layouts: those without places, those tried here
+    added, and the limit that they were tried in. Many bands have many pieces: what the walk finds,
+    at once, and not what a solver may, in minutes."""
     crowded = len(cutter.bands) > MOST_SOLVED
     for part in EASES[:2] if crowded else EASES:
         cuts = cutter.cheapest(limit, int(part * limit))
         choices = (cuts,) if crowded else (cuts, cutter.loosened(cuts, limit))
         for tried in dict.fromkeys(choices):
-            if tried not in layouts:
-                layouts[tried] = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
-            layout = layouts[tried]
+            layout, without = layouts.get(tried, (None, 0))
+            if without >= limit:
+                continue
+            if layout is None:
+                layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
             plan = roomy(layout, limit) if cutter.bands else None
             if plan is None and not crowded:
                 plan = walked("vmcu", layout, limit)
             if plan is not None:
                 return plan
+            layouts[tried] = layout, limit
     return None
 
 

@@ -28,11 +28,16 @@ def with_tile(cut: Cut, number: int, tile: Tile) -> Cut:
 @dataclass
 class Descent:
     """A search for ever fewer bytes, or as many and fewer cycles, by another tile in one layer at a
-    time. left: stages that may still be tried."""
+    time. most: `work` of the needs at which it ends."""
 
     needs: Needs
     tiles: Sequence[Tile]
-    left: int
+    most: int
+
+    @property
+    def over(self) -> bool:
+        """Whether no more may be tried."""
+        return self.needs.work >= self.most
 
     def run(self, start: Option) -> list[Option]:
         """What is found on the way, `start` first, until no change of one layer helps."""
@@ -42,14 +47,13 @@ class Descent:
             better = self._better(found[-1], number)
             unchanged = unchanged + 1 if better is None else 1
             found += [] if better is None else [better]
-            if unchanged > len(numbers) or self.left <= 0:
+            if unchanged > len(numbers) or self.over:
                 return found
         raise AssertionError("a stage has layers")
 
     def _better(self, option: Option, number: int) -> Option | None:
         best = option
         for cut in others(self.needs, option.cut, number, self.tiles):
-            self.left -= 1
             found = self.needs.known(cut, best.peak)
             if found is not None and (found.peak, found.cost) < (best.peak, best.cost):
                 best = found
@@ -67,9 +71,9 @@ def others(needs: Needs, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterat
             yield other
 
 
-def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile]) -> Cut:
+def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile], little: float) -> Cut:
     """A stage with tiles that cost less in the layers that need no small ones to keep it within
-    `limit` bytes, the dearest layers first."""
+    `limit` bytes, the dearest layers first. little: cycles that are not worth a trace."""
     layers = needs.binder.stage(cut)
     for layer in sorted(layers, key=extra_cost, reverse=True):
         number = cut.first + layers.index(layer)
@@ -77,7 +81,7 @@ def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile]) -> Cut:
         cheaper = list(others(needs, cut, number, tiles))
         cheaper.sort(key=lambda other: needs.shape(other).cost)
         for other in cheaper:
-            if needs.shape(other).cost >= cost:
+            if needs.shape(other).cost > cost - little:
                 break
             found = needs.known(other, limit)
             if found is not None and found.peak <= limit:

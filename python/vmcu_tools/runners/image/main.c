@@ -9,7 +9,7 @@
  * Reads the inputs' bytes from INPUT_FILE until it ends and writes the outputs' bytes to
  * OUTPUT_FILE, sample after sample. The build passes IMAGE_HEADER, the model's header in quotes,
  * and IMAGE_NAME, its name. With IMAGE_VALUES both files hold values in the model file's own form,
- * see values.h.
+ * see values.h. With IMAGE_CONTAINER the model is loaded from a container.
  */
 
 #include <stdbool.h>
@@ -23,6 +23,13 @@
 #include "values.h"
 #endif
 #include IMAGE_HEADER
+
+#if defined(IMAGE_CONTAINER)
+#include <vmcu/container.h>
+
+extern const uint8_t image_container[];
+extern const size_t image_container_bytes;
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -39,15 +46,15 @@
 #define GUARD_BYTES 64U
 
 /* One more expansion, so that IMAGE_NAME is replaced before it is pasted. */
-#define POOL_BYTES_OF(name) VMCU_MODEL_POOL_BYTES(name)
-#define MODEL_OF_(name)     name##_model
-#define MODEL_OF(name)      MODEL_OF_(name)
+#define POOL_BYTES_OF(name)   VMCU_MODEL_POOL_BYTES(name)
+#define EACH_POOL_OF(name, x) VMCU_MODEL_EACH_POOL(name, x)
+#define MODEL_OF_(name)       name##_model
+#define MODEL_OF(name)        MODEL_OF_(name)
 
 #define ROW_BYTES_OF(name) VMCU_MODEL_ROW_BYTES(name)
 
 #define ELSEWHERE_BYTES_OF(name) VMCU_MODEL_ELSEWHERE_BYTES(name)
 
-#define POOL_BYTES      ((size_t)POOL_BYTES_OF(IMAGE_NAME))
 #define ROW_BYTES       ((size_t)ROW_BYTES_OF(IMAGE_NAME))
 #define ELSEWHERE_BYTES ((size_t)ELSEWHERE_BYTES_OF(IMAGE_NAME))
 
@@ -59,11 +66,45 @@ enum exit_code {
 	EXIT_INVOKE,
 };
 
-/** Exactly the pool, between two guards that no kernel may touch. */
-static uint8_t arena[GUARD_BYTES + POOL_BYTES + GUARD_BYTES]
+/** Exactly a pool, between two guards that no kernel may touch. */
+#define ARENA(name, bytes)                                                                         \
+	static uint8_t name[GUARD_BYTES + (bytes) + GUARD_BYTES]                                   \
+		__attribute__((aligned(VMCU_POOL_ALIGN)));
+
+struct area {
+	uint8_t *arena;
+	size_t size; /**< of the pool between the guards */
+};
+
+#if defined(VMCU_SEVERAL_POOLS)
+#define ARENA_IN(name, number, memory, bytes) ARENA(arena_##number, bytes)
+#define AREA_OF(name, number, memory, bytes)  {.arena = arena_##number, .size = (bytes)},
+
+EACH_POOL_OF(IMAGE_NAME, ARENA_IN)
+
+static const struct area areas[] = {EACH_POOL_OF(IMAGE_NAME, AREA_OF)};
+#elif defined(IMAGE_CONTAINER)
+/* Behind the pool's guard what a loaded model keeps. */
+#define TAIL_BYTES ((sizeof(void *) > 4U) ? 1U << 18 : 1U << 9)
+
+static uint8_t arena[GUARD_BYTES + POOL_BYTES_OF(IMAGE_NAME) + GUARD_BYTES + TAIL_BYTES]
 	__attribute__((aligned(VMCU_POOL_ALIGN)));
 
-static uint8_t *const pool = arena + GUARD_BYTES;
+static const struct area areas[] = {{.arena = arena, .size = POOL_BYTES_OF(IMAGE_NAME)}};
+#else
+ARENA(arena, POOL_BYTES_OF(IMAGE_NAME))
+
+static const struct area areas[] = {{.arena = arena, .size = POOL_BYTES_OF(IMAGE_NAME)}};
+#endif
+
+#define AREAS (sizeof(areas) / sizeof(areas[0]))
+
+static void fill_pools(void)
+{
+	for (size_t i = 0; i < AREAS; i++) {
+		memset(areas[i].arena + GUARD_BYTES, GARBAGE, areas[i].size);
+	}
+}
 
 /** The input of a model that reads it where it lies: behind a byte, so that it is not aligned. */
 static int8_t elsewhere[1U + ELSEWHERE_BYTES];
@@ -81,22 +122,52 @@ static uint32_t sum_elsewhere(void)
 
 static void lock_guards(void)
 {
-	memset(arena, GUARD, GUARD_BYTES);
-	memset(pool + POOL_BYTES, GUARD, GUARD_BYTES);
-	ASAN_POISON_MEMORY_REGION(arena, GUARD_BYTES);
-	ASAN_POISON_MEMORY_REGION(pool + POOL_BYTES, GUARD_BYTES);
+	for (size_t i = 0; i < AREAS; i++) {
+		uint8_t *const behind = areas[i].arena + GUARD_BYTES + areas[i].size;
+
+		memset(areas[i].arena, GUARD, GUARD_BYTES);
+		memset(behind, GUARD, GUARD_BYTES);
+		ASAN_POISON_MEMORY_REGION(areas[i].arena, GUARD_BYTES);
+		ASAN_POISON_MEMORY_REGION(behind, GUARD_BYTES);
+	}
 }
 
 static bool guards_intact(void)
 {
-	ASAN_UNPOISON_MEMORY_REGION(arena, GUARD_BYTES);
-	ASAN_UNPOISON_MEMORY_REGION(pool + POOL_BYTES, GUARD_BYTES);
-	for (size_t i = 0; i < GUARD_BYTES; i++) {
-		if (arena[i] != GUARD || pool[POOL_BYTES + i] != GUARD) {
-			return false;
+	for (size_t i = 0; i < AREAS; i++) {
+		const uint8_t *const front = areas[i].arena;
+		const uint8_t *const behind = front + GUARD_BYTES + areas[i].size;
+
+		ASAN_UNPOISON_MEMORY_REGION(front, GUARD_BYTES);
+		ASAN_UNPOISON_MEMORY_REGION(behind, GUARD_BYTES);
+		for (size_t k = 0; k < GUARD_BYTES; k++) {
+			if (front[k] != GUARD || behind[k] != GUARD) {
+				return false;
+			}
 		}
 	}
 	return true;
+}
+
+static int bind(struct vmcu_context *ctx)
+{
+#if defined(VMCU_SEVERAL_POOLS)
+	struct vmcu_memory pools[AREAS];
+
+	for (size_t i = 0; i < AREAS; i++) {
+		pools[i].start = areas[i].arena + GUARD_BYTES;
+		pools[i].size = areas[i].size;
+	}
+	return vmcu_init_pools(ctx, &MODEL_OF(IMAGE_NAME), pools, AREAS);
+#elif defined(IMAGE_CONTAINER)
+	static struct vmcu_model loaded;
+	const int err = vmcu_model_load(&loaded, image_container, image_container_bytes,
+					arena + GUARD_BYTES, sizeof(arena) - GUARD_BYTES);
+
+	return (err != 0) ? err : vmcu_init(ctx, &loaded, arena + GUARD_BYTES, areas[0].size);
+#else
+	return vmcu_init(ctx, &MODEL_OF(IMAGE_NAME), arena + GUARD_BYTES, areas[0].size);
+#endif
 }
 
 /** Delivers a sample row by row and so runs the model; 1 when the file holds no further one. */
@@ -207,7 +278,7 @@ static enum exit_code run_samples(struct vmcu_context *ctx, int from, int to)
 	for (;;) {
 		int err;
 
-		memset(pool, GARBAGE, POOL_BYTES);
+		fill_pools();
 		err = run_sample(ctx, from);
 		if (err > 0) {
 			return EXIT_DONE;
@@ -240,8 +311,8 @@ int main(void)
 		io_print("cannot open " INPUT_FILE " or " OUTPUT_FILE "\n");
 		return EXIT_FILES;
 	}
-	memset(pool, GARBAGE, POOL_BYTES);
-	if (vmcu_init(&context, &MODEL_OF(IMAGE_NAME), pool, POOL_BYTES) != 0) {
+	fill_pools();
+	if (bind(&context) != 0) {
 		io_print("vmcu_init failed\n");
 		return EXIT_INIT;
 	}

@@ -22,9 +22,11 @@
  * With blocks=FILE, that file gets a line for each run of instructions and row of the counts: the
  * row, the run's first address and the one behind its last, how often it ran, and how often it went
  * on elsewhere than behind its end, which only a taken branch does.
- * With granule=BYTES, flash is behind two caches (caches.h) of so many bytes an entry, code=ENTRIES
- * for what is executed and data=ENTRIES for what is loaded. Each line of the counts then ends with
- * how often code was not there after a jump, behind the granule before, and how often data was not.
+ * With pool=ADDRESS and end=ADDRESS, each as often as there are pools, and pools=FILE, that file
+ * gets a line for each: loads and stores there. With granule=BYTES, flash is behind two caches
+ * (caches.h) of so many bytes an entry, code=ENTRIES for what is executed and data=ENTRIES for what
+ * is loaded. Each line of the counts then ends with how often code was not there after a jump,
+ * behind the granule before, and how often data was not.
  */
 
 #include <inttypes.h>
@@ -77,6 +79,10 @@ struct counts {
 
 static struct marks entries;
 static struct marks kernels;
+static struct marks pools; /* where each begins */
+static struct marks ends;  /* behind its last byte */
+static uint64_t pool_loads[MAX_MARKS];
+static uint64_t pool_stores[MAX_MARKS];
 static uint64_t table;
 static uint64_t stride = 1;
 static uint64_t layers;
@@ -93,14 +99,18 @@ static uint64_t last_line; /* the granule of code before */
 static const char *out;
 static const char *trace;
 static const char *blocks_file;
+static const char *pools_file;
 static struct block *blocks;
 static struct runs *previous_runs; /* of the block before and its row, NULL outside an inference */
 
 static struct counts *rows;   /* the executor's, then one for each layer */
 static struct counts *active; /* NULL outside an inference */
 static struct counts *loaded; /* of the layer whose kernel pointer was loaded last */
+/* Calls that a kernel may be the last of, and itself. */
+#define JUMPS 4U
+
 static uint64_t entry_return;
-static uint64_t kernel_return;
+static uint64_t jumps[JUMPS]; /* the executor's last ones, of which a kernel comes back to one */
 static uint64_t previous_end; /* behind the block before: where a call returns to */
 
 static bool marked(const struct marks *marks, uint64_t address)
@@ -113,11 +123,30 @@ static bool marked(const struct marks *marks, uint64_t address)
 	return false;
 }
 
-static void begin(struct counts *row, uint64_t *back)
+static void begin(struct counts *row)
 {
-	*back = previous_end;
 	active = row;
 	active->calls++;
+}
+
+/** The executor jumps: where it may come back to, since a kernel that is called last in a function
+ * returns to that function's caller. */
+static void note_jump(void)
+{
+	for (unsigned int i = JUMPS - 1U; i > 0U; i--) {
+		jumps[i] = jumps[i - 1U];
+	}
+	jumps[0] = previous_end;
+}
+
+static bool is_back(const struct block *b)
+{
+	for (unsigned int i = 0; i < JUMPS; i++) {
+		if (b->start == jumps[i]) {
+			return true;
+		}
+	}
+	return false;
 }
 
 static void fetch(const struct block *b)
@@ -141,19 +170,23 @@ static void block_executed(unsigned int cpu, void *opaque)
 	(void)cpu;
 	if (previous_runs != NULL && b->start != previous_end) {
 		previous_runs->taken++;
+		if (active == &rows[0]) {
+			note_jump();
+		}
 	}
 	if (active == NULL) {
 		if (b->is_entry) {
-			begin(&rows[0], &entry_return);
+			entry_return = previous_end;
+			begin(&rows[0]);
 		}
 	} else if (b->start == entry_return) {
 		active = NULL;
 	} else if (active != &rows[0]) {
-		if (b->start == kernel_return) {
+		if (is_back(b)) {
 			active = &rows[0];
 		}
 	} else if (b->is_kernel && loaded != NULL) {
-		begin(loaded, &kernel_return);
+		begin(loaded);
 	}
 	previous_end = b->end;
 	previous_runs = (active == NULL) ? NULL : &b->runs[active - rows];
@@ -177,6 +210,15 @@ static void note_store(uint64_t address, unsigned int bytes)
 	}
 }
 
+static void note_pool(uint64_t address, uint64_t *counted)
+{
+	for (size_t i = 0; i < pools.count && i < ends.count; i++) {
+		if (address >= pools.address[i] && address < ends.address[i]) {
+			counted[i]++;
+		}
+	}
+}
+
 static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *opaque)
 {
 	(void)cpu;
@@ -184,6 +226,7 @@ static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addr
 	if (active == NULL) {
 		return;
 	}
+	note_pool(address, qemu_plugin_mem_is_store(info) ? pool_stores : pool_loads);
 	if (qemu_plugin_mem_is_store(info)) {
 		active->stores++;
 		note_store(address, 1U << qemu_plugin_mem_size_shift(info));
@@ -271,6 +314,20 @@ static void write_blocks(void)
 	fclose(file);
 }
 
+static void write_pools(void)
+{
+	FILE *file = fopen(pools_file, "w");
+
+	if (file == NULL) {
+		perror(pools_file);
+		return;
+	}
+	for (size_t i = 0; i < pools.count; i++) {
+		fprintf(file, "%" PRIu64 " %" PRIu64 "\n", pool_loads[i], pool_stores[i]);
+	}
+	fclose(file);
+}
+
 static void finished(qemu_plugin_id_t id, void *opaque)
 {
 	FILE *file = fopen(out, "w");
@@ -298,6 +355,9 @@ static void finished(qemu_plugin_id_t id, void *opaque)
 	if (blocks_file != NULL) {
 		write_blocks();
 	}
+	if (pools_file != NULL) {
+		write_pools();
+	}
 }
 
 static bool add_mark(struct marks *marks, uint64_t address)
@@ -323,12 +383,18 @@ static bool understand(const char *argument)
 		{"layers", &layers, NULL},     {"ram", &ram, NULL},
 		{"stack", &stack, NULL},       {"span", &span, NULL},
 		{"granule", &granule, NULL},   {"code", &code.entries, NULL},
-		{"data", &data.entries, NULL},
+		{"data", &data.entries, NULL}, {"pool", NULL, &pools},
+		{"end", NULL, &ends},
 	};
 	const struct {
 		const char *name;
 		const char **path;
-	} files[] = {{"out", &out}, {"trace", &trace}, {"blocks", &blocks_file}};
+	} files[] = {
+		{"out", &out},
+		{"trace", &trace},
+		{"blocks", &blocks_file},
+		{"pools", &pools_file},
+	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		if (strlen(files[i].name) == length &&

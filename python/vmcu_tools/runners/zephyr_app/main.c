@@ -31,7 +31,20 @@
 
 #define BYTES_A_LINE 32
 
+#if defined(CONFIG_VMCU_SEVERAL_POOLS)
+VMCU_POOLS_DEFINE(pools, image_model);
+#else
 VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model));
+#endif
+
+static int bind(struct vmcu_context *ctx)
+{
+#if defined(CONFIG_VMCU_SEVERAL_POOLS)
+	return vmcu_init_pools(ctx, &image_model_model, pools, ARRAY_SIZE(pools));
+#else
+	return vmcu_init(ctx, &image_model_model, pool, sizeof(pool));
+#endif
+}
 
 static int push(struct vmcu_context *ctx, const int8_t *from)
 {
@@ -137,7 +150,7 @@ static int measure(struct vmcu_context *ctx)
 int main(void)
 {
 	struct vmcu_context ctx;
-	int err = vmcu_init(&ctx, &image_model_model, pool, sizeof(pool));
+	int err = bind(&ctx);
 
 	for (size_t i = 0; err == 0 && i < SAMPLES; i++) {
 		err = infer(&ctx, samples[i]);

@@ -98,10 +98,11 @@ def dot_column_4(m: Machine, acc: np.ndarray, x: Place, y: Ram, x_zero: int) -> 
 
 @define(
     "Call",
-    "const struct vmcu_attention_params *p, int8_t *row, int32_t count",
+    "const struct vmcu_call *call, int8_t *row, int32_t count",
     """
+const struct vmcu_attention_params *p = vmcu_params(call);
 const struct vmcu_softmax_params softmax = {
-	.exp = p->stream,
+	.exp = vmcu_constants(call, p->stream),
 	.output_zero = INT8_MIN,
 	.act_min = INT8_MIN,
 	.act_max = INT8_MAX,
@@ -110,7 +111,7 @@ const struct vmcu_softmax_params softmax = {
 vmcu_softmax_tflite_pixel(&softmax, row, row, count);
 """,
 )
-def softmax_kept(m: Machine, p: int, row: Kept, count: int) -> None:
+def softmax_kept(m: Machine, call: int, row: Kept, count: int) -> None:
     """Turns a kept row of scores into weights."""
     table = np.frombuffer(m.stream, np.uint32)
     m.store(row, softmax_tflite(m.load(row), table))

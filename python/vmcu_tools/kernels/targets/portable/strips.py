@@ -241,7 +241,7 @@ def _strip(taps: int, stride: int) -> Instruction:
     "RAMStore",
     "const struct vmcu_call *call, vmcu_strip_fours *fours",
     """
-const struct vmcu_mac_params *p = call->layer->params;
+VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
 const int32_t taps = p->window.kernel_w;
 const int32_t step = p->window.stride_w;
 const int32_t columns = call->columns;
@@ -252,6 +252,7 @@ int8_t *out = vmcu_output_start(call);
 struct vmcu_band in;
 struct vmcu_strip_job job;
 
+VMCU_OWN_POINTER(call, p, stream);
 job.p = p;
 job.tile = call->scratch;
 job.phase = first;

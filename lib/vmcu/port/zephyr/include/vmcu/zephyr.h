@@ -58,6 +58,11 @@
 #define VMCU_POOL_DEFINE(name, bytes) VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_pool), name, bytes)
 #endif
 
+#define VMCU_POOL_DEFINE_FOR(memory, name, bytes)                                                  \
+	COND_CODE_1(DT_HAS_CHOSEN(vmcu_##memory),                                                  \
+		    (VMCU_POOL_DEFINE_IN(DT_CHOSEN(vmcu_##memory), name, bytes)),                  \
+		    (static uint8_t name[bytes] __attribute__((aligned(VMCU_POOL_ALIGN)))))
+
 /** @} */
 
 #endif /* VMCU_ZEPHYR_H_ */

@@ -1,0 +1,124 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief What the checks of a container's layers share. Nothing here is needed to run a model.
+ *
+ * A check answers whether a layer stays within the pool and the container whatever the input is. It
+ * believes nothing of the parameters; of the tensors that a layer names it may count on what
+ * tensors.c has checked: sizes above zero, rings inside the pool, no row split by the pool's end.
+ */
+
+#ifndef VMCU_CHECK_H_
+#define VMCU_CHECK_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <vmcu/container.h>
+#include <vmcu/kernels.h>
+
+/** A layer that is being checked. */
+struct vmcu_check {
+	const uint8_t *data;            /**< the container */
+	uint32_t size;                  /**< its bytes */
+	const struct vmcu_model *model; /**< its tables, which are checked up to the layers */
+	const struct vmcu_layer *layer;
+	const void *params; /**< pointers in them are offsets; NULL: there are none */
+};
+
+/**
+ * Describes a kernel of parameters struct @a type, which begins with @a count pointers; @a member
+ * is the first behind them.
+ */
+#define VMCU_KERNEL_OF(symbol, type, count, member, function)                                      \
+	const struct vmcu_kernel symbol##_kernel = {                                               \
+		.name = #symbol,                                                                   \
+		.run = symbol,                                                                     \
+		.check = function,                                                                 \
+		.bytes = VMCU_BEHIND(type, count, member) +                                        \
+			 (uint16_t)(sizeof(struct type) - offsetof(struct type, member)),          \
+		.pointers = (count),                                                               \
+		.behind = VMCU_BEHIND(type, count, member),                                        \
+		.native = offsetof(struct type, member),                                           \
+		.size = sizeof(struct type),                                                       \
+	}
+
+/** Where @a member is in a container: numbers of 64 bits are aligned there, too. */
+#define VMCU_BEHIND(type, count, member)                                                           \
+	((sizeof(((struct type *)0)->member) == 8U) ? (4U * (count) + 7U) / 8U * 8U : 4U * (count))
+
+/** Describes a kernel without pointers. */
+#define VMCU_KERNEL_PLAIN(symbol, type, function)                                                  \
+	const struct vmcu_kernel symbol##_kernel = {                                               \
+		.name = #symbol,                                                                   \
+		.run = symbol,                                                                     \
+		.check = function,                                                                 \
+		.bytes = sizeof(struct type),                                                      \
+		.size = sizeof(struct type),                                                       \
+	}
+
+/** True if @a count things of @a each bytes are in the container from an offset on, aligned. */
+bool vmcu_check_array(const struct vmcu_check *c, const void *offset, uint32_t count,
+		      uint32_t each);
+
+/** What is at an offset that vmcu_check_array() has let pass. */
+static inline const void *vmcu_check_at(const struct vmcu_check *c, const void *offset)
+{
+	return c->data + (uintptr_t)offset;
+}
+
+const struct vmcu_tensor *vmcu_check_input(const struct vmcu_check *c, uint16_t i);
+const struct vmcu_tensor *vmcu_check_output(const struct vmcu_check *c);
+
+/** Bytes of a tensor. */
+static inline uint32_t vmcu_check_bytes(const struct vmcu_tensor *t)
+{
+	return (uint32_t)t->height * t->width * t->channels;
+}
+
+/** True if so many inputs are named. */
+bool vmcu_check_inputs(const struct vmcu_check *c, uint32_t count);
+
+/** True if every call computes columns of an output row, all of them, that lie side by side. */
+bool vmcu_check_calls(const struct vmcu_check *c);
+
+/** True if the columns of an input that each call names lie side by side, as the output's. */
+bool vmcu_check_columns(const struct vmcu_check *c, uint16_t i);
+
+/** True if no ring splits a row of an input. */
+bool vmcu_check_rows(const struct vmcu_check *c, uint16_t i);
+
+/** True if inputs are as large as the output, and all lie as vmcu_check_columns() says. */
+bool vmcu_check_alike(const struct vmcu_check *c, uint32_t inputs);
+
+/** True if a layer's scratch has so many bytes. */
+bool vmcu_check_scratch(const struct vmcu_check *c, uint32_t bytes);
+
+/** True if a layer's scratch shares no byte with a tensor, as what holds addresses must not. */
+bool vmcu_check_apart(const struct vmcu_check *c, uint32_t bytes, const struct vmcu_tensor *t);
+
+/** True if a window makes sense, and what it covers of an input can be counted. */
+bool vmcu_check_window(const struct vmcu_check *c, const struct vmcu_window *w);
+
+/** True if a softmax has its table of exponentials. */
+bool vmcu_check_exponentials(const struct vmcu_check *c, const void *table);
+
+/** True if a bool is one: in a file it may be any byte. */
+static inline bool vmcu_check_bool(const bool *flag)
+{
+	return *(const uint8_t *)flag <= 1U;
+}
+
+/** True if the requantiser can shift so. */
+bool vmcu_check_shift(int32_t shift);
+
+/** True if a word of a float32 factor is a line's, or says that there is none. */
+bool vmcu_check_line(int32_t word);
+
+/** True if sums of two bytes stay within 32 bits. */
+bool vmcu_check_float_sum(const struct vmcu_float_sum *s);
+
+#endif /* VMCU_CHECK_H_ */

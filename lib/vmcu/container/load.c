@@ -1,0 +1,253 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <errno.h>
+
+#include "load.h"
+
+#include "../compiled.h"
+
+/** "VMCU". */
+#define MAGIC 0x55434d56U
+/** Another major version is refused; a minor one adds what this one may pass over. */
+#define MAJOR 1U
+
+/** The first bytes of a container. */
+struct file {
+	uint32_t magic;
+	uint16_t major;
+	uint16_t minor;
+	uint32_t size;
+	uint32_t signature; /**< of the digest: 0 none, 1 Ed25519 */
+	uint8_t digest[VMCU_DIGEST_BYTES];
+	uint8_t signed_by[VMCU_SIGNATURE_BYTES];
+	struct vmcu_container_model model;
+};
+
+/** What lies in front of the digest, and behind the signature, has one. */
+#define DIGEST_AT    16U
+#define SIGNATURE_AT (DIGEST_AT + VMCU_DIGEST_BYTES)
+#define MODEL_AT     (SIGNATURE_AT + VMCU_SIGNATURE_BYTES)
+
+VMCU_SMALL int vmcu_refuse(struct vmcu_loading *l, int err, const char *what, uint32_t index)
+{
+	l->refusal.what = what;
+	l->refusal.index = index;
+	return err;
+}
+
+static bool is_digest(const struct file *file)
+{
+	const uint8_t *bytes = (const uint8_t *)file;
+	uint8_t digest[VMCU_DIGEST_BYTES];
+
+	vmcu_sha256(bytes, DIGEST_AT, bytes + MODEL_AT, file->size - MODEL_AT, digest);
+	for (uint32_t i = 0; i < sizeof(digest); i++) {
+		if (digest[i] != file->digest[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static int check_file(struct vmcu_loading *l, const struct file *file, size_t size)
+{
+	if (size < sizeof(*file) || file->magic != MAGIC) {
+		return vmcu_refuse(l, -EBADMSG, "magic number", 0U);
+	}
+	if (file->major != MAJOR) {
+		return vmcu_refuse(l, -ENOTSUP, "version", file->major);
+	}
+	if (file->size < sizeof(*file) || file->size > size || file->size > INT32_MAX) {
+		return vmcu_refuse(l, -EBADMSG, "size", file->size);
+	}
+	if (!is_digest(file)) {
+		return vmcu_refuse(l, -EBADMSG, "digest", 0U);
+	}
+#if defined(VMCU_CONTAINER_SIGNED)
+	if (file->signature != 1U || !vmcu_container_authentic(file->digest, file->signed_by)) {
+		return vmcu_refuse(l, -EPERM, "signature", file->signature);
+	}
+#endif
+	return 0;
+}
+
+/** True if @a count entries of @a each bytes are behind the model, aligned. */
+static bool is_table(const struct vmcu_loading *l, uint32_t at, uint32_t count, uint32_t each)
+{
+	return count == 0U || (at % 8U == 0U && at >= sizeof(struct file) && at <= l->size &&
+			       (uint64_t)count * each <= l->size - at);
+}
+
+static int check_tables(struct vmcu_loading *l)
+{
+	const struct vmcu_container_model *m = l->tables;
+	const struct {
+		const char *what;
+		uint32_t at;
+		uint32_t count;
+		uint32_t each;
+	} tables[] = {
+		{"tensors", m->tensors, m->tensor_count, sizeof(struct vmcu_tensor)},
+		{"layers", m->layers, m->layer_count, VMCU_LAYER_BYTES},
+		{"stages", m->stages, m->stage_count, VMCU_STAGE_BYTES},
+		{"parts", m->parts, m->part_count, sizeof(struct vmcu_part)},
+		{"schedule", m->schedule, m->schedule_count, 1U},
+		{"layer inputs", m->layer_inputs, m->layer_input_count, sizeof(uint16_t)},
+		{"inputs", m->inputs, m->input_count, VMCU_IO_BYTES},
+		{"outputs", m->outputs, m->output_count, VMCU_IO_BYTES},
+		{"kernels", m->kernels, m->kernel_count, sizeof(struct vmcu_container_kernel)},
+	};
+
+	for (uint32_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		if (!is_table(l, tables[i].at, tables[i].count, tables[i].each)) {
+			return vmcu_refuse(l, -EBADMSG, tables[i].what, tables[i].at);
+		}
+	}
+	if (vmcu_text(l, m->name) == NULL) {
+		return vmcu_refuse(l, -EBADMSG, "name", m->name);
+	}
+	if ((m->requantisers & 1U) != 0U && vmcu_requant_is_float(false)) {
+		return vmcu_refuse(l, -ENOTSUP, "fixed-point requantiser", m->requantisers);
+	}
+	if ((m->requantisers & 2U) != 0U && !vmcu_requant_is_float(true)) {
+		return vmcu_refuse(l, -ENOTSUP, "float requantiser", m->requantisers);
+	}
+	return 0;
+}
+
+VMCU_SMALL const char *vmcu_text(const struct vmcu_loading *l, uint32_t at)
+{
+	if (at < MODEL_AT) {
+		return NULL;
+	}
+	for (uint32_t end = at; end < l->size; end++) {
+		if (l->data[end] == 0U) {
+			return (const char *)&l->data[at];
+		}
+	}
+	return NULL;
+}
+
+/** Takes bytes of the arena's end; NULL if there are none, but they are counted. */
+VMCU_SMALL void *vmcu_take_tail(struct vmcu_loading *l, size_t bytes)
+{
+	l->tail += (bytes + 7U) / 8U * 8U;
+	return (l->tail <= l->arena_size) ? l->arena + (l->arena_size - l->tail) : NULL;
+}
+
+static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
+{
+	const struct vmcu_container_model *m = l->tables;
+
+	model->name = vmcu_text(l, m->name);
+	model->pool_bytes = m->pool_bytes;
+	model->tensors = (const struct vmcu_tensor *)(const void *)&l->data[m->tensors];
+	model->tensor_count = m->tensor_count;
+	model->layer_count = m->layer_count;
+	model->stage_count = m->stage_count;
+	model->input_count = m->input_count;
+	model->output_count = m->output_count;
+	model->streamed = m->streamed != 0U;
+	model->base = (uintptr_t)l->data;
+#if defined(VMCU_POOL_ROTATE)
+	model->circle = m->circle;
+	model->step = m->step;
+#endif
+}
+
+/** The parts of loading, in the order in which they may rely on each other. */
+static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct file *file,
+		size_t size)
+{
+	int err = check_file(l, file, size);
+
+	if (err == 0) {
+		l->size = file->size;
+		err = check_tables(l);
+	}
+	if (err != 0) {
+		return err;
+	}
+	fill(model, l);
+	err = vmcu_link_kernels(model, l);
+	if (err == 0) {
+		err = vmcu_widen_tables(model, l);
+	}
+	if (err == 0) {
+		err = vmcu_check_tensors(model, l);
+	}
+	if (err == 0) {
+		err = vmcu_check_stages(model, l);
+	}
+	if (err == 0) {
+		err = vmcu_check_io(model, l);
+	}
+	if (err == 0 &&
+	    (uint64_t)model->pool_bytes + VMCU_POOL_GUARD_BYTES + l->tail > l->arena_size) {
+		err = vmcu_refuse(l, -ENOMEM, "arena",
+				  model->pool_bytes + VMCU_POOL_GUARD_BYTES + (uint32_t)l->tail);
+	}
+	model->tail = (uint32_t)l->tail;
+	return err;
+}
+
+VMCU_SMALL int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t size,
+				      void *arena, size_t arena_size, struct vmcu_refusal *refusal)
+{
+	struct vmcu_loading l = {
+		.data = data,
+		.tables = (const struct vmcu_container_model *)((uintptr_t)data + MODEL_AT),
+		.arena = arena,
+		.arena_size = arena_size & ~(size_t)7U,
+	};
+	int err = -EINVAL;
+
+	if (model != NULL) {
+		__builtin_memset(model, 0, sizeof(*model));
+	}
+	if (model == NULL || data == NULL || arena == NULL ||
+	    (uintptr_t)data % VMCU_CONTAINER_ALIGN != 0U ||
+	    (uintptr_t)arena % VMCU_POOL_ALIGN != 0U) {
+		l.refusal.what = "argument";
+	} else {
+		err = load(model, &l, data, size);
+	}
+	if (err != 0 && model != NULL) {
+		__builtin_memset(model, 0, sizeof(*model));
+	}
+	if (err != 0 && refusal != NULL) {
+		*refusal = l.refusal;
+	}
+	return err;
+}
+
+int vmcu_model_load(struct vmcu_model *model, const void *data, size_t size, void *arena,
+		    size_t arena_size)
+{
+	return vmcu_model_load_saying(model, data, size, arena, arena_size, NULL);
+}
+
+size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size)
+{
+	const size_t whole = arena_size & ~(size_t)7U;
+
+	return (model == NULL || model->base == 0U || model->tail > whole) ? 0U
+									   : whole - model->tail;
+}
+
+int vmcu_arena_report(const struct vmcu_model *model, size_t arena_size,
+		      struct vmcu_arena_report *report)
+{
+	const size_t head = vmcu_arena_head(model, arena_size);
+
+	if (head == 0U || report == NULL) {
+		return -EINVAL;
+	}
+	report->head = (size_t)model->pool_bytes + VMCU_POOL_GUARD_BYTES;
+	report->free = (head > report->head) ? head - report->head : 0U;
+	report->tail = model->tail;
+	report->needed = report->head + report->tail;
+	return 0;
+}

@@ -1,0 +1,98 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief The parts of vmcu_model_load().
+ */
+
+#ifndef VMCU_LOAD_H_
+#define VMCU_LOAD_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vmcu/container.h>
+#include <vmcu/requant.h>
+
+/** A container's tables; offsets count from its start. python/vmcu_tools/container/layout.py. */
+struct vmcu_container_model {
+	uint32_t name;
+	uint32_t pool_bytes;
+	uint32_t circle;
+	uint32_t step;
+	uint32_t tensors;
+	uint32_t layers;
+	uint32_t stages;
+	uint32_t parts;
+	uint32_t schedule;
+	uint32_t layer_inputs;
+	uint32_t inputs;
+	uint32_t outputs;
+	uint32_t kernels;
+	uint32_t blocks;
+	uint32_t part_count;
+	uint32_t schedule_count;
+	uint32_t layer_input_count;
+	uint32_t block_count;
+	uint16_t tensor_count;
+	uint16_t layer_count;
+	uint16_t stage_count;
+	uint16_t kernel_count;
+	uint8_t input_count;
+	uint8_t output_count;
+	uint8_t streamed;
+	uint8_t requantisers;
+};
+
+/** A kernel that a container uses: its name and that of its parameters. */
+struct vmcu_container_kernel {
+	uint32_t name;
+	uint32_t params;
+};
+
+/** Bytes of entries in a container, whose pointers have four. */
+#define VMCU_LAYER_BYTES 28U
+#define VMCU_STAGE_BYTES 20U
+#define VMCU_IO_BYTES    12U
+
+/** A container while it is being loaded. */
+struct vmcu_loading {
+	const uint8_t *data;
+	uint32_t size;
+	const struct vmcu_container_model *tables;
+	int8_t *arena;
+	size_t arena_size;
+	size_t tail; /**< bytes taken of the arena's end */
+	struct vmcu_refusal refusal;
+};
+
+/** Says what is wrong, and returns @a err. */
+int vmcu_refuse(struct vmcu_loading *l, int err, const char *what, uint32_t index);
+
+/** The text at an offset, or NULL. */
+const char *vmcu_text(const struct vmcu_loading *l, uint32_t at);
+
+/** Takes bytes of the arena's end; NULL if there are none, but they are counted. */
+void *vmcu_take_tail(struct vmcu_loading *l, size_t bytes);
+
+/** The kernel of a number, which is one of the container's; NULL if it is not linked. */
+const struct vmcu_kernel *vmcu_linked(const struct vmcu_loading *l, uint32_t number);
+
+/** Finds all kernels. */
+int vmcu_link_kernels(struct vmcu_model *model, struct vmcu_loading *l);
+
+/** Gives cores of 64 bits tables with pointers of their own size; others have them in place. */
+int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *l);
+
+/** @name Checks of what a model's tables say
+ * @{
+ */
+int vmcu_check_tensors(const struct vmcu_model *model, struct vmcu_loading *l);
+int vmcu_check_stages(const struct vmcu_model *model, struct vmcu_loading *l);
+int vmcu_check_io(const struct vmcu_model *model, struct vmcu_loading *l);
+/** @} */
+
+#endif /* VMCU_LOAD_H_ */

@@ -1,0 +1,179 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Checks of the generated kernels without weights.
+ */
+
+#include "check.h"
+
+#include "../compiled.h"
+#include "../kernels/window.h"
+
+static bool pooled(const struct vmcu_check *c, const struct vmcu_window *w)
+{
+	return vmcu_check_inputs(c, 1U) && vmcu_check_calls(c) && vmcu_check_window(c, w) &&
+	       vmcu_check_input(c, 0)->channels == vmcu_check_output(c)->channels;
+}
+
+static bool is_mean(const struct vmcu_average_pool_params *p)
+{
+	return p->rescale <= VMCU_MEAN_OF_SUM_FLOAT &&
+	       (p->rescale == VMCU_MEAN_OF_SUM_FLOAT || vmcu_check_shift(p->factor.shift));
+}
+
+/** True if each of @a count windows along an axis has a tap inside @a size places. */
+static bool all_see(int32_t count, int32_t stride, int32_t pad, int32_t taps, int32_t dilation,
+		    int32_t size)
+{
+	for (int32_t i = 0; i < count; i++) {
+		const struct vmcu_taps inside = vmcu_taps(i * stride - pad, taps, dilation, size);
+
+		if (inside.begin >= inside.end) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** True if no window is beside the image, for a mean of nothing is none. */
+static bool sees(const struct vmcu_check *c, const struct vmcu_window *w)
+{
+	const struct vmcu_tensor *in = vmcu_check_input(c, 0);
+	const struct vmcu_tensor *out = vmcu_check_output(c);
+
+	return all_see(out->height, w->stride_h, w->pad_top, w->kernel_h, w->dilation_h,
+		       in->height) &&
+	       all_see(out->width, w->stride_w, w->pad_left, w->kernel_w, w->dilation_w, in->width);
+}
+
+VMCU_SMALL static bool average_pool(const struct vmcu_check *c)
+{
+	const struct vmcu_average_pool_params *p = c->params;
+
+	return pooled(c, &p->window) && vmcu_check_bool(&p->count_padding) && is_mean(p) &&
+	       (p->count_padding || sees(c, &p->window));
+}
+
+VMCU_SMALL static bool average_pool_sum(const struct vmcu_check *c)
+{
+	const struct vmcu_average_pool_params *p = c->params;
+	const struct vmcu_tensor *out = vmcu_check_output(c);
+	const struct vmcu_tensor *in;
+
+	if (!vmcu_check_inputs(c, 1U)) {
+		return false;
+	}
+	in = vmcu_check_input(c, 0);
+	/* It is called for the input's columns. */
+	return is_mean(p) && c->layer->rows == in->height && c->layer->width == in->width &&
+	       c->layer->descending == 0U && vmcu_check_columns(c, 0) && out->height == 1U &&
+	       out->width == 1U && out->channels == in->channels &&
+	       vmcu_check_scratch(c, 4U * in->channels);
+}
+
+VMCU_SMALL static bool max_pool(const struct vmcu_check *c)
+{
+	const struct vmcu_max_pool_params *p = c->params;
+
+	return pooled(c, &p->window);
+}
+
+VMCU_SMALL static bool add(const struct vmcu_check *c)
+{
+	const struct vmcu_add_params *p = c->params;
+
+	return vmcu_check_alike(c, 2U) && p->shift >= 0 && p->shift <= 31;
+}
+
+VMCU_SMALL static bool add_exact(const struct vmcu_check *c)
+{
+	const struct vmcu_add_exact_params *p = c->params;
+
+	return vmcu_check_alike(c, 2U) && p->left_shift <= 31U && vmcu_check_shift(p->a.shift) &&
+	       vmcu_check_shift(p->b.shift) && vmcu_check_shift(p->output.shift);
+}
+
+VMCU_SMALL static bool add_float(const struct vmcu_check *c)
+{
+	const struct vmcu_add_float_params *p = c->params;
+
+	return vmcu_check_alike(c, 2U) && vmcu_check_bool(&p->narrow) &&
+	       vmcu_check_float_sum(&p->sum);
+}
+
+/** True if the shift of a product's scale is one; a line has its own in seven bits. */
+static bool is_product(const struct vmcu_product *q)
+{
+	return (q->is_float != 0U) ? vmcu_check_line(q->shift) : vmcu_check_shift(q->shift);
+}
+
+/** True if inputs are matrices that the kernels may go through, @a count of them. */
+static bool matrices(const struct vmcu_check *c, uint32_t count)
+{
+	if (!vmcu_check_inputs(c, count) || !vmcu_check_calls(c)) {
+		return false;
+	}
+	for (uint16_t i = 0; i < count; i++) {
+		if (!vmcu_check_rows(c, i) ||
+		    vmcu_check_input(c, i)->height != vmcu_check_output(c)->height) {
+			return false;
+		}
+	}
+	return c->layer->columns == c->layer->width &&
+	       vmcu_check_input(c, 0)->width == vmcu_check_output(c)->width;
+}
+
+VMCU_SMALL static bool matmul(const struct vmcu_check *c)
+{
+	const struct vmcu_matmul_params *p = c->params;
+
+	return matrices(c, 2U) && is_product(&p->product) &&
+	       vmcu_check_input(c, 1)->width >= vmcu_check_input(c, 0)->channels &&
+	       vmcu_check_input(c, 1)->channels == vmcu_check_output(c)->channels;
+}
+
+VMCU_SMALL static bool matmul_transposed(const struct vmcu_check *c)
+{
+	const struct vmcu_matmul_params *p = c->params;
+
+	return matrices(c, 2U) && is_product(&p->product) &&
+	       vmcu_check_input(c, 1)->width == vmcu_check_output(c)->channels &&
+	       vmcu_check_input(c, 1)->channels >= vmcu_check_input(c, 0)->channels;
+}
+
+VMCU_SMALL static bool matmul_chain(const struct vmcu_check *c)
+{
+	const struct vmcu_matmul_chain_params *p = c->params;
+
+	return matrices(c, 3U) && is_product(&p->first) && is_product(&p->second) &&
+	       vmcu_check_input(c, 1)->width >= vmcu_check_input(c, 0)->channels &&
+	       vmcu_check_input(c, 2)->width >= vmcu_check_input(c, 1)->channels &&
+	       vmcu_check_input(c, 2)->channels == vmcu_check_output(c)->channels &&
+	       vmcu_check_scratch(c, vmcu_check_input(c, 1)->channels);
+}
+
+VMCU_SMALL static bool attention(const struct vmcu_check *c)
+{
+	const struct vmcu_attention_params *p = c->params;
+
+	return matrices(c, 3U) && is_product(&p->scores) && is_product(&p->output) &&
+	       vmcu_check_input(c, 1)->channels >= vmcu_check_input(c, 0)->channels &&
+	       vmcu_check_input(c, 2)->width >= vmcu_check_input(c, 1)->width &&
+	       vmcu_check_input(c, 2)->channels == vmcu_check_output(c)->channels &&
+	       vmcu_check_scratch(c, vmcu_check_input(c, 1)->width) &&
+	       vmcu_check_exponentials(c, p->stream);
+}
+
+VMCU_KERNEL_PLAIN(vmcu_average_pool, vmcu_average_pool_params, average_pool);
+VMCU_KERNEL_PLAIN(vmcu_average_pool_sum, vmcu_average_pool_params, average_pool_sum);
+VMCU_KERNEL_PLAIN(vmcu_max_pool, vmcu_max_pool_params, max_pool);
+VMCU_KERNEL_PLAIN(vmcu_add, vmcu_add_params, add);
+VMCU_KERNEL_PLAIN(vmcu_add_exact, vmcu_add_exact_params, add_exact);
+VMCU_KERNEL_PLAIN(vmcu_add_float, vmcu_add_float_params, add_float);
+VMCU_KERNEL_PLAIN(vmcu_matmul, vmcu_matmul_params, matmul);
+VMCU_KERNEL_PLAIN(vmcu_matmul_transposed, vmcu_matmul_params, matmul_transposed);
+VMCU_KERNEL_PLAIN(vmcu_matmul_chain, vmcu_matmul_chain_params, matmul_chain);
+VMCU_KERNEL_OF(vmcu_attention, vmcu_attention_params, 1U, scores, attention);

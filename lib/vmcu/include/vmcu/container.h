@@ -1,0 +1,146 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Models that arrive after the firmware: files of `vmcu build --format container`.
+ *
+ * Needs a build with VMCU_CONTAINERS, which CONFIG_VMCU_CONTAINERS makes. doc/container.md has the
+ * file to the byte.
+ */
+
+#ifndef VMCU_CONTAINER_H_
+#define VMCU_CONTAINER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <vmcu/vmcu.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if !defined(VMCU_CONTAINERS)
+#error "define VMCU_CONTAINERS for the library and for what uses it (CONFIG_VMCU_CONTAINERS)"
+#endif
+
+/**
+ * @defgroup vmcu_container Containers
+ * @{
+ */
+
+/** A container must start at a multiple of this many bytes. */
+#define VMCU_CONTAINER_ALIGN 16
+
+/** Bytes of a digest, SHA-256, and of a signature, Ed25519. */
+#define VMCU_DIGEST_BYTES    32
+#define VMCU_SIGNATURE_BYTES 64
+
+struct vmcu_check;
+
+/** A kernel as a container names it. */
+struct vmcu_kernel {
+	const char *name;
+	vmcu_kernel_t run;
+	/** True if a layer's parameters, constants and tensors are such that it stays within them.
+	 */
+	bool (*check)(const struct vmcu_check *check);
+	uint16_t bytes;   /**< of its parameters in a container, 0: it has none */
+	uint8_t pointers; /**< with which they begin */
+	uint8_t behind;   /**< the first byte behind these in a container, and */
+	uint8_t native;   /**< in this core's memory */
+	uint16_t size;    /**< of the parameters in this core's memory */
+};
+
+/**
+ * The kernels that containers may use, up to a NULL. The application defines it: by hand, by
+ * `vmcu container kernels`, or by linking vmcu/container/all.c. What it does not name is not
+ * linked.
+ */
+extern const struct vmcu_kernel *const vmcu_kernels[];
+
+/** Why a container was refused: for a line in a log. */
+struct vmcu_refusal {
+	const char *what; /**< such as "layer" */
+	uint32_t index;   /**< of these, which; or a number that belongs to `what` */
+	char name[24];    /**< of a kernel that is not linked, else empty */
+};
+
+/** What of an arena is for what, in bytes from its start on. */
+struct vmcu_arena_report {
+	size_t head;   /**< what inferences share: the pool */
+	size_t free;   /**< between both */
+	size_t tail;   /**< what stays for as long as the model does: its tables */
+	size_t needed; /**< the least arena for this model alone */
+};
+
+/**
+ * @brief Checks a container and makes a model of it, which stays in place.
+ *
+ * Everything is checked before it is used: digest, version, every offset and length, kernels, the
+ * parameters of each, and that no layer touches a byte outside the pool and the container. Only
+ * that nothing is overwritten before its time is taken from the build, which has proven it.
+ *
+ * The container must stay where it is, unchanged, for as long as the model is in use: in
+ * memory-mapped flash, or in RAM. The model itself takes sizeof(struct vmcu_model) and, at the
+ * arena's end, what vmcu_arena_report() calls its tail. The arena's head is the pool for
+ * vmcu_init(): `vmcu_init(&ctx, &model, arena, vmcu_arena_head(&model, arena_size))`. A second
+ * model that takes turns with this one has the same arena with this size.
+ *
+ * @param model      Becomes the model. Zero where it fails.
+ * @param data       The container, aligned to VMCU_CONTAINER_ALIGN.
+ * @param size       Bytes that may be read there; the container may be shorter.
+ * @param arena      RAM, aligned to VMCU_POOL_ALIGN.
+ * @param arena_size Its bytes.
+ *
+ * @retval 0        The model may be used.
+ * @retval -EINVAL  A pointer is NULL or not aligned.
+ * @retval -EBADMSG It is no container, is cut short, or something in it is wrong.
+ * @retval -ENOTSUP It is of another version, or needs a kernel or a requantiser that is not linked.
+ * @retval -EPERM   It is not signed as this build demands, see VMCU_CONTAINER_SIGNED.
+ * @retval -ENOMEM  The arena is too small; the refusal says how many bytes are needed.
+ */
+int vmcu_model_load(struct vmcu_model *model, const void *data, size_t size, void *arena,
+		    size_t arena_size);
+
+/** vmcu_model_load() that says why it refuses: @a refusal is written where it does. */
+int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t size, void *arena,
+			   size_t arena_size, struct vmcu_refusal *refusal);
+
+/** @brief Bytes of an arena in front of what a loaded model keeps at its end. */
+size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size);
+
+/**
+ * @brief What a loaded model takes of an arena.
+ *
+ * @retval 0       @a report is written.
+ * @retval -EINVAL A pointer is NULL, or the model is not from a container.
+ */
+int vmcu_arena_report(const struct vmcu_model *model, size_t arena_size,
+		      struct vmcu_arena_report *report);
+
+/** @brief SHA-256 of two stretches of bytes, one behind the other. */
+void vmcu_sha256(const uint8_t *first, size_t first_size, const uint8_t *second, size_t second_size,
+		 uint8_t digest[VMCU_DIGEST_BYTES]);
+
+#if defined(VMCU_CONTAINER_SIGNED)
+/**
+ * @brief Whether a signature is the owner's. The port or the application defines it.
+ *
+ * A build with VMCU_CONTAINER_SIGNED refuses containers that are not signed.
+ *
+ * @return True if @a signature is Ed25519's of @a digest, by a key that this device trusts.
+ */
+bool vmcu_container_authentic(const uint8_t digest[VMCU_DIGEST_BYTES],
+			      const uint8_t signature[VMCU_SIGNATURE_BYTES]);
+#endif
+
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VMCU_CONTAINER_H_ */

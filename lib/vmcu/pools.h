@@ -1,0 +1,73 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief What a context takes of the bytes that it is given: one pool, or, where the build defines
+ * VMCU_SEVERAL_POOLS, one for each memory that the model was built with.
+ *
+ * A circle is the plan's: surplus bytes would move every row behind the wrap.
+ */
+
+#ifndef VMCU_POOLS_H_
+#define VMCU_POOLS_H_
+
+#include <errno.h>
+
+#include <vmcu/vmcu.h>
+
+#if defined(VMCU_SEVERAL_POOLS)
+
+/** Takes a circle of @a bytes. */
+static inline int vmcu_circle_bind(struct vmcu_circle *circle, const struct vmcu_memory *memory,
+				   uint32_t bytes)
+{
+	circle->start = (int8_t *)memory->start;
+	circle->size = bytes;
+	if ((memory->start == NULL && bytes != 0U) ||
+	    (uintptr_t)memory->start % VMCU_POOL_ALIGN != 0U) {
+		return -EINVAL;
+	}
+	return (memory->size < bytes) ? -ENOMEM : 0;
+}
+
+/** Binds a context to a model and its pools; 0, -EINVAL or -ENOMEM. */
+static inline int vmcu_pools_bind(struct vmcu_context *ctx, const struct vmcu_model *model,
+				  const struct vmcu_memory *memories, size_t count)
+{
+	const bool one = model->pool_count == 0U;
+	int err = 0;
+
+	if (memories == NULL || count != (one ? 1U : model->pool_count)) {
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < count && err == 0; i++) {
+		err = vmcu_circle_bind(&ctx->pool.circles[i], &memories[i],
+				       one ? model->pool_bytes : model->pools[i]);
+	}
+	ctx->model = (err == 0) ? model : NULL;
+	return err;
+}
+
+#else
+
+/** Binds a context to a model and its pool; 0, -EINVAL or -ENOMEM. */
+static inline int vmcu_pool_bind(struct vmcu_context *ctx, const struct vmcu_model *model,
+				 void *pool, size_t size)
+{
+	if (pool == NULL || (uintptr_t)pool % VMCU_POOL_ALIGN != 0U) {
+		return -EINVAL;
+	}
+	if (size < model->pool_bytes + VMCU_POOL_GUARD_BYTES) {
+		return -ENOMEM;
+	}
+	ctx->model = model;
+	ctx->pool.start = (int8_t *)pool + VMCU_POOL_GUARD_BYTES / 2;
+	ctx->pool.size = model->pool_bytes;
+	return 0;
+}
+
+#endif /* VMCU_SEVERAL_POOLS */
+
+#endif /* VMCU_POOLS_H_ */

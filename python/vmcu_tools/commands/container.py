@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu container`: files that firmware loads models from."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .options import EXIT_DONE, Subparsers
+
+if TYPE_CHECKING:
+    from ..container.read import Facts
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    container = commands.add_parser(
+        "container",
+        help="look at, check and sign models that firmware loads",
+        description="Containers are made by `vmcu build --format container`; doc/container.md says "
+        "what is in them and how firmware loads them.",
+    )
+    verbs = container.add_subparsers(dest="verb", metavar="VERB", required=True)
+    show = verbs.add_parser("show", help="what is in a container")
+    verify = verbs.add_parser("verify", help="exit 0 if a container is whole, else 1 and why not")
+    verify.add_argument(
+        "--key", type=Path, metavar="PEM", help="and signed by the owner of this Ed25519 key"
+    )
+    sign = verbs.add_parser("sign", help="sign a container in its place")
+    sign.add_argument(
+        "--key", type=Path, metavar="PEM", required=True, help="private Ed25519 key, no password"
+    )
+    kernels = verbs.add_parser(
+        "kernels",
+        help="C that links the kernels of containers, and no others",
+        description="Prints C that defines vmcu_kernels for vmcu_model_load(): an application "
+        "that compiles it runs these containers and all others that need no further kernel.",
+    )
+    for verb in (show, verify, sign):
+        verb.add_argument("file", type=Path, metavar="FILE")
+    kernels.add_argument("file", type=Path, metavar="FILE", nargs="+")
+    return container
+
+
+def run(args: argparse.Namespace) -> int:
+    verbs: dict[str, Callable[[argparse.Namespace], int]] = {
+        "show": _show,
+        "verify": _verify,
+        "sign": _sign,
+        "kernels": _kernels,
+    }
+    return verbs[args.verb](args)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from ..container import facts_of
+
+    print("\n".join(_lines(facts_of(args.file))))
+    return EXIT_DONE
+
+
+def _lines(facts: Facts) -> list[str]:
+    ports = [
+        f"{kind} {port.name}: {' x '.join(map(str, port.shape))}, "
+        f"scale {port.scale:.9g}, zero point {port.zero_point}"
+        for kind, some in (("input", facts.inputs), ("output", facts.outputs))
+        for port in some
+    ]
+    return [
+        f"{facts.name}: {facts.size:,} bytes, version {facts.version} of the format",
+        f"pool {facts.pool_bytes:,} bytes, {facts.layers} layers, {facts.tensors} tensors"
+        + (", the input streamed" if facts.streamed else ""),
+        *ports,
+        f"kernels: {', '.join(facts.kernels)}",
+        f"SHA-256 {facts.digest}, {'signed, Ed25519' if facts.signed else 'not signed'}",
+    ]
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from ..container import facts_of, require_signature
+
+    facts = facts_of(args.file)
+    if args.key is not None:
+        require_signature(args.file, args.key)
+    print(f"{args.file}: {facts.name} is whole" + (", and signed" if args.key is not None else ""))
+    return EXIT_DONE
+
+
+def _sign(args: argparse.Namespace) -> int:
+    from ..container import sign
+
+    sign(args.file, args.key)
+    print(f"signed {args.file}")
+    return EXIT_DONE
+
+
+def _kernels(args: argparse.Namespace) -> int:
+    from ..container import facts_of, kernels_source
+
+    names = {name for file in args.file for name in facts_of(file).kernels}
+    print(kernels_source(names), end="")
+    return EXIT_DONE

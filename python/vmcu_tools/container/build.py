@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as a container, proven as it is read back, and a container as C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..emit import emit
+from ..emit.proof import prove_objects
+from ..machine import tables
+from ..plan.plan import Plan
+from .layout import REQUANTISERS
+from .pack import pack
+from .read import kernels_of, unpack
+
+# Bytes of a line of C.
+LINE = 16
+
+
+def build(plan: Plan, name: str) -> bytes:
+    """The container of a plan, unsigned: the tables and constants of emit(), which is proven, once
+    more proven as they are read back from it. Raises what emit() does."""
+    image = of_tables(emit(plan, name).files, name)
+    prove_objects(unpack(image)[0], name, plan)
+    return image
+
+
+def of_tables(files: Mapping[str, str], name: str) -> bytes:
+    """The container of a model's emitted files."""
+    return pack(tables.read(files, name), name, _requantisers(files))
+
+
+def _requantisers(files: Mapping[str, str]) -> list[str]:
+    """Which the model does not compile without."""
+    text = "".join(files.values())
+    return [kind for kind in REQUANTISERS if f"defined(VMCU_NO_REQUANT_{kind})" in text]
+
+
+def kernels_source(kernels: Iterable[str]) -> str:
+    """C that links kernels, by the names of their functions, for vmcu_model_load()."""
+    names = sorted(set(kernels))
+    declared = "".join(f"extern const struct vmcu_kernel {name}_kernel;\n" for name in names)
+    listed = "".join(f"\t&{name}_kernel,\n" for name in names)
+    return (
+        f"#include <stddef.h>\n\n#include <vmcu/container.h>\n\n{declared}\n"
+        f"const struct vmcu_kernel *const vmcu_kernels[] = {{\n{listed}\tNULL,\n}};\n"
+    )
+
+
+def as_c(image: bytes) -> str:
+    """C of a container, image_container, that firmware has in its flash, and of its kernels."""
+    parts = [image[at : at + LINE] for at in range(0, len(image), LINE)]
+    lines = "".join("\t" + " ".join(f"{byte:#04x}," for byte in part) + "\n" for part in parts)
+    return (
+        f"{kernels_source(kernels_of(image))}\n"
+        "extern const uint8_t image_container[];\nextern const size_t image_container_bytes;\n\n"
+        "const uint8_t image_container[] __attribute__((aligned(VMCU_CONTAINER_ALIGN))) = {\n"
+        f"{lines}}};\n\nconst size_t image_container_bytes = sizeof(image_container);\n"
+    )

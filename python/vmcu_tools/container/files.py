@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers as files that people name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import Problem, UserError
+from .read import DamagedError, Facts, facts
+from .seal import is_signed_by, signed
+
+REMEDY = "name a file that `vmcu build --format container` has written"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise UserError(Problem(reason, REMEDY, str(path))) from error
+
+
+def facts_of(path: Path) -> Facts:
+    """What is in a container. Raises UserError for what is none, or is damaged."""
+    try:
+        return facts(_read(path))
+    except DamagedError as error:
+        problem = error.problems[0]
+        raise UserError(Problem(problem.reason, problem.remedy, str(path))) from error
+
+
+def require_signature(path: Path, key: Path) -> None:
+    """Raises UserError unless the container is signed by the owner of a key, a PEM file."""
+    reason = "it is not signed"
+    if facts_of(path).signed:
+        if is_signed_by(_read(path), key):
+            return
+        reason = f"its signature is not by the owner of {key}"
+    raise UserError(Problem(reason, f"vmcu container sign {path} --key PEM", str(path)))
+
+
+def sign(path: Path, key: Path) -> None:
+    """Signs a container in its place, in one step. Raises UserError."""
+    facts_of(path)
+    image = signed(_read(path), key)
+    beside = path.with_name(f".{path.name}.signed")
+    try:
+        beside.write_bytes(image)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        reason = (error.strerror or "cannot be written").lower()
+        raise UserError(Problem(reason, "sign a copy where you may write", str(path))) from error

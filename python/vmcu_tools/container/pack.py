@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C of a model, read back, as a container."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from ..errors import Problem, UserError
+from ..machine.tables import Address, Objects
+from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
+from .layout import (
+    ALIGN,
+    CONSTANTS,
+    FILE,
+    FORMATS,
+    MAGIC,
+    MAJOR,
+    MINOR,
+    MODEL,
+    MODEL_AT,
+    REQUANTISERS,
+    TABLES,
+    UNSIGNED,
+)
+from .seal import sealed
+
+_TYPED = re.compile(r"\w+\((-?\d+)\)")
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+def pack(objects: Objects, name: str, requantisers: Iterable[str]) -> bytes:
+    """The container of model `name`, unsigned. objects: of the emitted C (machine/tables.py).
+    requantisers: of REQUANTISERS, those that the model needs. The same objects give the same
+    bytes."""
+    packer = _Packer(objects, name)
+    packer.run(sum(1 << REQUANTISERS.index(kind) for kind in requantisers))
+    return sealed(bytes(packer.image))
+
+
+def _check(model: Mapping[str, object]) -> None:
+    """Raises UserError for a model with what no container has."""
+    if model.get("pool_count"):
+        raise UserError(Problem("a container has one pool", "build it without --memory"))
+    if model.get("elsewhere"):
+        remedy = "build it without --input elsewhere"
+        raise UserError(Problem("a container's model has its input in the pool", remedy))
+
+
+class _Packer:
+    def __init__(self, objects: Objects, name: str):
+        self.objects, self.name = objects, name
+        self.image = bytearray(MODEL_AT + MODEL.size)
+        self.places: dict[str, int] = {}
+        self.strings: dict[str, int] = {}
+        self.blocks: list[tuple[int, int]] = []
+        layers = self._entries("layers")
+        self.kernels = sorted({str(layer["kernel"]) for layer in layers})
+        self.params = {
+            str(layer["kernel"]): objects.types[layer["params"].name]
+            for layer in layers
+            if "params" in layer
+        }
+
+    def run(self, requantisers: int) -> None:
+        """Tables first, so that the blocks of constants, which are most of it, end the file."""
+        model = self.objects.values[f"{self.name}_model"]
+        assert isinstance(model, dict)
+        owned = {f"{self.name}_{table.label}" for table in TABLES} | {f"{self.name}_model"}
+        constants = [label for label in self.objects.values if label not in owned]
+        tables = {table.label: self._table(table.label) for table in TABLES[:-2]}
+        tables["kernels"] = [
+            {"name": kernel, "params": self.params.get(kernel, "")} for kernel in self.kernels
+        ]
+        members: dict[str, object] = dict(model)
+        _check(members)
+        counts = {table.label: table.count for table in TABLES}
+        for label, entries in tables.items():
+            self.places[f"{self.name}_{label}"] = self._room(self._size(label) * len(entries))
+            members[counts[label]] = len(entries)
+        blocks = self._room(8 * len(constants))
+        for label in constants:
+            self._reserve(label)
+        members |= {label: f"{self.name}_{label}" for label in tables if len(tables[label])}
+        members |= {"block_count": len(constants), "requantisers": requantisers}
+        self._struct(MODEL, members, MODEL_AT)
+        self._number(MODEL.members["blocks"], blocks if constants else 0, MODEL_AT)
+        for label, entries in tables.items():
+            self._fill(label, entries)
+        for number, block in enumerate(sorted(self.blocks)):
+            struct.pack_into("<II", self.image, blocks + 8 * number, *block)
+        for label in constants:
+            self._constant(label)
+        # Kernels fetch words, which may end behind the last byte.
+        self.image += bytes(ALIGN - len(self.image) % ALIGN)
+        magic = int.from_bytes(MAGIC, "little")
+        stated = {"magic": magic, "major": MAJOR, "minor": MINOR, "signature": UNSIGNED}
+        self._struct(FILE, {**stated, "size": len(self.image)}, 0)
+
+    def _entries(self, label: str) -> list[dict]:
+        found = self.objects.values.get(f"{self.name}_{label}", [])
+        assert isinstance(found, list)
+        return found
+
+    def _table(self, label: str) -> list | np.ndarray:
+        found = self.objects.values.get(f"{self.name}_{label}", [])
+        assert isinstance(found, (list, np.ndarray))
+        return found
+
+    @staticmethod
+    def _size(label: str) -> int:
+        return next(table.size for table in TABLES if table.label == label)
+
+    def _room(self, size: int) -> int:
+        """Where `size` more bytes begin."""
+        self.image += bytes(-len(self.image) % ALIGN)
+        at = len(self.image)
+        self.image += bytes(size)
+        return at
+
+    def _reserve(self, label: str) -> None:
+        value = self.objects.values[label]
+        if isinstance(value, np.ndarray):
+            size = value.nbytes
+        else:
+            whole = STRUCTS[self.objects.types[label]].size
+            size = whole if isinstance(value, dict) else whole * len(value)
+        self.places[label] = self._room(size)
+        self.blocks.append((self.places[label], size))
+
+    def _fill(self, label: str, entries: list | np.ndarray) -> None:
+        at, element = next((t.size, t.element) for t in TABLES if t.label == label)
+        start = self.places[f"{self.name}_{label}"]
+        if isinstance(entries, np.ndarray):
+            self.image[start : start + entries.nbytes] = entries.tobytes()
+            return
+        for number, entry in enumerate(entries):
+            assert isinstance(element, CStruct)
+            self._struct(element, entry, start + at * number)
+
+    def _constant(self, label: str) -> None:
+        value, at = self.objects.values[label], self.places[label]
+        if isinstance(value, np.ndarray):
+            self.image[at : at + value.nbytes] = value.tobytes()
+            return
+        kind = STRUCTS[self.objects.types[label]]
+        for number, entry in enumerate([value] if isinstance(value, dict) else value):
+            self._struct(kind, entry, at + kind.size * number)
+
+    def _struct(self, kind: CStruct, values: Mapping[str, object], at: int) -> None:
+        for label, member in kind.members.items():
+            value = values.get(label, 0)
+            if isinstance(value, dict):
+                self._struct(STRUCTS[member.kind], value, at + member.start)
+            elif member.pointer:
+                self._number(member, self._offset(member, value), at)
+            elif member.kind not in STRUCTS:
+                self._number(member, self._value(member, value), at)
+
+    def _number(self, member: Member, value: float, at: int) -> None:
+        form = "<I" if member.pointer or member.kind not in FORMATS else FORMATS[member.kind]
+        struct.pack_into(form, self.image, at + member.start, value)
+
+    def _value(self, member: Member, value: object) -> float:
+        if member.kind == "vmcu_kernel_t":
+            return self.kernels.index(str(value))
+        if isinstance(value, str):
+            typed = _TYPED.fullmatch(value)
+            known = ENUMERATORS | CONSTANTS
+            return int(typed[1]) if typed else sum(known[word] for word in value.split(" | "))
+        assert isinstance(value, (int, float))
+        return value
+
+    def _offset(self, member: Member, value: object) -> int:
+        if member.kind == "char":
+            return self._string(str(value)) if value else 0
+        if isinstance(value, Address):
+            return self._element(value)
+        if value in (0, "NULL"):
+            return 0
+        return self.places[str(value)]
+
+    def _element(self, value: Address) -> int:
+        found = self.objects.values[value.name]
+        size = found.itemsize if isinstance(found, np.ndarray) else 0
+        if not size and value.index:
+            size = STRUCTS[self.objects.types[value.name]].size
+        return self.places[value.name] + size * value.index
+
+    def _string(self, literal: str) -> int:
+        """Where a C string's bytes are, which end with a zero."""
+        if literal not in self.strings:
+            raw = _ESCAPE.sub(lambda m: bytes([int(m[1], 8)]), literal.encode()) + b"\0"
+            at = self._room(len(raw))
+            self.image[at : at + len(raw)] = raw
+            self.strings[literal] = at
+        return self.strings[literal]

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A container as the objects that its C would define, for the proof and for people.
+
+Nothing that a file says is trusted: every offset, number and string is checked before it is used,
+by the same rules as on the device (lib/vmcu/container.c).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..emit.text import string
+from ..errors import Problem, UserError
+from ..machine.tables import NUMBERS, Address, Objects, Value
+from ..ops.values import STRUCTS, CStruct, Member
+from .layout import (
+    BLOCK,
+    CONSTANTS,
+    DIGEST,
+    ED25519,
+    FILE,
+    FORMATS,
+    MAGIC,
+    MAJOR,
+    MODEL,
+    MODEL_AT,
+    TABLES,
+    Table,
+)
+from .seal import digest
+
+AGAIN = "build it again, or transfer it again"
+# What a pointer without a type points to.
+WORDS = "uint32_t"
+
+
+class DamagedError(UserError):
+    """A container that cannot be used."""
+
+    def __init__(self, reason: str, remedy: str = AGAIN):
+        super().__init__(Problem(reason, remedy))
+
+
+def require(holds: bool, reason: str) -> None:
+    """Raises DamagedError unless something holds."""
+    if not holds:
+        raise DamagedError(reason)
+
+
+@dataclass(frozen=True)
+class Side:
+    """An input or output; shape: H, W, C."""
+
+    name: str
+    shape: tuple[int, int, int]
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What people want to know of a container. size: bytes of the file; digest: in hexadecimal."""
+
+    name: str
+    version: str
+    size: int
+    pool_bytes: int
+    streamed: bool
+    layers: int
+    tensors: int
+    kernels: tuple[str, ...]
+    inputs: tuple[Side, ...]
+    outputs: tuple[Side, ...]
+    digest: str
+    signed: bool
+
+
+@dataclass(frozen=True)
+class Head:
+    """The file's first bytes."""
+
+    major: int
+    minor: int
+    size: int
+    signature: int
+
+
+def head_of(image: bytes) -> Head:
+    """Raises DamagedError for no container, one of another version and one that has changed."""
+    require(len(image) >= MODEL_AT + MODEL.size, f"{len(image)} bytes are no container")
+    require(image[: len(MAGIC)] == MAGIC, "it does not begin as a container does")
+    found = {
+        label: struct.unpack_from(FORMATS[member.kind], image, member.start)[0]
+        for label, member in FILE.members.items()
+    }
+    head = Head(found["major"], found["minor"], found["size"], found["signature"])
+    if head.major != MAJOR:
+        raise DamagedError(
+            f"it has version {head.major} of the format, this is version {MAJOR}",
+            "build the model with the release that the firmware is from",
+        )
+    require(head.size == len(image), f"it says that it has {head.size} bytes, not {len(image)}")
+    require(image[DIGEST] == digest(image), "its digest is not that of its bytes")
+    return head
+
+
+def unpack(image: bytes) -> tuple[Objects, str]:
+    """The objects of a container and its model's name. Raises DamagedError."""
+    head_of(image)
+    return _Reader(image).run()
+
+
+def kernels_of(image: bytes) -> list[str]:
+    """The names of the kernels that a container needs. Raises DamagedError."""
+    head_of(image)
+    reader = _Reader(image)
+    table = next(t for t in TABLES if t.label == "kernels")
+    return [reader.text(entry["name"]) for entry in reader.entries(table)]
+
+
+def facts(image: bytes) -> Facts:
+    """All of a container is read for it. Raises DamagedError."""
+    head = head_of(image)
+    objects, name = unpack(image)
+    model = _Reader(image).model
+    tensors = objects.values.get(f"{name}_tensors", [])
+
+    def sides(table: str) -> tuple[Side, ...]:
+        return tuple(_side(entry, tensors) for entry in objects.values.get(f"{name}_{table}", []))
+
+    return Facts(
+        name,
+        f"{head.major}.{head.minor}",
+        head.size,
+        int(model["pool_bytes"]),
+        bool(model["streamed"]),
+        int(model["layer_count"]),
+        int(model["tensor_count"]),
+        tuple(kernels_of(image)),
+        sides("inputs"),
+        sides("outputs"),
+        image[DIGEST].hex(),
+        head.signature == ED25519,
+    )
+
+
+def _side(entry: dict, tensors: list) -> Side:
+    number = int(entry.get("tensor", 0))
+    require(number < len(tensors), f"an input or output is tensor {number}, which is not there")
+    shape = tuple(int(tensors[number].get(axis, 0)) for axis in ("height", "width", "channels"))
+    name = str(entry.get("name", "")).strip('"')
+    return Side(name, shape, float(entry.get("scale", 0)), int(entry.get("zero_point", 0)))
+
+
+def layers_of(image: bytes) -> tuple[int, int]:
+    """Where a container has its table of layers, and how many there are. Raises DamagedError."""
+    head_of(image)
+    model = _Reader(image).model
+    return int(model["layers"]), int(model["layer_count"])
+
+
+class _Reader:
+    def __init__(self, image: bytes):
+        self.image = image
+        self.model = {
+            label: self._plain(member, MODEL_AT) for label, member in MODEL.members.items()
+        }
+        self.name = self.text(self.model["name"])
+        self.objects = Objects()
+        self.blocks: dict[int, int] = {}
+        self.names: dict[int, str] = {}
+
+    def run(self) -> tuple[Objects, str]:
+        self._read_blocks()
+        tables = {table.label: table for table in TABLES}
+        self.kernels = [
+            (self.text(entry["name"]), self.text(entry["params"]) if entry["params"] else "")
+            for entry in self.entries(tables["kernels"])
+        ]
+        values = self.objects.values
+        found = {t.label: self._entries(t) for t in TABLES if t.label not in ("kernels", "blocks")}
+        for label, entries in found.items():
+            if len(entries):
+                values[f"{self.name}_{label}"] = entries
+        model = {k: v for k, v in self.model.items() if v and k not in found and "count" not in k}
+        for table in ("tensors", "layers", "stages", "inputs", "outputs"):
+            model[tables[table].count] = self.model[tables[table].count]
+            if len(found[table]):
+                model[table] = f"{self.name}_{table}"
+        for label in ("kernels", "blocks", "requantisers"):
+            model.pop(label, None)
+        values[f"{self.name}_model"] = {**model, "name": string(self.name)}
+        return self.objects, self.name
+
+    def _plain(self, member: Member, at: int) -> int | float:
+        kind = "uint32_t" if member.pointer else member.kind
+        form = FORMATS.get(kind, "<I")
+        return struct.unpack_from(form, self.image, at + member.start)[0]
+
+    def _span(self, table: Table) -> range:
+        """Where the entries of a table begin."""
+        start, count = int(self.model[table.label]), int(self.model[table.count])
+        if count == 0:
+            return range(0)
+        stop = start + count * table.size
+        inside = MODEL_AT + MODEL.size <= start and stop <= len(self.image)
+        require(inside, f"its {table.label} are not within it")
+        return range(start, stop, table.size)
+
+    def entries(self, table: Table) -> list[dict[str, int | float]]:
+        assert isinstance(table.element, CStruct)
+        members = table.element.members
+        return [
+            {label: self._plain(member, at) for label, member in members.items()}
+            for at in self._span(table)
+        ]
+
+    def _read_blocks(self) -> None:
+        table = next(t for t in TABLES if t.element is BLOCK)
+        end = 0
+        for entry in self.entries(table):
+            start, size = int(entry["start"]), int(entry["size"])
+            inside = end <= start and start + size <= len(self.image)
+            require(inside and size > 0, "its constants overlap, or are not within it")
+            self.blocks[start], end = size, start + size
+
+    def _entries(self, table: Table) -> list[dict] | np.ndarray:
+        span = self._span(table)
+        if isinstance(table.element, int):
+            raw = self.image[span.start : span.stop]
+            return np.frombuffer(raw, f"<u{table.element}")
+        return [self._struct(table.element, at) for at in span]
+
+    def _struct(self, kind: CStruct, at: int) -> dict[str, Value]:
+        """Members that are not zero."""
+        found: dict[str, Value] = {}
+        params = ""
+        for label, member in kind.members.items():
+            if member.kind in STRUCTS and not member.pointer:
+                inner = self._struct(STRUCTS[member.kind], at + member.start)
+                if inner:
+                    found[label] = inner
+                continue
+            value = self._plain(member, at)
+            if member.kind == "vmcu_kernel_t":
+                require(value < len(self.kernels), f"it has no kernel {value}")
+                found[label], params = self.kernels[int(value)]
+            elif member.pointer and value:
+                target = params if label == "params" else member.kind
+                found[label] = self._pointer(label, target, int(value))
+            elif value:
+                found[label] = value
+        if found.get("scratch") == CONSTANTS["VMCU_SCRATCH_ON_STACK"]:
+            found["scratch"] = "VMCU_SCRATCH_ON_STACK"
+        if "flags" in found and kind.name == "vmcu_io":
+            found["flags"] = _flags(int(found["flags"]))
+        return found
+
+    def _pointer(self, label: str, kind: str, at: int) -> Value:
+        if kind == "char":
+            return string(self.text(at))
+        for table in TABLES:
+            span = self._span(table)
+            if len(span) and at in range(span.start, span.stop):
+                require(at in span, f"'{label}' points between two {table.label}")
+                return Address(f"{self.name}_{table.label}", span.index(at))
+        require(at in self.blocks, f"'{label}' points to no constants")
+        kind = WORDS if kind == "void" else kind
+        require(kind in STRUCTS or kind in NUMBERS, f"there are no parameters '{kind}'")
+        return Address(self._block(at, kind))
+
+    def _block(self, at: int, kind: str) -> str:
+        """The name of what begins there, read once. Raises DamagedError where it is two things."""
+        name = f"{self.name}_{at:08x}"
+        if name in self.objects.types:
+            require(self.objects.types[name] == kind, f"the constants at {at} are two things")
+            return name
+        raw = self.image[at : at + self.blocks[at]]
+        if kind in NUMBERS:
+            dtype = np.dtype(NUMBERS[kind]).newbyteorder("<")
+            require(len(raw) % dtype.itemsize == 0, f"the constants at {at} end within a number")
+            value: np.ndarray | list | dict = np.frombuffer(raw, dtype)
+        else:
+            size = STRUCTS[kind].size
+            require(len(raw) % size == 0, f"the constants at {at} end within a struct")
+            items = [
+                self._struct(STRUCTS[kind], at + offset) for offset in range(0, len(raw), size)
+            ]
+            value = items[0] if len(items) == 1 and kind.endswith("_params") else items
+        self.objects.values[name] = value
+        self.objects.types[name] = kind
+        return name
+
+    def text(self, at: int | float) -> str:
+        start = int(at)
+        end = self.image.find(b"\0", start)
+        require(start >= MODEL_AT and end >= 0, "a name is not within it")
+        try:
+            return self.image[start:end].decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DamagedError("a name is not UTF-8") from error
+
+
+def _flags(bits: int) -> str:
+    named = {CONSTANTS[label]: label for label in ("VMCU_IO_CHANNELS_FIRST", "VMCU_IO_HALF_AWAY")}
+    require(bits < 2 * max(named), f"an input or output has flags {bits:#x}")
+    return " | ".join(label for bit, label in named.items() if bits & bit)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often the pieces of a layout are accessed, before they have places."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...plan.accesses import noted, traffic
+from ..places.layout import Group, Layout
+from ..places.pieces import stage_memory
+
+
+def scratch_of(output: str) -> str:
+    """The name of the piece that is the scratch of the layer on its own that makes a tensor."""
+    return f"scratch of {output}"
+
+
+def accesses(layout: Layout) -> Counter[str]:
+    """Bytes that are loaded and stored in an inference, by piece, see places/pieces.py; scratch of
+    layers on their own is a piece of its own here. Callers write inputs and read outputs once."""
+    graph = layout.graph
+    found: Counter[str] = Counter()
+    for port in (*graph.inputs, *graph.outputs):
+        found[port.tensor] += graph.tensors[port.tensor].bytes
+    for number, group in enumerate(layout.groups):
+        owners = _owners(group)
+        for layer in group.layers:
+            one = traffic(layer)
+            found[owners.get(layer.out.name, layer.out.name)] += one.writes
+            for tensor, bytes_ in zip(layer.ins, one.reads, strict=True):
+                found[owners.get(tensor.name, tensor.name)] += bytes_
+            where = scratch_of(layer.out.name) if group.trace is None else stage_memory(number)
+            found[where] += one.scratch
+        if group.trace is not None:
+            found[stage_memory(number)] += noted(group.calls)
+    return found
+
+
+def _owners(group: Group) -> dict[str, str]:
+    """By tensor of a stage the one whose ring it lives in."""
+    pairs = zip(group.tensors, group.homes, strict=True)
+    return {tensor.name: group.tensors[home.owner].name for tensor, home in pairs}

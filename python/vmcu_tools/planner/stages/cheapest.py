@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cuts that cost least within given bytes.
+
+What a stage costs is known at once, what it needs takes a trace. So all that is not known to need
+too much is taken for possible, and only the stages of the cuts that are then the cheapest are
+traced, until none of them turns out to need more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from ..places.layout import Cut
+from .needs import Option, Shape
+
+# The most layers of a stage.
+LONGEST = 64
+# More than any stage costs.
+UNEASE = 1 << 40
+
+
+class Stages(Protocol):
+    """What is known of stages, see Cutter. single: bytes that each of `count` nodes needs."""
+
+    count: int
+    single: list[int]
+
+    def cuts_of(self, first: int, stop: int) -> list[Cut]: ...
+
+    def shape(self, cut: Cut) -> Shape: ...
+
+    def likely(self, cut: Cut, limit: int) -> Option | None: ...
+
+    def within(self, cut: Cut, limit: int) -> Option | None: ...
+
+
+class Cheapest:
+    """A search for the cheapest cuts. ease: bytes that stages should stay within where they can.
+
+    Unless `thorough`, it looks at stages that seem worth having: one that is followed by a layer
+    which fits by itself gains nothing by taking that layer in, as long as what comes after it fits
+    too.
+    """
+
+    def __init__(self, stages: Stages, limit: int, ease: int, thorough: bool = False):
+        self.stages, self.limit, self.ease, self.thorough = stages, limit, ease, thorough
+        self.chosen: dict[tuple[int, int, int], Option | None] = {}
+        self.options: dict[int, list[Option]] = {}
+
+    def run(self) -> tuple[Cut, ...] | None:
+        """The cuts, None if there are none."""
+        while (found := self._likely()) is not None:
+            wrong = [option for option in found if not self._right(option)]
+            if not wrong:
+                return tuple(option.cut for option in found)
+            for option in wrong:
+                cut = option.cut
+                self.options.pop(cut.first, None)
+                for limit in (self.limit, self.ease):
+                    self.chosen.pop((cut.first, cut.stop, limit), None)
+        return None
+
+    def _right(self, option: Option) -> bool:
+        """Whether a stage needs no more than it was taken for, as far as that makes a
+        difference."""
+        found = self.stages.within(option.cut, self.limit)
+        return found is not None and (found.peak <= self.ease or option.peak > self.ease)
+
+    def _likely(self) -> tuple[Option, ...] | None:
+        """The cheapest cuts for all that is known, None if there are none."""
+        count = self.stages.count
+        best: list[tuple[int, tuple[Option, ...]] | None] = [None] * (count + 1)
+        best[0] = (0, ())
+        for first in range(count):
+            here = best[first]
+            if here is None:
+                continue
+            if first not in self.options:
+                self.options[first] = list(self._from(first))
+            for option in self.options[first]:
+                stop = option.cut.stop
+                cost = here[0] + option.cost + (UNEASE if option.peak > self.ease else 0)
+                there = best[stop]
+                if there is None or cost < there[0]:
+                    best[stop] = (cost, (*here[1], option))
+        found = best[count]
+        return None if found is None else found[1]
+
+    def _from(self, first: int) -> Iterator[Option]:
+        """Stages that begin at a node."""
+        count, single = self.stages.count, self.stages.single
+        for stop in range(first + 1, min(first + LONGEST, count) + 1):
+            found = self._cheapest_of(first, stop, self.limit)
+            if found is None:
+                continue
+            yield found
+            if self.ease < found.peak:
+                easy = self._cheapest_of(first, stop, self.ease)
+                yield from () if easy is None else (easy,)
+            if self.thorough or stop == count:
+                continue
+            if single[stop] <= self.ease:
+                return
+
+    def _cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
+        """The stage of nodes [first, stop) that costs least of those that may stay within `limit`
+        bytes, None if there is none."""
+        key = first, stop, limit
+        if key not in self.chosen:
+            cuts = self.stages.cuts_of(first, stop)
+            if len(cuts) > 1:
+                cuts = sorted(cuts, key=lambda cut: self.stages.shape(cut).cost)
+            likely = (self.stages.likely(cut, limit) for cut in cuts)
+            self.chosen[key] = next(filter(None, likely), None)
+        return self.chosen[key]

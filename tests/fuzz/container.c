@@ -1,0 +1,209 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Damages a container in many ways, each with its digest mended, loads and runs what is
+ * left.
+ *
+ *     container FILE MUTANTS SEED
+ *
+ * Meant to be compiled with the address sanitizer: the container, the pool and rows are blocks of
+ * their own, so that a byte touched outside of them ends the program. With -fsanitize=fuzzer and
+ * -DFUZZER the same function is LLVM's: what it makes is taken as a container as it is, and once
+ * more with its digest mended.
+ */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vmcu/container.h>
+
+#define DIGEST_AT 16U
+#define MODEL_AT  112U
+#define ARENA     ((size_t)1 << 20)
+/* More than any input has rows. */
+#define ROWS      (UINT32_C(1) << 16)
+
+static void *block(size_t size)
+{
+	void *made = aligned_alloc(VMCU_CONTAINER_ALIGN, (size + 15U) / 16U * 16U);
+
+	if (made == NULL) {
+		abort();
+	}
+	return made;
+}
+
+static void run(const struct vmcu_model *model)
+{
+	/* Exactly the pool: malloc() aligns to more than VMCU_POOL_ALIGN. */
+	int8_t *pool = malloc(model->pool_bytes);
+	struct vmcu_context ctx;
+	uint32_t sum = 0;
+
+	if (pool == NULL || vmcu_init(&ctx, model, pool, model->pool_bytes) != 0) {
+		abort();
+	}
+	memset(pool, 0x5a, model->pool_bytes);
+	if (model->streamed) {
+		int8_t *row = calloc(1, vmcu_row_size(&ctx, 0));
+
+		for (uint32_t y = 0; y < ROWS && vmcu_push_row(&ctx, row) == 1; y++) {
+		}
+		free(row);
+	} else {
+		for (unsigned int i = 0; i < model->input_count; i++) {
+			memset(vmcu_input(&ctx, i), 0x33, vmcu_input_size(&ctx, i));
+		}
+		(void)vmcu_invoke(&ctx);
+	}
+	for (unsigned int i = 0; i < model->output_count; i++) {
+		const int8_t *output = vmcu_output(&ctx, i);
+
+		for (size_t k = 0; k < vmcu_output_size(&ctx, i); k++) {
+			sum += (uint8_t)output[k];
+		}
+	}
+	if (sum == UINT32_MAX) {
+		puts("");
+	}
+	free(pool);
+}
+
+/** True if what is at @a data is taken for a container; it is run then. */
+static bool is_taken(const uint8_t *data, size_t size)
+{
+	uint8_t *exact = block(size);
+	int8_t *arena = block(ARENA);
+	struct vmcu_model model;
+	int err;
+
+	memcpy(exact, data, size);
+	err = vmcu_model_load(&model, exact, size, arena, ARENA);
+	if (err == 0) {
+		run(&model);
+	}
+	free(arena);
+	free(exact);
+	return err == 0;
+}
+
+static void mend(uint8_t *data, size_t size)
+{
+	vmcu_sha256(data, DIGEST_AT, data + MODEL_AT, size - MODEL_AT, data + DIGEST_AT);
+}
+
+#if defined(FUZZER)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	(void)is_taken(data, size);
+	if (size > MODEL_AT) {
+		uint8_t *mended = malloc(size);
+
+		memcpy(mended, data, size);
+		memcpy(mended + 8, &(uint32_t){(uint32_t)size}, sizeof(uint32_t));
+		mend(mended, size);
+		(void)is_taken(mended, size);
+		free(mended);
+	}
+	return 0;
+}
+
+#else
+
+static uint64_t state;
+
+static uint32_t drawn(uint32_t below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)(state >> 11) % below;
+}
+
+/** Changes a byte, or a number a little. */
+static void damage(uint8_t *at)
+{
+	uint16_t half;
+	uint32_t word;
+
+	switch (drawn(6)) {
+	case 0:
+		*at ^= (uint8_t)(1U << drawn(8));
+		break;
+	case 1:
+		*at = (uint8_t)drawn(256);
+		break;
+	case 2:
+		*at = (drawn(2) != 0U) ? 0xff : 0;
+		break;
+	case 3:
+		memcpy(&half, at, sizeof(half));
+		half = (uint16_t)(half + drawn(9) - 4U);
+		memcpy(at, &half, sizeof(half));
+		break;
+	default:
+		memcpy(&word, at, sizeof(word));
+		word += drawn(9) - 4U;
+		memcpy(at, &word, sizeof(word));
+	}
+}
+
+static uint8_t *read_file(const char *name, size_t *size)
+{
+	FILE *file = fopen(name, "rb");
+	uint8_t *data;
+
+	if (file == NULL) {
+		perror(name);
+		exit(2);
+	}
+	(void)fseek(file, 0, SEEK_END);
+	*size = (size_t)ftell(file);
+	rewind(file);
+	data = block(*size);
+	if (fread(data, 1, *size, file) != *size) {
+		perror(name);
+		exit(2);
+	}
+	(void)fclose(file);
+	return data;
+}
+
+int main(int argc, char **argv)
+{
+	size_t size;
+	uint8_t *data = (argc == 4) ? read_file(argv[1], &size) : NULL;
+	uint32_t taken = 0;
+	uint8_t *mutant;
+
+	if (data == NULL) {
+		(void)fputs("container FILE MUTANTS SEED\n", stderr);
+		return 2;
+	}
+	mutant = block(size + sizeof(uint32_t));
+	state = 88172645463325252U + strtoul(argv[3], NULL, 10) * 7919U;
+	for (unsigned long left = strtoul(argv[2], NULL, 10); left > 0U; left--) {
+		memcpy(mutant, data, size);
+		for (uint32_t n = 1U + drawn(3); n > 0U; n--) {
+			/* Half of them in the tables, which stand in front of the constants. */
+			const uint32_t room = (uint32_t)(size - MODEL_AT);
+			const uint32_t front = (room < 900U || drawn(2) != 0U) ? room : 900U;
+
+			damage(&mutant[MODEL_AT + drawn(front)]);
+		}
+		mend(mutant, size);
+		taken += is_taken(mutant, size) ? 1U : 0U;
+	}
+	free(mutant);
+	free(data);
+	(void)printf("%u taken\n", taken);
+	return 0;
+}
+
+#endif

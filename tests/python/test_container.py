@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers: the bytes of the compiled-in form, on the host and on boards; nothing damaged is
+used; what is read back is proven."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_networks import AnyNetwork, EveryNetwork
+from vmcu_tools import cli, container, frontends, passes, paths, runners
+from vmcu_tools.bench.model import bench
+from vmcu_tools.container import layout, read, seal
+from vmcu_tools.emit import structs
+from vmcu_tools.machine import reference
+from vmcu_tools.ops.values import STRUCTS, CStruct
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.runners.samples import make_samples
+
+ROOT = paths.runtime().parents[1]
+HELLO, DIGITS = ROOT / "samples/hello/hello.onnx", ROOT / "samples/digits/digits.onnx"
+HARNESS = ROOT / "tests/fuzz/container.c"
+NETWORKS = 24
+OPTIONS = ("-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-DVMCU_CONTAINERS")
+
+
+def planned(path: Path, streamed: bool = False) -> Plan:
+    graph = passes.optimize(frontends.load(path))
+    return make_plan("vmcu", graph, Options(stream_input=streamed))
+
+
+def library() -> list[str]:
+    runtime = paths.runtime()
+    folders = (runtime.glob("*.c"), (runtime / "kernels").rglob("*.c"))
+    files = [*(file for found in folders for file in found), *(runtime / "container").glob("*.c")]
+    return [f"-I{runtime / 'include'}", *map(str, sorted(files))]
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/fuzz/container.c under the address sanitizer."""
+    made = tmp_path_factory.mktemp("harness") / "container"
+    command = ["gcc", *OPTIONS, "-fsanitize=address", *library(), str(HARNESS), "-o", str(made)]
+    subprocess.run(command, check=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The runtime, with all kernels, in this process."""
+    made = tmp_path_factory.mktemp("library") / "libvmcu.so"
+    command = ["gcc", *OPTIONS, "-fPIC", "-shared", *library(), "-o", str(made)]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(made))
+
+
+class Refusal(ctypes.Structure):
+    _fields_ = (("what", ctypes.c_char_p), ("index", ctypes.c_uint32), ("name", ctypes.c_char * 24))
+
+
+def loaded(shared: ctypes.CDLL, image: bytes, arena: int = 1 << 20) -> tuple[int, Refusal]:
+    """What vmcu_model_load_saying() returns and why."""
+    refusal, model = Refusal(), ctypes.create_string_buffer(256)
+    room = ctypes.create_string_buffer(len(image) + 16)
+    start = -(-ctypes.addressof(room) // 16) * 16
+    ctypes.memmove(start, image, len(image))
+    memory = ctypes.create_string_buffer(arena + 16)
+    pool = -(-ctypes.addressof(memory) // 16) * 16
+    load = shared.vmcu_model_load_saying
+    load.argtypes = (
+        [ctypes.c_void_p] * 2
+        + [ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t]
+        + [ctypes.c_void_p]
+    )
+    error = load(model, start, len(image), pool, arena, ctypes.addressof(refusal))
+    return error, refusal
+
+
+@pytest.mark.parametrize("number", range(NETWORKS))
+def test_random_networks_give_the_bytes_of_their_meaning(number: int) -> None:
+    kind = (AnyNetwork, EveryNetwork)[number % 2]
+    graph = kind(1000 + number, 1 + number % 7).made
+    streamed = number % 3 == 0 and len(graph.inputs) == 1
+    plan = make_plan("vmcu", passes.optimize(graph), Options(stream_input=streamed))
+    samples = make_samples(graph, 1, 3, number)
+    found = runners.get("host:sanitize+container").run(plan, samples)
+    for sample, outputs in zip(samples, found, strict=True):
+        values = reference.run(plan.graph, sample)
+        for port, output in zip(plan.graph.outputs, outputs, strict=True):
+            np.testing.assert_array_equal(output, values[port.tensor])
+
+
+@pytest.mark.parametrize("target", ["qemu:m3+container", "qemu:m4+container"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_boards_give_the_bytes_of_the_compiled_form(target: str, streamed: bool) -> None:
+    plan = planned(DIGITS, streamed)
+    samples = make_samples(plan.graph, 3, 5, 0)
+    compiled = runners.get("host").run(plan, samples)
+    for wanted, found in zip(compiled, runners.get(target).run(plan, samples), strict=True):
+        for one, other in zip(wanted, found, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_loading_costs_hardly_an_instruction_of_an_inference() -> None:
+    plan = planned(DIGITS)
+    compiled = bench(plan, "digits", "qemu:m4").instructions
+    from_file = bench(plan, "digits", "qemu:m4+container").instructions
+    assert compiled < from_file <= 1.005 * compiled
+
+
+def test_what_is_read_back_is_what_was_packed() -> None:
+    plan = planned(DIGITS)
+    image = container.build(plan, "digits")
+    assert container.build(plan, "digits") == image
+    facts = read.facts(image)
+    assert (facts.name, facts.pool_bytes, facts.size) == ("digits", plan.pool_bytes, len(image))
+    assert [side.name for side in facts.inputs] == [port.name for port in plan.graph.inputs]
+    shapes = [plan.graph.tensors[port.tensor].shape for port in plan.graph.outputs]
+    assert [side.shape for side in facts.outputs] == shapes
+
+
+def test_a_container_with_another_weight_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(HELLO)
+
+    def packed(*args: object) -> bytes:
+        image = bytearray(genuine(*args))
+        names = container.unpack(bytes(image))[0].values
+        blocks = [int(n[-8:], 16) for n in names if re.fullmatch(r"hello_[0-9a-f]{8}", n)]
+        # Behind the head and four biases.
+        image[min(blocks) + 20] ^= 1
+        return seal.sealed(bytes(image))
+
+    genuine = container.build.__globals__["pack"]
+    monkeypatch.setitem(container.build.__globals__, "pack", packed)
+    with pytest.raises(Exception, match=r"stream|constants|proof|differ|tables are wrong"):
+        container.build(plan, "hello")
+
+
+def test_the_kernels_are_described_as_they_are(shared: ctypes.CDLL) -> None:
+    """Names, and where pointers and numbers are in their parameters, in Python and in C."""
+
+    class Kernel(ctypes.Structure):
+        _fields_ = (
+            *(("name", ctypes.c_char_p), ("run", ctypes.c_void_p), ("check", ctypes.c_void_p)),
+            *(("bytes", ctypes.c_uint16), ("pointers", ctypes.c_uint8)),
+            *(("behind", ctypes.c_uint8), ("native", ctypes.c_uint8), ("size", ctypes.c_uint16)),
+        )
+
+    table = (ctypes.POINTER(Kernel) * 64).in_dll(shared, "vmcu_kernels")
+    found = {}
+    for entry in table:
+        if not entry:
+            break
+        found[entry.contents.name.decode()] = entry.contents
+    headers = "".join(file.read_text() for file in (paths.runtime() / "include").rglob("*.h"))
+    declared = set(re.findall(r"^void (vmcu_\w+)\(const struct vmcu_call \*call\);", headers, re.M))
+    # A container's model has its input in the pool.
+    assert set(found) == declared - {"vmcu_fetch"}
+    for name, kernel in found.items():
+        kind = STRUCTS.get(f"{name}_params")
+        if kind is None:
+            continue
+        pointers = [member for member in kind.members.values() if member.pointer]
+        assert kernel.pointers == len(pointers), name
+        assert [member.start for member in pointers] == [4 * n for n in range(len(pointers))], name
+        # Behind the last member there may be less to read than a core of 64 bits has.
+        assert kind.size <= kernel.bytes + 7 and kernel.bytes <= kind.size + 7, name
+        first = min(
+            (m.start for m in kind.members.values() if not m.pointer), default=kernel.behind
+        )
+        assert not pointers or kernel.behind == first, name
+
+
+def test_every_truncation_and_every_flipped_bit_is_refused(shared: ctypes.CDLL) -> None:
+    image = container.build(planned(HELLO), "hello")
+    assert loaded(shared, image)[0] == 0
+    for size in range(len(image)):
+        assert loaded(shared, image[:size])[0] < 0, size
+    signature = range(layout.SIGNATURE.start, layout.SIGNATURE.stop)
+    for bit in range(8 * len(image)):
+        damaged = bytearray(image)
+        damaged[bit // 8] ^= 1 << bit % 8
+        error, _ = loaded(shared, bytes(damaged))
+        # Where nobody asks for a signature, it is not looked at.
+        assert error < 0 or bit // 8 in signature, bit
+
+
+def test_a_container_may_be_followed_by_anything(shared: ctypes.CDLL) -> None:
+    image = container.build(planned(HELLO), "hello")
+    assert loaded(shared, image + b"\xff" * 500)[0] == 0
+
+
+def _set(image: bytes, at: int, form: str, value: int) -> bytes:
+    changed = bytearray(image)
+    struct.pack_into(form, changed, at, value)
+    return seal.sealed(bytes(changed))
+
+
+def _of_model(image: bytes, member: str, value: int) -> bytes:
+    kind = layout.MODEL.members[member]
+    form = layout.FORMATS.get("uint32_t" if kind.pointer else kind.kind, "<I")
+    return _set(image, layout.MODEL_AT + kind.start, form, value)
+
+
+def _of_table(image: bytes, table: str, number: int, member: str, value: int) -> bytes:
+    (start,) = struct.unpack_from("<I", image, layout.MODEL_AT + layout.MODEL.members[table].start)
+    kind = {
+        "tensors": structs.TENSOR,
+        "layers": structs.LAYER,
+        "stages": structs.STAGE,
+        "parts": structs.PART,
+        "outputs": structs.IO,
+    }[table]
+    found = kind.members[member]
+    pointer = found.pointer or found.kind not in layout.FORMATS
+    form = "<I" if pointer else layout.FORMATS[found.kind]
+    return _set(image, start + kind.size * number + found.start, form, value)
+
+
+EBADMSG, ENOTSUP, ENOMEM, EINVAL = 74, 95, 12, 22
+# What is changed in the container of digits, what is then said and with which error.
+DAMAGES = (
+    (lambda i: _of_model(i, "tensors", len(i) - 8), "tensors", EBADMSG),
+    (lambda i: _of_model(i, "layers", 204), "layers", EBADMSG),
+    (lambda i: _of_model(i, "stages", 0xFFFFFFF8), "stages", EBADMSG),
+    (lambda i: _of_model(i, "kernels", 8), "kernels", EBADMSG),
+    (lambda i: _of_model(i, "name", 3), "name", EBADMSG),
+    (lambda i: _of_model(i, "pool_bytes", 0), "pool", EBADMSG),
+    (lambda i: _of_model(i, "pool_bytes", 40), "tensor", EBADMSG),
+    (lambda i: _of_model(i, "pool_bytes", 1 << 22), "arena", ENOMEM),
+    (lambda i: _of_model(i, "circle", 8), "rotation", ENOTSUP),
+    (lambda i: _of_model(i, "streamed", 1), "stage", EBADMSG),
+    (lambda i: _of_model(i, "layer_count", 7), "stage", EBADMSG),
+    (lambda i: _of_table(i, "tensors", 1, "ring", 0), "tensor", EBADMSG),
+    (lambda i: _of_table(i, "tensors", 1, "height", 0), "tensor", EBADMSG),
+    (lambda i: _of_table(i, "tensors", 2, "base", 1 << 20), "tensor", EBADMSG),
+    (lambda i: _of_table(i, "tensors", 2, "width", 65535), "parameters of layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 0, "kernel", 200), "kernel of layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 0, "params", 12), "parameters of layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 1, "params", 0), "layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 2, "inputs", 0xFFFFFFFE), "layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 3, "output", 99), "layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 0, "columns", 0), "layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 0, "rows", 60), "parameters of layer", EBADMSG),
+    (lambda i: _of_table(i, "layers", 0, "scratch", 1 << 20), "parameters of layer", EBADMSG),
+    (lambda i: _of_table(i, "stages", 0, "first", 1), "stage", EBADMSG),
+    (lambda i: _of_table(i, "stages", 0, "count", 0), "stage", EBADMSG),
+    (lambda i: _of_table(i, "parts", 0, "times", 60000), "schedule of stage", EBADMSG),
+    (lambda i: _of_table(i, "parts", 0, "start", 1 << 30), "schedule of stage", EBADMSG),
+    (lambda i: _of_table(i, "stages", 1, "progress", 1 << 20), "schedule of stage", EBADMSG),
+    (lambda i: _of_table(i, "outputs", 0, "tensor", 99), "output", EBADMSG),
+    (lambda i: _of_table(i, "outputs", 0, "name", 1 << 30), "output", EBADMSG),
+    (lambda i: _set(i, layout.FILE.members["major"].start, "<H", 2), "version", ENOTSUP),
+)
+
+
+@pytest.mark.parametrize("number", range(len(DAMAGES)))
+def test_what_is_wrong_is_said(shared: ctypes.CDLL, number: int) -> None:
+    damage, what, error = DAMAGES[number]
+    image = container.build(planned(DIGITS), "digits")
+    found, refusal = loaded(shared, damage(image))
+    assert (found, refusal.what.decode()) == (-error, what)
+
+
+def test_a_kernel_that_is_not_linked_is_named(shared: ctypes.CDLL) -> None:
+    image = container.build(planned(DIGITS), "digits")
+    at = image.index(b"vmcu_depthwise_3_1\0")
+    changed = seal.sealed(image[:at] + b"vmcu_depthwise_9_1" + image[at + 18 :])
+    error, refusal = loaded(shared, changed)
+    assert (error, refusal.name) == (-ENOTSUP, b"vmcu_depthwise_9_1")
+
+
+def test_an_arena_that_is_too_small_is_told_what_is_needed(shared: ctypes.CDLL) -> None:
+    image = container.build(planned(DIGITS), "digits")
+    error, refusal = loaded(shared, image, arena=64)
+    assert (error, refusal.what) == (-ENOMEM, b"arena")
+    needed = -(-refusal.index // 8) * 8
+    while loaded(shared, image, arena=needed)[0] == -ENOMEM:
+        needed += 8
+    assert needed <= refusal.index + 4096
+    assert loaded(shared, image, arena=needed)[0] == 0
+    assert loaded(shared, image, arena=needed - 8)[0] == -ENOMEM
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_damaged_containers_touch_nothing_outside(
+    harness: Path, tmp_path: Path, streamed: bool
+) -> None:
+    """Mutants whose digest is mended, under the address sanitizer."""
+    for seed, path in enumerate((DIGITS, HELLO)):
+        file = tmp_path / f"{path.stem}.vmcu"
+        file.write_bytes(container.build(planned(path, streamed), "m"))
+        command = [str(harness), str(file), "1500", str(seed)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert int(done.stdout.split()[0]) > 100
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_damaged_containers_of_all_operators_touch_nothing_outside(
+    harness: Path, tmp_path: Path, number: int
+) -> None:
+    graph = EveryNetwork(70 + number, 2 + number).made
+    plan = make_plan("vmcu", passes.optimize(graph), Options())
+    file = tmp_path / "network.vmcu"
+    file.write_bytes(container.build(plan, "m"))
+    command = [str(harness), str(file), "400", str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_ram_beside_the_pool(tmp_path: Path) -> None:
+    """64 bytes for a model, 4 for each kernel, on a core of 32 bits."""
+    source = tmp_path / "size.c"
+    source.write_text(
+        '#include <vmcu/container.h>\n_Static_assert(sizeof(struct vmcu_model) <= 64, "");\n'
+    )
+    command = ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-DVMCU_CONTAINERS", "-c"]
+    include = f"-I{paths.runtime() / 'include'}"
+    done = subprocess.run([*command, include, str(source), "-o", str(tmp_path / "o")], check=False)
+    assert done.returncode == 0
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    pytest.importorskip("cryptography", reason="signatures need cryptography")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    path = tmp_path / "key.pem"
+    raw = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    path.write_bytes(Ed25519PrivateKey.generate().private_bytes(*raw, serialization.NoEncryption()))
+    return path
+
+
+def test_commands(
+    tmp_path: Path, key: Path, shared: ctypes.CDLL, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def vmcu(*words: object) -> tuple[int, str, str]:
+        code = cli.main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    code, said, _ = vmcu("build", HELLO, "--format", "container", "-o", tmp_path)
+    file = tmp_path / "hello.vmcu"
+    assert code == 0 and f"wrote {file}" in said and not (tmp_path / "hello.c").exists()
+    code, said, _ = vmcu("container", "show", file)
+    assert code == 0 and "not signed" in said and "kernels: vmcu_" in said
+    assert vmcu("container", "verify", file)[0] == 0
+    code, _, said = vmcu("container", "verify", file, "--key", key)
+    assert code == 1 and "it is not signed" in said and "vmcu container sign" in said
+    assert vmcu("container", "sign", file, "--key", key)[0] == 0
+    assert vmcu("container", "verify", file, "--key", key)[0] == 0
+    assert loaded(shared, file.read_bytes())[0] == 0
+    code, said, _ = vmcu("container", "kernels", file, file)
+    assert code == 0 and said.count("_kernel;") == said.count("\t&vmcu_") > 0
+    file.write_bytes(file.read_bytes()[:-1])
+    code, _, said = vmcu("container", "verify", file)
+    assert code == 1 and str(file) in said and "remedy" in said
+    code, _, said = vmcu("container", "show", tmp_path / "none")
+    assert code == 1 and "no such file" in said
+
+
+def test_a_signature_is_of_the_digest(tmp_path: Path, key: Path) -> None:
+    image = seal.signed(container.build(planned(HELLO), "hello"), key)
+    assert seal.is_signed_by(image, key)
+    other = bytearray(image)
+    other[layout.SIGNATURE.start] ^= 1
+    assert not seal.is_signed_by(bytes(other), key)
+    text = tmp_path / "text.pem"
+    text.write_text("no key")
+    with pytest.raises(Exception, match="has no private Ed25519 key"):
+        seal.signed(image, text)
+
+
+@pytest.mark.parametrize(("kind", "start"), [(layout.FILE, 0), (layout.MODEL, layout.MODEL_AT)])
+def test_the_page_has_every_member(kind: CStruct, start: int) -> None:
+    lines = (ROOT / "doc/container.md").read_text().splitlines()
+    for name, member in kind.members.items():
+        assert f"| {start + member.start} | {member.size} | `{name}` |" in lines
