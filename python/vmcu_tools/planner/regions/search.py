@@ -102,7 +102,7 @@ def _finished(
     variant = candidate.variant
     before = None if variant.cutter.graph is graph else graph
     found = plan_from(candidate.layout, places, regions)
-    return replace(found, macs_extra=variant.macs_extra, without_bands=before)
+    return replace(found, macs_extra=variant.macs_extra, original=before)
 
 
 def _said(regions: Sequence[Region]) -> str:
