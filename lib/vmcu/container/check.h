@@ -34,6 +34,7 @@ struct vmcu_check {
  * is the first behind them.
  */
 #define VMCU_KERNEL_OF(symbol, type, count, member, function)                                      \
+	extern const struct vmcu_kernel symbol##_kernel;                                           \
 	const struct vmcu_kernel symbol##_kernel = {                                               \
 		.name = #symbol,                                                                   \
 		.run = symbol,                                                                     \
@@ -52,6 +53,7 @@ struct vmcu_check {
 
 /** Describes a kernel without pointers. */
 #define VMCU_KERNEL_PLAIN(symbol, type, function)                                                  \
+	extern const struct vmcu_kernel symbol##_kernel;                                           \
 	const struct vmcu_kernel symbol##_kernel = {                                               \
 		.name = #symbol,                                                                   \
 		.run = symbol,                                                                     \

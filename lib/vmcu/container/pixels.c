@@ -318,6 +318,9 @@ VMCU_KERNEL_OF(vmcu_softmax_tflite, vmcu_softmax_params, 1U, gain, softmax);
 VMCU_KERNEL_OF(vmcu_softmax_onnx, vmcu_softmax_params, 1U, gain, softmax);
 VMCU_KERNEL_OF(vmcu_transpose_conv, vmcu_transpose_conv_params, 5U, window, transpose_conv);
 
+extern const struct vmcu_kernel vmcu_lookup_kernel;
+extern const struct vmcu_kernel vmcu_reshape_kernel;
+
 const struct vmcu_kernel vmcu_lookup_kernel = {
 	.name = "vmcu_lookup",
 	.run = vmcu_lookup,

@@ -167,9 +167,9 @@ static uint64_t times_of(const struct vmcu_check *c, const struct vmcu_stage *st
 }
 
 /** Entries of a schedule, each as often as it is run. */
-static uint64_t entries_of(const struct vmcu_check *c, const struct vmcu_stage *stage)
+static uint64_t entries_of(const struct vmcu_model *model, const struct vmcu_stage *stage)
 {
-	const struct vmcu_part *parts = vmcu_at(c->model->base, stage->parts);
+	const struct vmcu_part *parts = vmcu_at(model->base, stage->parts);
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < stage->part_count; i++) {
@@ -211,20 +211,21 @@ static bool is_schedule(struct vmcu_check *c, const struct vmcu_stage *stage, bo
 		}
 		entries += times;
 	}
-	return entries_of(c, stage) == entries;
+	return entries_of(c->model, stage) == entries;
 }
 
 /** True if a stage's counts of calls are in the pool, where none of its tensors is. */
-static bool is_progress(struct vmcu_check *c, const struct vmcu_stage *stage, bool takes)
+static bool is_progress(const struct vmcu_check *of, const struct vmcu_stage *stage, bool takes)
 {
 	const uint32_t bytes = (uint32_t)sizeof(uint16_t) * stage->count;
-	struct vmcu_layer counts = {.scratch = stage->progress};
+	const struct vmcu_layer counts = {.scratch = stage->progress};
+	const struct vmcu_check counting = {.model = of->model, .layer = &counts};
+	const struct vmcu_check *c = &counting;
 
 	if (stage->progress % 4U != 0U || stage->progress >= circle_of(c->model) ||
 	    !is_run(c->model, stage->progress, bytes)) {
 		return false;
 	}
-	c->layer = &counts;
 	if (takes && !vmcu_check_apart(c, bytes, &c->model->tensors[c->model->inputs[0].tensor])) {
 		return false;
 	}
