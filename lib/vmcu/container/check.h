@@ -111,7 +111,10 @@ bool vmcu_check_exponentials(const struct vmcu_check *c, const void *table);
 /** True if a bool is one: in a file it may be any byte. */
 static inline bool vmcu_check_bool(const bool *flag)
 {
-	return *(const uint8_t *)flag <= 1U;
+	uint8_t byte;
+
+	__builtin_memcpy(&byte, flag, sizeof(byte));
+	return byte <= 1U;
 }
 
 /** True if the requantiser can shift so. */

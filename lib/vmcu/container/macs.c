@@ -79,12 +79,15 @@ static bool walk_blocks(const struct vmcu_mac_params *p, struct walk *w, uint32_
 {
 	const uint32_t fast = vmcu_requant_is_float(false) ? 0U : (head & 0xffffU);
 	const uint32_t exact = (uint32_t)vmcu_segment_exact(head);
-	const uint64_t common = (uint64_t)size * (4U + weights + 4U);
+	/* A bias, taps and a multiplier for each channel, then a shift. */
+	const uint32_t each = 4U + weights + 4U;
+	const uint32_t packed = (size + 3U) / 4U * 4U;
+	const uint64_t common = (uint64_t)size * each;
 
 	for (uint32_t i = 0; i < fast; i++) {
 		const uint8_t *shift = w->at + common;
 
-		if (!skip(w, common + (size + 3U) / 4U * 4U) || !fast_shifts(shift, size)) {
+		if (!skip(w, common + packed) || !fast_shifts(shift, size)) {
 			return false;
 		}
 	}

@@ -122,7 +122,7 @@ void vmcu_l2_norm(const struct vmcu_call *call);
 struct vmcu_layer_norm_params {
 	const int32_t *gain;
 	const int32_t *offset;
-	vmcu_long_t epsilon; /**< added to the variance times the square of the number of channels */
+	vmcu_long_t epsilon; /**< added to the variance times the channels' number squared */
 	int32_t factors;
 	int32_t run;
 	uint8_t bits;

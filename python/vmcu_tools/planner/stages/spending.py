@@ -2,8 +2,8 @@
 """Which layers to work in bands so that a model fits into given bytes, for the fewest
 multiply-accumulates done twice.
 
-The order of nodes is gone through from its start, by ever more multiply-accumulates (Dijkstra, A
-note on two problems in connexion with graphs, 1959): from a node on go the stages that fit, at
+The order of nodes is gone through from its start, by ever more multiply-accumulates (Dijkstra,
+Numerische Mathematik 1, 1959): from a node on go the stages that fit, at
 none, and stretches in bands, each at what it computes again. What a stretch needs is found out when
 it is the next cheapest, so that few are looked at closely.
 """
