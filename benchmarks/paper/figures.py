@@ -76,10 +76,14 @@ def planners(models: Path) -> Table:
 def own(models: Path) -> Table:
     """Networks that are always there."""
     with tempfile.TemporaryDirectory() as folder:
-        build = [sys.executable, str(BUILD), *OWN, "-o", folder]
-        subprocess.run(build, check=True, capture_output=True)
-        paths = [Path(folder) / f"{name}.onnx" for name in OWN]
-        return planned("Networks of benchmarks/models, planner by planner", paths)
+        return planned("Networks of benchmarks/models, planner by planner", built(OWN, folder))
+
+
+def built(names: Sequence[str], folder: str) -> list[Path]:
+    """Networks of benchmarks/models, as files in a folder."""
+    build = [sys.executable, str(BUILD), *names, "-o", folder]
+    subprocess.run(build, check=True, capture_output=True)
+    return [Path(folder) / f"{name}.onnx" for name in names]
 
 
 def planned(title: str, paths: Sequence[Path], *notes: str) -> Table:

@@ -12,7 +12,6 @@ from builders.networks import SHARED, present
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "paper"))
 import figures
-import pages
 import run
 from bottlenecks import TABLE_2, modules
 from vmcu_tools.compiler import compile_model
@@ -28,26 +27,30 @@ def test_configurations_are_the_papers() -> None:
         assert list(csv.DictReader(ours)) == expected
 
 
-def test_the_page_has_the_figures_of_the_own_networks() -> None:
+def rows_of(table: str) -> dict[str, list[str]]:
+    """A table of the page, by network."""
     page = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
-    block = figures.TABLES["own"](SHARED).markdown(run.command("own"))
-    assert pages.insert(page, "own", block) == page, f"{run.command('own')} --write doc/results.md"
-
-
-def rows_of_real_networks() -> dict[str, list[str]]:
-    """The page's table of planners, by network."""
-    page = (run.ROOT / "doc" / "results.md").read_text(encoding="utf-8")
-    table = page.partition("<!-- planners -->")[2].partition("<!-- end of planners -->")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if "| " in line]
+    block = page.partition(f"<!-- {table} -->")[2].partition(f"<!-- end of {table} -->")[0]
+    rows = [line.strip("| ").split(" | ") for line in block.splitlines() if "| " in line]
     return {name: pools for name, *pools in rows[2:]}
 
 
-@pytest.mark.parametrize("name", rows_of_real_networks())
+def test_the_page_has_the_own_networks() -> None:
+    assert list(rows_of("own")) == list(figures.OWN)
+
+
+@pytest.mark.parametrize("name", figures.OWN)
+def test_the_page_has_the_figures_of_the_own_networks(name: str, tmp_path: Path) -> None:
+    [row] = figures.planned("", figures.built([name], str(tmp_path))).rows
+    assert row == (name, *rows_of("own")[name]), f"{run.command('own')} --write doc/results.md"
+
+
+@pytest.mark.parametrize("name", rows_of("planners"))
 def test_the_page_has_the_pools_of_real_networks(name: str) -> None:
     path = present(SHARED / f"{name}.tflite")
     pools = [f"{compile_model(path, stream_input=s).pool_bytes:,}" for s in (False, True)]
     again = f"{run.command('planners')} --write doc/results.md, and README.md"
-    assert rows_of_real_networks()[name][:2] == pools, again
+    assert rows_of("planners")[name][:2] == pools, again
 
 
 def test_estimates_of_rows_between_layers() -> None:
