@@ -187,6 +187,7 @@ DIRECTED = (
     (r"(\.input_count = \d+,\n)(?=\t\t\.output)", r"\1\t\t.descending = 2,\n"),
     (r"(\.flags = VMCU_IO_CHANNELS_FIRST) \| \w+", r"\1"),
     (r"\t\.elsewhere = true,\n", ""),
+    (r"(\.step = )\d+", r"\1 2"),
 )
 
 

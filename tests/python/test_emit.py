@@ -16,6 +16,7 @@ from random_graphs import LAYERS, Builder, disjoint, plan_at, random_layers
 from vmcu_tools import paths, runners
 from vmcu_tools.cli import main, parser
 from vmcu_tools.commands.build import command_line
+from vmcu_tools.container import layout as _layout  # noqa: F401  its structs
 from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.initialisers import array_lines, float_literal
 from vmcu_tools.errors import PlanError, UserError
@@ -190,16 +191,31 @@ def test_sizes_are_those_of_the_object(tmp_path: Path) -> None:
     assert actual == pytest.approx(claimed, abs=4 * emitted.files["kws.c"].count("static const"))
 
 
-def test_struct_sizes(tmp_path: Path) -> None:
+LOADER = paths.runtime() / "container" / "load.h"
+# What the loader has no struct for.
+WITHOUT = {"vmcu_container_file", "vmcu_container_block"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "of_loader"),
+    [
+        ("#include <vmcu/kernels.h>", False),
+        (f'#define VMCU_CONTAINERS\n#include "{LOADER}"', True),
+    ],
+    ids=["library", "loader"],
+)
+def test_struct_sizes(tmp_path: Path, headers: str, of_loader: bool) -> None:
     source = tmp_path / "sizes.c"
     facts = []
     for name, struct in STRUCTS.items():
+        if name.startswith("vmcu_container_") != of_loader or name in WITHOUT:
+            continue
         facts.append(f"sizeof(struct {name}) == {struct.size}")
         for member, place in struct.members.items():
             facts.append(f"offsetof(struct {name}, {member}) == {place.start}")
             facts.append(f"sizeof(((struct {name} *)0)->{member}) == {place.size}")
     checks = "".join(f"extern char fact{n}[{fact} ? 1 : -1];\n" for n, fact in enumerate(facts))
-    source.write_text(f"#include <vmcu/kernels.h>\n{checks}")
+    source.write_text(f"{headers}\n{checks}")
     compile_for_arm(source)
 
 
