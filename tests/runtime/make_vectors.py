@@ -23,6 +23,8 @@ from vmcu_tools.machine import reference
 from vmcu_tools.ops import Form, kernel_of, serves
 from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
 
 # What an image of a board with 64 KB of RAM and 256 KB of flash has room for.
 POOL_BYTES = 2600
@@ -75,7 +77,7 @@ def means() -> Graph:
 
 def plans() -> Iterator[tuple[str, Plan]]:
     """Every graph in the usual form, and in each other form that some of its layers have. Then a
-    layer for each kernel that is not among them."""
+    layer for each kernel that is not among them, one whose input is elsewhere at last."""
     missing = declared()
     for name, graph in graphs():
         yield name, disjoint(graph)
@@ -89,6 +91,13 @@ def plans() -> Iterator[tuple[str, Plan]]:
         if kernels_of(plan) & missing:
             yield f"{kind}_{seed}", plan
             missing -= kernels_of(plan)
+    for seed in range(100, 300):
+        graph = random_layers("conv2d", 1, seed)
+        if missing and len(graph.inputs) == 1 and bytes_of(graph) <= POOL_BYTES:
+            plan = make_plan("vmcu", graph, Options(input_elsewhere=True))
+            if kernels_of(plan) & missing:
+                yield "elsewhere", plan
+                missing -= kernels_of(plan)
     if missing:
         raise ValueError(f"no layer here has the kernel {', '.join(sorted(missing))}")
 

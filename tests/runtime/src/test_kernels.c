@@ -24,7 +24,10 @@ static void check(const struct vector *v)
 
 	memset(pool, 0xa5, sizeof(pool));
 	zassert_ok(vmcu_init(&ctx, v->model, pool, sizeof(pool)));
-	for (unsigned int i = 0; i < v->model->input_count; i++) {
+	if (v->model->elsewhere) {
+		zassert_ok(vmcu_set_input(&ctx, in));
+	}
+	for (unsigned int i = 0; !v->model->elsewhere && i < v->model->input_count; i++) {
 		memcpy(vmcu_input(&ctx, i), in, vmcu_input_size(&ctx, i));
 		in += vmcu_input_size(&ctx, i);
 	}
