@@ -223,7 +223,7 @@ def many_bands(graph: Graph, variant: Variant, options: Options, most: float) ->
 def fewest_bytes(spender: Spender, least: int) -> tuple[int, Bands | None]:
     """Bytes that bands spare of `least`, down to a part EXACT, and the bands."""
     low, high, found = 0, least, None
-    while high - low > EXACT * high:
+    while high - low > max(EXACT * high, 1):
         limit = (low + high) // 2
         spent = spender.within(limit)
         if spent is None:

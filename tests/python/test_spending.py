@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fewest bytes that bands can reach, found by halves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from vmcu_tools.planner.stages.fusion import EXACT, fewest_bytes
+from vmcu_tools.planner.stages.spending import Bands
+
+MOST_ASKED = 40
+
+
+@dataclass
+class Threshold:
+    """A search that finds bands from `least` bytes on; it refuses to be asked for ever."""
+
+    least: int
+    asked: list[int] = field(default_factory=list)
+
+    def within(self, limit: int) -> Bands | None:
+        assert len(self.asked) < MOST_ASKED
+        self.asked.append(limit)
+        return Bands(limit, ()) if limit >= self.least else None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 19, 49, 50, 51, 1000, 100_003])
+@pytest.mark.parametrize("part", [0.01, 0.4, 0.9, 1.0, 2.0])
+def test_it_ends_near_the_least(size: int, part: float) -> None:
+    search = Threshold(max(int(size * part), 1))
+    limit, spent = fewest_bytes(search, size)  # type: ignore[arg-type]
+    assert (spent is None) == all(asked < search.least for asked in search.asked)
+    if spent is None:
+        assert limit == size
+        assert search.least > size - max(EXACT * size, 1) - 1
+    else:
+        assert spent.macs == limit
+        assert limit - search.least <= max(EXACT * limit, 1)
