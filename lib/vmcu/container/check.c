@@ -129,20 +129,36 @@ VMCU_SMALL bool vmcu_check_alike(const struct vmcu_check *c, uint32_t inputs)
 	return true;
 }
 
+VMCU_SMALL uint32_t vmcu_check_circle(const struct vmcu_model *model)
+{
+#if defined(VMCU_POOL_ROTATE)
+	if (model->circle != 0U) {
+		return model->circle;
+	}
+#endif
+	return model->pool_bytes;
+}
+
+VMCU_SMALL bool vmcu_check_run(const struct vmcu_model *model, uint32_t at, uint32_t bytes)
+{
+#if defined(VMCU_POOL_ROTATE)
+	if (model->circle != 0U) {
+		return bytes <= model->pool_bytes - model->circle + 1U;
+	}
+#endif
+	at -= (at >= model->pool_bytes) ? model->pool_bytes : 0U;
+	return bytes <= model->pool_bytes - at;
+}
+
 VMCU_SMALL bool vmcu_check_scratch(const struct vmcu_check *c, uint32_t bytes)
 {
-	const struct vmcu_model *m = c->model;
 	const uint32_t at = c->layer->scratch;
 
 	if (at == VMCU_SCRATCH_ON_STACK) {
 		return bytes <= VMCU_STACK_SCRATCH;
 	}
-#if defined(VMCU_POOL_ROTATE)
-	if (m->circle != 0U) {
-		return at % 4U == 0U && at < m->circle && bytes <= m->pool_bytes - m->circle + 1U;
-	}
-#endif
-	return at % 4U == 0U && at <= m->pool_bytes && bytes <= m->pool_bytes - at;
+	return at % 4U == 0U && at < vmcu_check_circle(c->model) &&
+	       vmcu_check_run(c->model, at, bytes);
 }
 
 /** True if @a bytes bytes from @a at on, of a circle of @a size, share none with the @a others. */
@@ -158,14 +174,11 @@ static bool apart(uint32_t size, uint32_t at, uint32_t bytes, uint32_t from, uin
 VMCU_SMALL bool vmcu_check_apart(const struct vmcu_check *c, uint32_t bytes,
 				 const struct vmcu_tensor *t)
 {
-	uint32_t size = c->model->pool_bytes;
+	const uint32_t size = vmcu_check_circle(c->model);
 
 	if (c->layer->scratch == VMCU_SCRATCH_ON_STACK) {
 		return true;
 	}
-#if defined(VMCU_POOL_ROTATE)
-	size = (c->model->circle != 0U) ? c->model->circle : size;
-#endif
 	return apart(size, c->layer->scratch, bytes, t->base, t->ring);
 }
 

@@ -81,6 +81,12 @@ static inline uint32_t vmcu_check_bytes(const struct vmcu_tensor *t)
 	return (uint32_t)t->height * t->width * t->channels;
 }
 
+/** Bytes of the circle that places of a model's pool are counted in. */
+uint32_t vmcu_check_circle(const struct vmcu_model *model);
+
+/** True if @a bytes bytes from a place on, less than twice the circle, lie side by side. */
+bool vmcu_check_run(const struct vmcu_model *model, uint32_t at, uint32_t bytes);
+
 /** True if so many inputs are named. */
 bool vmcu_check_inputs(const struct vmcu_check *c, uint32_t count);
 

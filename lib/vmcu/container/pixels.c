@@ -80,8 +80,6 @@ VMCU_SMALL static bool binary(const struct vmcu_check *c)
 	}
 }
 
-#define TABLE 256U
-
 VMCU_SMALL static bool concat(const struct vmcu_check *c)
 {
 	const struct vmcu_concat_params *p = c->params;
@@ -110,7 +108,8 @@ VMCU_SMALL static bool concat(const struct vmcu_check *c)
 			return false;
 		}
 		if (p->table_of != NULL && table_of[i] >= 0 &&
-		    !vmcu_check_array(c, p->tables, ((uint32_t)table_of[i] + 1U) * TABLE, 1U)) {
+		    !vmcu_check_array(c, p->tables,
+				      ((uint32_t)table_of[i] + 1U) * VMCU_TABLE_ENTRIES, 1U)) {
 			return false;
 		}
 	}
@@ -174,7 +173,7 @@ VMCU_SMALL static bool lookup(const struct vmcu_check *c)
 {
 	const struct vmcu_lookup_params *p = c->params;
 
-	return vmcu_check_alike(c, 1U) && vmcu_check_array(c, p->table, TABLE, 1U);
+	return vmcu_check_alike(c, 1U) && vmcu_check_array(c, p->table, VMCU_TABLE_ENTRIES, 1U);
 }
 
 /** True if a run of an input's bytes is within a row. */

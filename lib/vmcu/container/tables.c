@@ -14,29 +14,6 @@
 
 #include "../compiled.h"
 
-/** Bytes of the circle that places of the pool are counted in. */
-static uint32_t circle_of(const struct vmcu_model *model)
-{
-#if defined(VMCU_POOL_ROTATE)
-	if (model->circle != 0U) {
-		return model->circle;
-	}
-#endif
-	return model->pool_bytes;
-}
-
-/** True if @a bytes bytes that begin at a place of the circle lie side by side in the pool. */
-static bool is_run(const struct vmcu_model *model, uint32_t at, uint32_t bytes)
-{
-#if defined(VMCU_POOL_ROTATE)
-	if (model->circle != 0U) {
-		return bytes <= model->pool_bytes - model->circle + 1U;
-	}
-#endif
-	at -= (at >= model->pool_bytes) ? model->pool_bytes : 0U;
-	return bytes <= model->pool_bytes - at;
-}
-
 /** True if no row is split by the pool's end, but only where the ring starts over. */
 static bool rows_are_runs(const struct vmcu_model *model, const struct vmcu_tensor *t)
 {
@@ -46,7 +23,7 @@ static bool rows_are_runs(const struct vmcu_model *model, const struct vmcu_tens
 				(uint32_t)vmcu_unsplit(t, y, x, (int32_t)(t->width - x));
 			const uint32_t at = t->base + vmcu_place(t, y, x);
 
-			if (pixels == 0U || !is_run(model, at, pixels * t->channels)) {
+			if (pixels == 0U || !vmcu_check_run(model, at, pixels * t->channels)) {
 				return false;
 			}
 			x += pixels;
@@ -57,7 +34,7 @@ static bool rows_are_runs(const struct vmcu_model *model, const struct vmcu_tens
 
 static bool is_tensor(const struct vmcu_model *model, const struct vmcu_tensor *t)
 {
-	const uint32_t circle = circle_of(model);
+	const uint32_t circle = vmcu_check_circle(model);
 	const uint64_t bytes = (uint64_t)t->height * t->width * t->channels;
 
 	return bytes != 0U && bytes < INT32_MAX / 2 && t->phase < INT32_MAX / 2 && t->ring != 0U &&
@@ -70,7 +47,7 @@ VMCU_SMALL int vmcu_check_tensors(const struct vmcu_model *model, struct vmcu_lo
 		return vmcu_refuse(l, -EBADMSG, "pool", model->pool_bytes);
 	}
 #if defined(VMCU_POOL_ROTATE)
-	if (model->circle > model->pool_bytes || model->step >= circle_of(model) ||
+	if (model->circle > model->pool_bytes || model->step >= vmcu_check_circle(model) ||
 	    model->circle % 4U != 0U || model->step % 4U != 0U) {
 		return vmcu_refuse(l, -EBADMSG, "circle", model->circle);
 	}
@@ -222,8 +199,8 @@ static bool is_progress(const struct vmcu_check *of, const struct vmcu_stage *st
 	const struct vmcu_check counting = {.model = of->model, .layer = &counts};
 	const struct vmcu_check *c = &counting;
 
-	if (stage->progress % 4U != 0U || stage->progress >= circle_of(c->model) ||
-	    !is_run(c->model, stage->progress, bytes)) {
+	if (stage->progress % 4U != 0U || stage->progress >= vmcu_check_circle(c->model) ||
+	    !vmcu_check_run(c->model, stage->progress, bytes)) {
 		return false;
 	}
 	if (takes && !vmcu_check_apart(c, bytes, &c->model->tensors[c->model->inputs[0].tensor])) {
@@ -315,7 +292,7 @@ static bool is_whole(const struct vmcu_model *model, const struct vmcu_tensor *t
 	}
 #endif
 	return place + row * t->height <= t->ring &&
-	       is_run(model, t->base + place, row * t->height);
+	       vmcu_check_run(model, t->base + place, row * t->height);
 }
 
 static bool is_io(const struct vmcu_model *model, const struct vmcu_loading *l,

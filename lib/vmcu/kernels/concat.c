@@ -6,9 +6,6 @@
 
 #include "support.h"
 
-/** Bytes of a table. */
-#define VMCU_TABLE 256
-
 /** Moves @a bytes bytes of input @a i ascending, bringing them to the output's scale. */
 static void concat_run(const struct vmcu_call *call, uint16_t i, const int8_t *src, int8_t *dst,
 		       int32_t bytes)
@@ -18,7 +15,8 @@ static void concat_run(const struct vmcu_call *call, uint16_t i, const int8_t *s
 	const int8_t *table = NULL;
 
 	if (p->table_of != NULL && table_of[i] >= 0) {
-		table = (const int8_t *)vmcu_constants(call, p->tables) + VMCU_TABLE * table_of[i];
+		table = (const int8_t *)vmcu_constants(call, p->tables) +
+			VMCU_TABLE_ENTRIES * table_of[i];
 	}
 	for (int32_t k = 0; k < bytes; k++) {
 		dst[k] = (table != NULL) ? table[src[k] - INT8_MIN] : src[k];

@@ -78,11 +78,9 @@ def _lines(facts: Facts) -> list[str]:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from ..container import facts_of, require_signature
+    from ..container import facts_of
 
-    facts = facts_of(args.file)
-    if args.key is not None:
-        require_signature(args.file, args.key)
+    facts = facts_of(args.file, args.key)
     print(f"{args.file}: {facts.name} is whole" + (", and signed" if args.key is not None else ""))
     return EXIT_DONE
 

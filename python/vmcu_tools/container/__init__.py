@@ -2,7 +2,7 @@
 """Models in one file that firmware loads, see doc/container.md."""
 
 from .build import as_c, build, kernels_source, of_tables
-from .files import facts_of, require_signature, sign
+from .files import facts_of, sign
 from .pack import pack
 from .read import DamagedError, kernels_of, layers_of, unpack
 
@@ -16,7 +16,6 @@ __all__ = [
     "layers_of",
     "of_tables",
     "pack",
-    "require_signature",
     "sign",
     "unpack",
 ]

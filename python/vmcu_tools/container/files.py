@@ -12,37 +12,35 @@ from .seal import is_signed_by, signed
 REMEDY = "name a file that `vmcu build --format container` has written"
 
 
-def _read(path: Path) -> bytes:
+def _opened(path: Path) -> tuple[bytes, Facts]:
     try:
-        return path.read_bytes()
+        image = path.read_bytes()
+        return image, facts(image)
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise UserError(Problem(reason, REMEDY, str(path))) from error
-
-
-def facts_of(path: Path) -> Facts:
-    """What is in a container. Raises UserError for what is none, or is damaged."""
-    try:
-        return facts(_read(path))
     except DamagedError as error:
         problem = error.problems[0]
         raise UserError(Problem(problem.reason, problem.remedy, str(path))) from error
 
 
-def require_signature(path: Path, key: Path) -> None:
-    """Raises UserError unless the container is signed by the owner of a key, a PEM file."""
+def facts_of(path: Path, key: Path | None = None) -> Facts:
+    """What is in a container. Raises UserError for what is none, or is damaged, or, with a key (a
+    PEM file), is not signed by its owner."""
+    image, found = _opened(path)
+    if key is None:
+        return found
     reason = "it is not signed"
-    if facts_of(path).signed:
-        if is_signed_by(_read(path), key):
-            return
+    if found.signed:
+        if is_signed_by(image, key):
+            return found
         reason = f"its signature is not by the owner of {key}"
     raise UserError(Problem(reason, f"vmcu container sign {path} --key PEM", str(path)))
 
 
 def sign(path: Path, key: Path) -> None:
     """Signs a container in its place, in one step. Raises UserError."""
-    facts_of(path)
-    image = signed(_read(path), key)
+    image = signed(_opened(path)[0], key)
     beside = path.with_name(f".{path.name}.signed")
     try:
         beside.write_bytes(image)

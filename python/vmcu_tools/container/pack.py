@@ -57,7 +57,7 @@ class _Packer:
         self.places: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self.blocks: list[tuple[int, int]] = []
-        layers = self._entries("layers")
+        layers = self._table("layers")
         self.kernels = sorted({str(layer["kernel"]) for layer in layers})
         self.params = {
             str(layer["kernel"]): objects.types[layer["params"].name]
@@ -99,11 +99,6 @@ class _Packer:
         magic = int.from_bytes(MAGIC, "little")
         stated = {"magic": magic, "major": MAJOR, "minor": MINOR, "signature": UNSIGNED}
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)
-
-    def _entries(self, label: str) -> list[dict]:
-        found = self.objects.values.get(f"{self.name}_{label}", [])
-        assert isinstance(found, list)
-        return found
 
     def _table(self, label: str) -> list | np.ndarray:
         found = self.objects.values.get(f"{self.name}_{label}", [])

@@ -7,6 +7,7 @@ by the same rules as on the device (lib/vmcu/container.c).
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from .layout import (
     ED25519,
     FILE,
     FORMATS,
+    KERNEL,
     MAGIC,
     MAJOR,
     MODEL,
@@ -109,23 +111,19 @@ def head_of(image: bytes) -> Head:
 
 def unpack(image: bytes) -> tuple[Objects, str]:
     """The objects of a container and its model's name. Raises DamagedError."""
-    head_of(image)
-    return _Reader(image).run()
+    reader = _Reader(image)
+    return reader.run(), reader.name
 
 
 def kernels_of(image: bytes) -> list[str]:
     """The names of the kernels that a container needs. Raises DamagedError."""
-    head_of(image)
-    reader = _Reader(image)
-    table = next(t for t in TABLES if t.label == "kernels")
-    return [reader.text(entry["name"]) for entry in reader.entries(table)]
+    return [kernel for kernel, _ in _Reader(image).kernels]
 
 
 def facts(image: bytes) -> Facts:
     """All of a container is read for it. Raises DamagedError."""
-    head = head_of(image)
-    objects, name = unpack(image)
-    model = _Reader(image).model
+    reader = _Reader(image)
+    objects, head, model, name = reader.run(), reader.head, reader.model, reader.name
     tensors = objects.values.get(f"{name}_tensors", [])
 
     def sides(table: str) -> tuple[Side, ...]:
@@ -139,7 +137,7 @@ def facts(image: bytes) -> Facts:
         bool(model["streamed"]),
         int(model["layer_count"]),
         int(model["tensor_count"]),
-        tuple(kernels_of(image)),
+        tuple(kernel for kernel, _ in reader.kernels),
         sides("inputs"),
         sides("outputs"),
         image[DIGEST].hex(),
@@ -157,29 +155,35 @@ def _side(entry: dict, tensors: list) -> Side:
 
 def layers_of(image: bytes) -> tuple[int, int]:
     """Where a container has its table of layers, and how many there are. Raises DamagedError."""
-    head_of(image)
     model = _Reader(image).model
     return int(model["layers"]), int(model["layer_count"])
 
 
 class _Reader:
+    """A container whose first bytes are as they should be. Raises DamagedError."""
+
     def __init__(self, image: bytes):
-        self.image = image
+        self.head, self.image = head_of(image), image
         self.model = {
             label: self._plain(member, MODEL_AT) for label, member in MODEL.members.items()
         }
         self.name = self.text(self.model["name"])
         self.objects = Objects()
         self.blocks: dict[int, int] = {}
-        self.names: dict[int, str] = {}
 
-    def run(self) -> tuple[Objects, str]:
+    @functools.cached_property
+    def kernels(self) -> list[tuple[str, str]]:
+        """Names of kernels and of their parameters, "" for none, by number."""
+        table = next(table for table in TABLES if table.element is KERNEL)
+        return [
+            (self.text(entry["name"]), self.text(entry["params"]) if entry["params"] else "")
+            for entry in self.entries(table)
+        ]
+
+    def run(self) -> Objects:
+        """All objects."""
         self._read_blocks()
         tables = {table.label: table for table in TABLES}
-        self.kernels = [
-            (self.text(entry["name"]), self.text(entry["params"]) if entry["params"] else "")
-            for entry in self.entries(tables["kernels"])
-        ]
         values = self.objects.values
         found = {t.label: self._entries(t) for t in TABLES if t.label not in ("kernels", "blocks")}
         for label, entries in found.items():
@@ -193,7 +197,7 @@ class _Reader:
         for label in ("kernels", "blocks", "requantisers"):
             model.pop(label, None)
         values[f"{self.name}_model"] = {**model, "name": string(self.name)}
-        return self.objects, self.name
+        return self.objects
 
     def _plain(self, member: Member, at: int) -> int | float:
         kind = "uint32_t" if member.pointer else member.kind

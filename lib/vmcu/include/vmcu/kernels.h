@@ -268,6 +268,9 @@ enum vmcu_axis {
 	VMCU_AXIS_CHANNELS,
 };
 
+/** Entries of a table of results, see vmcu_lookup(). */
+#define VMCU_TABLE_ENTRIES 256
+
 struct vmcu_concat_params {
 	const int8_t *tables;    /**< one after the other, see vmcu_lookup() */
 	const int16_t *table_of; /**< each input's, -1: bytes are copied; NULL: all are */
