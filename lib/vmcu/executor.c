@@ -36,32 +36,29 @@ static void start_over(struct vmcu_context *ctx, size_t size)
 	vmcu_guard_init(ctx, size);
 }
 
-#if defined(VMCU_SEVERAL_POOLS)
-static int bind(struct vmcu_context *ctx, const struct vmcu_model *model,
-		const struct vmcu_memory *pools, size_t count)
+/** Forgets what a context was bound to; 0 if it may be bound to a model. */
+static int unbind(struct vmcu_context *ctx, const struct vmcu_model *model)
 {
-	int err;
-
 	if (ctx == NULL) {
 		return -EINVAL;
 	}
 	ctx->model = NULL;
-	if (!is_model(model)) {
-		return -EINVAL;
-	}
-	err = vmcu_pools_bind(ctx, model, pools, count);
-	if (err == 0) {
-		start_over(ctx, 0U);
-	}
-	return err;
+	return is_model(model) ? 0 : -EINVAL;
 }
 
+#if defined(VMCU_SEVERAL_POOLS)
 int vmcu_init_pools(struct vmcu_context *ctx, const struct vmcu_model *model,
 		    const struct vmcu_memory *pools, size_t count)
 {
-	const int err = bind(ctx, model, pools, count);
+	int err = unbind(ctx, model);
 	size_t size = 0U;
 
+	if (err == 0) {
+		err = vmcu_pools_bind(ctx, model, pools, count);
+	}
+	if (err == 0) {
+		start_over(ctx, 0U);
+	}
 	for (size_t i = 0; pools != NULL && i < count; i++) {
 		size += pools[i].size;
 	}
@@ -76,28 +73,16 @@ int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *po
 	return vmcu_init_pools(ctx, model, &only, 1U);
 }
 #else
-static int bind(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
+int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
 {
-	int err;
+	int err = unbind(ctx, model);
 
-	if (ctx == NULL) {
-		return -EINVAL;
+	if (err == 0) {
+		err = vmcu_pool_bind(ctx, model, pool, size);
 	}
-	ctx->model = NULL;
-	if (!is_model(model)) {
-		return -EINVAL;
-	}
-	err = vmcu_pool_bind(ctx, model, pool, size);
 	if (err == 0) {
 		start_over(ctx, size);
 	}
-	return err;
-}
-
-int vmcu_init(struct vmcu_context *ctx, const struct vmcu_model *model, void *pool, size_t size)
-{
-	const int err = bind(ctx, model, pool, size);
-
 	vmcu_hook_init(model, size, err);
 	return err;
 }

@@ -64,6 +64,7 @@ static inline int vmcu_pool_bind(struct vmcu_context *ctx, const struct vmcu_mod
 	}
 	ctx->model = model;
 	ctx->pool.start = (int8_t *)pool + VMCU_POOL_GUARD_BYTES / 2;
+	/* The circle is the plan's: surplus bytes would move every row behind the wrap. */
 	ctx->pool.size = model->pool_bytes;
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 void vmcu_fetch(const struct vmcu_call *call)
 {
-	const struct vmcu_fetch_params *p = call->layer->params;
+	const struct vmcu_fetch_params *p = vmcu_params(call);
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const uint32_t pixel = (uint32_t)call->y * p->width + p->first + call->x;
 
