@@ -104,7 +104,8 @@ def library(folder: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(made))
 
 
-def _aligned(size: int) -> tuple[ctypes.Array, int]:
+def aligned(size: int) -> tuple[ctypes.Array, int]:
+    """A block of bytes, and where in it so many begin that are aligned."""
     block = ctypes.create_string_buffer(size + ALIGN)
     return block, -(-ctypes.addressof(block) // ALIGN) * ALIGN
 
@@ -114,9 +115,9 @@ def load(
 ) -> Made:
     """Loads a container as a planner has it."""
     refusal, model = Refusal(), Model()
-    room, start = _aligned(len(image))
+    room, start = aligned(len(image))
     ctypes.memmove(start, image, len(image))
-    memory, pool = _aligned(arena)
+    memory, pool = aligned(arena)
     options = LoadOptions(planner, replay)
     words = (model, start, len(image), pool, arena, options, refusal)
     kinds = ctypes.c_void_p, ctypes.c_size_t

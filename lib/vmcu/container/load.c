@@ -131,12 +131,6 @@ VMCU_SMALL const char *vmcu_text(const struct vmcu_loading *l, uint32_t at)
 	return NULL;
 }
 
-VMCU_SMALL void *vmcu_take_tail(struct vmcu_loading *l, size_t bytes)
-{
-	l->tail += (bytes + 7U) / 8U * 8U;
-	return (l->tail <= l->arena_size) ? l->arena + (l->arena_size - l->tail) : NULL;
-}
-
 static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
 {
 	const struct vmcu_container_model *m = l->tables;
@@ -265,27 +259,4 @@ int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t si
 			   size_t arena_size, struct vmcu_refusal *refusal)
 {
 	return vmcu_model_load_as(model, data, size, arena, arena_size, NULL, refusal);
-}
-
-size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size)
-{
-	const size_t whole = arena_size & ~(size_t)7U;
-
-	return (model == NULL || model->base == 0U || model->tail > whole) ? 0U
-									   : whole - model->tail;
-}
-
-int vmcu_arena_report(const struct vmcu_model *model, size_t arena_size,
-		      struct vmcu_arena_report *report)
-{
-	const size_t head = vmcu_arena_head(model, arena_size);
-
-	if (head == 0U || report == NULL) {
-		return -EINVAL;
-	}
-	report->head = (size_t)model->pool_bytes + VMCU_POOL_GUARD_BYTES;
-	report->free = (head > report->head) ? head - report->head : 0U;
-	report->tail = model->tail;
-	report->needed = report->head + report->tail;
-	return 0;
 }

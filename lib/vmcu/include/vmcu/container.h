@@ -139,6 +139,20 @@ int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size, 
 		       size_t arena_size, const struct vmcu_load_options *options,
 		       struct vmcu_refusal *refusal);
 
+/**
+ * @brief Takes bytes of an arena's end for what stays there: a context, a container that is not in
+ * mapped memory, what an application keeps between inferences.
+ *
+ * Models are loaded into what is left.
+ *
+ * @param arena      The arena.
+ * @param arena_size Its bytes; becomes those in front of what is taken.
+ * @param bytes      How many.
+ *
+ * @return Them, aligned to VMCU_CONTAINER_ALIGN; NULL if there are not as many, or for no arena.
+ */
+void *vmcu_arena_take(void *arena, size_t *arena_size, size_t bytes);
+
 /** @brief Bytes of an arena in front of what a loaded model keeps at its end. */
 size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size);
 
