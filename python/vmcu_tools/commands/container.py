@@ -70,7 +70,8 @@ def _lines(facts: Facts) -> list[str]:
     return [
         f"{facts.name}: {facts.size:,} bytes, version {facts.version} of the format",
         f"pool {facts.pool_bytes:,} bytes, {facts.layers} layers, {facts.tensors} tensors"
-        + (", the input streamed" if facts.streamed else ""),
+        + (", the input streamed" if facts.streamed else "")
+        + (", devices can plan it" if facts.online else ""),
         *ports,
         f"kernels: {', '.join(facts.kernels)}",
         f"SHA-256 {facts.digest}, {'signed, Ed25519' if facts.signed else 'not signed'}",

@@ -3,6 +3,7 @@
 
 from .build import as_c, build, kernels_source, of_tables
 from .files import facts_of, sign
+from .online import online_of
 from .pack import pack
 from .read import DamagedError, kernels_of, layers_of, unpack
 
@@ -15,6 +16,7 @@ __all__ = [
     "kernels_source",
     "layers_of",
     "of_tables",
+    "online_of",
     "pack",
     "sign",
     "unpack",

@@ -27,11 +27,13 @@ from .layout import (
     KERNEL,
     MAGIC,
     MAJOR,
+    MINOR_ONLINE,
     MODEL,
     MODEL_AT,
     TABLES,
     Table,
 )
+from .online import Online, unpacked
 from .seal import digest
 
 AGAIN = "build it again, or transfer it again"
@@ -64,7 +66,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Facts:
-    """What people want to know of a container. size: bytes of the file; digest: in hexadecimal."""
+    """What people want to know of a container. size: bytes of the file; digest: in hexadecimal;
+    online: devices can plan it."""
 
     name: str
     version: str
@@ -78,6 +81,7 @@ class Facts:
     outputs: tuple[Side, ...]
     digest: str
     signed: bool
+    online: bool
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,7 @@ def facts(image: bytes) -> Facts:
         sides("outputs"),
         image[DIGEST].hex(),
         head.signature == ED25519,
+        reader.distances is not None,
     )
 
 
@@ -157,6 +162,11 @@ def layers_of(image: bytes) -> tuple[int, int]:
     """Where a container has its table of layers, and how many there are. Raises DamagedError."""
     model = _Reader(image).model
     return int(model["layers"]), int(model["layer_count"])
+
+
+def distances_of(image: bytes) -> Online | None:
+    """What a container has for planners on the device. Raises DamagedError."""
+    return _Reader(image).distances
 
 
 class _Reader:
@@ -179,6 +189,16 @@ class _Reader:
             (self.text(entry["name"]), self.text(entry["params"]) if entry["params"] else "")
             for entry in self.entries(table)
         ]
+
+    @property
+    def distances(self) -> Online | None:
+        """What it has for planners on the device."""
+        if self.head.minor < MINOR_ONLINE:
+            return None
+        try:
+            return unpacked(self.image, int(self.model["layer_count"]))
+        except struct.error as error:
+            raise DamagedError("its distances are not within it") from error
 
     def run(self) -> Objects:
         """All objects."""
