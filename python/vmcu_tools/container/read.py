@@ -8,6 +8,7 @@ by the same rules as on the device (lib/vmcu/container.c).
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from dataclasses import dataclass
 
@@ -54,12 +55,14 @@ def require(holds: bool, reason: str) -> None:
 
 @dataclass(frozen=True)
 class Side:
-    """An input or output; shape: H, W, C."""
+    """An input or output; shape: H, W, C; layout and half_away: as a Port of graph.py has them."""
 
     name: str
     shape: tuple[int, int, int]
     scale: float
     zero_point: int
+    layout: str = "nhwc"
+    half_away: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,16 @@ def _side(entry: dict, tensors: list) -> Side:
     require(number < len(tensors), f"an input or output is tensor {number}, which is not there")
     shape = tuple(int(tensors[number].get(axis, 0)) for axis in ("height", "width", "channels"))
     name = str(entry.get("name", "")).strip('"')
-    return Side(name, shape, float(entry.get("scale", 0)), int(entry.get("zero_point", 0)))
+    flags, scale = str(entry.get("flags", "")), float(entry.get("scale", 0))
+    require(math.isfinite(scale), f"an input or output has the scale {scale}")
+    return Side(
+        name,
+        shape,
+        scale,
+        int(entry.get("zero_point", 0)),
+        "nchw" if "VMCU_IO_CHANNELS_FIRST" in flags else "nhwc",
+        "VMCU_IO_HALF_AWAY" in flags,
+    )
 
 
 def layers_of(image: bytes) -> tuple[int, int]:
