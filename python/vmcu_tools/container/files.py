@@ -42,11 +42,16 @@ def facts_of(path: Path, key: Path | None = None) -> Facts:
 def sign(path: Path, key: Path) -> None:
     """Signs a container in its place, in one step. Raises UserError."""
     image = signed(bytes_of(path)[0], key)
-    beside = path.with_name(f".{path.name}.signed")
+    write(path, image)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file in one step. Raises UserError."""
+    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_bytes(image)
+        beside.write_bytes(data)
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
         reason = (error.strerror or "cannot be written").lower()
-        raise UserError(Problem(reason, "sign a copy where you may write", str(path))) from error
+        raise UserError(Problem(reason, "choose a place where you may write", str(path))) from error

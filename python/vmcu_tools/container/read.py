@@ -22,7 +22,6 @@ from .layout import (
     BLOCK,
     CONSTANTS,
     DIGEST,
-    ED25519,
     FILE,
     FORMATS,
     KERNEL,
@@ -30,6 +29,7 @@ from .layout import (
     MAJOR,
     MODEL,
     MODEL_AT,
+    SIGNATURES,
     TABLES,
     Table,
 )
@@ -67,7 +67,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Facts:
-    """What people want to know of a container. size: bytes of the file; digest: in hexadecimal."""
+    """What people want to know of a container. size: bytes of the file; digest: in hexadecimal;
+    signed: with what, "" if it is not."""
 
     name: str
     version: str
@@ -80,7 +81,7 @@ class Facts:
     inputs: tuple[Side, ...]
     outputs: tuple[Side, ...]
     digest: str
-    signed: bool
+    signed: str
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def facts(image: bytes) -> Facts:
         sides("inputs"),
         sides("outputs"),
         image[DIGEST].hex(),
-        head.signature == ED25519,
+        SIGNATURES.get(head.signature, ""),
     )
 
 
