@@ -20,7 +20,7 @@ struct file {
 	uint16_t major;
 	uint16_t minor;
 	uint32_t size;
-	uint32_t signature; /**< of the digest: 0 none, 1 Ed25519 */
+	uint32_t signature; /**< of the digest: 0 none, 1 Ed25519, 2 ECDSA P-256 */
 	uint8_t digest[VMCU_DIGEST_BYTES];
 	uint8_t signed_by[VMCU_SIGNATURE_BYTES];
 	struct vmcu_container_model model;
@@ -67,7 +67,7 @@ static int check_file(struct vmcu_loading *l, const struct file *file, size_t si
 		return vmcu_refuse(l, -EBADMSG, "digest", 0U);
 	}
 #if defined(VMCU_CONTAINER_SIGNED)
-	if (file->signature != 1U || !vmcu_container_authentic(file->digest, file->signed_by)) {
+	if (file->signature == 0U || !vmcu_container_authentic(file->digest, file->signed_by)) {
 		return vmcu_refuse(l, -EPERM, "signature", file->signature);
 	}
 #endif

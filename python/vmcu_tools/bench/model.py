@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -150,9 +150,36 @@ def bench(
     """
     machine = board(target).suited(plan)
     sample = make_samples(plan.graph, 1, 0, seed)[0]
+    files = emit(plan, MODEL_NAME).files
+    subject = Subject(plan, tuple(rows(plan)), lambda at: machine.build(files, MODEL_NAME, at))
+    report, outputs = counted(subject, machine, name, sample, flash, keep)
+    check_outputs(plan, sample, outputs, target)
+    return report
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is counted: an image that `build` makes in a folder. plan: for its inputs, outputs and
+    memories; rows: see rows()."""
+
+    plan: Plan
+    rows: tuple[tuple[str, str, int], ...]
+    build: Callable[[Path], Path]
+
+
+def counted(
+    subject: Subject,
+    machine: QemuRunner,
+    name: str,
+    sample: Sample,
+    flash: Flash | None,
+    keep: Path | None,
+) -> tuple[BenchReport, list[np.ndarray]]:
+    """The counts of one inference, and its outputs. keep: as in bench()."""
+    plan = subject.plan
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
-        image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
+        image = subject.build(folder)
         markers = markers_of(image, MODEL_NAME)
         markers = replace(markers, pools=pools_in(image, len(plan.regions)))
         if flash is not None:
@@ -164,9 +191,8 @@ def bench(
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(image, keep / f"{name}.elf")
-    check_outputs(plan, sample, results[0], target)
-    counted = report(plan, name, machine, counts, spent, flash)
-    return replace(counted, memories=memories(plan.regions, pools))
+    made = report(subject, name, machine, counts, spent, flash)
+    return replace(made, memories=memories(plan.regions, pools)), results[0]
 
 
 def memories(regions: Sequence[Region], counts: Sequence[PoolCounts]) -> tuple[MemoryBench, ...]:
@@ -198,15 +224,23 @@ def cycles_of(machine: QemuRunner, image: Path, blocks: Sequence[Block], rows: i
 
 
 def check_outputs(plan: Plan, sample: Sample, got: Sequence[np.ndarray], target: str) -> None:
+    """Raises RunnerError where outputs are not the graph's meaning."""
     meaning = reference.run(plan.graph, sample)
-    for port, output in zip(plan.graph.outputs, got, strict=True):
-        wrong = np.count_nonzero(output != meaning[port.tensor])
+    compare(plan, [meaning[port.tensor] for port in plan.graph.outputs], got, target)
+
+
+def compare(
+    plan: Plan, wanted: Sequence[np.ndarray], got: Sequence[np.ndarray], target: str
+) -> None:
+    """Raises RunnerError where outputs differ."""
+    for port, right, output in zip(plan.graph.outputs, wanted, got, strict=True):
+        wrong = np.count_nonzero(output != right)
         if wrong:
             raise RunnerError(f"{target}: {wrong} bytes of output '{port.name}' are wrong")
 
 
 def report(
-    plan: Plan,
+    subject: Subject,
     name: str,
     machine: QemuRunner,
     counts: Sequence[Counts],
@@ -214,11 +248,12 @@ def report(
     flash: Flash | None,
 ) -> BenchReport:
     """Counts and cycles are the executor's, then each layer's."""
-    if (counts[0].calls != 1 and not plan.input_streamed) or len(counts) != len(plan.steps) + 1:
-        raise RunnerError(f"{machine.name}: not one inference of {len(plan.steps)} layers")
+    plan = subject.plan
+    if (counts[0].calls != 1 and not plan.input_streamed) or len(counts) != len(subject.rows):
+        raise RunnerError(f"{machine.name}: not one inference of {len(subject.rows) - 1} layers")
     executor, *layers = (
         row(label, op, macs, count, where, flash)
-        for (label, op, macs), count, where in zip(rows(plan), counts, spent, strict=True)
+        for (label, op, macs), count, where in zip(subject.rows, counts, spent, strict=True)
     )
     unseen = next((entry.name for entry in layers if not entry.calls), None)
     if unseen is not None:

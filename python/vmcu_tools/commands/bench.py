@@ -8,9 +8,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..container.opened import is_container
 from ..errors import Problem, UserError
 from .options import (
     EXIT_DONE,
+    RUNNABLE,
     Subparsers,
     count,
     int8_model,
@@ -20,6 +22,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from ..bench.flash import Flash
     from ..bench.model import BenchReport
 
 DEFAULT = "qemu:m4"
@@ -30,8 +33,10 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "bench",
         parents=[planner_options()],
         help="count instructions, loads, stores and cycles on an emulated board, layer by layer",
+        description="A container, FILE.vmcu, is counted as the target runs it after loading; its "
+        "outputs are checked against its own tables, compiled in, on this computer.",
     )
-    int8_model(bench, "single kernels, beside CMSIS-NN's figures")
+    int8_model(bench, "single kernels, beside CMSIS-NN's figures", RUNNABLE)
     where = bench.add_mutually_exclusive_group()
     where.add_argument(
         "--on",
@@ -110,6 +115,8 @@ def _report(args: argparse.Namespace) -> BenchReport:
     from .models import compiled, name_of
 
     name = name_of(args.model)
+    if args.measure and is_container(args.model):
+        raise UserError(Problem("--measure takes no container", "name the model that it is of"))
     if args.measure:
         from ..bench.measured import measure
         from ..runners.zephyr import ZephyrRunner
@@ -121,7 +128,19 @@ def _report(args: argparse.Namespace) -> BenchReport:
     if args.flash_wait is not None:
         flash = replace(flash or ART, waits=args.flash_wait)
     model.board(target)
-    report = model.bench(compiled(args), name, target, flash=flash, keep=args.keep)
+    if is_container(args.model):
+        report = _of_container(args, name, target, flash)
+    else:
+        report = model.bench(compiled(args), name, target, flash=flash, keep=args.keep)
     if found is None:
         return report
     return model.on_part(report, args.board, replace(found, flash=flash))
+
+
+def _of_container(
+    args: argparse.Namespace, name: str, target: str, flash: Flash | None
+) -> BenchReport:
+    from ..bench.container import bench
+    from .containers import opened, target_of
+
+    return bench(opened(args), name, target_of(target).name, flash, args.keep)

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .options import EXIT_DONE, Subparsers
+from .options import EXIT_DONE, Subparsers, count
 
 if TYPE_CHECKING:
     from ..container.read import Facts
+
+UPDATE_MODEL = "what the container was built from, .tflite or .onnx"
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -25,19 +27,37 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     show = verbs.add_parser("show", help="what is in a container")
     verify = verbs.add_parser("verify", help="exit 0 if a container is whole, else 1 and why not")
     verify.add_argument(
-        "--key", type=Path, metavar="PEM", help="and signed by the owner of this Ed25519 key"
+        "--key",
+        type=Path,
+        metavar="PEM",
+        help="and signed by the owner of this key, Ed25519 or P-256",
     )
     sign = verbs.add_parser("sign", help="sign a container in its place")
     sign.add_argument(
-        "--key", type=Path, metavar="PEM", required=True, help="private Ed25519 key, no password"
+        "--key",
+        type=Path,
+        metavar="PEM",
+        required=True,
+        help="private key, Ed25519 or P-256, no password",
     )
+    key = verbs.add_parser("key", help="C of a public key, for CONFIG_VMCU_SIGNATURE_PSA and so on")
+    key.add_argument("key", type=Path, metavar="PEM", help="public or private key")
+    update = verbs.add_parser(
+        "update",
+        help="put a test vector behind a container, for devices to run before they use it",
+        description="Writes FILE with a random input and the digest of the outputs that the model "
+        "file means for it; doc/updates.md. Sign first.",
+    )
+    update.add_argument("--model", type=Path, metavar="MODEL", required=True, help=UPDATE_MODEL)
+    update.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: NAME.update")
+    update.add_argument("--seed", type=count, default=0, help="of the random input (default 0)")
     kernels = verbs.add_parser(
         "kernels",
         help="C that links the kernels of containers, and no others",
         description="Prints C that defines vmcu_kernels for vmcu_model_load(): an application "
         "that compiles it runs these containers and all others that need no further kernel.",
     )
-    for verb in (show, verify, sign):
+    for verb in (show, verify, sign, update):
         verb.add_argument("file", type=Path, metavar="FILE")
     kernels.add_argument("file", type=Path, metavar="FILE", nargs="+")
     return container
@@ -49,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
         "verify": _verify,
         "sign": _sign,
         "kernels": _kernels,
+        "key": _key,
+        "update": _update,
     }
     return verbs[args.verb](args)
 
@@ -74,7 +96,7 @@ def _lines(facts: Facts) -> list[str]:
         + (", devices can plan it" if facts.online else ""),
         *ports,
         f"kernels: {', '.join(facts.kernels)}",
-        f"SHA-256 {facts.digest}, {'signed, Ed25519' if facts.signed else 'not signed'}",
+        f"SHA-256 {facts.digest}, {f'signed, {facts.signed}' if facts.signed else 'not signed'}",
     ]
 
 
@@ -99,4 +121,22 @@ def _kernels(args: argparse.Namespace) -> int:
 
     names = {name for file in args.file for name in facts_of(file).kernels}
     print(kernels_source(names), end="")
+    return EXIT_DONE
+
+
+def _key(args: argparse.Namespace) -> int:
+    from ..container.build import key_source
+    from ..container.seal import public_bytes
+
+    print(key_source(public_bytes(args.key)), end="")
+    return EXIT_DONE
+
+
+def _update(args: argparse.Namespace) -> int:
+    from ..container.files import write
+    from ..container.update import update
+
+    target = args.output or args.file.with_suffix(".update")
+    write(target, update(args.file, args.model, args.seed))
+    print(f"wrote {target}")
     return EXIT_DONE

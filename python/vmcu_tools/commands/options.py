@@ -22,6 +22,8 @@ EXIT_DONE, EXIT_PROBLEM = 0, 1
 EXIT_INTERRUPTED = 130
 # Of --input: where it lies.
 ELSEWHERE = "elsewhere"
+# What commands take that run a model.
+RUNNABLE = ".tflite or .onnx, or a container, .vmcu"
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 
 
@@ -140,14 +142,16 @@ def percentage(text: str) -> Share:
     return Share(real(text, "percentage", most=1e6, unit="%") / 100)
 
 
-def int8_model(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
+def int8_model(
+    parser: argparse.ArgumentParser, otherwise: str = "", kinds: str = ".tflite or .onnx"
+) -> None:
     """The model to work on; `otherwise`: what is done without one, where it may be left out."""
     parser.add_argument(
         "model",
         type=Path,
         nargs="?" if otherwise else None,
         metavar="MODEL",
-        help="int8 model, .tflite or .onnx" + (f" (default: {otherwise})" if otherwise else ""),
+        help=f"int8 model, {kinds}" + (f" (default: {otherwise})" if otherwise else ""),
     )
 
 
@@ -265,10 +269,10 @@ def planner_options() -> argparse.ArgumentParser:
     return planner
 
 
-def model_options() -> argparse.ArgumentParser:
+def model_options(kinds: str = ".tflite or .onnx") -> argparse.ArgumentParser:
     """A model, how a plan for it is found, and calibration where it is in float."""
     model = argparse.ArgumentParser(add_help=False, parents=[planner_options()])
-    int8_model(model)
+    int8_model(model, kinds=kinds)
     border_options(model)
     calibration_options(model)
     return model
@@ -280,10 +284,10 @@ def target_options() -> argparse.ArgumentParser:
     where = target.add_mutually_exclusive_group()
     where.add_argument(
         "--on",
-        default="virtual",
         metavar="TARGET",
         help="virtual (the planner's own machine, every tensor), host, qemu:m3, qemu:m4, "
-        "qemu:m4-64k (64 KB of RAM), qemu:m7, qemu:m33 (default virtual)",
+        "qemu:m4-64k (64 KB of RAM), qemu:m7, qemu:m33 (default virtual, of a container host); "
+        "all but virtual with '+container' behind: the model is loaded from a container",
     )
     where.add_argument(
         "--board",

@@ -4,17 +4,29 @@
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ..container.opened import is_container
 from ..errors import Problem, UserError
-from .options import ELSEWHERE, EXIT_DONE, Subparsers, model_options, target_options
+from .options import ELSEWHERE, EXIT_DONE, RUNNABLE, Subparsers, model_options, target_options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..graph import Graph
+
+    Run = Callable[[list[list[np.ndarray]]], list[list[np.ndarray]]]
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
-        parents=[model_options(), target_options()],
+        parents=[model_options(RUNNABLE), target_options()],
         help="run a model on given inputs",
+        description="MODEL may be a container, FILE.vmcu: the target loads it, as firmware does.",
         # Its own --input takes files besides the word that the planner's takes.
         conflict_handler="resolve",
     )
@@ -38,17 +50,28 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     return run
 
 
+def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
+    """What has the inputs and outputs, and what runs samples."""
+    if is_container(args.model):
+        from .containers import opened, target_of
+
+        container, target = opened(args), target_of(args.on)
+        return container.outline.graph, functools.partial(target.run_container, container)
+    from .. import runners
+    from .models import compiled
+
+    plan = compiled(args)
+    return plan.graph, functools.partial(runners.get(args.on or runners.VIRTUAL).run, plan)
+
+
 def run(args: argparse.Namespace) -> int:
     import numpy as np
 
-    from .. import runners
     from ..runners.borders import read_input, to_file
-    from .models import compiled
 
     files = [path for path in args.input if str(path) != ELSEWHERE]
     args.input = ELSEWHERE if len(files) < len(args.input) else None
-    plan = compiled(args)
-    graph = plan.graph
+    graph, run_on = _prepared(args)
     if len(files) != len(graph.inputs):
         raise UserError(
             Problem(
@@ -58,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
             )
         )
     sample = [read_input(path, graph, port) for path, port in zip(files, graph.inputs, strict=True)]
-    outputs = runners.get(args.on).run(plan, [sample])[0]
+    outputs = run_on([sample])[0]
     for number, (port, data) in enumerate(zip(graph.outputs, outputs, strict=True)):
         values = to_file(data, graph, port)
         if number < len(args.output):

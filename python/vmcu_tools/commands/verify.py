@@ -5,17 +5,29 @@ from __future__ import annotations
 
 import argparse
 
-from .options import EXIT_DONE, EXIT_PROBLEM, Subparsers, count, model_options, target_options
+from ..container.opened import is_container
+from .options import (
+    EXIT_DONE,
+    EXIT_PROBLEM,
+    RUNNABLE,
+    Subparsers,
+    count,
+    model_options,
+    target_options,
+)
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     verify = commands.add_parser(
         "verify",
-        parents=[model_options(), target_options()],
+        parents=[model_options(RUNNABLE), target_options()],
         help="compare with TFLite Micro or ONNX Runtime, byte by byte",
         description="Compares the target's bytes with the graph's meaning, that with the runtime's "
         "tensors node by node, and the outputs with the runtime's for inputs in the file's form. "
-        "Exit 1 where something differs by more than doc/models.md allows.",
+        "Exit 1 where something differs by more than doc/models.md allows. A container, FILE.vmcu, "
+        "names no runtime: the outputs of the target that loads it are compared with those of its "
+        "own tables, read back and compiled in, on this computer. That the tables are the model's "
+        "is proven when it is built.",
     )
     verify.add_argument(
         "-n", "--samples", type=count, default=20, help="random inputs (default 20)"
@@ -30,9 +42,29 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     from ..report.terminal import console
     from ..report.text import print_verification
+
+    if is_container(args.model):
+        return _container(args)
+    from .. import runners
     from ..verify.verify import verify
     from .models import compiled
 
-    outcome = verify(compiled(args), args.on, args.samples, args.structured, args.seed)
+    target = args.on or runners.VIRTUAL
+    outcome = verify(compiled(args), target, args.samples, args.structured, args.seed)
     print_verification(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
+
+
+def _container(args: argparse.Namespace) -> int:
+    from ..verify.container import verify
+    from .containers import opened, target_of
+
+    container, target = opened(args), target_of(args.on)
+    results = verify(container, target, args.samples, args.structured, args.seed)
+    for result in results:
+        state = f"{result.differing} differ" if result.differing else "all equal"
+        print(f"output {result.name}: {result.bytes:,} bytes, {state}")
+    passed = bool(results) and not any(result.differing for result in results)
+    said = "passed" if passed else "FAILED"
+    print(f"{args.model}: {container.name} on {target.name}: {said}")
+    return EXIT_DONE if passed else EXIT_PROBLEM

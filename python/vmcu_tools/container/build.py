@@ -54,11 +54,23 @@ def kernels_source(kernels: Iterable[str]) -> str:
 
 def as_c(image: bytes) -> str:
     """C of a container, image_container, that firmware has in its flash, and of its kernels."""
-    parts = [image[at : at + LINE] for at in range(0, len(image), LINE)]
-    lines = "".join("\t" + " ".join(f"{byte:#04x}," for byte in part) + "\n" for part in parts)
     return (
         f"{kernels_source(kernels_of(image))}\n"
         "extern const uint8_t image_container[];\nextern const size_t image_container_bytes;\n\n"
         "const uint8_t image_container[] __attribute__((aligned(VMCU_CONTAINER_ALIGN))) = {\n"
-        f"{lines}}};\n\nconst size_t image_container_bytes = sizeof(image_container);\n"
+        f"{_bytes(image)}}};\n\nconst size_t image_container_bytes = sizeof(image_container);\n"
     )
+
+
+def key_source(key: bytes) -> str:
+    """C of a public key, vmcu_public_key."""
+    return (
+        "#include <stdint.h>\n\nextern const uint8_t vmcu_public_key[];\n\n"
+        f"const uint8_t vmcu_public_key[{len(key)}] = {{\n{_bytes(key)}}};\n"
+    )
+
+
+def _bytes(data: bytes) -> str:
+    """Lines of an initialiser."""
+    parts = [data[at : at + LINE] for at in range(0, len(data), LINE)]
+    return "".join("\t" + " ".join(f"{byte:#04x}," for byte in part) + "\n" for part in parts)

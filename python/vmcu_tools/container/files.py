@@ -12,7 +12,8 @@ from .seal import is_signed_by, signed
 REMEDY = "name a file that `vmcu build --format container` has written"
 
 
-def _opened(path: Path) -> tuple[bytes, Facts]:
+def bytes_of(path: Path) -> tuple[bytes, Facts]:
+    """A container and what is in it. Raises UserError for what is none, or is damaged."""
     try:
         image = path.read_bytes()
         return image, facts(image)
@@ -27,7 +28,7 @@ def _opened(path: Path) -> tuple[bytes, Facts]:
 def facts_of(path: Path, key: Path | None = None) -> Facts:
     """What is in a container. Raises UserError for what is none, or is damaged, or, with a key (a
     PEM file), is not signed by its owner."""
-    image, found = _opened(path)
+    image, found = bytes_of(path)
     if key is None:
         return found
     reason = "it is not signed"
@@ -40,12 +41,17 @@ def facts_of(path: Path, key: Path | None = None) -> Facts:
 
 def sign(path: Path, key: Path) -> None:
     """Signs a container in its place, in one step. Raises UserError."""
-    image = signed(_opened(path)[0], key)
-    beside = path.with_name(f".{path.name}.signed")
+    image = signed(bytes_of(path)[0], key)
+    write(path, image)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file in one step. Raises UserError."""
+    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_bytes(image)
+        beside.write_bytes(data)
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
         reason = (error.strerror or "cannot be written").lower()
-        raise UserError(Problem(reason, "sign a copy where you may write", str(path))) from error
+        raise UserError(Problem(reason, "choose a place where you may write", str(path))) from error

@@ -27,7 +27,8 @@ FILE = CStruct(
 DIGEST = slice(FILE.size, FILE.size + 32)
 SIGNATURE = slice(DIGEST.stop, DIGEST.stop + 64)
 # What `signature` of the file says.
-UNSIGNED, ED25519 = 0, 1
+UNSIGNED, ED25519, P256 = 0, 1, 2
+SIGNATURES = {ED25519: "Ed25519", P256: "ECDSA P-256"}
 
 # A kernel by the name of its function, and the struct of its parameters, NULL if it takes none.
 KERNEL = CStruct("vmcu_container_kernel", "const char *name, *params;")

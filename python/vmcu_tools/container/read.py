@@ -8,6 +8,7 @@ by the same rules as on the device (lib/vmcu/container.c).
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from dataclasses import dataclass
 
@@ -21,7 +22,6 @@ from .layout import (
     BLOCK,
     CONSTANTS,
     DIGEST,
-    ED25519,
     FILE,
     FORMATS,
     KERNEL,
@@ -30,6 +30,7 @@ from .layout import (
     MINOR_ONLINE,
     MODEL,
     MODEL_AT,
+    SIGNATURES,
     TABLES,
     Table,
 )
@@ -56,18 +57,20 @@ def require(holds: bool, reason: str) -> None:
 
 @dataclass(frozen=True)
 class Side:
-    """An input or output; shape: H, W, C."""
+    """An input or output; shape: H, W, C; layout and half_away: as a Port of graph.py has them."""
 
     name: str
     shape: tuple[int, int, int]
     scale: float
     zero_point: int
+    layout: str = "nhwc"
+    half_away: bool = False
 
 
 @dataclass(frozen=True)
 class Facts:
     """What people want to know of a container. size: bytes of the file; digest: in hexadecimal;
-    online: devices can plan it."""
+    signed: with what, "" if it is not; online: devices can plan it."""
 
     name: str
     version: str
@@ -80,7 +83,7 @@ class Facts:
     inputs: tuple[Side, ...]
     outputs: tuple[Side, ...]
     digest: str
-    signed: bool
+    signed: str
     online: bool
 
 
@@ -145,7 +148,7 @@ def facts(image: bytes) -> Facts:
         sides("inputs"),
         sides("outputs"),
         image[DIGEST].hex(),
-        head.signature == ED25519,
+        SIGNATURES.get(head.signature, ""),
         reader.distances is not None,
     )
 
@@ -155,7 +158,16 @@ def _side(entry: dict, tensors: list) -> Side:
     require(number < len(tensors), f"an input or output is tensor {number}, which is not there")
     shape = tuple(int(tensors[number].get(axis, 0)) for axis in ("height", "width", "channels"))
     name = str(entry.get("name", "")).strip('"')
-    return Side(name, shape, float(entry.get("scale", 0)), int(entry.get("zero_point", 0)))
+    flags, scale = str(entry.get("flags", "")), float(entry.get("scale", 0))
+    require(math.isfinite(scale), f"an input or output has the scale {scale}")
+    return Side(
+        name,
+        shape,
+        scale,
+        int(entry.get("zero_point", 0)),
+        "nchw" if "VMCU_IO_CHANNELS_FIRST" in flags else "nhwc",
+        "VMCU_IO_HALF_AWAY" in flags,
+    )
 
 
 def layers_of(image: bytes) -> tuple[int, int]:

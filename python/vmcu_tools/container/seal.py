@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
-from .layout import DIGEST, ED25519, FILE, SIGNATURE
+from .layout import DIGEST, ED25519, FILE, P256, SIGNATURE
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ec import (
+        EllipticCurvePrivateKey,
+        EllipticCurvePublicKey,
+    )
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+    Private = Ed25519PrivateKey | EllipticCurvePrivateKey
+    Public = Ed25519PublicKey | EllipticCurvePublicKey
 
 
 def digest(image: bytes) -> bytes:
@@ -27,24 +37,57 @@ def sealed(image: bytes) -> bytes:
 
 
 def signed(image: bytes, key: Path) -> bytes:
-    """The container with the Ed25519 signature of its digest. key: a PEM file with the private key,
-    without a password. Raises UserError."""
+    """The container with a signature of its digest: Ed25519, or ECDSA P-256 (r, then s, 32 bytes
+    each, big-endian) of the digest as the hash. key: a PEM file with the private key, without a
+    password. Raises UserError."""
     private = _private(key)
     at = FILE.members["signature"].start
-    marked = sealed(image[:at] + struct.pack("<I", ED25519) + image[at + 4 :])
-    return marked[: SIGNATURE.start] + private.sign(marked[DIGEST]) + marked[SIGNATURE.stop :]
+    kind = ED25519 if hasattr(private, "private_bytes_raw") else P256
+    marked = sealed(image[:at] + struct.pack("<I", kind) + image[at + 4 :])
+    return marked[: SIGNATURE.start] + _sign(private, marked[DIGEST]) + marked[SIGNATURE.stop :]
+
+
+def _sign(private: Private, digest: bytes) -> bytes:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, utils
+
+    if not isinstance(private, ec.EllipticCurvePrivateKey):
+        return private.sign(digest)
+    made = private.sign(digest, ec.ECDSA(utils.Prehashed(hashes.SHA256())))
+    return b"".join(part.to_bytes(32, "big") for part in utils.decode_dss_signature(made))
 
 
 def is_signed_by(image: bytes, key: Path) -> bool:
     """True if the owner of a public key has signed the container. key: a PEM file with the public
     or the private key. Raises UserError."""
+    public = _public(key)
     from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, utils
 
+    signature = image[SIGNATURE]
     try:
-        _public(key).verify(image[SIGNATURE], image[DIGEST])
+        if isinstance(public, ec.EllipticCurvePublicKey):
+            pair = (int.from_bytes(half, "big") for half in (signature[:32], signature[32:]))
+            method = ec.ECDSA(utils.Prehashed(hashes.SHA256()))
+            public.verify(utils.encode_dss_signature(*pair), image[DIGEST], method)
+        else:
+            public.verify(signature, image[DIGEST])
     except InvalidSignature:
         return False
     return True
+
+
+def public_bytes(key: Path) -> bytes:
+    """A public key as firmware has it: Ed25519's 32 bytes, or x and y of P-256, 32 bytes each,
+    big-endian. key: as for is_signed_by(). Raises UserError."""
+    public = _public(key)
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        return public.public_bytes_raw()
+    point = public.public_numbers()
+    return point.x.to_bytes(32, "big") + point.y.to_bytes(32, "big")
 
 
 def _read(key: Path) -> bytes:
@@ -52,22 +95,22 @@ def _read(key: Path) -> bytes:
         return key.read_bytes()
     except OSError as error:
         reason = f"{key}: {(error.strerror or 'cannot be read').lower()}"
-        raise UserError(Problem(reason, "name a PEM file with an Ed25519 key")) from error
+        raise UserError(Problem(reason, "name a PEM file with a key")) from error
 
 
-def _private(key: Path) -> Ed25519PrivateKey:
-    serialization, ed25519 = _library()
+def _private(key: Path) -> Private:
+    serialization = _library()
     try:
         found = serialization.load_pem_private_key(_read(key), None)
     except (TypeError, ValueError) as error:
         raise _no_key(key, "private") from error
-    if not isinstance(found, ed25519.Ed25519PrivateKey):
+    if not _is_known(found):
         raise _no_key(key, "private")
     return found
 
 
-def _public(key: Path):
-    serialization, ed25519 = _library()
+def _public(key: Path) -> Public:
+    serialization = _library()
     data = _read(key)
     if b"PRIVATE KEY" in data:
         return _private(key).public_key()
@@ -75,21 +118,30 @@ def _public(key: Path):
         found = serialization.load_pem_public_key(data)
     except ValueError as error:
         raise _no_key(key, "public") from error
-    if not isinstance(found, ed25519.Ed25519PublicKey):
+    if not _is_known(found):
         raise _no_key(key, "public")
     return found
 
 
+def _is_known(key: object) -> bool:
+    """True for keys of Ed25519 and of P-256."""
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+    if isinstance(key, (ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey)):
+        return isinstance(key.curve, ec.SECP256R1)
+    return isinstance(key, (ed25519.Ed25519PrivateKey, ed25519.Ed25519PublicKey))
+
+
 def _no_key(key: Path, kind: str) -> UserError:
     made = "`openssl genpkey -algorithm ed25519 -out key.pem` makes one"
-    return UserError(Problem(f"{key} has no {kind} Ed25519 key in PEM without a password", made))
+    reason = f"{key} has no {kind} key of Ed25519 or P-256 in PEM without a password"
+    return UserError(Problem(reason, made))
 
 
 def _library():
     try:
         from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         missing = Problem("signatures need the Python package cryptography", "pip install it")
         raise UserError(missing) from error
-    return serialization, ed25519
+    return serialization

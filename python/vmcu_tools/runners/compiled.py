@@ -34,6 +34,7 @@ INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
 MODEL_NAME = "model"
 # Behind the name of a target that loads models from containers.
 LOADING = "+container"
+ROTATING = "-DVMCU_POOL_ROTATE"
 
 # -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
 COMMON_FLAGS = (
@@ -101,6 +102,26 @@ class CompiledRunner(ABC):
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
             return target.execute(image, plan, samples)
 
+    def run_container(
+        self, opened: container.Opened, samples: Sequence[Sequence[np.ndarray]]
+    ) -> list[list[np.ndarray]]:
+        """Runner.run() of a container: loaded from it, or, on a target that loads none, with its
+        tables compiled in."""
+        with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+            image = self.build_container(opened, Path(folder))
+            return self.execute(image, opened.outline, samples)
+
+    def build_container(self, opened: container.Opened, folder: Path) -> Path:
+        """The image of run_container(), in `folder`."""
+        target = replace(self, flags=(*self.flags, ROTATING)) if opened.rotates else self
+        loaded = target.container
+        text = container.as_c(opened.image) if loaded else container.source(opened, MODEL_NAME)
+        files = {
+            f"{MODEL_NAME}.h": container.header(opened, MODEL_NAME),
+            f"{MODEL_NAME}.c": text,
+        }
+        return target.compile(files, MODEL_NAME, folder)
+
     def run_values(
         self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[list[np.ndarray]]:
@@ -122,8 +143,8 @@ class CompiledRunner(ABC):
 
     def suited(self: RunnerT, plan: Plan) -> RunnerT:
         """The target with the runtime that a plan needs."""
-        wanted = {"VMCU_POOL_ROTATE": plan.rotation, "VMCU_SEVERAL_POOLS": plan.regions}
-        defines = tuple(f"-D{name}" for name, needed in wanted.items() if needed)
+        wanted = {ROTATING: plan.rotation, "-DVMCU_SEVERAL_POOLS": plan.regions}
+        defines = tuple(define for define, needed in wanted.items() if needed)
         return replace(self, flags=(*self.flags, *defines)) if defines else self
 
     def loading(self: RunnerT) -> RunnerT:
@@ -136,11 +157,18 @@ class CompiledRunner(ABC):
     ) -> Path:
         """Compiles a model's emitted files in `folder` into an image there. values: bytes of the
         largest input or output, if the image is to take values in the file's form."""
-        image = folder / f"{name}.elf"
         if self.container:
             # Of the C only the header is used, for the sizes of what the image keeps for itself.
             header = {file: text for file, text in files.items() if file.endswith(".h")}
             files = {**header, f"{name}.c": container.as_c(container.of_tables(files, name))}
+        return self.compile(files, name, folder, values)
+
+    def compile(
+        self, files: Mapping[str, str], name: str, folder: Path, values: int | None = None
+    ) -> Path:
+        """build() of files that have the model as the target takes it, a container where it loads
+        one."""
+        image = folder / f"{name}.elf"
         write(files, folder)
         model = [folder / file for file in files if file.endswith(".c")]
         loaded = ["-DIMAGE_CONTAINER"] if self.container else []

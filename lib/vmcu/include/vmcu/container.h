@@ -13,6 +13,7 @@
 #ifndef VMCU_CONTAINER_H_
 #define VMCU_CONTAINER_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,7 +35,7 @@ extern "C" {
 /** A container must start at a multiple of this many bytes. */
 #define VMCU_CONTAINER_ALIGN 16
 
-/** Bytes of a digest, SHA-256, and of a signature, Ed25519. */
+/** Bytes of a digest, SHA-256, and of a signature, Ed25519 or ECDSA P-256. */
 #define VMCU_DIGEST_BYTES    32
 #define VMCU_SIGNATURE_BYTES 64
 
@@ -175,7 +176,11 @@ void vmcu_sha256(const uint8_t *first, size_t first_size, const uint8_t *second,
  *
  * A build with VMCU_CONTAINER_SIGNED refuses containers that are not signed.
  *
- * @return True if @a signature is Ed25519's of @a digest, by a key that this device trusts.
+ * @param digest    SHA-256 of the container, which has been compared with its bytes.
+ * @param signature Ed25519's of these 32 bytes, or r and s of ECDSA P-256, big-endian, with them as
+ *                  the hash: whichever this device has a key for.
+ *
+ * @return True if it is by a key that this device trusts.
  */
 bool vmcu_container_authentic(const uint8_t digest[VMCU_DIGEST_BYTES],
 			      const uint8_t signature[VMCU_SIGNATURE_BYTES]);

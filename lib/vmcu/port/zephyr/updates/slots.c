@@ -1,0 +1,312 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <zephyr/storage/flash_map.h>
+#include <zephyr/sys/byteorder.h>
+#include <zephyr/sys/crc.h>
+#include <zephyr/sys/util.h>
+
+#include <vmcu/self_test.h>
+#include <vmcu/slots.h>
+
+/** "VMRC", little-endian. */
+#define MAGIC 0x43524d56U
+#define NONE  (-1)
+
+/**
+ * At the start of a slot's last VMCU_SLOT_RECORD_ROOM bytes: the update in front of it is complete
+ * and has passed. It is written last, so that there is none before.
+ */
+struct record {
+	uint32_t magic;
+	uint32_t sequence; /**< of two, the update with the later one is the newer */
+	uint32_t size;     /**< of the update */
+	uint32_t crc;      /**< CRC-32 of the members above: a write may have been cut */
+};
+
+/** The record of a slot; -ENOENT if there is none that is whole. */
+static int read_record(const struct vmcu_slots *slots, int i, struct record *record)
+{
+	const struct flash_area *area;
+	int err = flash_area_open(slots->slot[i].area, &area);
+
+	if (err != 0) {
+		return err;
+	}
+	err = flash_area_read(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), record,
+			      sizeof(*record));
+	if (err == 0 && (record->magic != MAGIC ||
+			 record->size > area->fa_size - VMCU_SLOT_RECORD_ROOM ||
+			 record->crc != crc32_ieee((const uint8_t *)record,
+						   offsetof(struct record, crc)))) {
+		err = -ENOENT;
+	}
+	flash_area_close(area);
+	return err;
+}
+
+static int write_record(const struct flash_area *area, uint32_t sequence, uint32_t size)
+{
+	const struct record record = {.magic = MAGIC, .sequence = sequence, .size = size};
+	uint8_t block[VMCU_SLOT_BLOCK_MAX];
+
+	memset(block, flash_area_erased_val(area), sizeof(block));
+	memcpy(block, &record, sizeof(record));
+	sys_put_le32(crc32_ieee(block, offsetof(struct record, crc)),
+		     &block[offsetof(struct record, crc)]);
+	return flash_area_write(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), block,
+				sizeof(block));
+}
+
+/** The bytes of a slot where the core can read them. */
+static int get_bytes(struct vmcu_slots *slots, int i, size_t size, const void **data)
+{
+	const struct flash_area *area;
+	int err;
+
+	*data = slots->slot[i].mapped;
+	if (*data != NULL) {
+		return 0;
+	}
+	*data = slots->copy;
+	if (slots->copy == NULL || slots->copy_size < size) {
+		return -ENOMEM;
+	}
+	err = flash_area_open(slots->slot[i].area, &area);
+	if (err == 0) {
+		err = flash_area_read(area, 0, slots->copy, size);
+		flash_area_close(area);
+	}
+	return err;
+}
+
+/** Makes the model of a slot the one in the arena, if it passes. */
+static int load(struct vmcu_slots *slots, int i, size_t size)
+{
+	const void *data;
+	size_t head;
+	int err = get_bytes(slots, i, size, &data);
+
+	slots->ctx.model = NULL;
+	slots->refusal = (struct vmcu_refusal){0};
+	if (err == 0) {
+		err = vmcu_model_load_saying(&slots->model, data, size, slots->arena,
+					     slots->arena_size, &slots->refusal);
+	}
+	if (err != 0) {
+		return err;
+	}
+	head = vmcu_arena_head(&slots->model, slots->arena_size);
+	err = vmcu_init(&slots->ctx, &slots->model, slots->arena, head);
+	if (err == 0) {
+		err = vmcu_self_test(&slots->ctx, data, size);
+	}
+	if (err == 0) {
+		/* As if nothing had run. */
+		err = vmcu_init(&slots->ctx, &slots->model, slots->arena, head);
+	}
+	if (err != 0) {
+		slots->ctx.model = NULL;
+	}
+	return err;
+}
+
+static int check_blocks(const struct vmcu_slots *slots)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct flash_area *area;
+		int err = flash_area_open(slots->slot[i].area, &area);
+
+		if (err != 0) {
+			return err;
+		}
+		err = (flash_area_align(area) > VMCU_SLOT_BLOCK_MAX ||
+		       area->fa_size <= VMCU_SLOT_RECORD_ROOM)
+			      ? -ENOTSUP
+			      : 0;
+		flash_area_close(area);
+		if (err != 0) {
+			return err;
+		}
+	}
+	return 0;
+}
+
+int vmcu_slots_open(struct vmcu_slots *slots)
+{
+	struct record records[2];
+	bool whole[2];
+	int newer;
+	int err = check_blocks(slots);
+
+	slots->used = NONE;
+	slots->sequence = 0U;
+	slots->writing = false;
+	slots->ctx.model = NULL;
+	if (err != 0) {
+		return err;
+	}
+	for (int i = 0; i < 2; i++) {
+		err = read_record(slots, i, &records[i]);
+		if (err != 0 && err != -ENOENT) {
+			return err;
+		}
+		whole[i] = (err == 0);
+	}
+	/* The number of updates may wrap around. */
+	newer = (whole[1] &&
+		 (!whole[0] || (int32_t)(records[1].sequence - records[0].sequence) > 0))
+			? 1
+			: 0;
+	err = -ENOENT;
+	for (int n = 0; n < 2; n++) {
+		const int i = (n == 0) ? newer : 1 - newer;
+
+		if (!whole[i]) {
+			continue;
+		}
+		if (n == 0) {
+			slots->sequence = records[i].sequence;
+		}
+		err = load(slots, i, records[i].size);
+		if (err == 0) {
+			slots->used = (int8_t)i;
+			slots->used_size = records[i].size;
+			return 0;
+		}
+	}
+	return err;
+}
+
+/** The slot that is not in use. */
+static int other(const struct vmcu_slots *slots)
+{
+	return (slots->used == 0) ? 1 : 0;
+}
+
+int vmcu_slots_begin(struct vmcu_slots *slots, size_t size)
+{
+	const struct flash_area *area;
+	int err = flash_area_open(slots->slot[other(slots)].area, &area);
+
+	slots->writing = false;
+	if (err != 0) {
+		return err;
+	}
+	if (size > area->fa_size - VMCU_SLOT_RECORD_ROOM) {
+		err = -EFBIG;
+	} else {
+		err = flash_area_erase(area, 0, area->fa_size);
+	}
+	flash_area_close(area);
+	slots->writing = (err == 0);
+	slots->written = 0U;
+	slots->filled = 0U;
+	return err;
+}
+
+/** Writes what has been gathered, up to the end of a block. */
+static int flush(struct vmcu_slots *slots)
+{
+	const struct flash_area *area;
+	size_t whole;
+	int err = flash_area_open(slots->slot[other(slots)].area, &area);
+
+	if (err != 0) {
+		return err;
+	}
+	whole = ROUND_UP(slots->filled, flash_area_align(area));
+	memset(&slots->chunk[slots->filled], flash_area_erased_val(area), whole - slots->filled);
+	if (slots->written + whole > area->fa_size - VMCU_SLOT_RECORD_ROOM) {
+		err = -EFBIG;
+	} else if (whole > 0U) {
+		err = flash_area_write(area, (off_t)slots->written, slots->chunk, whole);
+	}
+	flash_area_close(area);
+	slots->writing = (err == 0);
+	slots->written += slots->filled;
+	slots->filled = 0U;
+	return err;
+}
+
+int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size)
+{
+	const uint8_t *from = data;
+
+	if (!slots->writing) {
+		return -EINVAL;
+	}
+	while (size > 0U) {
+		const size_t part = MIN(size, sizeof(slots->chunk) - slots->filled);
+		int err;
+
+		memcpy(&slots->chunk[slots->filled], from, part);
+		slots->filled += (uint32_t)part;
+		from += part;
+		size -= part;
+		err = (slots->filled == sizeof(slots->chunk)) ? flush(slots) : 0;
+		if (err != 0) {
+			return err;
+		}
+	}
+	return 0;
+}
+
+/** Writes the record of an update that has passed. */
+static int record_update(struct vmcu_slots *slots)
+{
+	const struct flash_area *area;
+	int err = flash_area_open(slots->slot[other(slots)].area, &area);
+
+	if (err == 0) {
+		err = write_record(area, slots->sequence + 1U, slots->written);
+		flash_area_close(area);
+	}
+	return err;
+}
+
+int vmcu_slots_commit(struct vmcu_slots *slots)
+{
+	struct vmcu_refusal refusal;
+	int err;
+
+	if (!slots->writing) {
+		return -EINVAL;
+	}
+	err = flush(slots);
+	slots->writing = false;
+	if (err != 0) {
+		return err;
+	}
+	err = load(slots, other(slots), slots->written);
+	if (err == 0) {
+		err = record_update(slots);
+	}
+	if (err == 0) {
+		slots->used = (int8_t)other(slots);
+		slots->used_size = slots->written;
+		slots->sequence++;
+		return 0;
+	}
+	refusal = slots->refusal;
+	slots->ctx.model = NULL;
+	if (slots->used != NONE) {
+		(void)load(slots, slots->used, slots->used_size);
+	}
+	slots->refusal = refusal;
+	return err;
+}
+
+int vmcu_slots_update(struct vmcu_slots *slots, const void *data, size_t size)
+{
+	int err = vmcu_slots_begin(slots, size);
+
+	if (err == 0) {
+		err = vmcu_slots_write(slots, data, size);
+	}
+	return (err == 0) ? vmcu_slots_commit(slots) : err;
+}

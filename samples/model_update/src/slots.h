@@ -1,0 +1,43 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/** @file @brief The two slots of the board. */
+
+#ifndef SAMPLE_SLOTS_H_
+#define SAMPLE_SLOTS_H_
+
+#include <zephyr/devicetree.h>
+#include <zephyr/storage/flash_map.h>
+
+#include <vmcu/slots.h>
+
+#if defined(CONFIG_FLASH_SIMULATOR)
+#include <zephyr/drivers/flash/flash_simulator.h>
+#endif
+
+/** Where the core reads a partition of the flash that it has. */
+static inline const void *address_of(uintptr_t start, size_t offset)
+{
+#if defined(CONFIG_FLASH_SIMULATOR)
+	const struct device *flash = FIXED_PARTITION_DEVICE(model_a);
+	size_t size;
+
+	ARG_UNUSED(start);
+	return (const uint8_t *)flash_simulator_get_memory(flash, &size) + offset;
+#else
+	return (const void *)(start + offset);
+#endif
+}
+
+static inline void find_slots(struct vmcu_slots *slots)
+{
+	const uintptr_t start = DT_REG_ADDR(DT_GPARENT(DT_NODELABEL(model_a)));
+
+	slots->slot[0].area = FIXED_PARTITION_ID(model_a);
+	slots->slot[0].mapped = address_of(start, FIXED_PARTITION_OFFSET(model_a));
+	slots->slot[1].area = FIXED_PARTITION_ID(model_b);
+	slots->slot[1].mapped = address_of(start, FIXED_PARTITION_OFFSET(model_b));
+}
+
+#endif /* SAMPLE_SLOTS_H_ */
