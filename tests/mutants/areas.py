@@ -51,5 +51,7 @@ AREAS = {
         ),
         ("c", "convert", "rotation", "fusion"),
     ),
+    "container": Area((f"{PYTHON}/container",), ("container",)),
+    "container_c": Area((f"{C}/container", f"{C}/include/vmcu/container.h"), ("container",)),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
 }
