@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders.containers import changed, of_model, of_table
+from builders.containers import changed, model_member, of_model, of_table
+from builders.tflite_models import TfliteModel
 from random_networks import AnyNetwork, EveryNetwork
 from vmcu_tools import cli, container, frontends, passes, paths, runners
 from vmcu_tools.bench.model import bench
@@ -290,6 +291,19 @@ def test_damaged_containers_of_all_operators_touch_nothing_outside(
     command = [str(harness), str(file), "400", str(number)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_what_a_model_has_not_is_no_table(tmp_path: Path, shared: ctypes.CDLL) -> None:
+    """Its only kernel takes no parameters."""
+    m = TfliteModel()
+    x = m.activation((1, 4, 6, 2))
+    y = m.op("RESHAPE", [x], m.like(x, (1, 6, 4, 2)), "Reshape")
+    graph = passes.optimize(frontends.load(m.save(tmp_path / "m.tflite", [x], [y])))
+    image = container.build(make_plan("vmcu", graph), "m")
+    for table in ("parts", "schedule", "blocks"):
+        assert model_member(image, table) == 0
+        assert f"m_{table}" not in container.unpack(image)[0].values
+    assert loaded(shared, image)[0] == 0
 
 
 def test_ram_beside_the_pool(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from builders.containers import changed, model_member, of_model, of_table
 from vmcu_tools import container, frontends, passes, paths
 from vmcu_tools.container import layout, read, seal
 from vmcu_tools.emit import structs
+from vmcu_tools.errors import UserError
 from vmcu_tools.planner.registry import make_plan
 
 DIGITS = paths.runtime().parents[1] / "samples/digits/digits.onnx"
@@ -134,3 +136,33 @@ def test_what_people_are_told_is_what_the_network_has(image: bytes) -> None:
     assert (facts.version, facts.signed, facts.streamed) == ("1.0", False, False)
     assert (facts.tensors, facts.layers) == (len(graph.tensors), len(graph.nodes))
     assert facts.digest == seal.digest(image).hex() == image[layout.DIGEST].hex()
+
+
+def test_keys_are_of_the_kind_that_is_asked_for(tmp_path: Path, image: bytes) -> None:
+    pytest.importorskip("cryptography", reason="signatures need cryptography")
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    def files(name: str, key) -> tuple[Path, Path]:
+        pem, none = serialization.Encoding.PEM, serialization.NoEncryption()
+        both = (
+            key.private_bytes(pem, serialization.PrivateFormat.PKCS8, none),
+            key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo),
+        )
+        paths = tmp_path / f"{name}.pem", tmp_path / f"{name}.pub"
+        for path, data in zip(paths, both, strict=True):
+            path.write_bytes(data)
+        return paths
+
+    private, public = files("own", Ed25519PrivateKey.generate())
+    other, other_public = files("rsa", rsa.generate_private_key(65537, 2048))
+    signed = seal.signed(image, private)
+    assert seal.is_signed_by(signed, public) and seal.is_signed_by(signed, private)
+    assert not seal.is_signed_by(signed, files("next", Ed25519PrivateKey.generate())[1])
+    for key in (other, public):
+        with pytest.raises(UserError, match="has no private"):
+            seal.signed(image, key)
+    for key, kind in ((other, "private"), (other_public, "public")):
+        with pytest.raises(UserError, match=f"has no {kind}"):
+            seal.is_signed_by(signed, key)
