@@ -179,11 +179,12 @@ def main() -> int:
     parser.add_argument(
         "--budget", type=float, default=60, help="seconds of tests a mutant, the fastest first"
     )
+    parser.add_argument("--jobs", type=int, default=JOBS, help="mutants at a time")
     parser.add_argument("--json", type=Path, help="writes the results, too")
     parser.add_argument("--again", type=Path, metavar="JSON", help="only what survived there")
     args = parser.parse_args()
     build = ROOT / "build" / "mutants"
-    trees = [Tree(build / f"tree{number}") for number in range(JOBS)]
+    trees = [Tree(build / f"tree{number}") for number in range(args.jobs)]
     areas = [AREAS[name] for name in args.files if name in AREAS]
     names = [name for name in args.files if name not in AREAS]
     names += [file for area in areas for file in area.files]
