@@ -133,7 +133,7 @@ def test_what_people_are_told_is_what_the_network_has(image: bytes) -> None:
             assert (side.name, side.shape) == (port.name, tensor.shape)
             assert side.zero_point == tensor.zero_point
             assert side.scale == pytest.approx(tensor.scale, rel=1e-6)
-    assert (facts.version, facts.signed, facts.streamed) == ("1.0", False, False)
+    assert (facts.version, facts.signed, facts.streamed) == ("1.0", "", False)
     assert (facts.tensors, facts.layers) == (len(graph.tensors), len(graph.nodes))
     assert facts.digest == seal.digest(image).hex() == image[layout.DIGEST].hex()
 

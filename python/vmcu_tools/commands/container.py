@@ -135,8 +135,12 @@ def _key(args: argparse.Namespace) -> int:
 def _update(args: argparse.Namespace) -> int:
     from ..container.files import write
     from ..container.update import update
+    from ..runners.samples import make_samples
 
     target = args.output or args.file.with_suffix(".update")
-    write(target, update(args.file, args.model, args.seed))
+    write(
+        target,
+        update(args.file, args.model, lambda graph: make_samples(graph, 1, 0, args.seed)[0]),
+    )
     print(f"wrote {target}")
     return EXIT_DONE

@@ -5,7 +5,7 @@ from .build import as_c, build, kernels_source, of_tables
 from .compiled import header, source
 from .files import facts_of, sign
 from .online import online_of
-from .opened import Opened, is_container, open_container
+from .opened import Opened, open_container
 from .pack import pack
 from .read import DamagedError, kernels_of, layers_of, unpack
 
@@ -16,7 +16,6 @@ __all__ = [
     "build",
     "facts_of",
     "header",
-    "is_container",
     "kernels_of",
     "kernels_source",
     "layers_of",
