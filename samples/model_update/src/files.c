@@ -6,11 +6,14 @@
 #include <stdio.h>
 
 #include <zephyr/fs/fs.h>
+#include <zephyr/sys/util.h>
 
 #include "files.h"
 
 #define MOUNT "/models"
 #define PATH  MOUNT "/digits_2.update"
+/* Zephyr's ext2 writes no more than one of its blocks at once. */
+#define PART  512U
 
 static struct fs_mount_t mount = {
 	.type = FS_EXT2,
@@ -18,10 +21,9 @@ static struct fs_mount_t mount = {
 	.storage_dev = (void *)"RAM",
 };
 
-static int write_file(const void *data, size_t size)
+static int write_file(const uint8_t *data, size_t size)
 {
 	struct fs_file_t file;
-	ssize_t written;
 	int err;
 
 	fs_file_t_init(&file);
@@ -29,10 +31,16 @@ static int write_file(const void *data, size_t size)
 	if (err != 0) {
 		return err;
 	}
-	written = fs_write(&file, data, size);
-	err = fs_close(&file);
-	/* Zephyr's ext2 counts the rest of the last block, too. */
-	return (written < (ssize_t)size) ? -EIO : err;
+	for (size_t at = 0; err == 0 && at < size; at += PART) {
+		const size_t part = MIN(PART, size - at);
+
+		err = (fs_write(&file, &data[at], part) == (ssize_t)part) ? 0 : -EIO;
+	}
+	if (err != 0) {
+		(void)fs_close(&file);
+		return err;
+	}
+	return fs_close(&file);
 }
 
 int update_from_file(struct vmcu_slots *slots, const void *data, size_t size)

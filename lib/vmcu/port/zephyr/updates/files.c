@@ -5,10 +5,11 @@
 #include <errno.h>
 
 #include <zephyr/fs/fs.h>
+#include <zephyr/sys/util.h>
 
 #include <vmcu/slots.h>
 
-/** What is read at once. */
+/** What is read at once, from places that are multiples of it: within a block of any file system. */
 #define PART 128U
 
 static int size_of(const char *path, size_t *size)
@@ -64,6 +65,22 @@ int vmcu_slots_update_file(struct vmcu_slots *slots, const char *path)
 	return (err == 0) ? vmcu_slots_commit(slots) : err;
 }
 
+/** Reads up to @a size bytes; returns how many there were. */
+static ssize_t read_all(struct fs_file_t *file, uint8_t *buffer, size_t size)
+{
+	size_t at = 0;
+	ssize_t got;
+
+	do {
+		got = fs_read(file, &buffer[at], MIN(PART, size - at));
+		if (got < 0) {
+			return got;
+		}
+		at += (size_t)got;
+	} while (got > 0 && at < size);
+	return (ssize_t)at;
+}
+
 int vmcu_container_read_file(const char *path, void *buffer, size_t size)
 {
 	struct fs_file_t file;
@@ -81,7 +98,7 @@ int vmcu_container_read_file(const char *path, void *buffer, size_t size)
 	if (err != 0) {
 		return err;
 	}
-	got = fs_read(&file, buffer, needed);
+	got = read_all(&file, buffer, needed);
 	(void)fs_close(&file);
 	return (int)got;
 }

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers to damage, and the damage: tests/fuzz/containers holds small ones of all operators.
+
+python tests/fuzz/containers.py [--mutants N] [--seed N] [--write]
+
+Each mutant is a container with some bytes changed and its digest mended; what is accepted is run.
+container.c is compiled with the address and undefined behaviour sanitizers, so that a byte touched
+outside of the container, the arena and the pool ends the run. --write makes the containers anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+CORPUS = HERE / "containers"
+# Of random networks with every operator; streamed where there is one input.
+NETWORKS, FIRST = 8, 300
+FLAGS = ("-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-DVMCU_CONTAINERS")
+# A damaged bias may make a sum overflow, as one of a model file may: any number is right then.
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fwrapv")
+
+
+def corpus() -> list[Path]:
+    return sorted(CORPUS.glob("*.vmcu"))
+
+
+def made() -> Iterator[tuple[str, bytes]]:
+    """The containers of the corpus by their names."""
+    sys.path.insert(0, str(ROOT / "tests/python"))
+    from random_networks import EveryNetwork
+    from vmcu_tools import container, frontends, passes
+    from vmcu_tools.planner.options import Options
+    from vmcu_tools.planner.registry import make_plan
+
+    digits = frontends.load(ROOT / "samples/digits/digits.onnx")
+    graphs = [("hello", frontends.load(ROOT / "samples/hello/hello.onnx"), False)]
+    graphs += [("digits", digits, False), ("digits_rows", digits, True)]
+    for number in range(NETWORKS):
+        graph = EveryNetwork(FIRST + number, 3 + number % 4).made
+        graphs.append((f"network_{number}", graph, number % 2 == 1 and len(graph.inputs) == 1))
+    for name, graph, streamed in graphs:
+        plan = make_plan("vmcu", passes.optimize(graph), Options(stream_input=streamed))
+        yield name, container.build(plan, name)
+
+
+def harness(folder: Path) -> Path:
+    """container.c with the runtime and all kernels, under the sanitizers."""
+    runtime, image = ROOT / "lib/vmcu", folder / "container"
+    sources = [
+        *runtime.glob("*.c"),
+        *(runtime / "kernels").rglob("*.c"),
+        *(runtime / "container").glob("*.c"),
+    ]
+    options = [*FLAGS, *SANITIZERS, f"-I{runtime / 'include'}"]
+    files = [str(HERE / "container.c"), *map(str, sorted(sources))]
+    subprocess.run(["gcc", *options, *files, "-o", str(image)], check=True)
+    return image
+
+
+def damaged(image: Path, file: Path, mutants: int, seed: int) -> int:
+    """How many mutants of a container are accepted. Raises CalledProcessError where one touches
+    what it must not."""
+    command = [str(image), str(file), str(mutants), str(seed)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return int(done.stdout.split()[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--mutants", type=int, default=0, help="of all containers together")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="make the containers anew")
+    args = parser.parse_args()
+    if args.write:
+        CORPUS.mkdir(exist_ok=True)
+        for name, image in made():
+            (CORPUS / f"{name}.vmcu").write_bytes(image)
+    files = corpus()
+    with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+        image, taken, total = harness(Path(folder)), 0, 0
+        for number, file in enumerate(files):
+            share = args.mutants * (number + 1) // len(files) - args.mutants * number // len(files)
+            taken += damaged(image, file, share, args.seed + number)
+            total += share
+    print(f"{total:,} mutants of {len(files)} containers, {taken:,} accepted and run: nothing")
+
+
+if __name__ == "__main__":
+    main()
