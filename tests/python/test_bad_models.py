@@ -147,6 +147,12 @@ def _listed_twice(m: TfliteModel):
     return [x, x], [m.op("RESHAPE", [x], m.like(x, (1, 4)), "Reshape")]
 
 
+def _several_matrices(m: TfliteModel):
+    x = m.activation((2, 3, 4))
+    w = m.constant(np.ones((2, 4, 5), np.int8), [0.1])
+    return [x], [m.op("BATCH_MATMUL", [x, w], m.activation((2, 3, 5)), "BatchMatMul")]
+
+
 # Tensor 0 is the input, 1 the weights, 2 the biases, 3 the output. What the message must contain.
 BAD_TFLITE = {
     "float only": (_float_only, "not quantised"),
@@ -178,6 +184,7 @@ BAD_TFLITE = {
     "quotients": (_small_quotients, "cannot compute quotients as small"),
     "five dimensions": (_batched_norm, "5 dimensions instead of four"),
     "repetition": (_repeated_without_end, "elements"),
+    "several matrices": (_several_matrices, "differs from batch to batch"),
     "listed twice": (_listed_twice, "2 of the model's inputs at once"),
 }
 
@@ -323,7 +330,12 @@ def _onnx_unused_input(m: OnnxModel):
     return (1, 4), [m.qdq(m.node("Relu", [m.qdq(k, m.stated())]), m.stated())]
 
 
+def _onnx_one_operand(m: OnnxModel):
+    return (1, 4), [m.qdq(m.node("MatMul", [m.qdq("x", m.stated())]), m.stated())]
+
+
 BAD_ONNX = {
+    "one operand": (_onnx_one_operand, "weights are not constant"),
     "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),
     "float only": (_onnx_float, "float model"),

@@ -80,7 +80,11 @@ def expression_behind(m: TfliteModel):
     x = m.activation(shape, float(np.exp(m.rng.uniform(-5, -3))))
     if coin(m):
         flat = (1, int(np.prod(shape)))
-        return [x], [_mish(m, m.op("RESHAPE", [x], m.like(x, flat), "Reshape"), flat)]
+        return [x], [
+            _mish(
+                m, m.op("RESHAPE", [x, m.constant(np.array(flat, np.int32))], m.like(x, flat)), flat
+            )
+        ]
     pooled = m.op(
         "MAX_POOL_2D",
         [x],
