@@ -96,34 +96,54 @@ def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
 
 def best_of_variants(graph: Graph, options: Options) -> Plan:
     """As plan(), in the graph's order."""
-    most = options.extra_macs if options.ram is None else max(options.extra_macs, MOST_EXTRA)
-    found: Iterable[Variant] = variants(graph, options, most)
-    if options.ram is None:
-        # The last needs the fewest bytes, unless its tensors have no places within its peak.
-        found = sorted(found, key=lambda variant: variant.least)
-    best: Plan | None = None
-    smaller: Variant | None = None
-    for variant in found:
-        if options.ram is None and best is not None and best.pool_bytes < variant.least:
+    if options.ram is not None:
+        most = max(options.extra_macs, MOST_EXTRA)
+        return first_within(options.ram, variants(graph, options, most), graph, options)
+    # The last needs the fewest bytes, unless its tensors have no places within its peak.
+    found = sorted(variants(graph, options, options.extra_macs), key=lambda variant: variant.least)
+    best = of_variant(found[0], graph, options)
+    for variant in found[1:]:
+        if best.pool_bytes < variant.least:
             break
-        if options.ram is not None and variant.least > options.ram:
-            smaller = min(smaller or variant, variant, key=lambda one: one.least)
-            continue
-        plan = of_variant(variant, graph, options)
-        best = plan if best is None else min(best, plan, key=bytes_and_macs)
-        if options.ram is not None and best.pool_bytes <= options.ram:
-            break
-    if best is None:
-        assert smaller is not None, "the graph itself is a variant"
-        return of_variant(smaller, graph, options)
+        best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
     return best
+
+
+def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Options) -> Plan:
+    """The plan of the first variant that fits into `ram` bytes, the smallest if there is none.
+    Solvers are left to pack those that compute something twice until all have been tried."""
+    known: list[Variant] = []
+    plans: list[Plan] = []
+    for variant in found:
+        known.append(variant)
+        if variant.least > ram:
+            continue
+        if variant.macs_extra:
+            plan = _placed(variant.cutter, ram, options, {})
+            plans += [] if plan is None else [as_variant(plan, variant, graph)]
+        else:
+            plans.append(of_variant(variant, graph, options))
+        if plans and plans[-1].pool_bytes <= ram:
+            return plans[-1]
+    slow = [variant for variant in known if variant.least <= ram and variant.macs_extra]
+    if not slow and not plans:
+        slow = [min(known, key=lambda variant: variant.least)]
+    for variant in slow:
+        plans.append(of_variant(variant, graph, options))
+        if plans[-1].pool_bytes <= ram:
+            return plans[-1]
+    return min(plans, key=bytes_and_macs)
 
 
 def of_variant(variant: Variant, graph: Graph, options: Options) -> Plan:
     """The plan of a variant of a graph."""
+    return as_variant(smallest(variant, options), variant, graph)
+
+
+def as_variant(plan: Plan, variant: Variant, graph: Graph) -> Plan:
+    """The plan with what a variant of the graph computes twice."""
     before = None if variant.cutter.graph is graph else graph
-    found = smallest(variant, options)
-    return replace(found, macs_extra=variant.macs_extra, original=before)
+    return replace(plan, macs_extra=variant.macs_extra, original=before)
 
 
 def bytes_and_macs(plan: Plan) -> tuple[int, int]:
@@ -136,15 +156,13 @@ def smallest(variant: Variant, options: Options) -> Plan:
     cutter, least = variant.cutter, variant.least
     if cutter.bands:
         return placed(cutter, max(least, options.ram or 0), options)
-    if options.tile_cost is None:
+    if options.ram is not None:
+        limit = max(options.ram, least)
+        plan = _placed(cutter, limit, options, {}) or placed(cutter, least, options)
+    elif options.tile_cost is None:
         plan = bargained(cutter, least, options)
     else:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
-    if options.ram is not None and plan.pool_bytes > options.ram:
-        plan = placed(cutter, least, options)
-    if options.ram is not None and options.ram > plan.pool_bytes:
-        fast = placed(cutter, options.ram, options)
-        plan = fast if fast.pool_bytes <= options.ram else plan
     over_all = f"Over all cuts of this order and all tiles that were tried, it is {least:,} bytes."
     plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
