@@ -33,6 +33,7 @@ def compile_model(
     plan_seconds: float | None = None,
     begun: float | None = None,
     regions: tuple[Region, ...] = (),
+    online: bool = False,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -44,6 +45,7 @@ def compile_model(
     best plan by then is taken, counted from `begun`, of time.monotonic(). regions: memories for
     several pools; one is the same as `ram`. Another planner does not go with them, nor does any of
     `ram`, `rotated` and `plan_seconds`.
+    online: layers one by one, which a device can place anew.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -65,6 +67,7 @@ def compile_model(
         extra_macs,
         plan_seconds,
         regions,
+        online,
     )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:

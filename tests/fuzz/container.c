@@ -74,22 +74,33 @@ static void run(const struct vmcu_model *model)
 	free(pool);
 }
 
-/** True if what is at @a data is taken for a container; it is run then. */
+/** True if what is at @a data is taken for a container; it is run then, by any plan. */
 static bool is_taken(const uint8_t *data, size_t size)
 {
+	static const enum vmcu_planner planners[] = {
+		VMCU_PLAN_BUILT,
+#if defined(VMCU_ONLINE_PLANNER)
+		VMCU_PLAN_GREEDY,
+		VMCU_PLAN_SEGMENTS,
+#endif
+	};
 	uint8_t *exact = block(size);
-	int8_t *arena = block(ARENA);
-	struct vmcu_model model;
-	int err;
+	bool taken = false;
 
 	memcpy(exact, data, size);
-	err = vmcu_model_load(&model, exact, size, arena, ARENA);
-	if (err == 0) {
-		run(&model);
+	for (size_t i = 0; i < sizeof(planners) / sizeof(planners[0]); i++) {
+		const struct vmcu_load_options options = {.planner = planners[i]};
+		int8_t *arena = block(ARENA);
+		struct vmcu_model model;
+
+		if (vmcu_model_load_as(&model, exact, size, arena, ARENA, &options, NULL) >= 0) {
+			taken = true;
+			run(&model);
+		}
+		free(arena);
 	}
-	free(arena);
 	free(exact);
-	return err == 0;
+	return taken;
 }
 
 static void mend(uint8_t *data, size_t size)

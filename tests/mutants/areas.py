@@ -37,9 +37,7 @@ AREAS = {
         (f"{PYTHON}/frontends",),
         (
             *("refusals", "file_forms", "rules", "bad_models", "frontend_onnx", "onnx_ops"),
-            "onnx_options",
-            "fold",
-            "tflite_fold",
+            *("onnx_options", "onnx_borders", "fold", "tflite_fold", "float_sum"),
             *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
             *("tflite_functions", "tflite_litert", "tflite_ties", "preparation"),
         ),
@@ -51,5 +49,7 @@ AREAS = {
         ),
         ("c", "convert", "rotation", "fusion"),
     ),
+    "container": Area((f"{PYTHON}/container",), ("container", "container_files")),
+    "container_c": Area((f"{C}/container", f"{C}/include/vmcu/container.h"), ("container",)),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
 }

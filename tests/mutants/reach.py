@@ -18,6 +18,8 @@ from tree import Tree, in_each
 
 # Lines around a changed one whose tests stand in for its own.
 NEAR = 3
+# Seconds that a test may take.
+ALONE = 600.0
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,9 @@ class Test:
 @dataclass
 class Reach:
     """tests: by file and line of the sources that they ran on. killers: by file, how many of its
-    mutants a test has killed. failed: tests that fail without any mutant, which can judge none.
-    readers: tests that run no line themselves; they look at the files, or run them elsewhere."""
+    mutants a test has killed. failed: tests that fail without any mutant, which can judge none;
+    passed: those that were run again and do not. readers: tests that run no line themselves; they
+    look at the files, or run them elsewhere."""
 
     folder: Path
     tests: dict[str, dict[int, set[Test]]] = field(
@@ -39,6 +42,7 @@ class Reach:
     maps: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)
     killers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     failed: list[str] = field(default_factory=list)
+    passed: set[str] = field(default_factory=set)
     readers: set[Test] = field(default_factory=set)
 
     def add(self, path: Path, tree: Tree) -> None:
@@ -77,6 +81,16 @@ class Reach:
             }
         return self.maps[file, digest]
 
+    def passes(self, name: str, tree: Tree) -> bool:
+        """Whether a test passes without a mutant; it is run the first time that one asks."""
+        if name in self.passed:
+            return True
+        if name not in self.failed and tree.run([name], ALONE)[0] == 0:
+            self.passed.add(name)
+            return True
+        self.failed.append(name)
+        return False
+
     def of(self, mutant: Mutant) -> list[Test]:
         """First those that have killed mutants of the file, then the fastest of each test file, the
         next of each, and so on: files look at different things.
@@ -91,7 +105,7 @@ class Reach:
             found = set().union(*(lines.get(line, set()) for line in around))
         if not found:
             found = set().union(*lines.values())
-        found = found | self.readers
+        found = {test for test in found | self.readers if test.name not in self.failed}
         killers = self.killers[mutant.file]
         turns: Counter[str] = Counter()
         places = {}

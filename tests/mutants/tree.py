@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -26,6 +26,8 @@ OPTIONS = (
     ("-DVMCU_SEVERAL_POOLS",),
     ("-D__FAST_MATH__",),
 )
+# Without it the sources of containers do not compile.
+CONTAINERS = ("-DVMCU_CONTAINERS",)
 GENERATED = "lib/vmcu/kernels/gen/"
 
 
@@ -126,16 +128,23 @@ class Tree:
         runtime = self.folder / "lib" / "vmcu"
         target = self.folder.parent / f"{self.folder.name}.o"
         objects = []
-        for source in sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]):
-            for options in OPTIONS:
-                command = [self.gcc, *FLAGS, *options, f"-I{runtime / 'include'}", str(source)]
-                if not self._reads(command, file):
-                    continue
-                command += ["-c", "-o", str(target)]
-                if subprocess.run(command, capture_output=True, check=False).returncode:
-                    return None
-                objects.append(target.read_bytes())
+        for source, options in self._compilations():
+            command = [self.gcc, *FLAGS, *options, f"-I{runtime / 'include'}", str(source)]
+            if not self._reads(command, file):
+                continue
+            command += ["-c", "-o", str(target)]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                return None
+            objects.append(target.read_bytes())
         return objects
+
+    def _compilations(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
+        """Files of the runtime and with which options."""
+        runtime = self.folder / "lib" / "vmcu"
+        for source in sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]):
+            yield from ((source, options) for options in (*OPTIONS, CONTAINERS))
+        for source in sorted((runtime / "container").glob("*.c")):
+            yield source, CONTAINERS
 
     def _reads(self, command: Sequence[str], file: str) -> bool:
         """True if a compilation looks at the file."""

@@ -142,6 +142,17 @@ def _repeated_without_end(m: TfliteModel):
     return [x], [m.op("TILE", [x, times], m.like(x, (1, 4)))]
 
 
+def _listed_twice(m: TfliteModel):
+    x = m.activation((1, 4))
+    return [x, x], [m.op("RESHAPE", [x], m.like(x, (1, 4)), "Reshape")]
+
+
+def _several_matrices(m: TfliteModel):
+    x = m.activation((2, 3, 4))
+    w = m.constant(np.ones((2, 4, 5), np.int8), [0.1])
+    return [x], [m.op("BATCH_MATMUL", [x, w], m.activation((2, 3, 5)), "BatchMatMul")]
+
+
 # Tensor 0 is the input, 1 the weights, 2 the biases, 3 the output. What the message must contain.
 BAD_TFLITE = {
     "float only": (_float_only, "not quantised"),
@@ -173,6 +184,8 @@ BAD_TFLITE = {
     "quotients": (_small_quotients, "cannot compute quotients as small"),
     "five dimensions": (_batched_norm, "5 dimensions instead of four"),
     "repetition": (_repeated_without_end, "elements"),
+    "several matrices": (_several_matrices, "differs from batch to batch"),
+    "listed twice": (_listed_twice, "2 of the model's inputs at once"),
 }
 
 
@@ -306,17 +319,30 @@ def _onnx_int8_relu(m: OnnxModel):
     return (1, 4), [m.node("DequantizeLinear", [y, *first])]
 
 
+def _onnx_no_columns(m: OnnxModel):
+    w = [m.constant(a) for a in (np.zeros((5, 0), np.int8), np.float32(0.1))]
+    y = m.node("MatMul", [m.qdq("x", m.stated()), m.node("DequantizeLinear", w)])
+    return (2, 3, 5), [m.qdq(y, m.stated())]
+
+
 def _onnx_unused_input(m: OnnxModel):
     k = m.constant(np.ones((1, 4), np.float32))
     return (1, 4), [m.qdq(m.node("Relu", [m.qdq(k, m.stated())]), m.stated())]
 
 
+def _onnx_one_operand(m: OnnxModel):
+    return (1, 4), [m.qdq(m.node("MatMul", [m.qdq("x", m.stated())]), m.stated())]
+
+
 BAD_ONNX = {
+    "one operand": (_onnx_one_operand, "weights are not constant"),
     "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),
     "float only": (_onnx_float, "float model"),
     "unknown op": (_onnx_op("LRN"), "LRN: this operation is not supported"),
     "dynamic": (_onnx_op("Relu", (1, 3, "H", "W")), "dynamic shape"),
+    "dynamic vector": (_onnx_op("Relu", ("N",)), "dynamic shape"),
+    "empty": (_onnx_no_columns, "shape [2, 3, 0] is empty"),
     "batch": (_onnx_op("GlobalMaxPool", (2, 3, 4, 4)), "batch size 2"),
     "five dimensions": (_onnx_op("GlobalMaxPool", (1, 3, 4, 4, 4)), "not (1, C, H, W)"),
     "zero scale": (_onnx_op("Relu", stated=(0.0,)), "scale of an activation is 0.0"),

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import ctypes
 import re
-import struct
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.containers import changed, model_member, of_model, of_table
+from builders.tflite_models import TfliteModel
 from random_networks import AnyNetwork, EveryNetwork
 from vmcu_tools import cli, container, frontends, passes, paths, runners
 from vmcu_tools.bench.model import bench
 from vmcu_tools.container import layout, read, seal
-from vmcu_tools.emit import structs
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.values import STRUCTS, CStruct
 from vmcu_tools.plan.plan import Plan
@@ -59,6 +59,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     command = ["gcc", *OPTIONS, "-fPIC", "-shared", *library(), "-o", str(made)]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(made))
+
+
+@pytest.fixture(scope="module")
+def digits() -> bytes:
+    return container.build(planned(DIGITS), "digits")
 
 
 class Refusal(ctypes.Structure):
@@ -197,96 +202,68 @@ def test_a_container_may_be_followed_by_anything(shared: ctypes.CDLL) -> None:
     assert loaded(shared, image + b"\xff" * 500)[0] == 0
 
 
-def _set(image: bytes, at: int, form: str, value: int) -> bytes:
-    changed = bytearray(image)
-    struct.pack_into(form, changed, at, value)
-    return seal.sealed(bytes(changed))
-
-
-def _of_model(image: bytes, member: str, value: int) -> bytes:
-    kind = layout.MODEL.members[member]
-    form = layout.FORMATS.get("uint32_t" if kind.pointer else kind.kind, "<I")
-    return _set(image, layout.MODEL_AT + kind.start, form, value)
-
-
-def _of_table(image: bytes, table: str, number: int, member: str, value: int) -> bytes:
-    (start,) = struct.unpack_from("<I", image, layout.MODEL_AT + layout.MODEL.members[table].start)
-    kind = {
-        "tensors": structs.TENSOR,
-        "layers": structs.LAYER,
-        "stages": structs.STAGE,
-        "parts": structs.PART,
-        "outputs": structs.IO,
-    }[table]
-    found = kind.members[member]
-    pointer = found.pointer or found.kind not in layout.FORMATS
-    form = "<I" if pointer else layout.FORMATS[found.kind]
-    return _set(image, start + kind.size * number + found.start, form, value)
-
-
 EBADMSG, ENOTSUP, ENOMEM, EINVAL = 74, 95, 12, 22
 # What is changed in the container of digits, what is then said and with which error.
 DAMAGES = (
-    (lambda i: _of_model(i, "tensors", len(i) - 8), "tensors", EBADMSG),
-    (lambda i: _of_model(i, "layers", 204), "layers", EBADMSG),
-    (lambda i: _of_model(i, "stages", 0xFFFFFFF8), "stages", EBADMSG),
-    (lambda i: _of_model(i, "kernels", 8), "kernels", EBADMSG),
-    (lambda i: _of_model(i, "name", 3), "name", EBADMSG),
-    (lambda i: _of_model(i, "pool_bytes", 0), "pool", EBADMSG),
-    (lambda i: _of_model(i, "pool_bytes", 40), "tensor", EBADMSG),
-    (lambda i: _of_model(i, "pool_bytes", 1 << 22), "arena", ENOMEM),
-    (lambda i: _of_model(i, "circle", 8), "rotation", ENOTSUP),
-    (lambda i: _of_model(i, "streamed", 1), "stage", EBADMSG),
-    (lambda i: _of_model(i, "layer_count", 7), "stage", EBADMSG),
-    (lambda i: _of_table(i, "tensors", 1, "ring", 0), "tensor", EBADMSG),
-    (lambda i: _of_table(i, "tensors", 1, "height", 0), "tensor", EBADMSG),
-    (lambda i: _of_table(i, "tensors", 2, "base", 1 << 20), "tensor", EBADMSG),
-    (lambda i: _of_table(i, "tensors", 2, "width", 65535), "parameters of layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 0, "kernel", 200), "kernel of layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 0, "params", 12), "parameters of layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 1, "params", 0), "layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 2, "inputs", 0xFFFFFFFE), "layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 3, "output", 99), "layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 0, "columns", 0), "layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 0, "rows", 60), "parameters of layer", EBADMSG),
-    (lambda i: _of_table(i, "layers", 0, "scratch", 1 << 20), "parameters of layer", EBADMSG),
-    (lambda i: _of_table(i, "stages", 0, "first", 1), "stage", EBADMSG),
-    (lambda i: _of_table(i, "stages", 0, "count", 0), "stage", EBADMSG),
-    (lambda i: _of_table(i, "parts", 0, "times", 60000), "schedule of stage", EBADMSG),
-    (lambda i: _of_table(i, "parts", 0, "start", 1 << 30), "schedule of stage", EBADMSG),
-    (lambda i: _of_table(i, "stages", 1, "progress", 1 << 20), "schedule of stage", EBADMSG),
-    (lambda i: _of_table(i, "outputs", 0, "tensor", 99), "output", EBADMSG),
-    (lambda i: _of_table(i, "outputs", 0, "name", 1 << 30), "output", EBADMSG),
-    (lambda i: _set(i, layout.FILE.members["major"].start, "<H", 2), "version", ENOTSUP),
+    (lambda i: of_model(i, "tensors", len(i) - 8), "tensors", EBADMSG),
+    (lambda i: of_model(i, "layers", 204), "layers", EBADMSG),
+    (lambda i: of_model(i, "stages", 0xFFFFFFF8), "stages", EBADMSG),
+    (lambda i: of_model(i, "kernels", 8), "kernels", EBADMSG),
+    (lambda i: of_model(i, "name", 3), "name", EBADMSG),
+    (lambda i: of_model(i, "pool_bytes", 0), "pool", EBADMSG),
+    (lambda i: of_model(i, "pool_bytes", 40), "tensor", EBADMSG),
+    (lambda i: of_model(i, "pool_bytes", 1 << 22), "arena", ENOMEM),
+    (lambda i: of_model(i, "circle", 8), "rotation", ENOTSUP),
+    (lambda i: of_model(i, "streamed", 1), "stage", EBADMSG),
+    (lambda i: of_model(i, "layer_count", 7), "stage", EBADMSG),
+    (lambda i: of_table(i, "tensors", 1, "ring", 0), "tensor", EBADMSG),
+    (lambda i: of_table(i, "tensors", 1, "height", 0), "tensor", EBADMSG),
+    (lambda i: of_table(i, "tensors", 2, "base", 1 << 20), "tensor", EBADMSG),
+    (lambda i: of_table(i, "tensors", 2, "width", 65535), "parameters of layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 0, "kernel", 200), "kernel of layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 0, "params", 12), "parameters of layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 1, "params", 0), "layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 2, "inputs", 0xFFFFFFFE), "layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 3, "output", 99), "layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 0, "columns", 0), "layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 0, "rows", 60), "parameters of layer", EBADMSG),
+    (lambda i: of_table(i, "layers", 0, "scratch", 1 << 20), "parameters of layer", EBADMSG),
+    (lambda i: of_table(i, "stages", 0, "first", 1), "stage", EBADMSG),
+    (lambda i: of_table(i, "stages", 0, "count", 0), "stage", EBADMSG),
+    (lambda i: of_table(i, "parts", 0, "times", 60000), "schedule of stage", EBADMSG),
+    (lambda i: of_table(i, "parts", 0, "start", 1 << 30), "schedule of stage", EBADMSG),
+    (lambda i: of_table(i, "stages", 1, "progress", 1 << 20), "schedule of stage", EBADMSG),
+    (lambda i: of_table(i, "outputs", 0, "tensor", 99), "output", EBADMSG),
+    (lambda i: of_table(i, "outputs", 0, "name", 1 << 30), "output", EBADMSG),
+    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 2), "version", ENOTSUP),
 )
 
 
 @pytest.mark.parametrize("number", range(len(DAMAGES)))
-def test_what_is_wrong_is_said(shared: ctypes.CDLL, number: int) -> None:
+def test_what_is_wrong_is_said(shared: ctypes.CDLL, digits: bytes, number: int) -> None:
     damage, what, error = DAMAGES[number]
-    image = container.build(planned(DIGITS), "digits")
-    found, refusal = loaded(shared, damage(image))
+    found, refusal = loaded(shared, damage(digits))
     assert (found, refusal.what.decode()) == (-error, what)
 
 
-def test_a_kernel_that_is_not_linked_is_named(shared: ctypes.CDLL) -> None:
-    image = container.build(planned(DIGITS), "digits")
-    at = image.index(b"vmcu_depthwise_3_1\0")
-    changed = seal.sealed(image[:at] + b"vmcu_depthwise_9_1" + image[at + 18 :])
+def test_a_kernel_that_is_not_linked_is_named(shared: ctypes.CDLL, digits: bytes) -> None:
+    at = digits.index(b"vmcu_depthwise_3_1\0")
+    changed = seal.sealed(digits[:at] + b"vmcu_depthwise_9_1" + digits[at + 18 :])
     error, refusal = loaded(shared, changed)
     assert (error, refusal.name) == (-ENOTSUP, b"vmcu_depthwise_9_1")
 
 
-def test_an_arena_that_is_too_small_is_told_what_is_needed(shared: ctypes.CDLL) -> None:
-    image = container.build(planned(DIGITS), "digits")
-    error, refusal = loaded(shared, image, arena=64)
+def test_an_arena_that_is_too_small_is_told_what_is_needed(
+    shared: ctypes.CDLL, digits: bytes
+) -> None:
+    error, refusal = loaded(shared, digits, arena=64)
     assert (error, refusal.what) == (-ENOMEM, b"arena")
     needed = -(-refusal.index // 8) * 8
-    while loaded(shared, image, arena=needed)[0] == -ENOMEM:
+    while loaded(shared, digits, arena=needed)[0] == -ENOMEM:
         needed += 8
     assert needed <= refusal.index + 4096
-    assert loaded(shared, image, arena=needed)[0] == 0
-    assert loaded(shared, image, arena=needed - 8)[0] == -ENOMEM
+    assert loaded(shared, digits, arena=needed)[0] == 0
+    assert loaded(shared, digits, arena=needed - 8)[0] == -ENOMEM
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -314,6 +291,19 @@ def test_damaged_containers_of_all_operators_touch_nothing_outside(
     command = [str(harness), str(file), "400", str(number)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_what_a_model_has_not_is_no_table(tmp_path: Path, shared: ctypes.CDLL) -> None:
+    """Its only kernel takes no parameters."""
+    m = TfliteModel()
+    x = m.activation((1, 4, 6, 2))
+    y = m.op("RESHAPE", [x], m.like(x, (1, 6, 4, 2)), "Reshape")
+    graph = passes.optimize(frontends.load(m.save(tmp_path / "m.tflite", [x], [y])))
+    image = container.build(make_plan("vmcu", graph), "m")
+    for table in ("parts", "schedule", "blocks"):
+        assert model_member(image, table) == 0
+        assert f"m_{table}" not in container.unpack(image)[0].values
+    assert loaded(shared, image)[0] == 0
 
 
 def test_ram_beside_the_pool(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from vmcu_tools.machine import reference
 
 TFLITE = tflite_models.CASES | tflite_ops.CASES
 ONNX = SOUND
+FLOAT = onnx.TensorProto.FLOAT
 
 
 def meaning(graph: Graph) -> list[np.ndarray]:
@@ -273,3 +274,29 @@ def test_weights_quantised_by_the_file_are_those_of_the_runtime(count: int, tmp_
     run = session(model.SerializeToString(), providers=["CPUExecutionProvider"]).run
     (wanted,) = run([q], {"x": np.zeros((1, 3, 4, 9), np.float32)})
     np.testing.assert_array_equal(conv.op.weights, wanted.transpose(0, 2, 3, 1))
+
+
+def test_a_function_of_the_file_is_what_is_in_it(tmp_path: Path, monkeypatch) -> None:
+    """In number of nodes, too: three of each file."""
+    graphs = []
+    for own in (False, True):
+        m = OnnxModel()
+        first = m.stated()
+        x = m.qdq("x", first)
+        model = m.proto({"x": (FLOAT, (1, 4))}, {m.node("Relu", [x]): (FLOAT, None)})
+        if own:
+            node = model.graph.node[-1]
+            node.op_type, node.domain = "Own", "own"
+            body = [helper.make_node("Relu", ["a"], ["b"])]
+            imports = [helper.make_opsetid("", m.opset)]
+            model.functions.append(helper.make_function("own", "Own", ["a"], ["b"], body, imports))
+            model.opset_import.append(helper.make_opsetid("own", 1))
+        onnx.save(model, path := tmp_path / "m.onnx")
+        graphs.append(frontends.load(path))
+        monkeypatch.setattr("vmcu_tools.frontends.onnx.file.MAX_NODES", 3)
+        frontends.load(path)
+        monkeypatch.setattr("vmcu_tools.frontends.onnx.file.MAX_NODES", 2)
+        with pytest.raises(UserError, match="it has 3 nodes"):
+            frontends.load(path)
+        monkeypatch.undo()
+    expect_the_same(*graphs)

@@ -80,6 +80,18 @@ def test_channels_last_input_needs_no_transposition(tmp_path):
     assert {node.kind for node in graph.nodes} == {"Conv2D", "Reshape"}
 
 
+def test_a_sequence_goes_out_as_it_lies(tmp_path):
+    """(1, C, L), whose channels lie last inside too, as those of what comes in."""
+    m = OnnxModel()
+    first = m.stated()
+    y = m.node("MaxPool", [m.qdq("x", first)], kernel_shape=[3])
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, 4, 9))}, {m.qdq(y, first): (FLOAT, None)}), path)
+    graph = assert_close_to_oracle(path)
+    assert graph.outputs[0].layout == "nchw"
+    assert [node.kind for node in graph.nodes] == ["MaxPool2D"]
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 def test_quantised_input_and_output(tmp_path, dtype):
     m = OnnxModel(dtype=dtype)

@@ -23,14 +23,17 @@ CASES = {**onnx_models.CASES, **onnx_ops.CASES, **onnx_norms.CASES, **onnx_expor
 LONG = ("attention", "squeeze and excite")
 
 
-def outputs(path: Path, values: np.ndarray, folder: Path) -> tuple[Graph, list, list]:
+def outputs(path: Path, values: dict[str, np.ndarray], folder: Path) -> tuple[Graph, list, list]:
     """The graph, and its outputs beside ONNX Runtime's."""
-    np.save(folder / "x.npy", values)
     graph = passes.optimize(frontends.load(path))
-    found = reference.run(graph, [read_input(folder / "x.npy", graph, graph.inputs[0])])
+    sample = []
+    for port in graph.inputs:
+        np.save(folder / "values.npy", values[port.name])
+        sample.append(read_input(folder / "values.npy", graph, port))
+    found = reference.run(graph, sample)
     ours = [to_file(found[port.tensor], graph, port) for port in graph.outputs]
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return graph, ours, session.run(None, {"x": values})
+    return graph, ours, session.run(None, values)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -39,7 +42,7 @@ def test_output(tmp_path, case):
     path = tmp_path / "m.onnx"
     onnx.save(single(m, *CASES[case]), path)
     values = m.rng.normal(size=CASES[case][0]).astype(np.float32) * 4
-    graph, (ours,), (theirs,) = outputs(path, values, tmp_path)
+    graph, (ours,), (theirs,) = outputs(path, {"x": values}, tmp_path)
     assert ours.shape == theirs.shape
     step = graph.tensors[graph.outputs[0].tensor].scale
     off = np.abs(ours - theirs).max() / step
@@ -52,7 +55,7 @@ def test_index_of_an_extreme(tmp_path, op, attributes):
     path = tmp_path / "m.onnx"
     onnx.save(index_of_extreme(op, **attributes), path)
     values = np.random.default_rng(0).integers(-2, 3, (1, 3, 4, 5)).astype(np.float32)
-    graph, (ours,), (theirs,) = outputs(path, values, tmp_path)
+    graph, (ours,), (theirs,) = outputs(path, {"x": values}, tmp_path)
     assert graph.outputs[0].dtype == "int64" and ours.dtype == np.int64
     np.testing.assert_array_equal(ours, theirs)
 
@@ -67,7 +70,7 @@ def test_several_outputs(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(m.proto({"x": (FLOAT, (1, 3, 4, 5))}, dict.fromkeys(ends, (FLOAT, None))), path)
     values = m.rng.normal(size=(1, 3, 4, 5)).astype(np.float32)
-    _, ours, theirs = outputs(path, values, tmp_path)
+    _, ours, theirs = outputs(path, {"x": values}, tmp_path)
     for mine, yours in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, yours, rtol=0, atol=1e-6)
 
@@ -87,6 +90,28 @@ def test_what_is_no_single_image_keeps_the_order_of_its_axes(tmp_path, shape, op
     path = tmp_path / "m.onnx"
     onnx.save(m.proto({"x": (FLOAT, shape)}, {m.qdq(y, first): (FLOAT, None)}), path)
     values = m.rng.normal(size=shape).astype(np.float32) * 3
-    _, (ours,), (theirs,) = outputs(path, values, tmp_path)
+    _, (ours,), (theirs,) = outputs(path, {"x": values}, tmp_path)
     assert ours.shape == theirs.shape
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((2, 1, 3, 1), (1, 1, 1, 4)),
+        ((3, 5, 1, 4), (1, 1, 2, 1)),
+        ((1, 3, 1, 4), (1, 1, 5, 1)),
+        ((3, 1, 4), (1, 2, 1)),
+    ],
+)
+def test_two_operands_are_repeated_along_each_others_axes(tmp_path, one, other):
+    m = OnnxModel()
+    shapes = {"x": one, "y": other}
+    y = m.qdq(m.node("Add", [m.qdq(name, m.stated(0.03)) for name in shapes]), m.stated(0.06))
+    path = tmp_path / "m.onnx"
+    inputs = {name: (FLOAT, shape) for name, shape in shapes.items()}
+    onnx.save(m.proto(inputs, {y: (FLOAT, None)}), path)
+    values = {n: m.rng.normal(size=s).astype(np.float32) for n, s in shapes.items()}
+    _, (ours,), (theirs,) = outputs(path, values, tmp_path)
+    assert ours.shape == theirs.shape
+    assert np.abs(ours - theirs).max() < 1.01 * 0.06

@@ -13,6 +13,7 @@ import onnx
 import pytest
 from builders.onnx_models import OnnxModel
 from vmcu_tools import oracle
+from vmcu_tools.frontends.onnx.patterns import fuse_normalisations
 from vmcu_tools.quantize import calibration
 
 FLOAT = onnx.TensorProto.FLOAT
@@ -268,3 +269,27 @@ def test_little_is_lost(tmp_path, case, opset):
     assert found
     for difference in found:
         assert difference.largest <= judge.tolerance(difference.node), difference
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((1, 7, 12), None),
+        ((1, 7, "N"), [-1]),
+        ((1, "N", 12), [-2]),
+        (None, [-1]),
+        (None, [-2]),
+        (None, [1]),
+    ],
+)
+def test_of_what_the_axes_or_their_sizes_are_not_known_nothing_is_fused(shape, axes) -> None:
+    m = OnnxModel(opset=13)
+    given = {"keepdims": 1} | ({} if axes is None else {"axes": axes})
+    centred = m.node("Sub", ["x", m.node("ReduceMean", ["x"], **given)])
+    variance = m.node("ReduceMean", [m.node("Mul", [centred, centred])], **given)
+    root = m.node("Sqrt", [m.node("Add", [variance, scalar(m, 1e-6)])])
+    y = m.node("Div", [centred, root])
+    graph = m.proto({"x": (FLOAT, shape)}, {y: (FLOAT, None)}).graph
+    before = [node.op_type for node in graph.node]
+    fuse_normalisations(graph)
+    assert [node.op_type for node in graph.node] == before

@@ -12,6 +12,7 @@ import pytest
 from builders.tflite_models import TfliteModel
 from builders.tflite_tables import FUNCTIONS, fitting
 from vmcu_tools import oracle
+from vmcu_tools.frontends.softmax import differences
 from vmcu_tools.machine import reference
 
 BYTES = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
@@ -84,10 +85,16 @@ INT8: dict[str, Function] = {
     "RSQRT": Function(0, 5, lambda x: np.where(x > 0.02, x, 0.02) ** -0.5),
 }
 FLOAT: dict[str, Function] = {
-    **{name: Function(-6, 6, real) for name, real in FUNCTIONS.items() if name != "EXP"},
+    **{
+        name: Function(-6, 6, real)
+        for name, real in FUNCTIONS.items()
+        if name not in ("EXP", "RELU6")
+    },
     "EXP": Function(-4, 2, np.exp),
     "HARD_SWISH": Function(-5, 5, swish, "HardSwish"),
     "LEAKY_RELU": leaky(0.3),
+    # What is cut off is in the range of the output, as it is not where the range is the results'.
+    "RELU6": Function(-1, 8, None),
     "LOG": Function(0, 5, lambda x: np.log(np.maximum(x, 0.02))),
     "SQRT": Function(0, 9, np.sqrt),
 }
@@ -107,3 +114,11 @@ def test_function_equals_tflm(tmp_path, case, in_float, share):
     computed, expected = (values[port.tensor].ravel() for values in found)
     assert int(expected.max()) - int(expected.min()) > 150, "the output's scale does not fit"
     np.testing.assert_array_equal(computed, expected)
+
+
+@pytest.mark.parametrize("scale", [0.004, 0.3, 1.0, 7.9, 15.99, 16.0, 31.99, 32.0, 40.0, 1000.0])
+def test_differences_of_a_logarithm_are_the_exact_ones(scale: float) -> None:
+    """Q5.26 by factors of 31 bits; what is below -16 may be anything there."""
+    exact = np.maximum(-np.arange(256) * float(np.float32(scale)), -16) * 2.0**26
+    found = np.maximum(differences(float(np.float32(scale))), -(16 << 26))
+    np.testing.assert_allclose(found, exact, rtol=2**-30, atol=1)

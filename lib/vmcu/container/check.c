@@ -11,8 +11,11 @@ VMCU_SMALL bool vmcu_check_array(const struct vmcu_check *c, const void *offset,
 				 uint32_t each)
 {
 	const uint64_t at = (uintptr_t)offset;
-	const uint32_t align = (each > 8U || each % 4U == 0U) ? 4U : each;
+	uint32_t align = 4U;
 
+	if (each < 8U && each % 4U != 0U) {
+		align = (each % 2U == 0U) ? 2U : 1U;
+	}
 	return at != 0U && at % align == 0U && at <= c->size &&
 	       (uint64_t)count * each <= c->size - at;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "load.h"
+#include "online.h"
 
 #include "../compiled.h"
 
@@ -73,8 +74,8 @@ static int check_file(struct vmcu_loading *l, const struct file *file, size_t si
 	return 0;
 }
 
-/** True if @a count entries of @a each bytes are behind the model, aligned. */
-static bool is_table(const struct vmcu_loading *l, uint32_t at, uint32_t count, uint32_t each)
+VMCU_SMALL bool vmcu_is_table(const struct vmcu_loading *l, uint32_t at, uint32_t count,
+			      uint32_t each)
 {
 	return count == 0U || (at % 8U == 0U && at >= sizeof(struct file) && at <= l->size &&
 			       (uint64_t)count * each <= l->size - at);
@@ -101,7 +102,7 @@ static int check_tables(struct vmcu_loading *l)
 	};
 
 	for (uint32_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-		if (!is_table(l, tables[i].at, tables[i].count, tables[i].each)) {
+		if (!vmcu_is_table(l, tables[i].at, tables[i].count, tables[i].each)) {
 			return vmcu_refuse(l, -EBADMSG, tables[i].what, tables[i].at);
 		}
 	}
@@ -130,13 +131,6 @@ VMCU_SMALL const char *vmcu_text(const struct vmcu_loading *l, uint32_t at)
 	return NULL;
 }
 
-/** Takes bytes of the arena's end; NULL if there are none, but they are counted. */
-VMCU_SMALL void *vmcu_take_tail(struct vmcu_loading *l, size_t bytes)
-{
-	l->tail += (bytes + 7U) / 8U * 8U;
-	return (l->tail <= l->arena_size) ? l->arena + (l->arena_size - l->tail) : NULL;
-}
-
 static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
 {
 	const struct vmcu_container_model *m = l->tables;
@@ -157,27 +151,25 @@ static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
 #endif
 }
 
-/** The parts of loading, in the order in which they may rely on each other. */
-static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct file *file,
-		size_t size)
+/** Takes the container's plan, or makes one; 1: not the one that was asked for. */
+static int plan(struct vmcu_model *model, struct vmcu_loading *l, enum vmcu_planner planner)
 {
-	int err = check_file(l, file, size);
+	if (planner == VMCU_PLAN_BUILT) {
+		return 0;
+	}
+#if defined(VMCU_ONLINE_PLANNER)
+	return vmcu_online_plan(model, l, planner);
+#else
+	(void)model;
+	return vmcu_refuse(l, -ENOTSUP, "planner", (uint32_t)planner);
+#endif
+}
 
-	if (err == 0) {
-		l->size = file->size;
-		err = check_tables(l);
-	}
-	if (err != 0) {
-		return err;
-	}
-	fill(model, l);
-	err = vmcu_link_kernels(model, l);
-	if (err == 0) {
-		err = vmcu_widen_tables(model, l);
-	}
-	if (err == 0) {
-		err = vmcu_check_tensors(model, l);
-	}
+/** All that a container says, and the plan, are as they should be. */
+static int check(struct vmcu_model *model, struct vmcu_loading *l)
+{
+	int err = vmcu_check_tensors(model, l);
+
 	if (err == 0) {
 		err = vmcu_check_stages(model, l);
 	}
@@ -189,12 +181,46 @@ static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct f
 		err = vmcu_refuse(l, -ENOMEM, "arena",
 				  model->pool_bytes + VMCU_POOL_GUARD_BYTES + (uint32_t)l->tail);
 	}
-	model->tail = (uint32_t)l->tail;
 	return err;
 }
 
-VMCU_SMALL int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t size,
-				      void *arena, size_t arena_size, struct vmcu_refusal *refusal)
+/** The parts of loading, in the order in which they may rely on each other. */
+static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct file *file,
+		size_t size, const struct vmcu_load_options *options)
+{
+	int err = check_file(l, file, size);
+	int planned = 0;
+
+	if (err == 0) {
+		l->size = file->size;
+		if (file->minor != 0U && l->size - sizeof(*file) >= sizeof(*l->online)) {
+			l->online = (const struct vmcu_container_online *)(const void *)(file + 1);
+		}
+		err = check_tables(l);
+	}
+	if (err != 0) {
+		return err;
+	}
+	fill(model, l);
+	err = vmcu_link_kernels(model, l);
+	if (err == 0) {
+		err = vmcu_widen_tables(model, l);
+	}
+	if (err == 0 && options != NULL) {
+		planned = plan(model, l, options->planner);
+		err = (planned < 0) ? planned : 0;
+	}
+	if (err == 0) {
+		err = check(model, l);
+	}
+	model->tail = (uint32_t)l->tail;
+	return (err == 0) ? planned : err;
+}
+
+VMCU_SMALL int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size,
+				  void *arena, size_t arena_size,
+				  const struct vmcu_load_options *options,
+				  struct vmcu_refusal *refusal)
 {
 	struct vmcu_loading l = {
 		.data = data,
@@ -212,12 +238,12 @@ VMCU_SMALL int vmcu_model_load_saying(struct vmcu_model *model, const void *data
 	    (uintptr_t)arena % VMCU_POOL_ALIGN != 0U) {
 		l.refusal.what = "argument";
 	} else {
-		err = load(model, &l, data, size);
+		err = load(model, &l, data, size, options);
 	}
-	if (err != 0 && model != NULL) {
+	if (err < 0 && model != NULL) {
 		__builtin_memset(model, 0, sizeof(*model));
 	}
-	if (err != 0 && refusal != NULL) {
+	if (err < 0 && refusal != NULL) {
 		*refusal = l.refusal;
 	}
 	return err;
@@ -226,28 +252,11 @@ VMCU_SMALL int vmcu_model_load_saying(struct vmcu_model *model, const void *data
 int vmcu_model_load(struct vmcu_model *model, const void *data, size_t size, void *arena,
 		    size_t arena_size)
 {
-	return vmcu_model_load_saying(model, data, size, arena, arena_size, NULL);
+	return vmcu_model_load_as(model, data, size, arena, arena_size, NULL, NULL);
 }
 
-size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size)
+int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t size, void *arena,
+			   size_t arena_size, struct vmcu_refusal *refusal)
 {
-	const size_t whole = arena_size & ~(size_t)7U;
-
-	return (model == NULL || model->base == 0U || model->tail > whole) ? 0U
-									   : whole - model->tail;
-}
-
-int vmcu_arena_report(const struct vmcu_model *model, size_t arena_size,
-		      struct vmcu_arena_report *report)
-{
-	const size_t head = vmcu_arena_head(model, arena_size);
-
-	if (head == 0U || report == NULL) {
-		return -EINVAL;
-	}
-	report->head = (size_t)model->pool_bytes + VMCU_POOL_GUARD_BYTES;
-	report->free = (head > report->head) ? head - report->head : 0U;
-	report->tail = model->tail;
-	report->needed = report->head + report->tail;
-	return 0;
+	return vmcu_model_load_as(model, data, size, arena, arena_size, NULL, refusal);
 }

@@ -47,6 +47,13 @@ struct vmcu_container_model {
 	uint8_t requantisers;
 };
 
+/** What a container for planners on the device has behind its model, from minor version 1 on. */
+struct vmcu_container_online {
+	uint32_t steps; /**< one for each layer; 0: there are none */
+	uint32_t distances;
+	uint32_t distance_count;
+};
+
 /** A kernel that a container uses: its name and that of its parameters. */
 struct vmcu_container_kernel {
 	uint32_t name;
@@ -63,6 +70,7 @@ struct vmcu_loading {
 	const uint8_t *data;
 	uint32_t size;
 	const struct vmcu_container_model *tables;
+	const struct vmcu_container_online *online; /**< NULL: the container has none */
 	int8_t *arena;
 	size_t arena_size;
 	size_t tail; /**< bytes taken of the arena's end */
@@ -71,6 +79,9 @@ struct vmcu_loading {
 
 /** Says what is wrong, and returns @a err. */
 int vmcu_refuse(struct vmcu_loading *l, int err, const char *what, uint32_t index);
+
+/** True if @a count entries of @a each bytes are behind the model, aligned. */
+bool vmcu_is_table(const struct vmcu_loading *l, uint32_t at, uint32_t count, uint32_t each);
 
 /** The text at an offset, or NULL. */
 const char *vmcu_text(const struct vmcu_loading *l, uint32_t at);

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..container.opened import is_container
 from ..errors import Problem, UserError
 from .options import (
     EXIT_DONE,
@@ -16,6 +15,7 @@ from .options import (
     Subparsers,
     count,
     int8_model,
+    is_container,
     json_option,
     planner_options,
     zephyr_board,

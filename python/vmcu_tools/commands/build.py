@@ -10,6 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import Problem, UserError
+from ..planner.options import DEFAULT
 from .options import (
     ELSEWHERE,
     EXIT_DONE,
@@ -47,6 +49,12 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="c: tables to compile with the firmware; container: NAME.vmcu, which firmware loads "
         "(vmcu_model_load) (default c)",
     )
+    build.add_argument(
+        "--online",
+        action="store_true",
+        help="with --format container: layers one by one, and what a device needs to plan them "
+        "anew (vmcu_model_load_as); needs more RAM than layers that run together",
+    )
     build.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
     build.add_argument(
         "--ram",
@@ -68,6 +76,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    check_online(args)
     if args.pareto:
         return show_front(args)
     from ..emit import emit, write
@@ -85,17 +94,38 @@ def run(args: argparse.Namespace) -> int:
     if args.html:
         args.html.write_text(html.render(plan, report))
     if args.output:
-        files = emitted.files if args.format == "c" else {f"{name}.vmcu": in_one_file(plan, name)}
+        files = emitted.files if args.format == "c" else one_file(plan, name, args.online)
         for path in write(files, args.output):
             print(f"wrote {path}")
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
 
 
-def in_one_file(plan: Plan, name: str) -> bytes:
+def one_file(plan: Plan, name: str, online: bool) -> dict[str, bytes]:
     """The container of a plan. Raises UserError for what no container has."""
     from .. import container
 
-    return container.build(plan, name)
+    return {f"{name}.vmcu": container.build(plan, name, online)}
+
+
+def check_online(args: argparse.Namespace) -> None:
+    """Raises UserError for what does not go with --online."""
+    if not args.online:
+        return
+    others = {
+        "--format c": args.format == "c",
+        "--planner": args.planner != DEFAULT,
+        "--stream-input": args.stream_input,
+        "--input elsewhere": args.input == ELSEWHERE,
+        "--memory": bool(args.memory),
+        "--rotate": args.rotate,
+        "--pareto": args.pareto,
+        "--plan-seconds": args.plan_seconds is not None,
+    }
+    found = next((option for option, there in others.items() if there), None)
+    if found is not None:
+        reason = f"--online does not go with {found}: devices plan whole tensors in one pool"
+        remedy = "leave out one of the two; --online needs --format container"
+        raise UserError(Problem(reason, remedy, str(args.model)))
 
 
 def command_line(args: argparse.Namespace, name: str) -> str:

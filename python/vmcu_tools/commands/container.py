@@ -92,7 +92,8 @@ def _lines(facts: Facts) -> list[str]:
     return [
         f"{facts.name}: {facts.size:,} bytes, version {facts.version} of the format",
         f"pool {facts.pool_bytes:,} bytes, {facts.layers} layers, {facts.tensors} tensors"
-        + (", the input streamed" if facts.streamed else ""),
+        + (", the input streamed" if facts.streamed else "")
+        + (", devices can plan it" if facts.online else ""),
         *ports,
         f"kernels: {', '.join(facts.kernels)}",
         f"SHA-256 {facts.digest}, {f'signed, {facts.signed}' if facts.signed else 'not signed'}",
@@ -134,8 +135,12 @@ def _key(args: argparse.Namespace) -> int:
 def _update(args: argparse.Namespace) -> int:
     from ..container.files import write
     from ..container.update import update
+    from ..runners.samples import make_samples
 
     target = args.output or args.file.with_suffix(".update")
-    write(target, update(args.file, args.model, args.seed))
+    write(
+        target,
+        update(args.file, args.model, lambda graph: make_samples(graph, 1, 0, args.seed)[0]),
+    )
     print(f"wrote {target}")
     return EXIT_DONE

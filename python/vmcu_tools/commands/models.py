@@ -73,6 +73,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         plan_seconds=args.plan_seconds,
         begun=BEGUN,
         regions=args.memory,
+        online=getattr(args, "online", False),
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:

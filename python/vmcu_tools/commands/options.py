@@ -22,9 +22,15 @@ EXIT_DONE, EXIT_PROBLEM = 0, 1
 EXIT_INTERRUPTED = 130
 # Of --input: where it lies.
 ELSEWHERE = "elsewhere"
+CONTAINER = ".vmcu"
 # What commands take that run a model.
 RUNNABLE = ".tflite or .onnx, or a container, .vmcu"
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+
+
+def is_container(path: Path | None) -> bool:
+    """True for a file that is named as containers are."""
+    return path is not None and path.suffix == CONTAINER
 
 
 def byte_count(text: str) -> int:

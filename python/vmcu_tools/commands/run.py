@@ -9,9 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..container.opened import is_container
 from ..errors import Problem, UserError
-from .options import ELSEWHERE, EXIT_DONE, RUNNABLE, Subparsers, model_options, target_options
+from .options import (
+    ELSEWHERE,
+    EXIT_DONE,
+    RUNNABLE,
+    Subparsers,
+    is_container,
+    model_options,
+    target_options,
+)
 
 if TYPE_CHECKING:
     import numpy as np

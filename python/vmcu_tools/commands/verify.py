@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import argparse
 
-from ..container.opened import is_container
 from .options import (
     EXIT_DONE,
     EXIT_PROBLEM,
     RUNNABLE,
     Subparsers,
     count,
+    is_container,
     model_options,
     target_options,
 )

@@ -4,7 +4,8 @@
 from .build import as_c, build, kernels_source, of_tables
 from .compiled import header, source
 from .files import facts_of, sign
-from .opened import Opened, is_container, open_container
+from .online import online_of
+from .opened import Opened, open_container
 from .pack import pack
 from .read import DamagedError, kernels_of, layers_of, unpack
 
@@ -15,11 +16,11 @@ __all__ = [
     "build",
     "facts_of",
     "header",
-    "is_container",
     "kernels_of",
     "kernels_source",
     "layers_of",
     "of_tables",
+    "online_of",
     "open_container",
     "pack",
     "sign",

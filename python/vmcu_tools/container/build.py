@@ -8,26 +8,31 @@ from collections.abc import Iterable, Mapping
 from ..emit import emit
 from ..emit.proof import prove_objects
 from ..machine import tables
+from ..machine.tables import expect
 from ..plan.plan import Plan
 from .layout import REQUANTISERS
+from .online import Online, online_of
 from .pack import pack
-from .read import kernels_of, unpack
+from .read import distances_of, kernels_of, unpack
 
 # Bytes of a line of C.
 LINE = 16
 
 
-def build(plan: Plan, name: str) -> bytes:
+def build(plan: Plan, name: str, online: bool = False) -> bytes:
     """The container of a plan, unsigned: the tables and constants of emit(), which is proven, once
-    more proven as they are read back from it. Raises what emit() does."""
-    image = of_tables(emit(plan, name).files, name)
+    more proven as they are read back from it. online: with what planners on the device need. Raises
+    what emit() does, and UserError for a plan that no device can make."""
+    distances = online_of(plan) if online else None
+    image = of_tables(emit(plan, name).files, name, distances)
     prove_objects(unpack(image)[0], name, plan)
+    expect(distances_of(image) == distances, "the distances are not those that were packed")
     return image
 
 
-def of_tables(files: Mapping[str, str], name: str) -> bytes:
-    """The container of a model's emitted files."""
-    return pack(tables.read(files, name), name, _requantisers(files))
+def of_tables(files: Mapping[str, str], name: str, online: Online | None = None) -> bytes:
+    """The container of a model's emitted files. online: for planners on the device."""
+    return pack(tables.read(files, name), name, _requantisers(files), online)
 
 
 def _requantisers(files: Mapping[str, str]) -> list[str]:

@@ -14,8 +14,9 @@ from ..emit.structs import IO, LAYER, PART, STAGE, TENSOR
 from ..ops.values import CStruct
 
 MAGIC = b"VMCU"
-# A reader refuses another major version; a minor one adds what older readers may pass over.
-MAJOR, MINOR = 1, 0
+# A reader refuses another major version; a minor one adds what older readers may pass over: 1 has
+# ONLINE behind the model. A file has the lowest that says what is in it.
+MAJOR, MINOR, MINOR_ONLINE = 1, 0, 1
 ALIGN = 8
 
 # The file's first bytes: its magic, version and size. Then the digest, which is of all bytes but
@@ -45,6 +46,19 @@ MODEL = CStruct(
     "uint8_t input_count, output_count; bool streamed; uint8_t requantisers;",
 )
 MODEL_AT = SIGNATURE.stop
+# For planners on the device, by layer and by input of a layer; see planner/places/overlap.py.
+STEP = CStruct(
+    "vmcu_container_step", "uint32_t scratch; uint16_t distance; uint8_t descends, reserved;"
+)
+DISTANCE = CStruct(
+    "vmcu_container_distance", "int32_t below, below_descending, above, above_descending;"
+)
+ONLINE = CStruct(
+    "vmcu_container_online",
+    "const struct vmcu_container_step *steps; const struct vmcu_container_distance *distances;"
+    "uint32_t distance_count;",
+)
+ONLINE_AT = MODEL_AT + MODEL.size
 # Numbers as Python's struct has them.
 FORMATS = {"bool": "<B", "float": "<f", "vmcu_long_t": "<q"} | {
     f"{sign}int{8 * size}_t": f"<{code.upper() if sign else code}"

@@ -13,14 +13,8 @@ from ..plan.plan import Plan
 from .files import bytes_of
 from .read import Facts, Side, require, unpack
 
-SUFFIX = ".vmcu"
 PLANNER = "container"
 _KERNEL = re.compile(r"vmcu_\w+", re.ASCII)
-
-
-def is_container(path: Path | None) -> bool:
-    """True for a file that is named as containers are."""
-    return path is not None and path.suffix == SUFFIX
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,23 +20,28 @@ from .layout import (
     MAGIC,
     MAJOR,
     MINOR,
+    MINOR_ONLINE,
     MODEL,
     MODEL_AT,
+    ONLINE,
     REQUANTISERS,
     TABLES,
     UNSIGNED,
 )
+from .online import Online, packed
 from .seal import sealed
 
 _TYPED = re.compile(r"\w+\((-?\d+)\)")
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
-def pack(objects: Objects, name: str, requantisers: Iterable[str]) -> bytes:
+def pack(
+    objects: Objects, name: str, requantisers: Iterable[str], online: Online | None = None
+) -> bytes:
     """The container of model `name`, unsigned. objects: of the emitted C (machine/tables.py).
-    requantisers: of REQUANTISERS, those that the model needs. The same objects give the same
-    bytes."""
-    packer = _Packer(objects, name)
+    requantisers: of REQUANTISERS, those that the model needs. online: for planners on the device.
+    The same objects give the same bytes."""
+    packer = _Packer(objects, name, online)
     packer.run(sum(1 << REQUANTISERS.index(kind) for kind in requantisers))
     return sealed(bytes(packer.image))
 
@@ -51,9 +56,9 @@ def _check(model: Mapping[str, object]) -> None:
 
 
 class _Packer:
-    def __init__(self, objects: Objects, name: str):
-        self.objects, self.name = objects, name
-        self.image = bytearray(MODEL_AT + MODEL.size)
+    def __init__(self, objects: Objects, name: str, online: Online | None):
+        self.objects, self.name, self.online = objects, name, online
+        self.image = bytearray(MODEL_AT + MODEL.size + (ONLINE.size if online else 0))
         self.places: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self.blocks: list[tuple[int, int]] = []
@@ -81,6 +86,8 @@ class _Packer:
         for label, entries in tables.items():
             self.places[f"{self.name}_{label}"] = self._room(self._size(label) * len(entries))
             members[counts[label]] = len(entries)
+        if self.online is not None:
+            packed(self.image, self.online)
         blocks = self._room(8 * len(constants))
         for label in constants:
             self._reserve(label)
@@ -97,7 +104,8 @@ class _Packer:
         # Kernels fetch words, which may end behind the last byte.
         self.image += bytes(ALIGN - len(self.image) % ALIGN)
         magic = int.from_bytes(MAGIC, "little")
-        stated = {"magic": magic, "major": MAJOR, "minor": MINOR, "signature": UNSIGNED}
+        minor = MINOR if self.online is None else MINOR_ONLINE
+        stated = {"magic": magic, "major": MAJOR, "minor": minor, "signature": UNSIGNED}
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)
 
     def _table(self, label: str) -> list | np.ndarray:

@@ -27,12 +27,14 @@ from .layout import (
     KERNEL,
     MAGIC,
     MAJOR,
+    MINOR_ONLINE,
     MODEL,
     MODEL_AT,
     SIGNATURES,
     TABLES,
     Table,
 )
+from .online import Online, unpacked
 from .seal import digest
 
 AGAIN = "build it again, or transfer it again"
@@ -68,7 +70,7 @@ class Side:
 @dataclass(frozen=True)
 class Facts:
     """What people want to know of a container. size: bytes of the file; digest: in hexadecimal;
-    signed: with what, "" if it is not."""
+    signed: with what, "" if it is not; online: devices can plan it."""
 
     name: str
     version: str
@@ -82,6 +84,7 @@ class Facts:
     outputs: tuple[Side, ...]
     digest: str
     signed: str
+    online: bool
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,7 @@ def facts(image: bytes) -> Facts:
         sides("outputs"),
         image[DIGEST].hex(),
         SIGNATURES.get(head.signature, ""),
+        reader.distances is not None,
     )
 
 
@@ -172,6 +176,11 @@ def layers_of(image: bytes) -> tuple[int, int]:
     return int(model["layers"]), int(model["layer_count"])
 
 
+def distances_of(image: bytes) -> Online | None:
+    """What a container has for planners on the device. Raises DamagedError."""
+    return _Reader(image).distances
+
+
 class _Reader:
     """A container whose first bytes are as they should be. Raises DamagedError."""
 
@@ -192,6 +201,16 @@ class _Reader:
             (self.text(entry["name"]), self.text(entry["params"]) if entry["params"] else "")
             for entry in self.entries(table)
         ]
+
+    @property
+    def distances(self) -> Online | None:
+        """What it has for planners on the device."""
+        if self.head.minor < MINOR_ONLINE:
+            return None
+        try:
+            return unpacked(self.image, int(self.model["layer_count"]))
+        except struct.error as error:
+            raise DamagedError("its distances are not within it") from error
 
     def run(self) -> Objects:
         """All objects."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,11 @@ from .. import frontends
 from ..errors import Problem, UserError
 from ..graph import Graph, Port
 from ..machine import reference
-from ..runners.samples import make_samples
 from .files import bytes_of
 from .read import Side
+
+# By input, int8 (H, W, C).
+Sample = Sequence[np.ndarray]
 
 MAGIC = b"VMST"
 ALIGN = 16
@@ -27,20 +29,19 @@ ALIGN = 16
 HEAD = struct.Struct("<4sI8x")
 
 
-def update(path: Path, model: Path, seed: int) -> bytes:
-    """The container of a file with a vector for it: a random input, and the outputs that the model
-    file means. model: what the container was built from. Raises UserError where either cannot be
-    read, or the container is of another model."""
+def update(path: Path, model: Path, draw: Callable[[Graph], Sample]) -> bytes:
+    """The container of a file with a vector for it: an input, by `draw`, and the outputs that the
+    model file means for it. model: what the container was built from. Raises UserError where either
+    cannot be read, or the container is of another model."""
     image, facts = bytes_of(path)
     graph = frontends.load(model)
     _check(path, model, "inputs", facts.inputs, graph, graph.inputs)
     _check(path, model, "outputs", facts.outputs, graph, graph.outputs)
-    return image + bytes(-len(image) % ALIGN) + vector(graph, seed)
+    return image + bytes(-len(image) % ALIGN) + vector(graph, draw(graph))
 
 
-def vector(graph: Graph, seed: int) -> bytes:
-    """The vector of a graph."""
-    sample = make_samples(graph, 1, 0, seed)[0]
+def vector(graph: Graph, sample: Sample) -> bytes:
+    """The vector of a graph with this input."""
     found = reference.run(graph, sample)
     digest = digest_of([found[port.tensor] for port in graph.outputs])
     inputs = b"".join(values.tobytes() for values in sample)

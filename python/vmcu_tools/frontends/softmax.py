@@ -59,7 +59,7 @@ def tflite_table(input_scale: float, beta: float) -> np.ndarray:
 
 
 def differences(input_scale: float) -> np.ndarray:
-    """int32 (256,): -d * scale in Q5.26 for d = 0..255, -20 where it is below that.
+    """int32 (256,): -d * scale in Q5.26 for d = 0..255, -20 to -16 where it is below -16.
 
     An output of LOG_SOFTMAX is -16 at least, and the logarithm that is taken away from these is
     positive: what is beyond does not matter. TensorFlow Lite, reference/log_softmax.h.

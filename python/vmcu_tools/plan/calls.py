@@ -3,15 +3,16 @@
 
 Layers are put into the order from the last to the first. A layer's calls are inserted where those
 that are there already want them: in front of the call that does, or of the calls that this call's
-later inputs want. Whoever comes in front of a stage's layers therefore leaves their order as it is.
+later inputs want. Whoever comes in front of a stage's layers therefore leaves their order as it is,
+and it is found once for all stages that end with them.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,8 @@ READY = -1
 STREAMED = -2
 # Less than any number of pixels, whatever is added to it.
 NOTHING = -(1 << 40)
+# Calls, in all, of orders that are kept for stages which end with the same layers.
+MOST_KEPT = 10_000_000
 
 
 class Grid(NamedTuple):
@@ -107,81 +110,113 @@ class Order:
         return found
 
 
+def led(counts: np.ndarray) -> np.ndarray:
+    """Counts after none, one, two and so on of what they are given for."""
+    found = np.zeros(len(counts) + 1, counts.dtype)
+    found[1:] = counts
+    return found
+
+
 def order_of(grids: Sequence[Grid], feeds: Sequence[Sequence[Feed]], kept: Sequence[bool]) -> Order:
     """The order for layers with these grids and feeds, of which those that are `kept` make all of
     their calls. The streamed input, if there is one, is the last of the grids and has no feeds."""
-    placing = _Placing(grids, feeds)
-    layers = range(len(feeds))
-    for number in reversed(layers):
-        placing.insert(number, number)
-        if kept[number]:
-            placing.append(number)
-        placing.open(number)
+    placed = _NOTHING
+    for number in reversed(range(len(feeds))):
+        placed = placed.with_layer(number, grids[number], feeds[number], kept[number])
     if len(grids) > len(feeds):
-        placing.insert(len(feeds), STREAMED)
-    return Order(len(placing.makers), tuple(map(placing.at, range(len(grids)))))
+        placed = placed.with_source(grids[-1])
+    by_layer = np.argsort(placed.makers, kind="stable")
+    ends_at = np.cumsum(np.bincount(placed.makers, minlength=len(grids)))
+    at = np.split(by_layer, ends_at[:-1])
+    layers = at[: len(feeds)]
+    return Order(len(placed.makers), (*reversed(layers), *at[len(feeds) :]))
 
 
-class _Placing:
-    """The calls of layers from some layer on.
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """The calls of the last layers of a stage, which are counted from its end.
 
-    makers: by call, whose it is. starts: by layer with several inputs from the stage, for each
-    of its calls and each such input but the first, where what the call wants of that input begins.
+    feeds: by layer, its inputs that other layers of the stage make, by their numbers. makers: by
+    call, whose it is. starts: by layer with several such inputs, for each of its calls and each of
+    these but the first, where what the call wants of that input begins. before: by layer in front,
+    both together. kept: calls in all that are kept so.
     """
 
-    def __init__(self, grids: Sequence[Grid], feeds: Sequence[Sequence[Feed]]):
-        self.grids = grids
-        self.feeds = [[feed for feed in own if feed.producer != READY] for own in feeds]
-        self.most = max(map(len, self.feeds), default=0) + 1
-        self.makers = np.zeros(0, np.int64)
-        self.starts: dict[int, list[np.ndarray]] = {}
+    grids: tuple[Grid, ...]
+    feeds: tuple[tuple[Feed, ...], ...]
+    makers: np.ndarray
+    starts: Mapping[int, Sequence[np.ndarray]]
+    before: dict[object, _Placed] = field(default_factory=dict)
+    kept: ClassVar[int] = 0
 
-    def at(self, number: int) -> np.ndarray:
-        """Where a layer's calls are."""
-        return np.flatnonzero(self.makers == number)
+    def with_layer(self, number: int, grid: Grid, feeds: Sequence[Feed], kept: bool) -> _Placed:
+        """With layer `number`, as it and the producers of its `feeds` are counted in the stage, in
+        front of these."""
+        here = len(self.feeds)
+        own = tuple(
+            feed._replace(producer=here + number - feed.producer) if feed.producer >= 0 else feed
+            for feed in feeds
+            if feed.producer != READY
+        )
+        key = grid, own, kept
+        if key not in self.before:
+            if _Placed.kept > MOST_KEPT:
+                _Placed.kept = 0
+                _NOTHING.before.clear()
+            self.before[key] = self._with_layer(grid, own, kept)
+            _Placed.kept += len(self.before[key].makers)
+        return self.before[key]
 
-    def append(self, number: int) -> None:
-        """Makes the rest of a layer's calls in the end."""
-        rest = self.grids[number].count - len(self.at(number))
-        self.makers = np.append(self.makers, np.full(rest, number))
+    def _with_layer(self, grid: Grid, own: tuple[Feed, ...], kept: bool) -> _Placed:
+        here = len(self.feeds)
+        makers, starts = self._inserted(grid, here, here)
+        if kept:
+            rest = grid.count - np.count_nonzero(makers == here)
+            makers = np.concatenate([makers, np.full(rest, here, makers.dtype)])
+        if len(own) > 1:
+            starts[here] = [np.flatnonzero(makers == here)] * (len(own) - 1)
+        return _Placed((*self.grids, grid), (*self.feeds, own), makers, starts)
 
-    def open(self, number: int) -> None:
-        """Notes where a layer's inputs will be inserted, now that all of its calls are there."""
-        if len(self.feeds[number]) > 1:
-            self.starts[number] = [self.at(number)] * (len(self.feeds[number]) - 1)
+    def with_source(self, grid: Grid) -> _Placed:
+        """With the streamed input in front of all."""
+        makers, starts = self._inserted(grid, len(self.feeds), STREAMED)
+        return _Placed((*self.grids, grid), self.feeds, makers, starts)
 
-    def insert(self, number: int, producer: int) -> None:
-        """Inserts a layer's calls where they are wanted."""
-        places, keys, needs = self._wants(number, producer)
+    def _inserted(
+        self, grid: Grid, number: int, producer: int
+    ) -> tuple[np.ndarray, dict[int, list[np.ndarray]]]:
+        """Makers and starts with a layer's calls inserted where they are wanted."""
+        places, keys, needs = self._wants(grid, producer)
         if not len(places):
-            return
-        calls = np.maximum.accumulate(needs)
-        more = np.diff(calls, prepend=0)
-        count = len(self.makers)
+            return self.makers, {reader: [*starts] for reader, starts in self.starts.items()}
+        calls = led(np.maximum.accumulate(needs))
+        more, count = calls[1:] - calls[:-1], len(self.makers)
         moved = np.cumsum(np.bincount(places, more, count)[:count].astype(np.int64))
+        found = {}
         for reader, starts in self.starts.items():
-            at = self.at(reader)
-            for block, start in enumerate(starts):
-                before = np.searchsorted(keys, self._key(start, at, block + 1), "left")
-                starts[block] = start + np.append(0, calls)[before]
-        makers = np.full(count + int(calls[-1]), number)
+            at = np.flatnonzero(self.makers == reader)
+            found[reader] = [
+                start + calls[np.searchsorted(keys, self._key(start, at, block), "left")]
+                for block, start in enumerate(starts, 1)
+            ]
+        makers = np.full(count + int(calls[-1]), number, np.int16)
         makers[np.arange(count) + moved] = self.makers
-        self.makers = makers
+        return makers, found
 
-    def _wants(self, number: int, producer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _wants(self, grid: Grid, producer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Who wants calls of a layer, in the order in which they do: where, by what key, and how
         many calls, those before included."""
         found = []
         for reader, feeds in enumerate(self.feeds):
             if all(feed.producer != producer for feed in feeds):
                 continue
-            at = self.at(reader)
+            at = np.flatnonzero(self.makers == reader)
+            starts = [*self.starts.get(reader, ()), at]
             for block, feed in enumerate(feeds):
                 if feed.producer == producer:
-                    starts = [*self.starts.get(reader, ()), at]
                     pixels = wanted(self.grids[reader], feed)[: len(at)]
                     keys = self._key(starts[block], at, block)
-                    found.append((starts[block], keys, self.grids[number].calls_for(pixels)))
+                    found.append((starts[block], keys, grid.calls_for(pixels)))
         if len(found) == 1:
             return found[0]
         if not found:
@@ -195,4 +230,7 @@ class _Placing:
         """Rises with the order in which calls `at` want their input `block` at a place: whoever
         comes later there is what others want their inputs for, and wants its own first."""
         count = len(self.makers) + 1
-        return (place * count + count - at) * self.most + block
+        return (place * count + count - at) * (max(map(len, self.feeds)) + 1) + block
+
+
+_NOTHING = _Placed((), (), np.zeros(0, np.int16), {})

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..graph import Tensor
-from .calls import Feed, ends, oldest
+from .calls import Feed, ends, led, oldest
 from .schedule import Stage
 
 
@@ -23,7 +23,7 @@ class Steps(NamedTuple):
 
     def until(self, calls: np.ndarray, side: Literal["left", "right"] = "left") -> np.ndarray:
         """Pixels before each of some calls, or, on the right, once it is over."""
-        return np.append(0, self.pixels)[np.searchsorted(self.times, calls, side)]
+        return led(self.pixels)[np.searchsorted(self.times, calls, side)]
 
 
 NEVER = Steps(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -112,7 +112,7 @@ class Trace:
 
 def times_of(steps: Steps) -> np.ndarray:
     """The call of each pixel."""
-    return np.repeat(steps.times, np.diff(steps.pixels, prepend=0))
+    return np.repeat(steps.times, steps.pixels - led(steps.pixels)[:-1])
 
 
 def _latest(times: np.ndarray, ring: int) -> np.ndarray:
@@ -200,7 +200,7 @@ class _Tracer:
 
     def _ring(self, number: int, pixels: int, made: Steps, needs: Steps, freed: Steps) -> int:
         """The most pixels from the oldest that is needed, when others are made, to the newest."""
-        before = np.append(0, made.pixels)[:-1]
+        before = led(made.pixels)[:-1]
         # What no reader is going to need may be overwritten, by the very next pixels.
         gone = np.maximum(needs.until(made.times), freed.until(made.times))
         span = int(np.max(made.pixels - np.minimum(gone, before), initial=1))
@@ -214,5 +214,5 @@ def _freed(needs: Steps, made: Steps, there: int) -> Steps:
     were there before."""
     done = np.minimum(needs.pixels, np.maximum(made.until(needs.times, "right"), there))
     dead = np.maximum.accumulate(done) if len(done) else done
-    first = np.diff(dead, prepend=0) > 0
+    first = dead > led(dead)[:-1]
     return Steps(needs.times[first], dead[first])

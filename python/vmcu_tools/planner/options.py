@@ -30,7 +30,8 @@ class Options:
     extra_macs: the part of its multiply-accumulates that a model may do twice, see bands.py. Where
     `ram` asks for it, more are spent. plan_seconds: after which the best plan so far is taken, None
     for when the planner ends by itself. regions: memories to put pools in, those first that
-    accesses cost least in; none for one pool."""
+    accesses cost least in; none for one pool. online: layers one by one, which a device can place
+    anew, see places/online.py."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
@@ -40,3 +41,4 @@ class Options:
     extra_macs: float = 0.0
     plan_seconds: float | None = None
     regions: tuple[Region, ...] = ()
+    online: bool = False

@@ -14,7 +14,7 @@ from ..plan.plan import Plan
 from . import anytime
 from .options import Options
 from .others import hmcos, single, tflm, tinyengine
-from .places import joint
+from .places import joint, online
 from .places.widen import widened
 from .regions import search
 from .stages import fusion
@@ -71,6 +71,8 @@ def make_plan(
     planned_by = chosen.original if original and chosen.original else chosen.plan
     if options.regions:
         planned_by = search.plan
+    if options.online:
+        planned_by = _one_by_one
     if options.plan_seconds is None or planned_by is not fusion.plan:
         try:
             plan = planned_by(graph, options)
@@ -81,7 +83,7 @@ def make_plan(
     else:
         deadline = (start if begun is None else begun) + options.plan_seconds
         plan = anytime.plan_within(graph, options, planned_by, deadline)
-    if not (original and chosen.original):
+    if not (options.online or (original and chosen.original)):
         plan = widened(plan)
     plan = replace(plan, solve_seconds=time.monotonic() - start)
     if prove:
@@ -98,6 +100,10 @@ def make_plan(
             )
         )
     return plan
+
+
+def _one_by_one(graph: Graph, options: Options) -> Plan:
+    return online.plan(graph, options.seconds)
 
 
 def _check_elsewhere(planner: str, graph: Graph) -> None:

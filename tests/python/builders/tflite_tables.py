@@ -71,13 +71,42 @@ def expression(m: TfliteModel):
     """Several float operators, some of whose results are read twice: x * tanh(log(1 + exp(x)))."""
     shape = any_shape(m)
     x = m.activation(shape, float(np.exp(m.rng.uniform(-5, -3))))
+    return [x], [_mish(m, x, shape)]
+
+
+def expression_behind(m: TfliteModel):
+    """The same of what an operator has made that looks at several elements, or moves them."""
+    shape = image(m)
+    x = m.activation(shape, float(np.exp(m.rng.uniform(-5, -3))))
+    if coin(m):
+        flat = (1, int(np.prod(shape)))
+        return [x], [
+            _mish(
+                m, m.op("RESHAPE", [x, m.constant(np.array(flat, np.int32))], m.like(x, flat)), flat
+            )
+        ]
+    pooled = m.op(
+        "MAX_POOL_2D",
+        [x],
+        m.like(x, shape),
+        "Pool2D",
+        filterHeight=1,
+        filterWidth=1,
+        strideH=1,
+        strideW=1,
+        padding=1,
+    )
+    return [x], [_mish(m, pooled, shape)]
+
+
+def _mish(m: TfliteModel, x: int, shape: tuple[int, ...]) -> int:
     f = m.op("DEQUANTIZE", [x], real(m, shape))
     e = m.op("EXP", [f], real(m, shape))
     one = m.constant(np.array([1], np.float32))
     a = m.op("ADD", [one, e], real(m, shape), "Add")
     t = m.op("TANH", [m.op("LOG", [a], real(m, shape))], real(m, shape))
     y = m.op("MUL", [f, t], real(m, shape), "Mul")
-    return [x], [m.op("QUANTIZE", [y], m.activation(shape, scaled(m, float(m.scale(x)[0]))))]
+    return m.op("QUANTIZE", [y], m.activation(shape, scaled(m, float(m.scale(x)[0]))))
 
 
 def selected(name: str) -> Case:
@@ -256,6 +285,7 @@ CASES: dict[str, Case] = {
         "LEAKY_RELU", lambda x: np.maximum(x, x / 4), "LeakyRelu", alpha=number(0, 0.5)
     ),
     "float expression": expression,
+    "float expression behind an operator": expression_behind,
     **{
         name: selected(name)
         for name in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")

@@ -69,6 +69,25 @@ struct vmcu_refusal {
 	char name[24];    /**< of a kernel that is not linked, else empty */
 };
 
+/** Whose plan a model runs by. */
+enum vmcu_planner {
+	VMCU_PLAN_BUILT,    /**< that of `vmcu build`, which has proven it */
+	VMCU_PLAN_GREEDY,   /**< TensorFlow Lite Micro's greedy one, made by vmcu_model_load_as() */
+	VMCU_PLAN_SEGMENTS, /**< one whose layers overlap, made by it where it finds one */
+};
+
+/** How a container is loaded; zero is as vmcu_model_load() does. */
+struct vmcu_load_options {
+	/**
+	 * Others than VMCU_PLAN_BUILT need a build with VMCU_ONLINE_PLANNER
+	 * (CONFIG_VMCU_ONLINE_PLANNER) and a container of `vmcu build --online`. They write into
+	 * the arena's head, 16 bytes for each tensor, and take 20 for each tensor and 28 for each
+	 * layer of its end.
+	 */
+	enum vmcu_planner planner;
+	bool replay; /**< see vmcu_model_load_as() */
+};
+
 /** What of an arena is for what, in bytes from its start on. */
 struct vmcu_arena_report {
 	size_t head;   /**< what inferences share: the pool */
@@ -109,6 +128,31 @@ int vmcu_model_load(struct vmcu_model *model, const void *data, size_t size, voi
 /** vmcu_model_load() that says why it refuses: @a refusal is written where it does. */
 int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t size, void *arena,
 			   size_t arena_size, struct vmcu_refusal *refusal);
+
+/**
+ * @brief vmcu_model_load_saying() with options, of which NULL stands for none.
+ *
+ * @retval 1        VMCU_PLAN_SEGMENTS has found no plan in the bytes that the worst layer needs:
+ *                  branches stand in its way, and the model runs by VMCU_PLAN_GREEDY's.
+ * @retval -ENOTSUP As vmcu_model_load(), or no plan can be made: of this build or this container.
+ */
+int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size, void *arena,
+		       size_t arena_size, const struct vmcu_load_options *options,
+		       struct vmcu_refusal *refusal);
+
+/**
+ * @brief Takes bytes of an arena's end for what stays there: a context, a container that is not in
+ * mapped memory, what an application keeps between inferences.
+ *
+ * Models are loaded into what is left.
+ *
+ * @param arena      The arena.
+ * @param arena_size Its bytes; becomes those in front of what is taken.
+ * @param bytes      How many.
+ *
+ * @return Them, aligned to VMCU_CONTAINER_ALIGN; NULL if there are not as many, or for no arena.
+ */
+void *vmcu_arena_take(void *arena, size_t *arena_size, size_t bytes);
 
 /** @brief Bytes of an arena in front of what a loaded model keeps at its end. */
 size_t vmcu_arena_head(const struct vmcu_model *model, size_t arena_size);

@@ -37,7 +37,8 @@ class _Reader:
         self.made = {name: node for node in graph.node for name in node.output if name}
         self.constants = {tensor.name: tensor for tensor in graph.initializer}
         values = [*graph.input, *graph.value_info, *graph.output]
-        self.shapes = {v.name: v.type.tensor_type.shape for v in values}
+        kinds = {value.name: value.type.tensor_type for value in values}
+        self.shapes = {name: kind.shape for name, kind in kinds.items() if kind.HasField("shape")}
         self.uses = Counter(name for node in graph.node for name in node.input)
         self.uses.update(value.name for value in graph.output)
 

@@ -236,11 +236,11 @@ def arrangement(shape: FileShape, laid: np.ndarray) -> tuple[Order, Shape]:
 
 def tensor_shape(shape: FileShape, order: Order) -> Shape:
     """(H, W, C) of a value in some order, unless it says otherwise."""
+    what = f"shape {list(shape)} is empty or dynamic"
+    require(min(shape, default=1) > 0, what, "Fix all sizes.")
     if is_image(shape) and order is None:
-        require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
         return shape[2], shape[3], shape[1]
     if len(shape) > 4 or (len(shape) > 2 and shape[0] != 1):
-        require(min(shape) > 0, f"shape {list(shape)} is empty or dynamic", "Fix all sizes.")
         return matrices(shape)
     return hwc(shape)
 

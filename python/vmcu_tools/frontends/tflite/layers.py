@@ -90,7 +90,6 @@ def _mean(importer: Importer, op: FileOp) -> None:
     ratio = rescale(x.scale, out.scale)
     multiplier, shift = int(ratio.multiplier[0]), int(ratio.shift[0])
     scaling = min(count.bit_length() - 1, 31 + shift)
-    require(scaling >= 0, "its output scale is far above its input's", KEEP_QUANTISATION)
     requant = FixedPoint(
         np.array([(multiplier << scaling) // count], np.int32),
         np.array([shift - scaling], np.int32),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...ops import Layer
+from ...plan.calls import led
 from ...plan.schedule import Stage
 from ...plan.trace import Home, Steps, Trace, trace_of
 
@@ -126,7 +127,7 @@ def _shared(
 def _guest(trace: Trace, number: int, shift: int) -> Guest:
     made = _by_call(trace.made[number], trace.calls)
     freed = _by_call(trace.freed[number], trace.calls)
-    before = np.concatenate([[0], freed[:-1]])
+    before = led(freed)[:-1]
     return Guest(number, shift, before - shift, made - shift)
 
 

@@ -178,23 +178,25 @@ class Binder:
         return stage_of(layers, kept, source, taken_columns(source, cut.tile))
 
     def stage(self, cut: Cut) -> tuple[Layer, ...]:
-        """A stage's layers; the last sums if it can, so that its input need not be whole."""
-        larger = dict(cut.larger)
-        return tuple(
-            self._in_stage(number, larger.get(number, cut.tile), cut.direct, number == cut.stop - 1)
-            for number in range(cut.first, cut.stop)
-        )
+        """A stage's layers."""
+        return tuple(self.in_stage(cut, number) for number in range(cut.first, cut.stop))
 
-    def _in_stage(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer:
-        key = (number, tile, direct, last)
+    def in_stage(self, cut: Cut, number: int) -> Layer:
+        """Node `number` as a stage uses it; the last sums if it can, so that its input need not be
+        whole."""
+        tile = cut.tile_of(number) if cut.larger else cut.tile
+        key = (number, tile, cut.direct, number == cut.stop - 1)
         if key not in self.chosen:
-            form = Form.USUAL
-            if last and self.serves(number, Form.SUMMING):
-                form = Form.SUMMING
-            elif direct and pool_scratch(self.layer(number, tile)):
-                form = Form.DIRECT if self.serves(number, Form.DIRECT) else Form.USUAL
-            self.chosen[key] = self.layer(number, tile, form)
+            self.chosen[key] = self._chosen(*key)
         return self.chosen[key]
+
+    def _chosen(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer:
+        form = Form.USUAL
+        if last and self.serves(number, Form.SUMMING):
+            form = Form.SUMMING
+        elif direct and pool_scratch(self.layer(number, tile)):
+            form = Form.DIRECT if self.serves(number, Form.DIRECT) else Form.USUAL
+        return self.layer(number, tile, form)
 
 
 class Layout:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ...ops import Layer
 
 # How many percent more cycles the default spends for a percent of RAM.
@@ -24,6 +26,7 @@ def calls_of(layer: Layer) -> int:
     return layer.height * -(-layer.width // layer.columns)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def extra_cost(layer: Layer) -> int:
     """Cycles that a layer in tiles costs more than in rows, by estimate."""
     calls, cost = calls_of(layer) - layer.height, layer.cost

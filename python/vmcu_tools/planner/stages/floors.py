@@ -18,7 +18,7 @@ import numpy as np
 
 from ...graph import Graph, Tensor
 from ...ops import Layer
-from ...plan.calls import Grid, ends, oldest, wanted
+from ...plan.calls import Grid, ends, led, oldest, wanted
 from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
 
@@ -281,7 +281,7 @@ def _demands(
     grid = _grid(layer)
     for index, tensor in enumerate(layer.ins):
         feed = feed_of(layer, index)
-        pixels = np.append(0, oldest(grid, feed))
+        pixels = led(oldest(grid, feed))
         # Once the last call is over that is wanted, nothing is needed any more.
         pixels[made[-1] :] = feed.height * feed.width
         demand = Demand(_until(wanted(grid, feed), made), pixels[over], (number,))
@@ -291,4 +291,4 @@ def _demands(
 
 def _until(pixels: np.ndarray, calls: np.ndarray) -> np.ndarray:
     """What so many calls come to, of which each comes to so many pixels."""
-    return np.append(0, pixels)[calls]
+    return led(pixels)[calls]

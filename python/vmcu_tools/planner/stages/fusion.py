@@ -82,6 +82,8 @@ def in_rows(graph: Graph, options: Options) -> Plan:
 
 def with_whole_input(graph: Graph, options: Options, streamed: Plan) -> Plan:
     """A plan that keeps the input whole, where that needs fewer bytes than one that does not."""
+    if sum(graph.tensors[port.tensor].bytes for port in graph.inputs) >= streamed.pool_bytes:
+        return streamed
     cutter = Cutter(graph, False)
     if cutter.least_peak(TILES, streamed.pool_bytes) >= streamed.pool_bytes:
         return streamed

@@ -7,12 +7,12 @@ Tensors from outside shrink as they are read, outputs grow, rings of lines or ti
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...graph import Graph
 from ...ops import Layer
 from ...plan.plan import MOST_CALLS
-from ...plan.schedule import taken_columns
+from ...plan.schedule import Tile, taken_columns
 from ...plan.trace import Trace, trace_of
 from ..places.in_place import in_place
 from ..places.layout import Binder, Cut, Layout, Memory
@@ -40,10 +40,21 @@ Calls = tuple[tuple[tuple[str, bool, int], ...], int]
 @dataclass(frozen=True)
 class Shape:
     """A stage as it is traced: its layers, which are bound once each, and the columns of a streamed
-    input that are taken at a time."""
+    input that are taken at a time.
 
-    layers: tuple[Layer, ...]
-    taken: int
+    cost: cycles besides those of its layers one by one. possible: False if a layer is called more
+    often than can be counted.
+    """
+
+    layers: tuple[Layer, ...] = ()
+    taken: int = 0
+    cost: int = field(default=0, compare=False)
+    possible: bool = field(default=True, compare=False)
+
+    def followed_by(self, layer: Layer) -> Shape:
+        """With one more layer."""
+        possible = self.possible and calls_of(layer) <= MOST_CALLS
+        return Shape((*self.layers, layer), self.taken, self.cost + extra_cost(layer), possible)
 
     @functools.cached_property
     def calls(self) -> Calls:
@@ -52,19 +63,9 @@ class Shape:
         return layers, self.taken
 
     @functools.cached_property
-    def cost(self) -> int:
-        """Cycles besides those of its layers one by one."""
-        return sum(map(extra_cost, self.layers))
-
-    @functools.cached_property
     def memory(self) -> int:
         """Bytes besides its tensors."""
         return Memory.of(self.layers).bytes
-
-    @functools.cached_property
-    def possible(self) -> bool:
-        """False if a layer is called more often than can be counted."""
-        return all(calls_of(layer) <= MOST_CALLS for layer in self.layers)
 
 
 class Needs:
@@ -81,6 +82,7 @@ class Needs:
         self.binder = Binder(graph)
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
+        self.fronts: dict[tuple[int, Tile, bool], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
         self.least: dict[tuple[int, int], int] = {}
         self.floor: dict[Shape, int] = {}
@@ -111,8 +113,24 @@ class Needs:
         if cut not in self.shapes:
             source = self.source if cut.first == 0 else None
             taken = taken_columns(source, cut.tile)
-            self.shapes[cut] = Shape(self.binder.stage(cut), taken)
+            last = self.binder.in_stage(cut, cut.stop - 1)
+            self.shapes[cut] = replace(self._front(cut).followed_by(last), taken=taken)
         return self.shapes[cut]
+
+    def _front(self, cut: Cut) -> Shape:
+        """The layers of a stage but the last, which are those of longer ones too."""
+        if cut.larger:
+            shape = Shape()
+            for number in range(cut.first, cut.stop - 1):
+                shape = shape.followed_by(self.binder.in_stage(cut, number))
+            return shape
+        fronts = self.fronts.setdefault((cut.first, cut.tile, cut.direct), [Shape()])
+        while len(fronts) < cut.stop - cut.first:
+            layer = self.binder.in_stage(
+                replace(cut, stop=cut.stop + 1), cut.first + len(fronts) - 1
+            )
+            fronts.append(fronts[-1].followed_by(layer))
+        return fronts[cut.stop - cut.first - 1]
 
     def least_held(self, cut: Cut) -> int:
         """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader of containers in this process and on boards, and the plans that it makes."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from vmcu_tools import container, paths, runners
+from vmcu_tools.image.elf import Elf
+from vmcu_tools.plan.plan import Placement, Plan, Step
+from vmcu_tools.runners.base import sample_bytes
+from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
+
+BUILT, GREEDY, SEGMENTS = range(3)
+ALIGN = 16
+DEFINES = ("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER")
+OPTIONS = ("-std=gnu11", "-O1", "-ffp-contract=off", *DEFINES)
+IMAGE = Path(__file__).with_name("online_image.c")
+
+
+class Refusal(ctypes.Structure):
+    _fields_ = (("what", ctypes.c_char_p), ("index", ctypes.c_uint32), ("name", ctypes.c_char * 24))
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("base", "ring", "phase")),
+        *((name, ctypes.c_uint16) for name in ("height", "width", "channels")),
+    )
+
+
+BEHIND_POINTERS = (
+    *(("input_count", ctypes.c_uint8), ("descending", ctypes.c_uint8)),
+    *(("output", ctypes.c_uint16), ("scratch", ctypes.c_uint32)),
+    *((name, ctypes.c_uint16) for name in ("rows", "width", "columns")),
+    ("splits", ctypes.c_uint8),
+)
+
+
+class Layer(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("kernel", "params", "inputs")),
+        *BEHIND_POINTERS,
+    )
+
+
+class BoardLayer(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("kernel", "params", "inputs")),
+        *BEHIND_POINTERS,
+    )
+
+
+class Model(ctypes.Structure):
+    _fields_ = (
+        *(("name", ctypes.c_void_p), ("pool_bytes", ctypes.c_uint32)),
+        *(("tensors", ctypes.POINTER(Tensor)), ("layers", ctypes.POINTER(Layer))),
+        *((name, ctypes.c_void_p) for name in ("stages", "inputs", "outputs")),
+        *((f"{name}_count", ctypes.c_uint16) for name in ("tensor", "layer", "stage")),
+        *((f"{name}_count", ctypes.c_uint8) for name in ("input", "output")),
+        *(("streamed", ctypes.c_bool), ("elsewhere", ctypes.c_bool)),
+        *(("base", ctypes.c_void_p), ("kernels", ctypes.c_void_p), ("tail", ctypes.c_uint32)),
+    )
+
+
+class LoadOptions(ctypes.Structure):
+    _fields_ = (("planner", ctypes.c_int), ("replay", ctypes.c_bool))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A model that vmcu_model_load_as() loaded, and what it returned; outputs: those of an
+    inference, if there was one. memory: keeps what the tables are in."""
+
+    result: int
+    refusal: tuple[str, int]
+    pool_bytes: int = 0
+    tail: int = 0
+    tensors: Sequence[Tensor] = ()
+    layers: Sequence[Layer | BoardLayer] = ()
+    outputs: bytes = b""
+    memory: object = None
+
+
+def sources() -> list[str]:
+    """The runtime's, with all kernels and the loader."""
+    runtime = paths.runtime()
+    folders = (runtime.glob("*.c"), (runtime / "kernels").rglob("*.c"))
+    files = [*(file for found in folders for file in found), *(runtime / "container").glob("*.c")]
+    return [f"-I{runtime / 'include'}", *map(str, sorted(files))]
+
+
+def library(folder: Path) -> ctypes.CDLL:
+    """The runtime in this process."""
+    made = folder / "libvmcu.so"
+    command = ["gcc", *OPTIONS, "-fPIC", "-shared", *sources(), "-o", str(made)]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(made))
+
+
+def aligned(size: int) -> tuple[ctypes.Array, int]:
+    """A block of bytes, and where in it so many begin that are aligned."""
+    block = ctypes.create_string_buffer(size + ALIGN)
+    return block, -(-ctypes.addressof(block) // ALIGN) * ALIGN
+
+
+def load(
+    shared: ctypes.CDLL, image: bytes, planner: int, arena: int = 1 << 21, replay: bool = False
+) -> Made:
+    """Loads a container as a planner has it."""
+    refusal, model = Refusal(), Model()
+    room, start = aligned(len(image))
+    ctypes.memmove(start, image, len(image))
+    memory, pool = aligned(arena)
+    options = LoadOptions(planner, replay)
+    words = (model, start, len(image), pool, arena, options, refusal)
+    kinds = ctypes.c_void_p, ctypes.c_size_t
+    function = shared.vmcu_model_load_as
+    function.argtypes = (kinds[0], kinds[0], kinds[1], kinds[0], kinds[1], kinds[0], kinds[0])
+    plain = [ctypes.addressof(w) if isinstance(w, ctypes.Structure) else w for w in words]
+    result = function(*plain)
+    said = ((refusal.what or b"").decode(), refusal.index)
+    if result < 0:
+        return Made(result, said)
+    tensors = [model.tensors[number] for number in range(model.tensor_count)]
+    layers = [model.layers[number] for number in range(model.layer_count)]
+    kept = (room, memory)
+    return Made(result, said, model.pool_bytes, model.tail, tensors, layers, memory=kept)
+
+
+def plan_of(made: Made, plan: Plan) -> Plan:
+    """The plan that a model runs by. plan: the one that its container was built from."""
+    placements = {}
+    for (name, before), one in zip(plan.placements.items(), made.tensors, strict=True):
+        assert (one.height, one.width, one.channels) == plan.graph.tensors[name].shape
+        found = Placement(name, one.base, one.ring, before.first, before.last, one.phase)
+        placements[name] = found
+    stages: list[tuple[Step, ...]] = []
+    for step, one in zip(plan.steps, made.layers, strict=True):
+        at = one.scratch if step.scratch_bytes else 0
+        stages.append((replace(step, scratch=at, descending=bool(one.descending)),))
+    return replace(
+        plan, stages=tuple(stages), placements=placements, pool_bytes=made.pool_bytes, progress=()
+    )
+
+
+def on_board(
+    target: str,
+    plan: Plan,
+    planner: int,
+    sample: Sequence[np.ndarray],
+    folder: Path,
+    arena: int,
+    counted: str = "vmcu_online_plan",
+    replay: bool = False,
+) -> tuple[Made, Counts]:
+    """Loads a plan's container on an emulated board, runs it, and counts a function."""
+    board = runners.get(f"{target}+container")
+    board = replace(board, flags=(*board.flags, *DEFINES[1:]))
+    image, source = folder / "online.elf", folder / "container.c"
+    source.write_text(container.as_c(container.build(plan, "m", online=True)))
+    defines = (f"-DARENA_BYTES={arena}", f"-DPLANNER={planner}", f"-DREPLAY={int(replay)}")
+    parts = map(str, (IMAGE, *board.sources(), source, board.archive()))
+    board.gcc([*defines, *parts, *board.link_flags(), "-o", str(image)], folder)
+    function = Elf(image).find(counted)
+    assert function is not None
+    markers = Markers((function.address & ~1,))
+    (folder / "inputs.bin").write_bytes(sample_bytes(plan, [sample]))
+    counting = CountingRunner.of(board, markers)
+    _, counts = counting.count(folder, lambda one: one._start(image))
+    return _read((folder / "outputs.bin").read_bytes(), plan), counts[0]
+
+
+def _read(data: bytes, plan: Plan) -> Made:
+    result, pool_bytes, tail = struct.unpack_from("<iII", data)
+    tensors = (Tensor * len(plan.placements)).from_buffer_copy(data, 12)
+    at = 12 + ctypes.sizeof(tensors)
+    layers = (BoardLayer * len(list(plan.steps))).from_buffer_copy(data, at)
+    outputs = data[at + ctypes.sizeof(layers) :]
+    return Made(result, ("", 0), pool_bytes, tail, list(tensors), list(layers), outputs)

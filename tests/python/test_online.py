@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that a device makes: equal to this computer's, proven, and of any container within it."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import online_device as device
+import pytest
+from builders.networks import MODELS, network_file
+from random_networks import AnyNetwork, EveryNetwork
+from test_baselines import recorded_head
+from vmcu_tools import cli, container, frontends, passes, paths
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.container import layout, seal
+from vmcu_tools.emit.model import write_tables
+from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph
+from vmcu_tools.machine import reference
+from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.ops.values import CStruct
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.others import tflm
+from vmcu_tools.planner.places import online, swing
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.runners.samples import make_samples
+
+NETWORKS, PARTS = 500, 10
+ROOT = paths.runtime().parents[1]
+DIGITS = ROOT / "samples/digits/digits.onnx"
+# What planning may cost on a Cortex-M4, in instructions, by planner.
+MOST = {device.GREEDY: 300_000, device.SEGMENTS: 2_000_000}
+EBADMSG, ENOTSUP, ENOMEM = 74, 95, 12
+ON_BOARDS = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return device.library(tmp_path_factory.mktemp("library"))
+
+
+def network(number: int) -> Graph:
+    kind = (AnyNetwork, EveryNetwork)[number % 2]
+    return passes.optimize(kind(7000 + number, 1 + number % 9).made)
+
+
+def planned(graph: Graph) -> Plan:
+    return make_plan("vmcu", graph, Options(online=True), prove=False)
+
+
+def where(plan: Plan) -> tuple[int, dict[str, int], list[tuple[int, bool]]]:
+    """What two plans are compared in."""
+    bases = {name: placement.base for name, placement in plan.placements.items()}
+    scratch = [step.scratch if step.scratch_bytes else 0 for step in plan.steps]
+    turned = [step.descending for step in plan.steps]
+    return plan.pool_bytes, bases, list(zip(scratch, turned, strict=True))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_plans_are_those_of_this_computer_and_proven(shared: ctypes.CDLL, part: int) -> None:
+    """Of 500 random networks, greedy and in segments; where branches make the latter greedy, too,
+    that is said."""
+    results: Counter[int] = Counter()
+    for number in range(part, NETWORKS, PARTS):
+        plan = planned(network(number))
+        image = container.of_tables(write_tables(plan, "m").files, "m", container.online_of(plan))
+        greedy = tflm.plan(plan.graph)
+        for planner in (device.GREEDY, device.SEGMENTS):
+            loaded = device.load(shared, image, planner)
+            assert loaded.result >= 0, (number, loaded.refusal)
+            found = device.plan_of(loaded, plan)
+            wanted = online.segments(plan.graph) if planner == device.SEGMENTS else greedy
+            assert loaded.result == (wanted is None), number
+            assert where(found) == where(wanted or greedy), number
+            VirtualMcu(found).prove()
+            results[planner, loaded.result] += 1
+    assert results[device.SEGMENTS, 0] > results[device.SEGMENTS, 1] > 0
+
+
+def digits() -> Plan:
+    return compile_model(DIGITS, online=True)
+
+
+def changed(image: bytes, table: str, number: int, member: str, value: int) -> bytes:
+    """A container with another number in its tables for planners, its digest mended."""
+    kind = {"steps": layout.STEP, "distances": layout.DISTANCE}[table]
+    (start,) = struct.unpack_from(
+        "<I", image, layout.ONLINE_AT + layout.ONLINE.members[table].start
+    )
+    return put(image, start + kind.size * number, kind, member, value)
+
+
+def put(image: bytes, at: int, kind: CStruct, member: str, value: int) -> bytes:
+    found = kind.members[member]
+    data = bytearray(image)
+    form = "<I" if found.pointer else layout.FORMATS[found.kind]
+    struct.pack_into(form, data, at + found.start, value)
+    return seal.sealed(bytes(data))
+
+
+@ON_BOARDS
+@pytest.mark.parametrize("planner", [device.GREEDY, device.SEGMENTS])
+@pytest.mark.parametrize("name", ["digits", "mcunet-imagenet-320kb"])
+def test_boards_plan_the_same_within_what_it_may_cost(
+    tmp_path: Path, name: str, planner: int
+) -> None:
+    path = DIGITS if name == "digits" else network_file(name)
+    plan = compile_model(path, online=True)
+    sample = make_samples(plan.graph, 1, 0, 0)[0]
+    made, counts = device.on_board("qemu:m4", plan, planner, sample, tmp_path, 1 << 20)
+    found = device.plan_of(made, plan)
+    greedy = tflm.plan(replace(plan.graph, offline={}))
+    wanted = online.segments(plan.graph) if planner == device.SEGMENTS else greedy
+    assert wanted is not None and made.result == 0
+    assert where(found) == where(wanted)
+    VirtualMcu(found).prove()
+    assert counts.calls == 1 and counts.instructions < MOST[planner]
+    if name != "digits":
+        page = (ROOT / "doc/container.md").read_text()
+        assert f"| {counts.instructions:,} | {found.pool_bytes:,} |" in page
+    values = reference.run(plan.graph, sample)
+    outputs = b"".join(values[port.tensor].tobytes() for port in plan.graph.outputs)
+    assert made.outputs == outputs
+    # A tensor and a layer as a core of 32 bits has them, and kernels.
+    kernels = len(container.kernels_of(container.build(plan, "m")))
+    assert made.tail <= 20 * len(plan.placements) + 28 * len(list(plan.steps)) + 4 * kernels + 24
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_greedy_plans_are_as_large_as_the_recorded_one(
+    shared: ctypes.CDLL, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """TensorFlow Lite Micro's own planner, for the nodes as the file has them."""
+    path = network_file(name)
+    head = recorded_head(path, capfd)
+    plan = online.in_file_order(tflm.plan(replace(frontends.load(path), offline={})))
+    tables = write_tables(plan, "m").files
+    made = device.load(shared, container.of_tables(tables, "m", container.online_of(plan)), 1)
+    assert made.result == 0
+    assert max(one.base + -(-one.ring // 16) * 16 for one in made.tensors) == head
+
+
+def test_segments_need_no_more_than_the_worst_layer() -> None:
+    plan = digits()
+    found = online.segments(plan.graph)
+    assert found is not None and found.pool_bytes == swing.least(found)
+    assert found.pool_bytes < tflm.plan(plan.graph).pool_bytes
+
+
+# What is changed, what is then said and with which error; planned in segments.
+DAMAGES = (
+    (lambda i: changed(i, "steps", 0, "descends", 2), "distances of layer", EBADMSG),
+    (lambda i: changed(i, "steps", 1, "scratch", 1 << 30), "sizes", EBADMSG),
+    (lambda i: changed(i, "steps", 2, "distance", 0xFFFF), "distances of layer", EBADMSG),
+    (lambda i: changed(i, "distances", 3, "below", 1 << 30), "distances of layer", EBADMSG),
+    (lambda i: changed(i, "distances", 3, "above", -(1 << 30)), "distances of layer", EBADMSG),
+    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "steps", 8), "distances", EBADMSG),
+    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "steps", len(i) - 8), "distances", EBADMSG),
+    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "distances", 12), "distances", EBADMSG),
+    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "steps", 0), "planner", ENOTSUP),
+    (lambda i: put(i, 0, layout.FILE, "minor", 0), "planner", ENOTSUP),
+    (
+        lambda i: put(i, layout.MODEL_AT, layout.MODEL, "stage_count", 3),
+        "stages",
+        EBADMSG,
+    ),
+    (lambda i: put(i, layout.MODEL_AT, layout.MODEL, "input_count", 0), "stages", EBADMSG),
+)
+
+
+@pytest.mark.parametrize("number", range(len(DAMAGES)))
+def test_what_is_wrong_is_said(shared: ctypes.CDLL, number: int) -> None:
+    damage, what, error = DAMAGES[number]
+    image = container.build(digits(), "digits", online=True)
+    made = device.load(shared, damage(image), device.SEGMENTS)
+    assert (made.result, made.refusal[0]) == (-error, what)
+
+
+def test_the_smallest_arena_is_enough_and_no_other(shared: ctypes.CDLL) -> None:
+    image = container.build(digits(), "digits", online=True)
+    for planner in (device.GREEDY, device.SEGMENTS):
+        made = device.load(shared, image, planner)
+        needed = made.pool_bytes + made.tail + -(made.pool_bytes + made.tail) % 8
+        assert device.load(shared, image, planner, needed).result == 0
+        for size in (needed - 8, made.tail, 64, 8):
+            assert device.load(shared, image, planner, size).result == -ENOMEM
+
+
+def test_a_container_for_devices_runs_as_built_and_by_older_readers(shared: ctypes.CDLL) -> None:
+    """Its own plan is where it was, whatever else there is."""
+    plan = digits()
+    image = container.build(plan, "digits", online=True)
+    assert where(device.plan_of(device.load(shared, image, device.BUILT), plan)) == where(plan)
+    older = put(image, 0, layout.FILE, "minor", 0)
+    assert where(device.plan_of(device.load(shared, older, device.BUILT), plan)) == where(plan)
+    usual = container.build(plan, "digits")
+    assert container.unpack(usual)[1] == "digits"
+    assert device.load(shared, usual, device.GREEDY).result == -ENOTSUP
+
+
+def test_plans_of_stages_are_refused() -> None:
+    plan = compile_model(DIGITS)
+    with pytest.raises(UserError, match="one by one"):
+        container.build(plan, "digits", online=True)
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/fuzz/container.c under the address sanitizer, with planners."""
+    made = tmp_path_factory.mktemp("harness") / "container"
+    flags = (*device.OPTIONS, "-g", "-fsanitize=address,undefined", "-fno-sanitize=alignment")
+    files = (*device.sources(), str(ROOT / "tests/fuzz/container.c"))
+    subprocess.run(["gcc", *flags, *files, "-o", str(made)], check=True)
+    return made
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_damaged_containers_touch_nothing_outside(
+    harness: Path, tmp_path: Path, number: int
+) -> None:
+    plan = digits() if number == 0 else planned(network(20 + number))
+    file = tmp_path / "m.vmcu"
+    file.write_bytes(container.build(plan, "m", online=True))
+    command = [str(harness), str(file), "1500", str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout.split()[0]) > 100
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def vmcu(*words: object) -> tuple[int, str]:
+        code = cli.main([str(word) for word in words])
+        return code, "".join(capsys.readouterr())
+
+    made = ("build", DIGITS, "--online", "-o", tmp_path)
+    assert vmcu(*made, "--format", "container")[0] == 0
+    code, said = vmcu("container", "show", tmp_path / "digits.vmcu")
+    assert code == 0 and "devices can plan it" in said and "version 1.1" in said
+    for words in ((), ("--format", "container", "--stream-input"), ("--pareto",)):
+        code, said = vmcu(*made, *words)
+        assert code == 1 and "--online" in said and "remedy" in said
+
+
+def test_the_page_has_every_member() -> None:
+    page = (ROOT / "doc/container.md").read_text()
+    lines = page.splitlines()
+    for kind, start in ((layout.ONLINE, layout.ONLINE_AT), (layout.STEP, 0), (layout.DISTANCE, 0)):
+        for name, member in kind.members.items():
+            assert f"| {start + member.start} | {member.size} | `{name}` |" in lines
