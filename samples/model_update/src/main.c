@@ -110,5 +110,8 @@ int main(void)
 	report("after a reset", start());
 	err = (slots.ctx.model != NULL && strcmp(slots.model.name, "digits_2") == 0) ? 0 : 1;
 	printf("model_update: %s\n", (err == 0) ? "PASS" : "FAIL");
+#if defined(CONFIG_MCUMGR_GRP_FS)
+	wait_for_updates(&slots, report);
+#endif
 	return err;
 }

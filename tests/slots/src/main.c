@@ -231,4 +231,19 @@ ZTEST(vmcu_slots, test_an_update_that_rots_gives_way_to_the_one_before)
 	device_runs(&rows);
 }
 
+ZTEST(vmcu_slots, test_a_record_that_rots_is_none)
+{
+	uint8_t *record;
+
+	device_new();
+	device_take(&tiny);
+	device_take(&hello);
+	record = (uint8_t *)(uintptr_t)slots.slot[0].mapped + FIXED_PARTITION_SIZE(model_a) -
+		 VMCU_SLOT_RECORD_ROOM;
+	/* The older update would be the newer one by its number. */
+	record[4] ^= 0x10U;
+	zassert_ok(device_reset());
+	device_runs(&hello);
+}
+
 ZTEST_SUITE(vmcu_slots, NULL, NULL, NULL, NULL, NULL);

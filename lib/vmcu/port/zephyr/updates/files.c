@@ -9,7 +9,8 @@
 
 #include <vmcu/slots.h>
 
-/** What is read at once, from places that are multiples of it: within a block of any file system. */
+/** What is read at once, from places that are multiples of it: within a block of any file system.
+ */
 #define PART 128U
 
 static int size_of(const char *path, size_t *size)

@@ -39,10 +39,9 @@ static int read_record(const struct vmcu_slots *slots, int i, struct record *rec
 	}
 	err = flash_area_read(area, (off_t)(area->fa_size - VMCU_SLOT_RECORD_ROOM), record,
 			      sizeof(*record));
-	if (err == 0 && (record->magic != MAGIC ||
-			 record->size > area->fa_size - VMCU_SLOT_RECORD_ROOM ||
-			 record->crc != crc32_ieee((const uint8_t *)record,
-						   offsetof(struct record, crc)))) {
+	if (err == 0 &&
+	    (record->magic != MAGIC || record->size > area->fa_size - VMCU_SLOT_RECORD_ROOM ||
+	     record->crc != crc32_ieee((const uint8_t *)record, offsetof(struct record, crc)))) {
 		err = -ENOENT;
 	}
 	flash_area_close(area);
