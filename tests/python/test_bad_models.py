@@ -330,11 +330,32 @@ def _onnx_unused_input(m: OnnxModel):
     return (1, 4), [m.qdq(m.node("Relu", [m.qdq(k, m.stated())]), m.stated())]
 
 
+def _onnx_to_nothing(op: str, *others: np.ndarray | list | None, **more):
+    """An image of three channels, none of whose rows is left."""
+
+    def build(m: OnnxModel):
+        given = ["" if other is None else m.constant(np.array(other)) for other in others]
+        y = m.node(op, [m.qdq("x", m.stated()), *given], **more)
+        return (1, 3, 1, 2), [m.qdq(y, m.stated())]
+
+    return build
+
+
 def _onnx_one_operand(m: OnnxModel):
     return (1, 4), [m.qdq(m.node("MatMul", [m.qdq("x", m.stated())]), m.stated())]
 
 
 BAD_ONNX = {
+    "expand to nothing": (_onnx_to_nothing("Expand", [1, 3, 0, 2]), "its shape is [1, 3, 0, 2]"),
+    "reshape to nothing": (
+        _onnx_to_nothing("Reshape", [1, 3, 0, 2], allowzero=1),
+        "its shape is [1, 3, 0, 2]",
+    ),
+    "resize to nothing": (
+        _onnx_to_nothing("Resize", None, np.float32([1, 1, 0.3, 1])),
+        "its output is [1, 3, 0, 2]",
+    ),
+    "repeated no time": (_onnx_to_nothing("Tile", [1, 1, 0, 1]), "it repeats [1, 1, 0, 1] times"),
     "one operand": (_onnx_one_operand, "weights are not constant"),
     "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),
