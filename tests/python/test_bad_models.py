@@ -210,6 +210,21 @@ def test_a_failing_rule_is_not_called_damage(tmp_path, monkeypatch):
     assert "report it" in found.remedy
 
 
+@pytest.mark.parametrize("axis", range(4))
+def test_only_the_batch_may_be_symbolic(tmp_path, axis):
+    """As many images as the shape has, which is one."""
+    m = TfliteModel()
+    ends = tflite_conv(m)
+    signature = [1, 6, 6, 4]
+    signature[axis] = -1
+    m.graph.tensors[0].shapeSignature = signature
+    path = m.save(tmp_path / "m.tflite", *ends)
+    if axis == 0:
+        assert frontends.load(path).tensors["t0"].shape == (6, 6, 4)
+        return
+    assert "dynamic shape" in str(problems_of(path)[0])
+
+
 @pytest.mark.parametrize(("most", "read"), [(1, True), (0, False)])
 def test_a_file_has_so_many_operators_and_eight_times_as_many_tensors(
     tmp_path, monkeypatch, most, read
