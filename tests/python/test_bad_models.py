@@ -210,6 +210,21 @@ def test_a_failing_rule_is_not_called_damage(tmp_path, monkeypatch):
     assert "report it" in found.remedy
 
 
+@pytest.mark.parametrize("axis", range(4))
+def test_only_the_batch_may_be_symbolic(tmp_path, axis):
+    """As many images as the shape has, which is one."""
+    m = TfliteModel()
+    ends = tflite_conv(m)
+    signature = [1, 6, 6, 4]
+    signature[axis] = -1
+    m.graph.tensors[0].shapeSignature = signature
+    path = m.save(tmp_path / "m.tflite", *ends)
+    if axis == 0:
+        assert frontends.load(path).tensors["t0"].shape == (6, 6, 4)
+        return
+    assert "dynamic shape" in str(problems_of(path)[0])
+
+
 @pytest.mark.parametrize(("most", "read"), [(1, True), (0, False)])
 def test_a_file_has_so_many_operators_and_eight_times_as_many_tensors(
     tmp_path, monkeypatch, most, read
@@ -330,11 +345,32 @@ def _onnx_unused_input(m: OnnxModel):
     return (1, 4), [m.qdq(m.node("Relu", [m.qdq(k, m.stated())]), m.stated())]
 
 
+def _onnx_to_nothing(op: str, *others: np.ndarray | list | None, **more):
+    """An image of three channels, none of whose rows is left."""
+
+    def build(m: OnnxModel):
+        given = ["" if other is None else m.constant(np.array(other)) for other in others]
+        y = m.node(op, [m.qdq("x", m.stated()), *given], **more)
+        return (1, 3, 1, 2), [m.qdq(y, m.stated())]
+
+    return build
+
+
 def _onnx_one_operand(m: OnnxModel):
     return (1, 4), [m.qdq(m.node("MatMul", [m.qdq("x", m.stated())]), m.stated())]
 
 
 BAD_ONNX = {
+    "expand to nothing": (_onnx_to_nothing("Expand", [1, 3, 0, 2]), "its shape is [1, 3, 0, 2]"),
+    "reshape to nothing": (
+        _onnx_to_nothing("Reshape", [1, 3, 0, 2], allowzero=1),
+        "its shape is [1, 3, 0, 2]",
+    ),
+    "resize to nothing": (
+        _onnx_to_nothing("Resize", None, np.float32([1, 1, 0.3, 1])),
+        "its output is [1, 3, 0, 2]",
+    ),
+    "repeated no time": (_onnx_to_nothing("Tile", [1, 1, 0, 1]), "it repeats [1, 1, 0, 1] times"),
     "one operand": (_onnx_one_operand, "weights are not constant"),
     "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),

@@ -300,3 +300,17 @@ def test_a_function_of_the_file_is_what_is_in_it(tmp_path: Path, monkeypatch) ->
             frontends.load(path)
         monkeypatch.undo()
     expect_the_same(*graphs)
+
+
+def test_an_onnx_file_has_so_many_inputs_and_outputs(tmp_path: Path, monkeypatch) -> None:
+    m = OnnxModel()
+    first = m.stated()
+    x = m.qdq("x", first)
+    ends = [m.node("Relu", [x]), m.qdq(m.node("MaxPool", [x], kernel_shape=[2, 2]), first)]
+    path = tmp_path / "m.onnx"
+    onnx.save(m.proto({"x": (FLOAT, (1, 2, 3, 3))}, dict.fromkeys(ends, (FLOAT, None))), path)
+    monkeypatch.setattr("vmcu_tools.frontends.onnx.file.MAX_PORTS", 2)
+    frontends.load(path)
+    monkeypatch.setattr("vmcu_tools.frontends.onnx.file.MAX_PORTS", 1)
+    with pytest.raises(UserError, match="1 inputs and 2 outputs"):
+        frontends.load(path)

@@ -124,8 +124,11 @@ def test_no_line(factor: float):
 
 
 def test_accumulators_that_wrap_have_no_line():
-    bound = np.array([2**31])
-    assert not integer_scale(np.array([0.01], np.float32), 0, -bound, bound, True).word.any()
+    """All 2**32 of them may have one."""
+    scale = np.array([0.0123], np.float32)
+    for low, high in ((-(2**31) - 1, 0), (0, 2**31), (-(2**31), 2**31 - 1)):
+        found = integer_scale(scale, 0, np.array([low]), np.array([high]), True)
+        assert bool(found.word.any()) == (high - low == 2**32 - 1)
 
 
 def differing(scale: np.ndarray, zero: int, low: int, high: int, multiplier: int, word: int) -> int:

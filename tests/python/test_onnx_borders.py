@@ -115,3 +115,21 @@ def test_two_operands_are_repeated_along_each_others_axes(tmp_path, one, other):
     _, (ours,), (theirs,) = outputs(path, values, tmp_path)
     assert ours.shape == theirs.shape
     assert np.abs(ours - theirs).max() < 1.01 * 0.06
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("turned", [1, 2])
+def test_sequences_that_were_turned_are_joined(tmp_path, axis, turned):
+    """turned: how many of both; a Reshape has given the other one its shape."""
+    m = OnnxModel()
+    first = m.stated()
+    x = m.qdq("x", first)
+    to = m.constant(np.array([1, 6, 4]))
+    parts = [m.qdq(m.node("Transpose", [x], perm=[0, 2, 1]), first)]
+    parts += parts if turned == 2 else [m.qdq(m.node("Reshape", [x, to]), first)]
+    path = tmp_path / "m.onnx"
+    y = m.qdq(m.node("Concat", parts, axis=axis), first)
+    onnx.save(m.proto({"x": (FLOAT, (1, 4, 6))}, {y: (FLOAT, None)}), path)
+    values = m.rng.normal(size=(1, 4, 6)).astype(np.float32) * 3
+    _, (ours,), (theirs,) = outputs(path, {"x": values}, tmp_path)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)

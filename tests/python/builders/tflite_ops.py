@@ -299,6 +299,18 @@ def transpose_conv(m: TfliteModel):
     return [x], [y]
 
 
+def batch_matmul_constant(m: TfliteModel):
+    rows, depth, columns = draw(m, 1, 5), draw(m, 1, 9), draw(m, 1, 7)
+    turned = coin(m)
+    a = m.activation((1, rows, depth))
+    shape = (1, columns, depth) if turned else (1, depth, columns)
+    values = m.rng.integers(-127, 128, shape).astype(np.int8)
+    b = m.constant(values, [m.rng.uniform(0.005, 0.02)], 0, 0)
+    y = m.activation((1, rows, columns))
+    m.op("BATCH_MATMUL", [a, b], y, "BatchMatMul", adjX=False, adjY=turned)
+    return [a], [y]
+
+
 def batch_matmul(m: TfliteModel):
     batch, lines, depth, columns = draw(m, 1, 3), draw(m, 1, 5), draw(m, 1, 9), draw(m, 1, 6)
     turn_x, turn_y = coin(m), coin(m)
@@ -363,4 +375,5 @@ CASES: dict[str, Case] = {
     "RESIZE_BILINEAR": moved("RESIZE_BILINEAR", "ResizeBilinear", resized),
     "TRANSPOSE_CONV": transpose_conv,
     "BATCH_MATMUL": batch_matmul,
+    "BATCH_MATMUL by a constant": batch_matmul_constant,
 }
