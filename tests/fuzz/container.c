@@ -94,8 +94,14 @@ static bool is_taken(const uint8_t *data, size_t size)
 		struct vmcu_model model;
 
 		if (vmcu_model_load_as(&model, exact, size, arena, ARENA, &options, NULL) >= 0) {
+			const struct vmcu_load_options with = {
+				.planner = planners[i],
+				.replay = true,
+			};
+
 			taken = true;
 			run(&model);
+			(void)vmcu_model_load_as(&model, exact, size, arena, ARENA, &with, NULL);
 		}
 		free(arena);
 	}

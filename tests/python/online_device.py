@@ -19,7 +19,7 @@ from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
 
 BUILT, GREEDY, SEGMENTS = range(3)
 ALIGN = 16
-DEFINES = ("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER")
+DEFINES = ("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY")
 OPTIONS = ("-std=gnu11", "-O1", "-ffp-contract=off", *DEFINES)
 IMAGE = Path(__file__).with_name("online_image.c")
 

@@ -157,6 +157,9 @@ VMCU_SMALL bool vmcu_check_scratch(const struct vmcu_check *c, uint32_t bytes)
 {
 	const uint32_t at = c->layer->scratch;
 
+	if (c->scratch != NULL) {
+		*c->scratch = bytes;
+	}
 	if (at == VMCU_SCRATCH_ON_STACK) {
 		return bytes <= VMCU_STACK_SCRATCH;
 	}

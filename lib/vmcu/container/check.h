@@ -27,6 +27,7 @@ struct vmcu_check {
 	const struct vmcu_model *model; /**< its tables, which are checked up to the layers */
 	const struct vmcu_layer *layer;
 	const void *params; /**< pointers in them are offsets; NULL: there are none */
+	uint32_t *scratch;  /**< gets the bytes of the layer's scratch, unless NULL */
 };
 
 /**
@@ -34,6 +35,10 @@ struct vmcu_check {
  * is the first behind them.
  */
 #define VMCU_KERNEL_OF(symbol, type, count, member, function)                                      \
+	VMCU_KERNEL_READING(symbol, type, count, member, function, VMCU_READS_ALL)
+
+/** The same of a kernel that reads its inputs in a way that can be followed. */
+#define VMCU_KERNEL_READING(symbol, type, count, member, function, how)                            \
 	extern const struct vmcu_kernel symbol##_kernel;                                           \
 	const struct vmcu_kernel symbol##_kernel = {                                               \
 		.name = #symbol,                                                                   \
@@ -45,14 +50,15 @@ struct vmcu_check {
 		.behind = VMCU_BEHIND(type, count, member),                                        \
 		.native = offsetof(struct type, member),                                           \
 		.size = sizeof(struct type),                                                       \
+		.reads = (how),                                                                    \
 	}
 
 /** Where @a member is in a container: numbers of 64 bits are aligned there, too. */
 #define VMCU_BEHIND(type, count, member)                                                           \
 	((sizeof(((struct type *)0)->member) == 8U) ? (4U * (count) + 7U) / 8U * 8U : 4U * (count))
 
-/** Describes a kernel without pointers. */
-#define VMCU_KERNEL_PLAIN(symbol, type, function)                                                  \
+/** Describes a kernel without pointers; if it has a window, its parameters begin with that. */
+#define VMCU_KERNEL_PLAIN(symbol, type, function, how)                                             \
 	extern const struct vmcu_kernel symbol##_kernel;                                           \
 	const struct vmcu_kernel symbol##_kernel = {                                               \
 		.name = #symbol,                                                                   \
@@ -60,6 +66,7 @@ struct vmcu_check {
 		.check = function,                                                                 \
 		.bytes = sizeof(struct type),                                                      \
 		.size = sizeof(struct type),                                                       \
+		.reads = (how),                                                                    \
 	}
 
 /** True if @a count things of @a each bytes are in the container from an offset on, aligned. */
@@ -101,6 +108,9 @@ bool vmcu_check_rows(const struct vmcu_check *c, uint16_t i);
 
 /** True if inputs are as large as the output, and all lie as vmcu_check_columns() says. */
 bool vmcu_check_alike(const struct vmcu_check *c, uint32_t inputs);
+
+/** The parameters of a layer, NULL if they are not in the container. */
+const void *vmcu_check_params(const struct vmcu_check *c, const struct vmcu_kernel *kernel);
 
 /** True if a layer's scratch has so many bytes. */
 bool vmcu_check_scratch(const struct vmcu_check *c, uint32_t bytes);

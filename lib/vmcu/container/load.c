@@ -184,6 +184,17 @@ static int check(struct vmcu_model *model, struct vmcu_loading *l)
 	return err;
 }
 
+/** Goes through all calls, if this build can. */
+static int replay(const struct vmcu_model *model, struct vmcu_loading *l)
+{
+#if defined(VMCU_CONTAINER_REPLAY)
+	return vmcu_replay(model, l);
+#else
+	(void)model;
+	return vmcu_refuse(l, -ENOTSUP, "replay", 0U);
+#endif
+}
+
 /** The parts of loading, in the order in which they may rely on each other. */
 static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct file *file,
 		size_t size, const struct vmcu_load_options *options)
@@ -212,6 +223,9 @@ static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct f
 	}
 	if (err == 0) {
 		err = check(model, l);
+	}
+	if (err == 0 && options != NULL && options->replay) {
+		err = replay(model, l);
 	}
 	model->tail = (uint32_t)l->tail;
 	return (err == 0) ? planned : err;

@@ -106,4 +106,7 @@ int vmcu_check_stages(const struct vmcu_model *model, struct vmcu_loading *l);
 int vmcu_check_io(const struct vmcu_model *model, struct vmcu_loading *l);
 /** @} */
 
+/** Goes through all calls of a model whose tables are checked. */
+int vmcu_replay(const struct vmcu_model *model, struct vmcu_loading *l);
+
 #endif /* VMCU_LOAD_H_ */

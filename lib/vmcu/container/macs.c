@@ -203,8 +203,9 @@ VMCU_SMALL static bool dense(const struct vmcu_check *c)
 	return walk_stream(c, p, 4U, (p->run + 3U) / 4U * 4U * runs);
 }
 
-VMCU_KERNEL_OF(vmcu_pointwise, vmcu_mac_params, 1U, window, pointwise);
-VMCU_KERNEL_OF(vmcu_pointwise_narrow, vmcu_mac_params, 1U, window, pointwise_narrow);
-VMCU_KERNEL_OF(vmcu_conv, vmcu_mac_params, 1U, window, conv);
-VMCU_KERNEL_OF(vmcu_conv_narrow, vmcu_mac_params, 1U, window, conv_narrow);
+VMCU_KERNEL_READING(vmcu_pointwise, vmcu_mac_params, 1U, window, pointwise, VMCU_READS_WINDOW);
+VMCU_KERNEL_READING(vmcu_pointwise_narrow, vmcu_mac_params, 1U, window, pointwise_narrow,
+		    VMCU_READS_WINDOW);
+VMCU_KERNEL_READING(vmcu_conv, vmcu_mac_params, 1U, window, conv, VMCU_READS_WINDOW);
+VMCU_KERNEL_READING(vmcu_conv_narrow, vmcu_mac_params, 1U, window, conv_narrow, VMCU_READS_WINDOW);
 VMCU_KERNEL_OF(vmcu_dense, vmcu_mac_params, 1U, window, dense);

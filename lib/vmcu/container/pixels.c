@@ -300,21 +300,23 @@ VMCU_SMALL static bool transpose_conv(const struct vmcu_check *c)
 	return true;
 }
 
-VMCU_KERNEL_PLAIN(vmcu_arg_max, vmcu_arg_max_params, arg_max);
-VMCU_KERNEL_OF(vmcu_binary, vmcu_binary_params, 2U, a, binary);
-VMCU_KERNEL_OF(vmcu_concat, vmcu_concat_params, 2U, axis, concat);
-VMCU_KERNEL_PLAIN(vmcu_hardmax, vmcu_hardmax_params, hardmax);
-VMCU_KERNEL_PLAIN(vmcu_l2_norm, vmcu_l2_norm_params, l2_norm);
-VMCU_KERNEL_OF(vmcu_layer_norm, vmcu_layer_norm_params, 2U, epsilon, layer_norm);
-VMCU_KERNEL_OF(vmcu_log_softmax_onnx, vmcu_log_softmax_onnx_params, 1U, gain, log_softmax_onnx);
-VMCU_KERNEL_OF(vmcu_log_softmax_tflite, vmcu_log_softmax_tflite_params, 2U, act_min,
-	       log_softmax_tflite);
+VMCU_KERNEL_PLAIN(vmcu_arg_max, vmcu_arg_max_params, arg_max, VMCU_READS_PIXEL);
+VMCU_KERNEL_READING(vmcu_binary, vmcu_binary_params, 2U, a, binary, VMCU_READS_PIXEL);
+VMCU_KERNEL_READING(vmcu_concat, vmcu_concat_params, 2U, axis, concat, VMCU_READS_JOINED);
+VMCU_KERNEL_PLAIN(vmcu_hardmax, vmcu_hardmax_params, hardmax, VMCU_READS_PIXEL);
+VMCU_KERNEL_PLAIN(vmcu_l2_norm, vmcu_l2_norm_params, l2_norm, VMCU_READS_PIXEL);
+VMCU_KERNEL_READING(vmcu_layer_norm, vmcu_layer_norm_params, 2U, epsilon, layer_norm,
+		    VMCU_READS_PIXEL);
+VMCU_KERNEL_READING(vmcu_log_softmax_onnx, vmcu_log_softmax_onnx_params, 1U, gain, log_softmax_onnx,
+		    VMCU_READS_PIXEL);
+VMCU_KERNEL_READING(vmcu_log_softmax_tflite, vmcu_log_softmax_tflite_params, 2U, act_min,
+		    log_softmax_tflite, VMCU_READS_PIXEL);
 VMCU_KERNEL_OF(vmcu_move, vmcu_move_params, 3U, run, move);
-VMCU_KERNEL_PLAIN(vmcu_pad, vmcu_pad_params, pad);
-VMCU_KERNEL_PLAIN(vmcu_requantize, vmcu_requantize_params, requantize);
+VMCU_KERNEL_PLAIN(vmcu_pad, vmcu_pad_params, pad, VMCU_READS_PADDED);
+VMCU_KERNEL_PLAIN(vmcu_requantize, vmcu_requantize_params, requantize, VMCU_READS_PIXEL);
 VMCU_KERNEL_OF(vmcu_resize, vmcu_resize_params, 2U, factor, resize);
-VMCU_KERNEL_OF(vmcu_softmax_tflite, vmcu_softmax_params, 1U, gain, softmax);
-VMCU_KERNEL_OF(vmcu_softmax_onnx, vmcu_softmax_params, 1U, gain, softmax);
+VMCU_KERNEL_READING(vmcu_softmax_tflite, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
+VMCU_KERNEL_READING(vmcu_softmax_onnx, vmcu_softmax_params, 1U, gain, softmax, VMCU_READS_PIXEL);
 VMCU_KERNEL_OF(vmcu_transpose_conv, vmcu_transpose_conv_params, 5U, window, transpose_conv);
 
 extern const struct vmcu_kernel vmcu_lookup_kernel;
@@ -329,6 +331,7 @@ const struct vmcu_kernel vmcu_lookup_kernel = {
 	.behind = sizeof(uint32_t),
 	.native = sizeof(struct vmcu_lookup_params),
 	.size = sizeof(struct vmcu_lookup_params),
+	.reads = VMCU_READS_PIXEL,
 };
 
 const struct vmcu_kernel vmcu_reshape_kernel = {

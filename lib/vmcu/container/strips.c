@@ -91,8 +91,8 @@ static bool depthwise_of(const struct vmcu_check *c, uint32_t taps, uint32_t str
 	{                                                                                          \
 		return depthwise_of(c, taps, stride);                                              \
 	}                                                                                          \
-	VMCU_KERNEL_OF(vmcu_depthwise_##taps##_##stride, vmcu_mac_params, 1U, window,              \
-		       depthwise_##taps##_##stride)
+	VMCU_KERNEL_READING(vmcu_depthwise_##taps##_##stride, vmcu_mac_params, 1U, window,         \
+			    depthwise_##taps##_##stride, VMCU_READS_WINDOW)
 
 DEPTHWISE(3, 1);
 DEPTHWISE(3, 2);
@@ -162,4 +162,5 @@ VMCU_SMALL static bool depthwise_any(const struct vmcu_check *c)
 	return true;
 }
 
-VMCU_KERNEL_OF(vmcu_depthwise_any, vmcu_mac_params, 1U, window, depthwise_any);
+VMCU_KERNEL_READING(vmcu_depthwise_any, vmcu_mac_params, 1U, window, depthwise_any,
+		    VMCU_READS_WINDOW);

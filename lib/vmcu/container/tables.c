@@ -84,8 +84,8 @@ static bool is_layer(const struct vmcu_check *c, const struct vmcu_kernel *kerne
 	return (kernel->bytes == 0U) == (layer->params == NULL);
 }
 
-/** The parameters of a layer, NULL if they are not in the container. */
-static const void *params_of(const struct vmcu_check *c, const struct vmcu_kernel *kernel)
+VMCU_SMALL const void *vmcu_check_params(const struct vmcu_check *c,
+					 const struct vmcu_kernel *kernel)
 {
 #if UINTPTR_MAX > UINT32_MAX
 	if (kernel->pointers != 0U) {
@@ -112,7 +112,7 @@ static int check_layer(struct vmcu_check *c, struct vmcu_loading *l, uint32_t nu
 	if (!is_layer(c, kernel)) {
 		return vmcu_refuse(l, -EBADMSG, "layer", number);
 	}
-	c->params = (kernel->bytes == 0U) ? NULL : params_of(c, kernel);
+	c->params = (kernel->bytes == 0U) ? NULL : vmcu_check_params(c, kernel);
 	if ((kernel->bytes != 0U && c->params == NULL) || !kernel->check(c)) {
 		return vmcu_refuse(l, -EBADMSG, "parameters of layer", number);
 	}

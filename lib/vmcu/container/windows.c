@@ -167,13 +167,14 @@ VMCU_SMALL static bool attention(const struct vmcu_check *c)
 	       vmcu_check_exponentials(c, p->stream);
 }
 
-VMCU_KERNEL_PLAIN(vmcu_average_pool, vmcu_average_pool_params, average_pool);
-VMCU_KERNEL_PLAIN(vmcu_average_pool_sum, vmcu_average_pool_params, average_pool_sum);
-VMCU_KERNEL_PLAIN(vmcu_max_pool, vmcu_max_pool_params, max_pool);
-VMCU_KERNEL_PLAIN(vmcu_add, vmcu_add_params, add);
-VMCU_KERNEL_PLAIN(vmcu_add_exact, vmcu_add_exact_params, add_exact);
-VMCU_KERNEL_PLAIN(vmcu_add_float, vmcu_add_float_params, add_float);
-VMCU_KERNEL_PLAIN(vmcu_matmul, vmcu_matmul_params, matmul);
-VMCU_KERNEL_PLAIN(vmcu_matmul_transposed, vmcu_matmul_params, matmul_transposed);
-VMCU_KERNEL_PLAIN(vmcu_matmul_chain, vmcu_matmul_chain_params, matmul_chain);
+VMCU_KERNEL_PLAIN(vmcu_average_pool, vmcu_average_pool_params, average_pool, VMCU_READS_WINDOW);
+VMCU_KERNEL_PLAIN(vmcu_average_pool_sum, vmcu_average_pool_params, average_pool_sum,
+		  VMCU_READS_PIXEL);
+VMCU_KERNEL_PLAIN(vmcu_max_pool, vmcu_max_pool_params, max_pool, VMCU_READS_WINDOW);
+VMCU_KERNEL_PLAIN(vmcu_add, vmcu_add_params, add, VMCU_READS_PIXEL);
+VMCU_KERNEL_PLAIN(vmcu_add_exact, vmcu_add_exact_params, add_exact, VMCU_READS_PIXEL);
+VMCU_KERNEL_PLAIN(vmcu_add_float, vmcu_add_float_params, add_float, VMCU_READS_PIXEL);
+VMCU_KERNEL_PLAIN(vmcu_matmul, vmcu_matmul_params, matmul, VMCU_READS_ALL);
+VMCU_KERNEL_PLAIN(vmcu_matmul_transposed, vmcu_matmul_params, matmul_transposed, VMCU_READS_ALL);
+VMCU_KERNEL_PLAIN(vmcu_matmul_chain, vmcu_matmul_chain_params, matmul_chain, VMCU_READS_ALL);
 VMCU_KERNEL_OF(vmcu_attention, vmcu_attention_params, 1U, scores, attention);

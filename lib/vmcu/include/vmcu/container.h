@@ -41,6 +41,15 @@ extern "C" {
 
 struct vmcu_check;
 
+/** What a call reads of each input, for a replay. */
+enum vmcu_reads {
+	VMCU_READS_ALL,    /**< any of it */
+	VMCU_READS_PIXEL,  /**< the pixels that it writes; of one row or column, that one */
+	VMCU_READS_WINDOW, /**< those under its window, with which its parameters begin */
+	VMCU_READS_PADDED, /**< those that lie in the output, as vmcu_pad() has them */
+	VMCU_READS_JOINED, /**< those that lie in the output, as vmcu_concat() has them */
+};
+
 /** A kernel as a container names it. */
 struct vmcu_kernel {
 	const char *name;
@@ -53,6 +62,7 @@ struct vmcu_kernel {
 	uint8_t behind;   /**< the first byte behind these in a container, and */
 	uint8_t native;   /**< in this core's memory */
 	uint16_t size;    /**< of the parameters in this core's memory */
+	uint8_t reads;    /**< enum vmcu_reads */
 };
 
 /**
@@ -85,7 +95,13 @@ struct vmcu_load_options {
 	 * layer of its end.
 	 */
 	enum vmcu_planner planner;
-	bool replay; /**< see vmcu_model_load_as() */
+	/**
+	 * All calls of kernels are gone through before the first inference, without data: each has
+	 * to find the rows that it reads where they were written. Needs a build with
+	 * VMCU_CONTAINER_REPLAY (CONFIG_VMCU_CONTAINER_REPLAY); writes into the arena's head, as an
+	 * inference does.
+	 */
+	bool replay;
 };
 
 /** What of an arena is for what, in bytes from its start on. */
@@ -134,7 +150,10 @@ int vmcu_model_load_saying(struct vmcu_model *model, const void *data, size_t si
  *
  * @retval 1        VMCU_PLAN_SEGMENTS has found no plan in the bytes that the worst layer needs:
  *                  branches stand in its way, and the model runs by VMCU_PLAN_GREEDY's.
- * @retval -ENOTSUP As vmcu_model_load(), or no plan can be made: of this build or this container.
+ * @retval -EBADMSG As vmcu_model_load(), or the replay finds a row overwritten; the refusal names
+ *                  the layer that wants it.
+ * @retval -ENOTSUP As vmcu_model_load(), or no plan can be made, or none be replayed: of this build
+ *                  or this container.
  */
 int vmcu_model_load_as(struct vmcu_model *model, const void *data, size_t size, void *arena,
 		       size_t arena_size, const struct vmcu_load_options *options,
