@@ -127,7 +127,7 @@ def test_boards_plan_the_same_within_what_it_may_cost(
     assert counts.calls == 1 and counts.instructions < MOST[planner]
     if name != "digits":
         page = (ROOT / "doc/container.md").read_text()
-        assert f"| {counts.instructions:,} | {found.pool_bytes:,} |" in page
+        assert f"| {round(counts.instructions, -3):,} | {found.pool_bytes:,} |" in page
     values = reference.run(plan.graph, sample)
     outputs = b"".join(values[port.tensor].tobytes() for port in plan.graph.outputs)
     assert made.outputs == outputs
