@@ -371,7 +371,7 @@ BAD_ONNX = {
         "its output is [1, 3, 0, 2]",
     ),
     "repeated no time": (_onnx_to_nothing("Tile", [1, 1, 0, 1]), "it repeats [1, 1, 0, 1] times"),
-    "one operand": (_onnx_one_operand, "weights are not constant"),
+    "one operand": (_onnx_one_operand, "MatMul: it has 1 inputs; ONNX asks for 2"),
     "int8 relu": (_onnx_int8_relu, "without regard to their scale"),
     "unused input": (_onnx_unused_input, "constant where an activation is needed"),
     "float only": (_onnx_float, "float model"),

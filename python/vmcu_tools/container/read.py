@@ -2,7 +2,7 @@
 """A container as the objects that its C would define, for the proof and for people.
 
 Nothing that a file says is trusted: every offset, number and string is checked before it is used,
-by the same rules as on the device (lib/vmcu/container.c).
+by the same rules as on the device (lib/vmcu/container).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..common import (
     require,
 )
 from ..movement import file_index
-from . import deferred, fold
+from . import deferred, fold, schemas
 from .context import QUANTISE_ALL, REQUANTISE, RULES, Context, quantisation
 from .file import FileModel, FileNode, FileValue, read
 from .values import (
@@ -55,6 +55,7 @@ _FLOAT_MODEL = (
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool")
 _SPATIAL += ("GlobalMaxPool", "BatchNormalization")
+AGAIN = "Export or download the file again."
 _STATIC = "Quantise the model statically, with calibration data."
 _NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
 _NO_CONTROL = "Export the model without control flow, for one fixed input shape."
@@ -142,6 +143,7 @@ def _node(context: Context, node: FileNode) -> None:
         if _is_unknown(node):
             # Also where its inputs have failed already: all problems are told at once.
             raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
+        require(not (missing := schemas.missing(node, context.model.opset)), missing, AGAIN)
         args = [_argument(context, name) for name in node.inputs]
         if any(isinstance(arg, Failed) for arg in args):
             raise PassedOverError

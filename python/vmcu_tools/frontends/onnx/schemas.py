@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many inputs and outputs ONNX says that a node has at least."""
+
+from __future__ import annotations
+
+import onnx
+
+from .file import FileNode
+
+
+def missing(node: FileNode, opset: int) -> str:
+    """What a node lacks by the schema of its operator, "" if that is nothing or there is none."""
+    if node.proto is None or node.proto.domain not in ("", "ai.onnx"):
+        return ""
+    try:
+        schema = onnx.defs.get_schema(node.proto.op_type, opset)
+    except onnx.defs.SchemaError:
+        return ""
+    sides = (
+        ("inputs", node.inputs, schema.min_input),
+        ("outputs", node.outputs, schema.min_output),
+    )
+    for what, names, least in sides:
+        if len(names) < least:
+            return f"it has {len(names)} {what}; ONNX asks for {least}"
+    return ""
