@@ -183,7 +183,8 @@ def test_damaged_committed_containers_touch_nothing_outside(tmp_path: Path) -> N
 
 
 def test_the_table_of_costs_is_that_of_all_models() -> None:
-    table = (ROOT / "doc/container.md").read_text().split(LOADING["START"])[1].split(LOADING["END"])[0]
+    page = (ROOT / "doc/container.md").read_text(encoding="utf-8")
+    table = page.split(LOADING["START"])[1].split(LOADING["END"])[0]
     models = LOADING["models"]()
     if not models:
         pytest.skip(f"{SHARED} is not there; VMCU_MODELS names the folder of the real networks")
