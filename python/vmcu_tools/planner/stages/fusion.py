@@ -99,10 +99,14 @@ def best_of_variants(graph: Graph, options: Options) -> Plan:
     if options.ram is not None:
         most = max(options.extra_macs, MOST_EXTRA)
         return first_within(options.ram, variants(graph, options, most), graph, options)
-    # The last needs the fewest bytes, unless its tensors have no places within its peak.
-    found = sorted(variants(graph, options, options.extra_macs), key=lambda variant: variant.least)
-    best = of_variant(found[0], graph, options)
-    for variant in found[1:]:
+    return smallest_of(variants(graph, options, options.extra_macs), graph, options)
+
+
+def smallest_of(found: Iterable[Variant], graph: Graph, options: Options) -> Plan:
+    """The plan of the variant that needs the fewest bytes once its tensors have places."""
+    first, *others = sorted(found, key=lambda variant: variant.least)
+    best = of_variant(first, graph, options)
+    for variant in others:
         if best.pool_bytes < variant.least:
             break
         best = min(best, of_variant(variant, graph, options), key=bytes_and_macs)
@@ -125,13 +129,13 @@ def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Opti
             plans.append(of_variant(variant, graph, options))
         if plans and plans[-1].pool_bytes <= ram:
             return plans[-1]
-    slow = [variant for variant in known if variant.least <= ram and variant.macs_extra]
-    if not slow and not plans:
-        slow = [min(known, key=lambda variant: variant.least)]
-    for variant in slow:
-        plans.append(of_variant(variant, graph, options))
-        if plans[-1].pool_bytes <= ram:
-            return plans[-1]
+    for variant in known:
+        if variant.least <= ram and variant.macs_extra:
+            plans.append(of_variant(variant, graph, options))
+            if plans[-1].pool_bytes <= ram:
+                return plans[-1]
+    larger = [variant for variant in known if variant.least > ram]
+    plans += [smallest_of(larger, graph, options)] if larger else []
     return min(plans, key=bytes_and_macs)
 
 
