@@ -8,6 +8,7 @@ import json
 import re
 import runpy
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,11 @@ from vmcu_tools.container import layout, seal
 from vmcu_tools.container import update as updates
 from vmcu_tools.container.opened import open_container
 from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph
 from vmcu_tools.oracle import open as open_oracle
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.runners.samples import Sample, make_samples
 from vmcu_tools.verify.container import verify
 
 ROOT = paths.runtime().parents[1]
@@ -41,6 +44,10 @@ def made(model: Path, folder: Path, **options: bool) -> Path:
 def vmcu(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
     code = cli.main([str(word) for word in words])
     return code, *capsys.readouterr()
+
+
+def drawn(seed: int) -> Callable[[Graph], Sample]:
+    return lambda graph: make_samples(graph, 1, 0, seed)[0]
 
 
 def test_run_gives_what_the_model_file_gives(
@@ -130,7 +137,7 @@ def test_a_kernel_that_is_no_name_does_not_become_c(tmp_path: Path) -> None:
 def test_an_update_holds_what_onnx_runtime_gives(tmp_path: Path) -> None:
     """The digest, by the page's words, of ONNX Runtime's outputs for the vector's input."""
     file = made(HELLO, tmp_path)
-    image, whole = file.read_bytes(), updates.update(file, HELLO, 5)
+    image, whole = file.read_bytes(), updates.update(file, HELLO, drawn(5))
     assert whole.startswith(image)
     test = whole[-(-len(image) // 16) * 16 :]
     magic, count = struct.unpack_from("<4sI", test)
@@ -140,7 +147,7 @@ def test_an_update_holds_what_onnx_runtime_gives(tmp_path: Path) -> None:
     found = open_oracle(graph.origin).run([values])[graph.outputs[0].tensor]
     digest = hashlib.sha256(bytes(32) + found.astype(np.int8).tobytes()).digest()
     assert test[16:48] == digest
-    assert updates.update(file, HELLO, 5) == whole != updates.update(file, HELLO, 6)
+    assert updates.update(file, HELLO, drawn(5)) == whole != updates.update(file, HELLO, drawn(6))
 
 
 def test_an_update_is_of_its_own_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
