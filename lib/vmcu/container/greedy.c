@@ -84,6 +84,7 @@ VMCU_SMALL void vmcu_online_greedy(struct vmcu_online *o)
 		const int32_t scratch = (int32_t)o->steps[i].scratch;
 		int32_t gap;
 
+		o->layers[i].descending = 0U;
 		if (scratch == 0) {
 			continue;
 		}
@@ -92,9 +93,6 @@ VMCU_SMALL void vmcu_online_greedy(struct vmcu_online *o)
 		gap = (gap < 0) ? arena : gap;
 		o->layers[i].scratch = (uint32_t)gap;
 		o->pool = vmcu_online_larger(o->pool, gap + scratch);
-	}
-	for (uint32_t i = 0; i < o->model->layer_count; i++) {
-		o->layers[i].descending = 0U;
 	}
 }
 

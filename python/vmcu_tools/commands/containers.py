@@ -34,9 +34,10 @@ def opened(args: argparse.Namespace) -> Opened:
     return open_container(args.model)
 
 
-def target_of(name: str | None, default: str = HOST) -> CompiledRunner:
-    """The target of that name as it loads containers. Raises UserError where it does not."""
-    plain = (name or default).removesuffix(LOADING)
+def target_of(name: str | None) -> CompiledRunner:
+    """The target of that name, HOST by default, as it loads containers. Raises UserError where it
+    does not."""
+    plain = (name or HOST).removesuffix(LOADING)
     if plain.startswith("zephyr:"):
         reason = "containers are not run on Zephyr's boards from here"
         raise UserError(Problem(reason, "name a target with --on, or see samples/model_update"))

@@ -41,8 +41,10 @@ def signed(image: bytes, key: Path) -> bytes:
     each, big-endian) of the digest as the hash. key: a PEM file with the private key, without a
     password. Raises UserError."""
     private = _private(key)
+    from cryptography.hazmat.primitives.asymmetric import ec
+
     at = FILE.members["signature"].start
-    kind = ED25519 if hasattr(private, "private_bytes_raw") else P256
+    kind = P256 if isinstance(private, ec.EllipticCurvePrivateKey) else ED25519
     marked = sealed(image[:at] + struct.pack("<I", kind) + image[at + 4 :])
     return marked[: SIGNATURE.start] + _sign(private, marked[DIGEST]) + marked[SIGNATURE.stop :]
 

@@ -128,9 +128,13 @@ class Cut:
     direct: bool = False
     larger: tuple[tuple[int, Tile], ...] = ()
 
+    @functools.cached_property
+    def _larger(self) -> dict[int, Tile]:
+        return dict(self.larger)
+
     def tile_of(self, number: int) -> Tile:
         """The tile of node `number`."""
-        return dict(self.larger).get(number, self.tile)
+        return self._larger.get(number, self.tile)
 
 
 class Binder:
@@ -184,8 +188,7 @@ class Binder:
     def in_stage(self, cut: Cut, number: int) -> Layer:
         """Node `number` as a stage uses it; the last sums if it can, so that its input need not be
         whole."""
-        tile = cut.tile_of(number) if cut.larger else cut.tile
-        key = (number, tile, cut.direct, number == cut.stop - 1)
+        key = (number, cut.tile_of(number), cut.direct, number == cut.stop - 1)
         if key not in self.chosen:
             self.chosen[key] = self._chosen(*key)
         return self.chosen[key]

@@ -9,7 +9,7 @@ accumulates may be done twice, the stage with the peak is put in bands (bands.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
@@ -43,14 +43,20 @@ MOST_EXTRA = 2.0
 ROOM, TRIES, EXACT, FAR = 0.015, 6, 0.01, 1.25
 
 
+# By cuts, their layout and the bytes in which no places were found for it.
+Tried = dict[tuple[Cut, ...], tuple[Layout, int]]
+
+
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A graph, maybe with layers in bands, and the search over its cuts: the smallest peak, and
-    the multiply-accumulates beyond those of the graph without bands."""
+    the multiply-accumulates beyond those of the graph without bands. tried: layouts without places
+    within options.ram, see _placed()."""
 
     cutter: Cutter
     least: int
     macs_extra: int
+    tried: Tried = field(default_factory=dict)
 
 
 def plan(graph: Graph, options: Options) -> Plan:
@@ -123,7 +129,7 @@ def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Opti
         if variant.least > ram:
             continue
         if variant.macs_extra:
-            plan = _placed(variant.cutter, ram, options, {})
+            plan = _placed(variant.cutter, ram, options, variant.tried)
             plans += [] if plan is None else [as_variant(plan, variant, graph)]
         else:
             plans.append(of_variant(variant, graph, options))
@@ -159,10 +165,11 @@ def smallest(variant: Variant, options: Options) -> Plan:
     """The plan of a variant that comes nearest to what is asked for."""
     cutter, least = variant.cutter, variant.least
     if cutter.bands:
-        return placed(cutter, max(least, options.ram or 0), options)
+        return placed(cutter, max(least, options.ram or 0), options, variant.tried)
     if options.ram is not None:
-        limit = max(options.ram, least)
-        plan = _placed(cutter, limit, options, {}) or placed(cutter, least, options)
+        fits = options.ram > least
+        found = _placed(cutter, options.ram, options, variant.tried) if fits else None
+        plan = found or placed(cutter, least, options)
     elif options.tile_cost is None:
         plan = bargained(cutter, least, options)
     else:
@@ -316,10 +323,10 @@ def front(graph: Graph, options: Options) -> list[Choice]:
     return found
 
 
-def placed(cutter: Cutter, limit: int, options: Options) -> Plan:
+def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = None) -> Plan:
     """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
-    leave more room around the stage with the peak."""
-    layouts: dict[tuple[Cut, ...], tuple[Layout, int]] = {}
+    leave more room around the stage with the peak. tried: as _placed() has it."""
+    layouts: Tried = {} if tried is None else tried
     plan = _placed(cutter, limit, options, layouts)
     if plan is None and cutter.bands:
         plan = min(
@@ -340,7 +347,7 @@ def _placed(
     cutter: Cutter,
     limit: int,
     options: Options,
-    layouts: dict[tuple[Cut, ...], tuple[Layout, int]],
+    layouts: Tried,
 ) -> Plan | None:
     """A plan within a limit; None if there is none. layouts: those without places, those tried here
     added, and the limit that they were tried in. Many bands have many pieces: what the walk finds,
