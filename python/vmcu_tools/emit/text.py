@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import jinja2
@@ -21,8 +22,9 @@ def string(text: str) -> str:
     )
 
 
+@functools.cache
 def environment() -> jinja2.Environment:
-    """The templates of this package."""
+    """The templates of this package, each compiled once."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader(__name__.rpartition(".")[0]),
         undefined=jinja2.StrictUndefined,
