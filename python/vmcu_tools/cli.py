@@ -8,6 +8,7 @@ import sys
 
 from . import __version__
 from .commands import (
+    audio,
     bench,
     build,
     compare,
@@ -29,7 +30,7 @@ from .errors import Problem, UserError
 # In the order of `vmcu --help`.
 COMMANDS = (
     *(build, compare, verify, run, bench, size),
-    *(container, place, plan_tflite, inspect, new, ops, quantize, wear),
+    *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear),
 )
 
 

@@ -23,7 +23,18 @@ ROOMS = (
     *("plan", "placement", "machine"),
     *("planner.options", "planner.places", "planner.stages", "planner.regions", "planner.others"),
     *("planner.anytime", "planner.registry", "planner.rotate", "compiler"),
-    *("emit", "container", "image", "runners", "oracle", "verify", "bench", "wear", "quantize"),
+    *(
+        "emit",
+        "container",
+        "image",
+        "runners",
+        "oracle",
+        "verify",
+        "bench",
+        "wear",
+        "quantize",
+        "audio",
+    ),
     *("report", "commands", "cli", "__main__"),
 )
 # Other people's graphs and buffers are placed without any of the rest.

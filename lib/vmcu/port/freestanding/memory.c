@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 void *memcpy(void *to, const void *from, size_t size);
+void *memmove(void *to, const void *from, size_t size);
 void *memset(void *to, int value, size_t size);
 
 void *memcpy(void *to, const void *from, size_t size)
@@ -21,6 +22,20 @@ void *memcpy(void *to, const void *from, size_t size)
 
 	while (size-- > 0U) {
 		*dst++ = *src++;
+	}
+	return to;
+}
+
+void *memmove(void *to, const void *from, size_t size)
+{
+	unsigned char *dst = to;
+	const unsigned char *src = from;
+
+	if (dst <= src) {
+		return memcpy(to, from, size);
+	}
+	while (size-- > 0U) {
+		dst[size] = src[size];
 	}
 	return to;
 }

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The front end in C against its meaning in numpy, and that against TensorFlow Lite Micro's."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import subprocess
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders.sounds import RATE, sounds
+from vmcu_tools import cli
+from vmcu_tools.audio import FrontEnd, Settings, tables_c
+from vmcu_tools.audio.tables import _log1p
+from vmcu_tools.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNTIME = ROOT / "lib" / "vmcu"
+STRICT = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+PIECES = (7, 160, 481, 1000, 1)
+
+
+def of_tflite_micro(samples: np.ndarray) -> np.ndarray:
+    """Rows of features of PyPI's build of the micro frontend."""
+    module = pytest.importorskip("pymicro_features", reason="pymicro-features is not installed")
+    front_end, data, rows, at = module.MicroFrontend(), samples.astype("<i2").tobytes(), [], 0
+    while at + 320 <= len(data):
+        found = front_end.process_samples(data[at : at + 320])
+        at += 2 * found.samples_read
+        if found.features:
+            rows.append(np.rint(np.array(found.features) * 25.6))
+    return np.array(rows).astype(np.uint16)
+
+
+def usual_logarithm() -> bool:
+    """Whether this machine's C library has the logarithm that the front end has."""
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    library.log1pf.restype, library.log1pf.argtypes = ctypes.c_float, [ctypes.c_float]
+    x = (np.arange(1, 257, dtype=np.float32) * np.float32(31.25)) / np.float32(700)
+    return bool((_log1p(x) == np.array([library.log1pf(float(v)) for v in x], np.float32)).all())
+
+
+@pytest.mark.parametrize("kind", sounds(1))
+def test_the_meaning_is_that_of_tflite_micro(kind: str) -> None:
+    if not usual_logarithm():
+        pytest.skip("the C library rounds log1pf otherwise, and pymicro-features with it")
+    # From one sample later on, all windows are others.
+    for late in (0, 1):
+        samples = sounds(4)[kind][late:]
+        found, expected = FrontEnd().process(samples), of_tflite_micro(samples)
+        assert len(expected) > 300
+        np.testing.assert_array_equal(found[: len(expected)], expected)
+
+
+def test_pieces_of_any_length_give_the_same_rows() -> None:
+    samples = sounds(2)["speech"]
+    whole, front_end, rows, at = FrontEnd().process(samples), FrontEnd(), [], 0
+    while at < len(samples):
+        size = PIECES[len(rows) % len(PIECES)]
+        rows.append(front_end.process(samples[at : at + size]))
+        at += size
+    np.testing.assert_array_equal(np.concatenate(rows), whole)
+    front_end.reset()
+    np.testing.assert_array_equal(front_end.process(samples), whole)
+
+
+HARNESS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "front_end.h"
+int main(void)
+{
+	uint32_t *state = malloc(FRONT_END_STATE_BYTES), *work = malloc(FRONT_END_WORK_BYTES);
+	uint16_t features[FRONT_END_CHANNELS];
+	int16_t samples[1000];
+	struct vmcu_audio_context ctx;
+	size_t count, taken;
+	if (vmcu_audio_init(&ctx, &front_end, state, FRONT_END_STATE_BYTES, work,
+			FRONT_END_WORK_BYTES) != 0) {
+		return 1;
+	}
+	while ((count = fread(samples, 2, 1 + (size_t)rand() % 1000, stdin)) > 0) {
+		for (const int16_t *at = samples; count > 0; at += taken, count -= taken) {
+			int more = vmcu_audio_push(&ctx, at, count, &taken, features);
+			if (more < 0) {
+				return 2;
+			}
+			if (more > 0) {
+				fwrite(features, 2, FRONT_END_CHANNELS, stdout);
+			}
+		}
+	}
+	free(state);
+	free(work);
+	return 0;
+}
+"""
+
+OTHERS = {
+    "usual": Settings(),
+    "8 kHz, 25 ms": Settings(sample_rate=8000, window_ms=25, channels=20, upper_hz=3800),
+    "long": Settings(window_ms=60, hop_ms=20, channels=64, smoothing_bits=12),
+    "no gain": Settings(pcan=False, log_shift=8),
+    "no logarithm": Settings(log=False, even_smoothing=0.1, least_signal=0.3),
+    "tiny": Settings(sample_rate=4000, window_ms=8, hop_ms=8, channels=5, upper_hz=1700),
+    "windows apart by one": Settings(sample_rate=1000, window_ms=100, hop_ms=1, upper_hz=400),
+}
+
+
+def compiled(settings: Settings, folder: Path) -> Path:
+    for name, text in tables_c.files(settings, "front_end", "vmcu audio").items():
+        (folder / name).write_text(text)
+    (folder / "main.c").write_text(HARNESS)
+    sources = [folder / "main.c", folder / "front_end.c", *sorted((RUNTIME / "audio").glob("*.c"))]
+    subprocess.run(
+        [
+            *("gcc", *STRICT, *SANITIZED, f"-I{RUNTIME / 'include'}", *map(str, sources)),
+            *("-o", str(folder / "run")),
+        ],
+        check=True,
+    )
+    return folder / "run"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_c_gives_the_same(name: str, tmp_path: Path) -> None:
+    settings = OTHERS[name]
+    run = compiled(settings, tmp_path)
+    for kind, samples in sounds(2).items():
+        samples = samples[: max(settings.window, settings.sample_rate)]
+        out = subprocess.run(run, input=samples.tobytes(), capture_output=True, check=True).stdout
+        found = np.frombuffer(out, np.uint16).reshape(-1, settings.channels)
+        np.testing.assert_array_equal(found, FrontEnd(settings).process(samples), err_msg=kind)
+
+
+def test_what_is_wrong_is_said() -> None:
+    for wrong in (
+        {"window_ms": 0},
+        {"hop_ms": 31},
+        {"lower_hz": 8000.0, "upper_hz": 7000.0},
+        {"upper_hz": 8000.0},
+        {"smoothing_bits": 40},
+        {"pcan_offset": 0.0},
+    ):
+        with pytest.raises(UserError, match="audio: "):
+            Settings(**wrong)
+
+
+def test_the_command_writes_tables_and_features(tmp_path: Path, capsys) -> None:
+    assert cli.main(["audio", "-o", str(tmp_path), "--name", "ears", "--log-shift", "7"]) == 0
+    assert "--log-shift 7" in (tmp_path / "ears.c").read_text()
+    samples = sounds(1)["speech"]
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE)
+        file.writeframes(samples.tobytes())
+    assert cli.main(["audio", "--wav", str(tmp_path / "a.wav"), "-o", str(tmp_path)]) == 0
+    found = np.load(tmp_path / "front_end.npy")
+    np.testing.assert_array_equal(found, FrontEnd().process(samples))
+    capsys.readouterr()
+    wrong = ["audio", "--wav", str(tmp_path / "a.wav"), "--sample-rate", "8000", "--upper-hz"]
+    assert cli.main([*wrong, "3800", "-o", str(tmp_path)]) == 1
+    assert "16 bits at 8000 Hz" in capsys.readouterr().err
+    assert cli.main(["audio", "--wav", str(tmp_path / "ears.c"), "-o", str(tmp_path)]) == 1
