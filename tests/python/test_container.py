@@ -5,13 +5,15 @@ used; what is read back is proven."""
 from __future__ import annotations
 
 import ctypes
+import errno
 import re
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from builders.containers import changed, model_member, of_model, of_table
+from builders.containers import model_member
+from builders.damages import OF_DIGITS
 from builders.tflite_models import TfliteModel
 from random_networks import AnyNetwork, EveryNetwork
 from vmcu_tools import cli, container, frontends, passes, paths, runners
@@ -202,68 +204,31 @@ def test_a_container_may_be_followed_by_anything(shared: ctypes.CDLL) -> None:
     assert loaded(shared, image + b"\xff" * 500)[0] == 0
 
 
-EBADMSG, ENOTSUP, ENOMEM, EINVAL = 74, 95, 12, 22
-# What is changed in the container of digits, what is then said and with which error.
-DAMAGES = (
-    (lambda i: of_model(i, "tensors", len(i) - 8), "tensors", EBADMSG),
-    (lambda i: of_model(i, "layers", 204), "layers", EBADMSG),
-    (lambda i: of_model(i, "stages", 0xFFFFFFF8), "stages", EBADMSG),
-    (lambda i: of_model(i, "kernels", 8), "kernels", EBADMSG),
-    (lambda i: of_model(i, "name", 3), "name", EBADMSG),
-    (lambda i: of_model(i, "pool_bytes", 0), "pool", EBADMSG),
-    (lambda i: of_model(i, "pool_bytes", 40), "tensor", EBADMSG),
-    (lambda i: of_model(i, "pool_bytes", 1 << 22), "arena", ENOMEM),
-    (lambda i: of_model(i, "circle", 8), "rotation", ENOTSUP),
-    (lambda i: of_model(i, "streamed", 1), "stage", EBADMSG),
-    (lambda i: of_model(i, "layer_count", 7), "stage", EBADMSG),
-    (lambda i: of_table(i, "tensors", 1, "ring", 0), "tensor", EBADMSG),
-    (lambda i: of_table(i, "tensors", 1, "height", 0), "tensor", EBADMSG),
-    (lambda i: of_table(i, "tensors", 2, "base", 1 << 20), "tensor", EBADMSG),
-    (lambda i: of_table(i, "tensors", 2, "width", 65535), "parameters of layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 0, "kernel", 200), "kernel of layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 0, "params", 12), "parameters of layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 1, "params", 0), "layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 2, "inputs", 0xFFFFFFFE), "layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 3, "output", 99), "layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 0, "columns", 0), "layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 0, "rows", 60), "parameters of layer", EBADMSG),
-    (lambda i: of_table(i, "layers", 0, "scratch", 1 << 20), "parameters of layer", EBADMSG),
-    (lambda i: of_table(i, "stages", 0, "first", 1), "stage", EBADMSG),
-    (lambda i: of_table(i, "stages", 0, "count", 0), "stage", EBADMSG),
-    (lambda i: of_table(i, "parts", 0, "times", 60000), "schedule of stage", EBADMSG),
-    (lambda i: of_table(i, "parts", 0, "start", 1 << 30), "schedule of stage", EBADMSG),
-    (lambda i: of_table(i, "stages", 1, "progress", 1 << 20), "schedule of stage", EBADMSG),
-    (lambda i: of_table(i, "outputs", 0, "tensor", 99), "output", EBADMSG),
-    (lambda i: of_table(i, "outputs", 0, "name", 1 << 30), "output", EBADMSG),
-    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 2), "version", ENOTSUP),
-)
-
-
-@pytest.mark.parametrize("number", range(len(DAMAGES)))
+@pytest.mark.parametrize("number", range(len(OF_DIGITS)))
 def test_what_is_wrong_is_said(shared: ctypes.CDLL, digits: bytes, number: int) -> None:
-    damage, what, error = DAMAGES[number]
+    damage, what, error = OF_DIGITS[number]
     found, refusal = loaded(shared, damage(digits))
-    assert (found, refusal.what.decode()) == (-error, what)
+    assert (found, refusal.what.decode()) == (-getattr(errno, error), what)
 
 
 def test_a_kernel_that_is_not_linked_is_named(shared: ctypes.CDLL, digits: bytes) -> None:
     at = digits.index(b"vmcu_depthwise_3_1\0")
     changed = seal.sealed(digits[:at] + b"vmcu_depthwise_9_1" + digits[at + 18 :])
     error, refusal = loaded(shared, changed)
-    assert (error, refusal.name) == (-ENOTSUP, b"vmcu_depthwise_9_1")
+    assert (error, refusal.name) == (-errno.ENOTSUP, b"vmcu_depthwise_9_1")
 
 
 def test_an_arena_that_is_too_small_is_told_what_is_needed(
     shared: ctypes.CDLL, digits: bytes
 ) -> None:
     error, refusal = loaded(shared, digits, arena=64)
-    assert (error, refusal.what) == (-ENOMEM, b"arena")
+    assert (error, refusal.what) == (-errno.ENOMEM, b"arena")
     needed = -(-refusal.index // 8) * 8
-    while loaded(shared, digits, arena=needed)[0] == -ENOMEM:
+    while loaded(shared, digits, arena=needed)[0] == -errno.ENOMEM:
         needed += 8
     assert needed <= refusal.index + 4096
     assert loaded(shared, digits, arena=needed)[0] == 0
-    assert loaded(shared, digits, arena=needed - 8)[0] == -ENOMEM
+    assert loaded(shared, digits, arena=needed - 8)[0] == -errno.ENOMEM
 
 
 @pytest.mark.parametrize("streamed", [False, True])

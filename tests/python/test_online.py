@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import shutil
-import struct
 import subprocess
 from collections import Counter
 from dataclasses import replace
@@ -13,18 +13,19 @@ from pathlib import Path
 
 import online_device as device
 import pytest
+from builders.containers import member_of
+from builders.damages import OF_PLANNERS
 from builders.networks import MODELS, network_file
 from random_networks import AnyNetwork, EveryNetwork
 from test_baselines import recorded_head
 from vmcu_tools import cli, container, frontends, passes, paths
 from vmcu_tools.compiler import compile_model
-from vmcu_tools.container import layout, seal
+from vmcu_tools.container import layout
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
-from vmcu_tools.ops.values import CStruct
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.others import tflm
@@ -37,7 +38,6 @@ ROOT = paths.runtime().parents[1]
 DIGITS = ROOT / "samples/digits/digits.onnx"
 # What planning may cost on a Cortex-M4, in instructions, by planner.
 MOST = {device.GREEDY: 300_000, device.SEGMENTS: 2_000_000}
-EBADMSG, ENOTSUP, ENOMEM = 74, 95, 12
 ON_BOARDS = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
     reason="needs arm-none-eabi-gcc and qemu-system-arm",
@@ -91,23 +91,6 @@ def digits() -> Plan:
     return compile_model(DIGITS, online=True)
 
 
-def changed(image: bytes, table: str, number: int, member: str, value: int) -> bytes:
-    """A container with another number in its tables for planners, its digest mended."""
-    kind = {"steps": layout.STEP, "distances": layout.DISTANCE}[table]
-    (start,) = struct.unpack_from(
-        "<I", image, layout.ONLINE_AT + layout.ONLINE.members[table].start
-    )
-    return put(image, start + kind.size * number, kind, member, value)
-
-
-def put(image: bytes, at: int, kind: CStruct, member: str, value: int) -> bytes:
-    found = kind.members[member]
-    data = bytearray(image)
-    form = "<I" if found.pointer else layout.FORMATS[found.kind]
-    struct.pack_into(form, data, at + found.start, value)
-    return seal.sealed(bytes(data))
-
-
 @ON_BOARDS
 @pytest.mark.parametrize("planner", [device.GREEDY, device.SEGMENTS])
 @pytest.mark.parametrize("name", ["digits", "mcunet-imagenet-320kb"])
@@ -157,33 +140,12 @@ def test_segments_need_no_more_than_the_worst_layer() -> None:
     assert found.pool_bytes < tflm.plan(plan.graph).pool_bytes
 
 
-# What is changed, what is then said and with which error; planned in segments.
-DAMAGES = (
-    (lambda i: changed(i, "steps", 0, "descends", 2), "distances of layer", EBADMSG),
-    (lambda i: changed(i, "steps", 1, "scratch", 1 << 30), "sizes", EBADMSG),
-    (lambda i: changed(i, "steps", 2, "distance", 0xFFFF), "distances of layer", EBADMSG),
-    (lambda i: changed(i, "distances", 3, "below", 1 << 30), "distances of layer", EBADMSG),
-    (lambda i: changed(i, "distances", 3, "above", -(1 << 30)), "distances of layer", EBADMSG),
-    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "steps", 8), "distances", EBADMSG),
-    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "steps", len(i) - 8), "distances", EBADMSG),
-    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "distances", 12), "distances", EBADMSG),
-    (lambda i: put(i, layout.ONLINE_AT, layout.ONLINE, "steps", 0), "planner", ENOTSUP),
-    (lambda i: put(i, 0, layout.FILE, "minor", 0), "planner", ENOTSUP),
-    (
-        lambda i: put(i, layout.MODEL_AT, layout.MODEL, "stage_count", 3),
-        "stages",
-        EBADMSG,
-    ),
-    (lambda i: put(i, layout.MODEL_AT, layout.MODEL, "input_count", 0), "stages", EBADMSG),
-)
-
-
-@pytest.mark.parametrize("number", range(len(DAMAGES)))
+@pytest.mark.parametrize("number", range(len(OF_PLANNERS)))
 def test_what_is_wrong_is_said(shared: ctypes.CDLL, number: int) -> None:
-    damage, what, error = DAMAGES[number]
+    damage, what, error = OF_PLANNERS[number]
     image = container.build(digits(), "digits", online=True)
     made = device.load(shared, damage(image), device.SEGMENTS)
-    assert (made.result, made.refusal[0]) == (-error, what)
+    assert (made.result, made.refusal[0]) == (-getattr(errno, error), what)
 
 
 def test_the_smallest_arena_is_enough_and_no_other(shared: ctypes.CDLL) -> None:
@@ -193,7 +155,7 @@ def test_the_smallest_arena_is_enough_and_no_other(shared: ctypes.CDLL) -> None:
         needed = made.pool_bytes + made.tail + -(made.pool_bytes + made.tail) % 8
         assert device.load(shared, image, planner, needed).result == 0
         for size in (needed - 8, made.tail, 64, 8):
-            assert device.load(shared, image, planner, size).result == -ENOMEM
+            assert device.load(shared, image, planner, size).result == -errno.ENOMEM
 
 
 def test_a_container_for_devices_runs_as_built_and_by_older_readers(shared: ctypes.CDLL) -> None:
@@ -201,11 +163,11 @@ def test_a_container_for_devices_runs_as_built_and_by_older_readers(shared: ctyp
     plan = digits()
     image = container.build(plan, "digits", online=True)
     assert where(device.plan_of(device.load(shared, image, device.BUILT), plan)) == where(plan)
-    older = put(image, 0, layout.FILE, "minor", 0)
+    older = member_of(image, 0, layout.FILE, "minor", 0)
     assert where(device.plan_of(device.load(shared, older, device.BUILT), plan)) == where(plan)
     usual = container.build(plan, "digits")
     assert container.unpack(usual)[1] == "digits"
-    assert device.load(shared, usual, device.GREEDY).result == -ENOTSUP
+    assert device.load(shared, usual, device.GREEDY).result == -errno.ENOTSUP
 
 
 def test_plans_of_stages_are_refused() -> None:

@@ -35,12 +35,12 @@ SEED = 11
 MORE = {"add": 2, "depthwise_square": 2, "pointwise_operator": 5}
 
 
-def graphs() -> Iterator[tuple[str, Graph]]:
-    """Names and graphs of independent layers; of the edge cases, which other tests have all of,
-    some."""
+def graphs(most: int) -> Iterator[tuple[str, Graph]]:
+    """Names and graphs of up to `most` independent layers; of the edge cases, which other tests
+    have all of, some."""
     for kind in LAYERS:
         for number in range(MORE.get(kind, 1)):
-            yield f"{kind}_{number}", fitting(kind, SEED + number)
+            yield f"{kind}_{number}", fitting(kind, SEED + number, most)
     yield "mean", means()
     for first in range(0, len(EDGES), EDGE_STEP):
         graph = edge_layers(first, 1)
@@ -52,9 +52,9 @@ def bytes_of(graph: Graph) -> int:
     return sum(tensor.bytes for tensor in graph.tensors.values())
 
 
-def fitting(kind: str, seed: int) -> Graph:
-    """As many layers of a kind as the pool takes."""
-    for count in range(LAYERS_MAX, 0, -1):
+def fitting(kind: str, seed: int, most: int) -> Graph:
+    """As many layers of a kind as the pool takes, up to `most`."""
+    for count in range(most, 0, -1):
         graph = random_layers(kind, count, seed)
         if bytes_of(graph) <= POOL_BYTES:
             return graph
@@ -75,11 +75,11 @@ def means() -> Graph:
     return b.graph(outputs)
 
 
-def plans() -> Iterator[tuple[str, Plan]]:
+def plans(most: int = LAYERS_MAX) -> Iterator[tuple[str, Plan]]:
     """Every graph in the usual form, and in each other form that some of its layers have. Then a
     layer for each kernel that is not among them, one whose input is elsewhere at last."""
     missing = declared()
-    for name, graph in graphs():
+    for name, graph in graphs(most):
         yield name, disjoint(graph)
         missing -= kernels_of(disjoint(graph))
         for form in Form:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import struct
 
 from vmcu_tools.container import layout, seal
+from vmcu_tools.ops.values import CStruct
 
 
 def changed(image: bytes, at: int, form: str, value: int) -> bytes:
@@ -29,6 +30,22 @@ def of_table(image: bytes, table: str, number: int, member: str, value: int) -> 
     pointer = found.pointer or found.kind not in layout.FORMATS
     form = "<I" if pointer else layout.FORMATS[found.kind]
     return changed(image, start + element.size * number + found.start, form, value)
+
+
+def of_planner(image: bytes, table: str, number: int, member: str, value: int) -> bytes:
+    """A member of entry `number` of the tables for planners: `steps` or `distances`."""
+    kind = {"steps": layout.STEP, "distances": layout.DISTANCE}[table]
+    (start,) = struct.unpack_from(
+        "<I", image, layout.ONLINE_AT + layout.ONLINE.members[table].start
+    )
+    return member_of(image, start + kind.size * number, kind, member, value)
+
+
+def member_of(image: bytes, at: int, kind: CStruct, member: str, value: int) -> bytes:
+    """A member of a struct at an offset."""
+    found = kind.members[member]
+    form = "<I" if found.pointer else layout.FORMATS[found.kind]
+    return changed(image, at + found.start, form, value)
 
 
 def model_member(image: bytes, member: str) -> int:

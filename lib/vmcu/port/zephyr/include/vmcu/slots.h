@@ -87,7 +87,8 @@ int vmcu_slots_open(struct vmcu_slots *slots);
 /**
  * @brief Empties the slot that is not in use. The model in use stays usable.
  *
- * @param size Bytes of the update.
+ * @param slots Opened.
+ * @param size  Bytes of the update.
  *
  * @retval 0      vmcu_slots_write() may follow.
  * @retval -EFBIG It does not fit.
@@ -113,8 +114,9 @@ int vmcu_slots_write(struct vmcu_slots *slots, const void *data, size_t size);
  *
  * @retval 0        The new model is in use, also after a reset.
  * @retval -EINVAL  There was no vmcu_slots_begin().
- * @retval -EBADMSG, -ENOTSUP, -EPERM, -ENOMEM As vmcu_model_load().
- * @retval -EBADMSG, -EILSEQ As vmcu_self_test().
+ * @retval -EBADMSG As vmcu_model_load() or vmcu_self_test().
+ * @retval -ENOTSUP, -EPERM, -ENOMEM As vmcu_model_load().
+ * @retval -EILSEQ As vmcu_self_test().
  * @return What the flash driver returned.
  */
 int vmcu_slots_commit(struct vmcu_slots *slots);

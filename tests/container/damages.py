@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers with one thing wrong and a digest that is right: what their loader has to say."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from builders.containers import changed, model_member, of_model, of_table
+from builders.damages import OF_DIGITS, OF_PLANNERS
+from vmcu_tools.container import layout
+from vmcu_tools.emit import structs
+from vmcu_tools.ops.values import STRUCTS
+from vmcu_tools.plan.plan import Plan
+
+BUILT, GREEDY, SEGMENTS = range(3)
+# No place in a container.
+AWAY = 0xFFFFFFF0
+# In front of a container's last bytes, which are not what is looked for.
+LAST = "last"
+WINDOW = (("window.kernel_h", 0), ("window.stride_w", 0), ("window.pad_left", -1))
+STREAM = (("stream", AWAY), ("stream", LAST))
+# Heads of blocks: none, more than there are channels, a last one of too many.
+HEADS = (*STREAM, ("stream[0]", 0), ("stream[0]", 0xFFFF), ("stream[0]", 7 << 28 | 1))
+TILED = (*HEADS, ("groups", 0), ("run", 0), ("steps", 9999), ("layer.scratch", 2))
+CONV = (*WINDOW, *TILED, ("window.dilation_w", 3), ("depth", 7))
+SQUARE = (*WINDOW, *STREAM, ("steps", 0), ("steps", 9999), ("window.pad_left", 100))
+SOFTMAX = (("exp", AWAY), ("exp[0]", 8191), ("exp[255]", 1 << 31))
+PRODUCT = (("product.shift", 31),)
+# Of parameters of kernels: a member, or the entry of an array that it points to, and what it must
+# not be.
+PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
+    "vmcu_add": (("shift", 32), ("shift", -1)),
+    "vmcu_add_exact": (("left_shift", 32), ("a.shift", 31), ("b.shift", -32), ("output.shift", 31)),
+    "vmcu_add_float": (("narrow", 2), ("sum.shift", 32), ("sum.a", 1 << 60), ("sum.b", -1 << 60)),
+    "vmcu_arg_max": (("smallest", 2), ("last", 2)),
+    "vmcu_attention": (*STREAM, ("scores.shift", 31), ("output.shift", 31), ("layer.scratch", 2)),
+    "vmcu_average_pool": (*WINDOW, ("rescale", 9), ("count_padding", 2)),
+    "vmcu_average_pool_sum": (("rescale", 9), ("layer.descending", 1), ("layer.scratch", 2)),
+    "vmcu_binary": (
+        *(("left_shift", 31), ("rescale", 2), ("kind", 99), ("output.shift", 31)),
+        *(("constant", AWAY), ("constant_height", 999), ("sum", AWAY), ("sum[0]", 1 << 60)),
+    ),
+    "vmcu_concat": (("axis", 3), ("table_of", AWAY), ("table_of[0]", 127)),
+    "vmcu_conv": CONV,
+    "vmcu_conv_narrow": CONV,
+    "vmcu_dense": (
+        *(*HEADS, *WINDOW, ("groups", 2), ("packed", 1), ("run", 0), ("run", 65535)),
+        ("window.pad_top", 1),
+    ),
+    "vmcu_depthwise_any": (*WINDOW, *STREAM, ("groups", 0), ("run", 7), ("window.kernel_h", 40000)),
+    "vmcu_hardmax": (),
+    "vmcu_l2_norm": (),
+    "vmcu_layer_norm": (
+        *(("centred", 2), ("run", 0), ("factors", 0), ("bits", 32), ("epsilon", -1)),
+        *(("gain", AWAY), ("offset", AWAY)),
+    ),
+    "vmcu_log_softmax_onnx": SOFTMAX,
+    "vmcu_log_softmax_tflite": (*SOFTMAX, ("scaled", AWAY)),
+    "vmcu_lookup": (("table", AWAY),),
+    "vmcu_matmul": PRODUCT,
+    "vmcu_matmul_chain": (("first.shift", 31), ("second.shift", 31), ("layer.scratch", 2)),
+    "vmcu_matmul_transposed": PRODUCT,
+    "vmcu_max_pool": WINDOW,
+    "vmcu_move": (
+        *(("run", 0), ("rows", AWAY), ("columns", AWAY), ("channels", AWAY)),
+        *(("rows[0]", -9999), ("channels[0]", 1 << 30)),
+    ),
+    "vmcu_pad": (),
+    "vmcu_pointwise": (*TILED, ("packed", 1)),
+    "vmcu_pointwise_narrow": (*TILED, ("packed", 1)),
+    "vmcu_requantize": (("rescale", 2), ("factor.shift", 31)),
+    "vmcu_reshape": (),
+    "vmcu_resize": (
+        *(("rescale", 2), ("factor.shift", 31), ("rows", AWAY), ("columns", AWAY)),
+        *(("rows[0]", 9999), ("columns[1]", -1)),
+    ),
+    "vmcu_softmax_onnx": SOFTMAX,
+    "vmcu_softmax_tflite": SOFTMAX,
+    "vmcu_transpose_conv": (
+        *(*WINDOW, ("groups", 0), ("depth", 0), ("weights", AWAY), ("bias", AWAY)),
+        *(("scale", AWAY), ("multiplier", AWAY), ("shift", AWAY), ("shift[0]", 31)),
+    ),
+} | {f"vmcu_depthwise_{taps}_{stride}": SQUARE for taps in (3, 5, 7) for stride in (1, 2)}
+# What no kernel is called for.
+LAYER = (("layer.rows", 65535), ("layer.splits", 0xFF))
+MEMBER = re.compile(r"(\w+)(?:\.(\w+))?(?:\[(\d+)\])?")
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A container to be refused. of: the one that it was. index: None for any."""
+
+    label: str
+    of: str
+    image: bytes
+    what: str
+    error: str = "EBADMSG"
+    index: int | None = None
+    planner: int = BUILT
+    replay: bool = False
+
+
+class Layers:
+    """The layers of a container, with the names of their kernels."""
+
+    def __init__(self, image: bytes):
+        self.image = image
+        self.at = model_member(image, "layers")
+        names = [self._word("kernels", n) for n in range(model_member(image, "kernel_count"))]
+        kernels = [image[at : image.index(b"\0", at)].decode() for at in names]
+        count = model_member(image, "layer_count")
+        self.kernels = [kernels[self.member(n, "kernel")] for n in range(count)]
+
+    def _word(self, table: str, number: int) -> int:
+        at = model_member(self.image, table) + layout.KERNEL.size * number
+        return struct.unpack_from("<I", self.image, at)[0]
+
+    def member(self, number: int, name: str) -> int:
+        at = self.at + structs.LAYER.size * number + structs.LAYER.members[name].start
+        return struct.unpack_from("<I", self.image, at)[0]
+
+    def with_member(self, number: int, path: str, value: int | str) -> bytes | None:
+        """The container with another value in a layer or its parameters; None where these have a
+        NULL instead of an array."""
+        outer, inner, index = MEMBER.fullmatch(path).groups()
+        if outer == "layer":
+            return of_table(self.image, "layers", number, inner, int(value))
+        at = self.member(number, "params")
+        kind = STRUCTS[self._params(self.kernels[number])]
+        member = kind.members[outer]
+        at += member.start
+        if inner:
+            member = STRUCTS[member.kind].members[inner]
+            at += member.start
+        if member.pointer:
+            (target,) = struct.unpack_from("<I", self.image, at)
+            if target == 0:
+                return None
+            if index is None:
+                wrong = len(self.image) - 8 if value == LAST else value
+                return changed(self.image, at, "<I", int(wrong))
+            form = layout.FORMATS.get(member.kind, "<q" if member.kind in STRUCTS else "<I")
+            size = struct.calcsize(form)
+            return changed(self.image, target + size * int(index), form, int(value))
+        return changed(self.image, at, layout.FORMATS[member.kind], int(value))
+
+    def _params(self, kernel: str) -> str:
+        for n in range(model_member(self.image, "kernel_count")):
+            at = model_member(self.image, "kernels") + layout.KERNEL.size * n
+            name, params = struct.unpack_from("<II", self.image, at)
+            if self.image[name : self.image.index(b"\0", name)].decode() == kernel:
+                return self.image[params : self.image.index(b"\0", params)].decode()
+        raise KeyError(kernel)
+
+
+def damages(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[Damage]:
+    for number, (damage, what, error) in enumerate(OF_DIGITS):
+        yield Damage(f"digits {number}", "digits", damage(images["digits"]), what, error)
+    for number, (damage, what, error) in enumerate(OF_PLANNERS):
+        found = damage(images["online"])
+        yield Damage(f"planner {number}", "online", found, what, error, planner=SEGMENTS)
+    yield from parameters(images)
+    yield from tables(images)
+    yield from replays(images, plans)
+
+
+def parameters(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    """The first layer of each kernel that has the member."""
+    layers = {name: Layers(image) for name, image in images.items()}
+    kernels = {kernel for found in layers.values() for kernel in found.kernels}
+    for kernel in sorted(kernels):
+        for path, value in (*PARAMS[kernel], *LAYER):
+            for name, found in layers.items():
+                numbers = [n for n, one in enumerate(found.kernels) if one == kernel]
+                made = ((n, found.with_member(n, path, value)) for n in numbers)
+                number, image = next(((n, image) for n, image in made if image), (0, None))
+                if image is not None:
+                    label = f"{kernel} {path}"
+                    yield Damage(label, name, image, "parameters of layer", index=number)
+                    break
+
+
+def tables(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    streamed = images["AnyNetwork_3"]
+    for table in ("parts", "schedule", "layer_inputs", "inputs", "outputs"):
+        image = of_model(streamed, table, AWAY + 8)
+        yield Damage(table, "AnyNetwork_3", image, table.replace("_", " "))
+    wrong = (
+        ("taken", of_table(streamed, "stages", 0, "taken", 0), "schedule of stage"),
+        ("schedule", of_table(streamed, "stages", 0, "schedule", AWAY), "schedule of stage"),
+        ("parts", of_table(streamed, "stages", 0, "parts", AWAY), "schedule of stage"),
+        ("no schedule", of_table(streamed, "stages", 0, "schedule", 0), "stage"),
+        ("scale", of_table(streamed, "inputs", 0, "scale", 0), "input"),
+        ("flags", of_table(streamed, "outputs", 0, "flags", 4), "output"),
+        ("tensor", of_table(streamed, "inputs", 0, "tensor", 99), "input"),
+        ("kernel", of_table(streamed, "kernels", 0, "name", AWAY), "kernel"),
+        ("layers", of_model(streamed, "stage_count", 1), "layers"),
+        ("no stages", of_model(streamed, "stage_count", 0), "streamed input"),
+    )
+    for label, image, what in wrong:
+        yield Damage(label, "AnyNetwork_3", image, what)
+
+
+def replays(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[Damage]:
+    """Containers that touch nothing outside, but whose layers do not find what they read."""
+    for name, image in images.items():
+        plan = plans[name]
+        if plan.planner != "by hand" or len(plan.graph.nodes) < 2:
+            continue
+        first, second = plan.graph.nodes[:2]
+        tensors = list(plan.placements)
+        pair = [plan.placements[first.outputs[0]], plan.placements[second.inputs[0]]]
+        small, large = sorted(pair, key=lambda one: one.ring)
+        number = tensors.index(small.tensor)
+        moved = of_table(image, "tensors", number, "base", large.base)
+        yield Damage(f"moved in {name}", name, moved, "replay of layer", index=1, replay=True)
