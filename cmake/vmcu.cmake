@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# vmcu_add_model() for Zephyr applications, which need no include() since the module does it, and
-# for any other CMake project:
+# vmcu_add_model() and vmcu_add_audio() for Zephyr applications, which need no include() since the
+# module does it, and for any other CMake project:
 #
 #   include(<path to vmcu>/cmake/vmcu.cmake)
 #   add_executable(firmware main.c)
@@ -21,6 +21,9 @@ set(VMCU_SOURCES ${sources} ${kernels} CACHE INTERNAL "The runtime")
 file(GLOB containers CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/container/*.c")
 list(FILTER containers EXCLUDE REGEX "/all\\.c$")
 set(VMCU_CONTAINER_SOURCES ${containers} CACHE INTERNAL "The loader of containers")
+
+file(GLOB audio CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/audio/*.c")
+set(VMCU_AUDIO_SOURCES ${audio} CACHE INTERNAL "The audio front end")
 
 # Float products that decide a rounding must not be fused with a sum: every core gives the bytes
 # that the compiler's own evaluation gives.
@@ -64,12 +67,36 @@ function(vmcu_add_runtime)
   if(TARGET vmcu)
     return()
   endif()
-  add_library(vmcu STATIC EXCLUDE_FROM_ALL ${VMCU_SOURCES})
+  add_library(vmcu STATIC EXCLUDE_FROM_ALL ${VMCU_SOURCES} ${VMCU_AUDIO_SOURCES})
   set_target_properties(vmcu PROPERTIES C_STANDARD 99)
   target_include_directories(vmcu PUBLIC "${VMCU_ROOT}/lib/vmcu/include")
   target_compile_options(vmcu PRIVATE
     ${VMCU_COMPILE_OPTIONS} -ffunction-sections -fdata-sections
   )
+endfunction()
+
+# Has a command of vmcu_tools write <name>.c and <name>.h, and adds both to a target.
+function(vmcu_generate target name inputs comment)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/vmcu/${name}")
+  set(outputs "${folder}/${name}.c" "${folder}/${name}.h")
+  file(MAKE_DIRECTORY "${folder}")
+  # The command replaces both files once they are complete, so that a build stopped halfway leaves
+  # nothing that looks finished.
+  add_custom_command(
+    OUTPUT ${outputs}
+    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_ROOT}/python" PYTHONDONTWRITEBYTECODE=1
+      "${VMCU_PYTHON}" -m vmcu_tools ${ARGN} -o "${folder}"
+    DEPENDS ${inputs} ${VMCU_COMPILER_SOURCES}
+    COMMENT "${comment}"
+    VERBATIM
+  )
+  # The header must exist before any source of the target is compiled, also where the target was
+  # made by another CMakeLists.txt, as Zephyr's `app` is.
+  add_custom_target(vmcu_generate_${name} DEPENDS ${outputs})
+  add_dependencies(${target} vmcu_generate_${name})
+
+  target_sources(${target} PRIVATE ${outputs})
+  target_include_directories(${target} PRIVATE "${folder}")
 endfunction()
 
 # Compiles a model into a target at build time.
@@ -144,26 +171,9 @@ function(vmcu_add_model target)
     endif()
   endif()
 
-  # The compiler replaces both files once they are complete, so that a build stopped halfway leaves
-  # nothing that looks finished.
-  set(folder "${CMAKE_CURRENT_BINARY_DIR}/vmcu/${arg_NAME}")
-  set(outputs "${folder}/${arg_NAME}.c" "${folder}/${arg_NAME}.h")
-  file(MAKE_DIRECTORY "${folder}")
-  add_custom_command(
-    OUTPUT ${outputs}
-    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_ROOT}/python" PYTHONDONTWRITEBYTECODE=1
-      "${VMCU_PYTHON}" -m vmcu_tools build "${model}" -o "${folder}" --name "${arg_NAME}" ${options}
-    DEPENDS ${inputs} ${VMCU_COMPILER_SOURCES}
-    COMMENT "vmcu: compiling ${arg_MODEL}"
-    VERBATIM
+  vmcu_generate(${target} ${arg_NAME} "${inputs}" "vmcu: compiling ${arg_MODEL}"
+    build "${model}" --name "${arg_NAME}" ${options}
   )
-  # The header must exist before any source of the target is compiled, also where the target was
-  # made by another CMakeLists.txt, as Zephyr's `app` is.
-  add_custom_target(vmcu_model_${arg_NAME} DEPENDS ${outputs})
-  add_dependencies(${target} vmcu_model_${arg_NAME})
-
-  target_sources(${target} PRIVATE ${outputs})
-  target_include_directories(${target} PRIVATE "${folder}")
   if(NOT ZEPHYR_BASE)
     vmcu_add_runtime()
     if(arg_ROTATE)
@@ -172,6 +182,33 @@ function(vmcu_add_model target)
     if(arg_MEMORY MATCHES ",")
       target_compile_definitions(vmcu PUBLIC VMCU_SEVERAL_POOLS)
     endif()
+    target_link_libraries(${target} PRIVATE vmcu)
+  endif()
+endfunction()
+
+# Computes the tables of an audio front end into a target at build time.
+#
+#   vmcu_add_audio(<target> NAME <name> [ARGS <argument>...])
+#
+# NAME C identifier: <name>.h declares it, see vmcu/audio.h. Zephyr: CONFIG_VMCU_AUDIO=y.
+# ARGS Handed to `vmcu audio` as they are, such as --channels 32.
+function(vmcu_add_audio target)
+  cmake_parse_arguments(arg "" "NAME" "ARGS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "vmcu_add_audio: what is '${arg_UNPARSED_ARGUMENTS}'?")
+  endif()
+  if(NOT arg_NAME MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+    message(FATAL_ERROR "vmcu_add_audio: NAME must be a C identifier, not '${arg_NAME}'")
+  endif()
+  if(ZEPHYR_BASE AND NOT CONFIG_VMCU_AUDIO)
+    message(FATAL_ERROR "vmcu_add_audio(${target} NAME ${arg_NAME}): set CONFIG_VMCU_AUDIO=y in prj.conf")
+  endif()
+  vmcu_find_python()
+  vmcu_generate(${target} ${arg_NAME} "" "vmcu: tables of ${arg_NAME}"
+    audio --name "${arg_NAME}" ${arg_ARGS}
+  )
+  if(NOT ZEPHYR_BASE)
+    vmcu_add_runtime()
     target_link_libraries(${target} PRIVATE vmcu)
   endif()
 endfunction()

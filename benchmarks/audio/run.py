@@ -78,14 +78,13 @@ def front_end() -> Table:
 TABLES = {"front-end": front_end}
 
 
+def command(name: str) -> str:
+    return f"python benchmarks/audio/run.py {name}"
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = options(__doc__, [*TABLES])
-    show(
-        parser,
-        parser.parse_args(argv),
-        TABLES,
-        lambda name: f"python benchmarks/audio/run.py {name}",
-    )
+    show(parser, parser.parse_args(argv), TABLES, command)
     return 0
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import math
+import shutil
 import subprocess
+import sys
 import wave
 from pathlib import Path
 
@@ -13,11 +16,13 @@ import numpy as np
 import pytest
 from builders.sounds import RATE, sounds
 from vmcu_tools import cli
-from vmcu_tools.audio import FrontEnd, Settings, tables_c
+from vmcu_tools.audio import FrontEnd, Settings, tables_c, tables_of
+from vmcu_tools.audio.front_end import spectrum
 from vmcu_tools.audio.tables import _log1p
 from vmcu_tools.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[2]
+from scripts import ROOT, script
+
 RUNTIME = ROOT / "lib" / "vmcu"
 STRICT = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -111,14 +116,42 @@ OTHERS = {
 }
 
 
-def compiled(settings: Settings, folder: Path) -> Path:
+STAGES = """
+#include <stdio.h>
+#include "channels.c"
+#include "transform.c"
+#include "front_end.h"
+int main(int argc, char **argv)
+{
+	struct vmcu_complex in[2048], x[2049];
+	uint64_t square;
+	(void)argv;
+	while (argc == 1 && fread(&square, 8, 1, stdin) == 1) {
+		uint32_t root = square >> 32 == 0U ? root_32((uint32_t)square) : root_64(square);
+		fwrite(&root, 4, 1, stdout);
+	}
+	while (argc == 2 && fread(in, 4, front_end.points, stdin) == front_end.points) {
+		for (uint32_t n = 0; n < front_end.points; n++) {
+			x[n] = in[front_end.places[n]];
+		}
+		vmcu_audio_transform(&front_end, x);
+		fwrite(x, 4, front_end.points + 1U, stdout);
+	}
+	return 0;
+}
+"""
+
+
+def compiled(settings: Settings, folder: Path, main: str = HARNESS) -> Path:
     for name, text in tables_c.files(settings, "front_end", "vmcu audio").items():
         (folder / name).write_text(text)
-    (folder / "main.c").write_text(HARNESS)
-    sources = [folder / "main.c", folder / "front_end.c", *sorted((RUNTIME / "audio").glob("*.c"))]
+    (folder / "main.c").write_text(main)
+    library = sorted((RUNTIME / "audio").glob("*.c")) if main == HARNESS else []
+    sources = [folder / "main.c", folder / "front_end.c", *library]
     subprocess.run(
         [
             *("gcc", *STRICT, *SANITIZED, f"-I{RUNTIME / 'include'}", *map(str, sources)),
+            f"-I{RUNTIME / 'audio'}",
             *("-o", str(folder / "run")),
         ],
         check=True,
@@ -135,6 +168,35 @@ def test_c_gives_the_same(name: str, tmp_path: Path) -> None:
         out = subprocess.run(run, input=samples.tobytes(), capture_output=True, check=True).stdout
         found = np.frombuffer(out, np.uint16).reshape(-1, settings.channels)
         np.testing.assert_array_equal(found, FrontEnd(settings).process(samples), err_msg=kind)
+
+
+def test_roots_are_the_nearest(tmp_path: Path) -> None:
+    run = compiled(Settings(), tmp_path, STAGES)
+    roots = [*range(300), *(2**n + d for n in range(9, 32) for d in (-2, -1, 0, 1))]
+    near = [r * r + d for r in roots for d in (-r, 1 - r, -1, 0, 1, r, r + 1)]
+    squares = [x for x in [*near, 2**32 - 1, 2**32, 2**64 - 1] if 0 <= x < 2**64]
+    out = subprocess.run(
+        run, input=np.array(squares, np.uint64).tobytes(), capture_output=True, check=True
+    )
+    # Never more than 16 bits of what has 32, and 32 of what has 64.
+    expected = [
+        min((math.isqrt(4 * x) + 1) // 2, 2 ** (16 if x < 2**32 else 32) - 1) for x in squares
+    ]
+    np.testing.assert_array_equal(np.frombuffer(out.stdout, np.uint32), expected)
+
+
+@pytest.mark.parametrize("window_ms", [1, 2, 4, 8])
+def test_transforms_wrap_alike(window_ms: int, tmp_path: Path) -> None:
+    settings = Settings(window_ms=window_ms, hop_ms=1, channels=4)
+    run = compiled(settings, tmp_path, STAGES)
+    values = np.array([-32768, -32767, -1, 0, 32767], np.int16)
+    inputs = np.random.default_rng(3).choice(values, (4000, settings.transform))
+    inputs[:2] = [[-32768], [32767]]
+    inputs[2, 0::2], inputs[2, 1::2] = -32768, 32767
+    out = subprocess.run([run, "all"], input=inputs.tobytes(), capture_output=True, check=True)
+    found = np.frombuffer(out.stdout, np.int16).reshape(len(inputs), -1, 2)
+    expected = spectrum(inputs, settings.transform, tables_of(settings))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_what_is_wrong_is_said() -> None:
@@ -167,3 +229,14 @@ def test_the_command_writes_tables_and_features(tmp_path: Path, capsys) -> None:
     assert cli.main([*wrong, "3800", "-o", str(tmp_path)]) == 1
     assert "16 bits at 8000 Hz" in capsys.readouterr().err
     assert cli.main(["audio", "--wav", str(tmp_path / "ears.c"), "-o", str(tmp_path)]) == 1
+
+
+def test_the_page_has_the_figures() -> None:
+    if not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
+        pytest.skip("no Arm compiler or QEMU")
+    run = script("audio", "benchmarks/audio/run.py")
+    page = ROOT / "doc" / "audio.md"
+    text, name = page.read_text(encoding="utf-8"), "front-end"
+    block = run.TABLES[name]().markdown(run.command(name))
+    again = f"{run.command(name)} --write doc/audio.md"
+    assert sys.modules["pages"].insert(text, name, block) == text, again

@@ -7,15 +7,14 @@
 
 #include "stages.h"
 
-int vmcu_audio_init(struct vmcu_audio_context *ctx, const struct vmcu_audio *audio, void *state,
-		    size_t state_size, void *work, size_t work_size)
+int vmcu_audio_init(struct vmcu_audio_context *ctx, const struct vmcu_audio *audio, uint32_t *state,
+		    size_t state_size, uint32_t *work, size_t work_size)
 {
 	if (ctx == NULL) {
 		return -EINVAL;
 	}
 	ctx->audio = NULL;
-	if (audio == NULL || state == NULL || work == NULL ||
-	    (uintptr_t)state % sizeof(uint32_t) != 0U || (uintptr_t)work % sizeof(uint32_t) != 0U) {
+	if (audio == NULL || state == NULL || work == NULL) {
 		return -EINVAL;
 	}
 	if (state_size < audio->state_bytes || work_size < audio->work_bytes) {
@@ -41,9 +40,9 @@ void vmcu_audio_reset(struct vmcu_audio_context *ctx)
 static void row_of(const struct vmcu_audio_context *ctx, uint16_t *features)
 {
 	const struct vmcu_audio *audio = ctx->audio;
-	struct vmcu_complex *x = ctx->work;
+	struct vmcu_complex *x = (struct vmcu_complex *)ctx->work;
 	/* Behind the bins, of which there is one more than points. */
-	uint32_t *signal = (uint32_t *)(x + audio->points + 1U);
+	uint32_t *signal = ctx->work + audio->points + 1U;
 	unsigned int shift = vmcu_audio_window(audio, ctx->samples, x);
 
 	vmcu_audio_transform(audio, x);

@@ -64,8 +64,8 @@ void vmcu_audio_filter(const struct vmcu_audio *audio, const struct vmcu_complex
 
 		next = 0;
 		for (uint32_t width = audio->widths[n]; width > 0U; width--, bins++, weight++) {
-			uint32_t energy = (uint32_t)(bins->re * bins->re) +
-					  (uint32_t)(bins->im * bins->im);
+			uint32_t energy =
+				(uint32_t)(bins->re * bins->re) + (uint32_t)(bins->im * bins->im);
 
 			own += (uint64_t)energy * weight->own;
 			next += (uint64_t)energy * weight->next;
@@ -82,7 +82,7 @@ void vmcu_audio_quiet(const struct vmcu_audio *audio, uint32_t *noise, uint32_t 
 {
 	for (uint32_t n = 0; n < audio->channels; n++) {
 		uint32_t part = ((n & 1U) == 0U) ? audio->even_smoothing : audio->odd_smoothing;
-		uint32_t rest = (1U << VMCU_AUDIO_NOISE_BITS) - part;
+		uint32_t rest = ((uint32_t)1 << VMCU_AUDIO_NOISE_BITS) - part;
 		uint32_t scaled = signal[n] << audio->smoothing_bits;
 		uint32_t mean = (uint32_t)(((uint64_t)scaled * part + (uint64_t)noise[n] * rest) >>
 					   VMCU_AUDIO_NOISE_BITS);
@@ -120,7 +120,7 @@ void vmcu_audio_normalise(const struct vmcu_audio *audio, const uint32_t *noise,
 		uint32_t gain = gain_of(audio->gain, noise[n]);
 		uint32_t ratio = (uint32_t)(((uint64_t)signal[n] * gain) >> audio->gain_shift);
 
-		if (ratio < (2U << SNR_BITS)) {
+		if (ratio < ((uint32_t)2 << SNR_BITS)) {
 			signal[n] = (ratio * ratio) >> (2 + 2 * SNR_BITS - PCAN_BITS);
 		} else {
 			signal[n] = (ratio >> (SNR_BITS - PCAN_BITS)) - (1U << PCAN_BITS);

@@ -57,27 +57,52 @@ unsigned int vmcu_audio_window(const struct vmcu_audio *audio, const int16_t *sa
 	return shift;
 }
 
-/* An arm of a butterfly: a part of x, turned. */
-#define TURNED(x, of, turn, re_, im_)                                                              \
-	do {                                                                                       \
-		int32_t re__ = part((x).re, of), im__ = part((x).im, of);                          \
-                                                                                                   \
-		(re_) = rounded(re__ * (turn).re - im__ * (turn).im);                              \
-		(im_) = rounded(re__ * (turn).im + im__ * (turn).re);                              \
-	} while (false)
+struct wide {
+	int32_t re;
+	int32_t im;
+};
 
-/* Pairs of neighbours, which need no turns. */
-static void by_twos(struct vmcu_complex *x, uint32_t points, const struct vmcu_complex *one)
+static inline struct wide times(struct wide x, struct vmcu_complex turn)
+{
+	return (struct wide){rounded(x.re * turn.re - x.im * turn.im),
+			     rounded(x.re * turn.im + x.im * turn.re)};
+}
+
+static inline struct wide part_of(struct vmcu_complex x, int32_t of)
+{
+	return (struct wide){part(x.re, of), part(x.im, of)};
+}
+
+static inline struct wide sum(struct wide x, struct wide y)
+{
+	return (struct wide){x.re + y.re, x.im + y.im};
+}
+
+static inline struct wide difference(struct wide x, struct wide y)
+{
+	return (struct wide){x.re - y.re, x.im - y.im};
+}
+
+/* Sums wrap where they leave 16 bits. */
+static inline struct vmcu_complex narrow(struct wide x)
+{
+	return (struct vmcu_complex){(int16_t)x.re, (int16_t)x.im};
+}
+
+static inline struct wide wrapped(struct wide x)
+{
+	return (struct wide){(int16_t)x.re, (int16_t)x.im};
+}
+
+/* Pairs of neighbours. */
+static void by_twos(struct vmcu_complex *x, uint32_t points, struct vmcu_complex one)
 {
 	for (uint32_t n = 0; n < points; n += 2U) {
-		int32_t re = part(x[n].re, PART_2), im = part(x[n].im, PART_2);
-		int32_t other_re, other_im;
+		struct wide even = part_of(x[n], PART_2);
+		struct wide odd = times(part_of(x[n + 1U], PART_2), one);
 
-		TURNED(x[n + 1U], PART_2, *one, other_re, other_im);
-		x[n].re = (int16_t)(re + other_re);
-		x[n].im = (int16_t)(im + other_im);
-		x[n + 1U].re = (int16_t)(re - other_re);
-		x[n + 1U].im = (int16_t)(im - other_im);
+		x[n] = narrow(sum(even, odd));
+		x[n + 1U] = narrow(difference(even, odd));
 	}
 }
 
@@ -86,59 +111,39 @@ static void by_fours(struct vmcu_complex *x, uint32_t width, uint32_t stride,
 		     const struct vmcu_complex *twiddles)
 {
 	for (uint32_t n = 0; n < width; n++, x++) {
-		const struct vmcu_complex *turn = twiddles + n * stride;
-		int32_t re0 = part(x[0].re, PART_4), im0 = part(x[0].im, PART_4);
-		int32_t re1, im1, re2, im2, re3, im3, re, im;
+		struct wide a = part_of(x[0], PART_4);
+		struct wide b = times(part_of(x[width], PART_4), twiddles[n * stride]);
+		struct wide c = times(part_of(x[2U * width], PART_4), twiddles[2U * n * stride]);
+		struct wide d = times(part_of(x[3U * width], PART_4), twiddles[3U * n * stride]);
+		struct wide even = sum(a, c), level = difference(a, c);
+		struct wide odd = sum(b, d), tilt = difference(b, d);
+		struct wide turned = {tilt.im, -tilt.re};
 
-		TURNED(x[width], PART_4, turn[0], re1, im1);
-		TURNED(x[2U * width], PART_4, turn[n * stride], re2, im2);
-		TURNED(x[3U * width], PART_4, turn[2U * n * stride], re3, im3);
-		re = re0 + re2;
-		im = im0 + im2;
-		re0 -= re2;
-		im0 -= im2;
-		re2 = re1 + re3;
-		im2 = im1 + im3;
-		re1 -= re3;
-		im1 -= im3;
-		x[0].re = (int16_t)(re + re2);
-		x[0].im = (int16_t)(im + im2);
-		x[width].re = (int16_t)(re0 + im1);
-		x[width].im = (int16_t)(im0 - re1);
-		x[2U * width].re = (int16_t)(re - re2);
-		x[2U * width].im = (int16_t)(im - im2);
-		x[3U * width].re = (int16_t)(re0 - im1);
-		x[3U * width].im = (int16_t)(im0 + re1);
+		x[0] = narrow(sum(even, odd));
+		x[width] = narrow(sum(level, turned));
+		x[2U * width] = narrow(difference(even, odd));
+		x[3U * width] = narrow(difference(level, turned));
 	}
 }
 
 /* The transform of `points` pairs is two of real numbers, each the mirror image of itself. */
 static void apart(struct vmcu_complex *x, uint32_t points, const struct vmcu_complex *halves)
 {
-	int32_t re = part(x[0].re, PART_2), im = part(x[0].im, PART_2);
+	struct wide ends = part_of(x[0], PART_2);
 
-	x[0] = (struct vmcu_complex){(int16_t)(re + im), 0};
-	x[points] = (struct vmcu_complex){(int16_t)(re - im), 0};
+	x[0] = (struct vmcu_complex){(int16_t)(ends.re + ends.im), 0};
+	x[points] = (struct vmcu_complex){(int16_t)(ends.re - ends.im), 0};
 	for (uint32_t n = 1; n <= points / 2U; n++) {
 		struct vmcu_complex *low = x + n, *high = x + points - n;
-		struct vmcu_complex turn = halves[n - 1U];
-		int32_t there_re = part(high->re, PART_2);
-		int32_t there_im = part((int16_t)-high->im, PART_2);
-		int16_t same_re, same_im, odd_re, odd_im;
+		struct vmcu_complex mirrored = {high->re, (int16_t)-high->im};
+		struct wide here = part_of(*low, PART_2), there = part_of(mirrored, PART_2);
+		struct wide same = wrapped(sum(here, there));
+		struct wide odd = times(wrapped(difference(here, there)), halves[n - 1U]);
+		struct wide more = sum(same, odd), less = difference(same, odd);
 
-		re = part(low->re, PART_2);
-		im = part(low->im, PART_2);
-		same_re = (int16_t)(re + there_re);
-		same_im = (int16_t)(im + there_im);
-		odd_re = (int16_t)(re - there_re);
-		odd_im = (int16_t)(im - there_im);
-		re = rounded(odd_re * turn.re - odd_im * turn.im);
-		im = rounded(odd_re * turn.im + odd_im * turn.re);
-		low->re = (int16_t)((same_re + re) >> 1);
-		low->im = (int16_t)((same_im + im) >> 1);
+		*low = (struct vmcu_complex){(int16_t)(more.re >> 1), (int16_t)(more.im >> 1)};
 		/* Where both are the same bin this is what stays. */
-		high->re = (int16_t)((same_re - re) >> 1);
-		high->im = (int16_t)((im - same_im) >> 1);
+		*high = (struct vmcu_complex){(int16_t)(less.re >> 1), (int16_t)(-less.im >> 1)};
 	}
 }
 
@@ -147,7 +152,7 @@ void vmcu_audio_transform(const struct vmcu_audio *audio, struct vmcu_complex *x
 	uint32_t points = audio->points, width = 1;
 
 	if ((vmcu_audio_bits(points) & 1U) == 0U) {
-		by_twos(x, points, audio->twiddles);
+		by_twos(x, points, audio->twiddles[0]);
 		width = 2U;
 	}
 	for (; width < points; width *= 4U) {

@@ -73,7 +73,7 @@ struct vmcu_audio_context {
 	const struct vmcu_audio *audio;
 	uint32_t *noise;
 	int16_t *samples;
-	void *work;
+	uint32_t *work;
 	uint16_t filled;
 	/** @endcond */
 };
@@ -81,17 +81,20 @@ struct vmcu_audio_context {
 /**
  * @brief Binds a front end to its memory, and forgets what was heard.
  *
- * @param state Aligned to 4 bytes, <NAME>_STATE_BYTES of it, see the header of the tables. It is kept
- *              from one call to the next.
- * @param work  Aligned to 4 bytes, <NAME>_WORK_BYTES of it. Between two calls anybody may have it:
- *              a network's pool will do.
+ * @param ctx        What is bound; only this front end's until the next call.
+ * @param audio      Tables.
+ * @param state      Kept from one call to the next.
+ * @param state_size Bytes of it, NAME_STATE_BYTES of the tables' header or more.
+ * @param work       Used within a call. Between two calls anybody may have it: a network's pool
+ *                   will do.
+ * @param work_size  Bytes of it, NAME_WORK_BYTES or more.
  *
  * @retval 0       vmcu_audio_push() may follow.
- * @retval -EINVAL Something is NULL or not aligned.
+ * @retval -EINVAL Something is NULL.
  * @retval -ENOMEM The state or the work is too small.
  */
-int vmcu_audio_init(struct vmcu_audio_context *ctx, const struct vmcu_audio *audio, void *state,
-		    size_t state_size, void *work, size_t work_size);
+int vmcu_audio_init(struct vmcu_audio_context *ctx, const struct vmcu_audio *audio, uint32_t *state,
+		    size_t state_size, uint32_t *work, size_t work_size);
 
 /** @brief Forgets what was heard. */
 void vmcu_audio_reset(struct vmcu_audio_context *ctx);
@@ -99,6 +102,7 @@ void vmcu_audio_reset(struct vmcu_audio_context *ctx);
 /**
  * @brief Takes samples, up to those that complete a window.
  *
+ * @param ctx      Front end that vmcu_audio_init() has set up.
  * @param samples  Of 16 bits, as many as there are.
  * @param count    How many that is.
  * @param taken    How many of them were taken: all, where no window is complete.
@@ -112,8 +116,11 @@ int vmcu_audio_push(struct vmcu_audio_context *ctx, const int16_t *samples, size
 		    size_t *taken, uint16_t *features);
 
 /**
- * @brief Features as the bytes that networks for micro_speech and microWakeWord take:
- * 256 * feature / 666 - 128, rounded and cut.
+ * @brief Features as the bytes that networks for micro_speech and microWakeWord take.
+ *
+ * @param features Of vmcu_audio_push().
+ * @param count    How many.
+ * @param bytes    256 * feature / 666 - 128 of each, rounded and cut.
  */
 void vmcu_audio_bytes(const uint16_t *features, size_t count, int8_t *bytes);
 
