@@ -21,7 +21,9 @@ sys.path += [str(ROOT / "benchmarks" / "paper"), str(ROOT / "tests" / "python" /
 from pages import Table, options, show  # noqa: E402
 from sounds import speech  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
-from vmcu_tools.audio import FrontEnd, Settings, tables_c  # noqa: E402
+from vmcu_tools.audio import tables_c  # noqa: E402
+from vmcu_tools.audio.front_end import FrontEnd  # noqa: E402
+from vmcu_tools.audio.settings import Settings  # noqa: E402
 from vmcu_tools.bench.model import board, cycles_of  # noqa: E402
 from vmcu_tools.image.elf import Elf  # noqa: E402
 from vmcu_tools.runners.base import RunnerError  # noqa: E402

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from builders.sounds import RATE, sounds
 from vmcu_tools import cli
-from vmcu_tools.audio import FrontEnd, Settings, tables_c, tables_of
-from vmcu_tools.audio.front_end import spectrum
-from vmcu_tools.audio.tables import _log1p
+from vmcu_tools.audio import tables_c
+from vmcu_tools.audio.front_end import FrontEnd, spectrum
+from vmcu_tools.audio.settings import Settings
+from vmcu_tools.audio.tables import _log1p, tables_of
 from vmcu_tools.errors import UserError
 
 from scripts import ROOT, script

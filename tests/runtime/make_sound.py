@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from builders.sounds import speech
-from vmcu_tools.audio import FrontEnd
+from vmcu_tools.audio.front_end import FrontEnd
 
 SAMPLES = 2400
 

@@ -1,9 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 """From sound to rows of features, in integers: the front end of TensorFlow Lite Micro's networks
 for speech, the same numbers on the device (lib/vmcu/audio) and here, where networks are trained."""
-
-from .front_end import FrontEnd
-from .settings import Settings
-from .tables import Tables, tables_of
-
-__all__ = ["FrontEnd", "Settings", "Tables", "tables_of"]

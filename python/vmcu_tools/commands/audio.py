@@ -105,7 +105,7 @@ def features(settings: Settings, path: Path) -> bytes:
 
     import numpy as np
 
-    from ..audio import FrontEnd
+    from ..audio.front_end import FrontEnd
     from ..audio.recording import samples_of
 
     file = io.BytesIO()
