@@ -3,8 +3,8 @@
 
 python benchmarks/models/containers.py [MODEL...] [--write FILE]
 
-Each model is planned by default. On host, qemu:m3 and qemu:m4 the outputs of the container must be
-those of the compiled-in form. Instructions are those of one inference; RAM beside the pool is
+Each model is planned by default. On host, qemu:m3 and qemu:m4, and in a Zephyr application on a
+Cortex-M4, the outputs of the container must be those of the compiled-in form. Instructions are those of one inference; RAM beside the pool is
 struct vmcu_model and what stays in the arena's tail, on a core of 32 bits.
 """
 
@@ -29,6 +29,8 @@ from vmcu_tools.runners.samples import make_samples
 START, END = "<!-- loading -->", "<!-- end of loading -->"
 ROOT = Path(__file__).resolve().parents[2]
 BOARDS = ("qemu:m3", "qemu:m4")
+# It has room for all models.
+ZEPHYR = "zephyr:qemu_mps2_m4"
 HEAD = (
     "| model | container | pool | RAM beside it | Cortex-M3, instructions | | Cortex-M4 | |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
@@ -54,9 +56,10 @@ def ram_beside(plan: Plan, image: bytes) -> int:
     return model + -(-4 * len(container.kernels_of(image)) // 8) * 8
 
 
-def check_bytes(plan: Plan, name: str) -> None:
+def check_bytes(plan: Plan, name: str, targets: Sequence[str] = ("host", *BOARDS)) -> None:
+    """Ends the program where a target's outputs are not the same from a container."""
     samples = make_samples(plan.graph, 1, 1, 0)
-    for target in ("host", *BOARDS):
+    for target in targets:
         one, other = (runners.get(t).run(plan, samples) for t in (target, f"{target}+container"))
         for wanted, found in zip(one, other, strict=True):
             for left, right in zip(wanted, found, strict=True):
@@ -87,6 +90,7 @@ def table(paths: Sequence[Path]) -> str:
     lines = []
     for path in paths:
         lines.append(row(path))
+        check_bytes(compile_model(path), path.stem, [ZEPHYR])
         print(lines[-1], flush=True)
     return HEAD + "".join(f"{line}\n" for line in lines)
 

@@ -57,7 +57,7 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
         *(("centred", 2), ("run", 0), ("factors", 0), ("bits", 32), ("epsilon", -1)),
         *(("gain", AWAY), ("offset", AWAY)),
     ),
-    "vmcu_log_softmax_onnx": SOFTMAX,
+    "vmcu_log_softmax_onnx": (*SOFTMAX, ("gain", -1), ("gain", 1 << 40), ("step", -1)),
     "vmcu_log_softmax_tflite": (*SOFTMAX, ("scaled", AWAY)),
     "vmcu_lookup": (("table", AWAY),),
     "vmcu_matmul": PRODUCT,

@@ -22,9 +22,11 @@ ROOT = HERE.parents[1]
 CORPUS = HERE / "containers"
 # Of random networks with every operator; streamed where there is one input.
 NETWORKS, FIRST = 8, 300
-FLAGS = ("-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-DVMCU_CONTAINERS")
-# A damaged bias may make a sum overflow, as one of a model file may: any number is right then.
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fwrapv")
+# Of these, those that devices may plan, too.
+ONLINE = (0, 3, 5)
+DEFINES = ("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY")
+FLAGS = ("-std=gnu11", "-O1", "-g", "-ffp-contract=off", *DEFINES)
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 def corpus() -> list[Path]:
@@ -39,15 +41,19 @@ def made() -> Iterator[tuple[str, bytes]]:
     from vmcu_tools.planner.options import Options
     from vmcu_tools.planner.registry import make_plan
 
+    rows, online = Options(stream_input=True), Options(online=True)
     digits = frontends.load(ROOT / "samples/digits/digits.onnx")
-    graphs = [("hello", frontends.load(ROOT / "samples/hello/hello.onnx"), False)]
-    graphs += [("digits", digits, False), ("digits_rows", digits, True)]
+    graphs = [("hello", frontends.load(ROOT / "samples/hello/hello.onnx"), Options())]
+    graphs += [("digits", digits, Options()), ("digits_rows", digits, rows)]
     for number in range(NETWORKS):
         graph = EveryNetwork(FIRST + number, 3 + number % 4).made
-        graphs.append((f"network_{number}", graph, number % 2 == 1 and len(graph.inputs) == 1))
-    for name, graph, streamed in graphs:
-        plan = make_plan("vmcu", passes.optimize(graph), Options(stream_input=streamed))
-        yield name, container.build(plan, name)
+        streamed = number % 2 == 1 and len(graph.inputs) == 1
+        graphs.append((f"network_{number}", graph, rows if streamed else Options()))
+        if number in ONLINE:
+            graphs.append((f"online_{number}", graph, online))
+    for name, graph, options in graphs:
+        plan = make_plan("vmcu", passes.optimize(graph), options)
+        yield name, container.build(plan, name, online=options.online)
 
 
 def harness(folder: Path) -> Path:

@@ -115,7 +115,6 @@ def test_what_a_container_cannot_be_asked(
     for words, said in (
         (("verify", file, "--rotate"), "--rotate is for building"),
         (("verify", file, "--on", "virtual"), "'virtual' runs no C"),
-        (("verify", file, "--board", "native_sim"), "not run on Zephyr's boards"),
         (("bench", file, "--board", "nucleo_f411re", "--measure"), "--measure takes no container"),
     ):
         code, _, errors = vmcu(capsys, *words)

@@ -151,7 +151,9 @@ VMCU_SMALL static bool log_softmax_onnx(const struct vmcu_check *c)
 {
 	const struct vmcu_log_softmax_onnx_params *p = c->params;
 
-	return vmcu_check_alike(c, 1U) && vmcu_check_exponentials(c, p->exp);
+	/* Logarithms are below 2^21, and their products within 64 bits. */
+	return vmcu_check_alike(c, 1U) && vmcu_check_exponentials(c, p->exp) && p->step >= 0 &&
+	       p->gain >= 0 && p->gain < INT64_C(1) << 40;
 }
 
 VMCU_SMALL static bool log_softmax_tflite(const struct vmcu_check *c)

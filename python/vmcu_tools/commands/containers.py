@@ -9,6 +9,7 @@ from .. import runners
 from ..container import Opened, open_container
 from ..errors import Problem, UserError
 from ..runners.compiled import LOADING, CompiledRunner
+from ..runners.zephyr import ZephyrRunner
 from .options import planner_options
 
 HOST = "host"
@@ -34,13 +35,10 @@ def opened(args: argparse.Namespace) -> Opened:
     return open_container(args.model)
 
 
-def target_of(name: str | None) -> CompiledRunner:
+def target_of(name: str | None) -> CompiledRunner | ZephyrRunner:
     """The target of that name, HOST by default, as it loads containers. Raises UserError where it
     does not."""
     plain = (name or HOST).removesuffix(LOADING)
-    if plain.startswith("zephyr:"):
-        reason = "containers are not run on Zephyr's boards from here"
-        raise UserError(Problem(reason, "name a target with --on, or see samples/model_update"))
     found = runners.get(f"{plain}{LOADING}")
-    assert isinstance(found, CompiledRunner)
+    assert isinstance(found, (CompiledRunner, ZephyrRunner))
     return found

@@ -20,15 +20,17 @@ RUNNERS: dict[str, Runner] = {t.name: t for t in (VirtualRunner(), *HOSTS, *BOAR
 def get(name: str) -> Runner:
     """The target of that name, "zephyr:" and a board for boards of a Zephyr workspace; with LOADING
     behind it, one that loads models from containers. UserError lists the names there are."""
-    if name.startswith(PREFIX):
-        return ZephyrRunner(name.removeprefix(PREFIX))
     plain = name.removesuffix(LOADING)
-    if plain not in RUNNERS:
+    found: Runner
+    if plain.startswith(PREFIX):
+        found = ZephyrRunner(plain.removeprefix(PREFIX))
+    elif plain in RUNNERS:
+        found = RUNNERS[plain]
+    else:
         known = ", ".join(RUNNERS)
         raise UserError(Problem(f"there is no target '{name}'", f"choose one of: {known}"))
-    found = RUNNERS[plain]
     if plain == name:
         return found
-    if not isinstance(found, CompiledRunner):
+    if not isinstance(found, (CompiledRunner, ZephyrRunner)):
         raise UserError(Problem(f"'{plain}' runs no C, so it loads no container", "name another"))
     return found.loading()

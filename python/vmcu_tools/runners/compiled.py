@@ -114,12 +114,7 @@ class CompiledRunner(ABC):
     def build_container(self, opened: container.Opened, folder: Path) -> Path:
         """The image of run_container(), in `folder`."""
         target = replace(self, flags=(*self.flags, ROTATING)) if opened.rotates else self
-        loaded = target.container
-        text = container.as_c(opened.image) if loaded else container.source(opened, MODEL_NAME)
-        files = {
-            f"{MODEL_NAME}.h": container.header(opened, MODEL_NAME),
-            f"{MODEL_NAME}.c": text,
-        }
+        files = container_files(opened, MODEL_NAME, target.container)
         return target.compile(files, MODEL_NAME, folder)
 
     def run_values(
@@ -158,9 +153,7 @@ class CompiledRunner(ABC):
         """Compiles a model's emitted files in `folder` into an image there. values: bytes of the
         largest input or output, if the image is to take values in the file's form."""
         if self.container:
-            # Of the C only the header is used, for the sizes of what the image keeps for itself.
-            header = {file: text for file, text in files.items() if file.endswith(".h")}
-            files = {**header, f"{name}.c": container.as_c(container.of_tables(files, name))}
+            files = loaded_files(files, name)
         return self.compile(files, name, folder, values)
 
     def compile(
@@ -228,6 +221,19 @@ class CompiledRunner(ABC):
                 f"{self.name}: the image ended with code {done.returncode}\n"
                 f"{done.stdout}{done.stderr}"
             )
+
+
+def loaded_files(files: Mapping[str, str], name: str) -> dict[str, str]:
+    """A model's emitted files with a container in place of its tables. Of the C only the header is
+    used, for the sizes of what an image keeps for itself."""
+    header = {file: text for file, text in files.items() if file.endswith(".h")}
+    return {**header, f"{name}.c": container.as_c(container.of_tables(files, name))}
+
+
+def container_files(opened: container.Opened, name: str, loaded: bool) -> dict[str, str]:
+    """Files of an image of a container: to be loaded, or with its tables compiled in."""
+    text = container.as_c(opened.image) if loaded else container.source(opened, name)
+    return {f"{name}.h": container.header(opened, name), f"{name}.c": text}
 
 
 @functools.cache

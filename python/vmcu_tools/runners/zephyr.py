@@ -13,20 +13,21 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ..container import Opened
 from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import workspace
 from .base import RunnerError, sample_bytes, split_outputs
-from .compiled import find_program
+from .compiled import LOADING, container_files, find_program, loaded_files
 
 APPLICATION = Path(__file__).parent / "zephyr_app"
 MODEL_NAME = "image_model"
@@ -57,17 +58,26 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class _Image:
+    """What makes the application one of a model: its files, and options for CMake."""
+
+    files: Mapping[str, str]
+    kconfig: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ZephyrRunner:
     """`seconds` bounds the run, not the build. `port`: the serial port of a board to flash,
-    None for one that is emulated."""
+    None for one that is emulated. `container`: images load their model from one."""
 
     board: str
     seconds: float = 600.0
     port: str | None = None
+    container: bool = False
 
     @property
     def name(self) -> str:
-        return PREFIX + self.board
+        return PREFIX + self.board + (LOADING if self.container else "")
 
     @property
     def summary(self) -> str:
@@ -75,14 +85,27 @@ class ZephyrRunner:
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         """Raises UserError where the workspace, the board or the model's size are in the way."""
-        return self._outputs(self._said(plan, samples, []), plan, len(samples))
+        return self._outputs(self._said(self._image(plan), plan, samples), plan, len(samples))
+
+    def run_container(
+        self, opened: Opened, samples: Sequence[Sequence[np.ndarray]]
+    ) -> list[list[np.ndarray]]:
+        """run() of a container: loaded from it, or with its tables compiled in."""
+        files = container_files(opened, MODEL_NAME, self.container)
+        kconfig = self._kconfig({"POOL_ROTATE": opened.rotates})
+        said = self._said(_Image(files, kconfig), opened.outline, samples)
+        return self._outputs(said, opened.outline, len(samples))
+
+    def loading(self) -> ZephyrRunner:
+        """The board that loads models from containers."""
+        return replace(self, container=True)
 
     def measure(
         self, plan: Plan, sample: Sequence[np.ndarray]
     ) -> tuple[list[np.ndarray], Measured]:
         """The outputs of one sample, and what the board counted. UserError as of run(), and where
         the board's counter stands still."""
-        said = self._said(plan, [sample], ["-DCONFIG_VMCU_PROFILE=y"])
+        said = self._said(self._image(plan, PROFILE=True), plan, [sample])
         (outputs,) = self._outputs(said, plan, 1)
         layers = [tuple(map(int, text.split())) for text in after(LAYER, said)]
         ((cycles, hertz),) = (map(int, text.split()) for text in after(INFERENCE, said))
@@ -99,20 +122,33 @@ class ZephyrRunner:
         data = bytes.fromhex("".join(after(OUTPUTS, said)))
         return split_outputs(data, plan, samples, self.name)
 
+    def _image(self, plan: Plan, **options: bool) -> _Image:
+        """The application of a plan, with more options of vmcu's, without their prefix."""
+        files = emit(plan, MODEL_NAME).files
+        if self.container:
+            files = loaded_files(files, MODEL_NAME)
+        wanted = {"POOL_ROTATE": plan.rotation, "SEVERAL_POOLS": plan.regions}
+        return _Image(files, self._kconfig({**wanted, **options}))
+
+    def _kconfig(self, wanted: Mapping[str, object]) -> tuple[str, ...]:
+        """Options for CMake. The application lists the kernels of its container."""
+        chosen = [f"{name}=y" for name, needed in wanted.items() if needed]
+        if self.container:
+            chosen += ["CONTAINERS=y", "CONTAINER_ALL_KERNELS=n"]
+        return tuple(f"-DCONFIG_VMCU_{option}" for option in chosen)
+
     def _said(
-        self, plan: Plan, samples: Sequence[Sequence[np.ndarray]], options: Sequence[str]
+        self, image: _Image, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[str]:
-        """The application's lines."""
+        """The application's lines. plan: whose inputs the samples are."""
         tree = workspace.zephyr_base()
         with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
             application = Path(folder) / "application"
             shutil.copytree(APPLICATION, application)
-            write(emit(plan, MODEL_NAME).files, application)
+            write(image.files, application)
             write({"samples.h": samples_header(plan, samples)}, application)
             build = Path(folder) / "build"
-            wanted = {"POOL_ROTATE": plan.rotation, "SEVERAL_POOLS": plan.regions}
-            kconfig = [f"-DCONFIG_VMCU_{name}=y" for name, needed in wanted.items() if needed]
-            self._build(application, build, tree, [*kconfig, *options])
+            self._build(application, build, tree, image.kconfig)
             return self._console(build, tree)
 
     def _build(self, application: Path, build: Path, tree: Path, kconfig: Sequence[str]) -> None:

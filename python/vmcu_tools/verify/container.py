@@ -12,6 +12,7 @@ from .. import runners
 from ..container import Opened
 from ..runners.compiled import CompiledRunner
 from ..runners.samples import Sample, make_samples
+from ..runners.zephyr import ZephyrRunner
 
 REFERENCE = "host"
 
@@ -33,7 +34,11 @@ def expected(opened: Opened, samples: Sequence[Sample]) -> list[list[np.ndarray]
 
 
 def verify(
-    opened: Opened, target: CompiledRunner, random: int, structured: int, seed: int
+    opened: Opened,
+    target: CompiledRunner | ZephyrRunner,
+    random: int,
+    structured: int,
+    seed: int,
 ) -> list[Compared]:
     """Each output of a container on a target that loads it, against expected()."""
     graph = opened.outline.graph

@@ -10,7 +10,7 @@
  * outputs, all of a sample in order; at the end "vmcu ended: " and 0 or a negative errno. With
  * CONFIG_VMCU_PROFILE, before that, a line "vmcu layer: " for each layer's calls and cycles, and
  * one "vmcu inference: " with the cycles of a whole one, in which no layer is timed, and the
- * counter's Hz.
+ * counter's Hz. With CONFIG_VMCU_CONTAINERS the model is loaded from a container.
  */
 
 #include <string.h>
@@ -26,6 +26,10 @@
 #include <vmcu/profile.h>
 #endif
 
+#if defined(CONFIG_VMCU_CONTAINERS)
+#include <vmcu/container.h>
+#endif
+
 #include "image_model.h"
 #include "samples.h"
 
@@ -33,6 +37,16 @@
 
 #if defined(CONFIG_VMCU_SEVERAL_POOLS)
 VMCU_POOLS_DEFINE(pools, image_model);
+#elif defined(CONFIG_VMCU_CONTAINERS)
+/* Behind the pool what a loaded model keeps: pointers to kernels, of 64 bits its tables, too. */
+#define TAIL_BYTES ((sizeof(void *) > 4U) ? 1U << 18 : 1U << 9)
+
+VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model) + TAIL_BYTES);
+
+extern const uint8_t image_container[];
+extern const size_t image_container_bytes;
+
+static struct vmcu_model loaded;
 #else
 VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(image_model));
 #endif
@@ -41,6 +55,12 @@ static int bind(struct vmcu_context *ctx)
 {
 #if defined(CONFIG_VMCU_SEVERAL_POOLS)
 	return vmcu_init_pools(ctx, &image_model_model, pools, ARRAY_SIZE(pools));
+#elif defined(CONFIG_VMCU_CONTAINERS)
+	const int err = vmcu_model_load(&loaded, image_container, image_container_bytes, pool,
+					sizeof(pool));
+
+	return (err != 0) ? err
+			  : vmcu_init(ctx, &loaded, pool, vmcu_arena_head(&loaded, sizeof(pool)));
 #else
 	return vmcu_init(ctx, &image_model_model, pool, sizeof(pool));
 #endif
