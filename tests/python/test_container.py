@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import online_device as device
 import pytest
-from builders.containers import model_member
+from builders.containers import model_member, of_model
 from builders.damages import OF_DIGITS
 from builders.tflite_models import TfliteModel
 from random_networks import AnyNetwork, EveryNetwork
@@ -200,6 +200,13 @@ def test_what_is_wrong_is_said(loader: ctypes.CDLL, digits: bytes, number: int) 
     assert (found, refusal.what.decode()) == (-getattr(errno, error), what)
 
 
+def test_a_name_may_be_empty_and_must_end(loader: ctypes.CDLL, digits: bytes) -> None:
+    last = len(digits) - 1
+    assert loaded(loader, of_model(digits, "name", last))[0] == 0
+    error, refusal = loaded(loader, of_model(digits[:last] + b"x", "name", last))
+    assert (error, refusal.what) == (-errno.EBADMSG, b"name")
+
+
 def test_a_kernel_that_is_not_linked_is_named(loader: ctypes.CDLL, digits: bytes) -> None:
     at = digits.index(b"vmcu_depthwise_3_1\0")
     changed = seal.sealed(digits[:at] + b"vmcu_depthwise_9_1" + digits[at + 18 :])
@@ -218,6 +225,39 @@ def test_an_arena_that_is_too_small_is_told_what_is_needed(
     assert needed <= refusal.index + 4096
     assert loaded(loader, digits, arena=needed)[0] == 0
     assert loaded(loader, digits, arena=needed - 8)[0] == -errno.ENOMEM
+
+
+class Report(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_size_t) for name in ("head", "free", "tail", "needed"))
+
+
+def test_an_arena_is_what_is_in_it(loader: ctypes.CDLL, digits: bytes) -> None:
+    made = device.load(loader, digits, device.BUILT, size := 1 << 14)
+    report = Report()
+    loader.vmcu_arena_report.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
+    assert loader.vmcu_arena_report(made.model, size, ctypes.addressof(report)) == 0
+    needed = made.pool_bytes + made.tail
+    assert (report.head, report.tail, report.needed) == (made.pool_bytes, made.tail, needed)
+    assert report.free == size - needed
+    assert loader.vmcu_arena_report(made.model, made.tail + 8, ctypes.addressof(report)) == 0
+    assert report.free == 0
+    assert (
+        loader.vmcu_arena_report(made.model, made.tail, ctypes.addressof(report)) == -errno.EINVAL
+    )
+    assert loader.vmcu_arena_report(made.model, size, None) == -errno.EINVAL
+
+
+def test_what_is_taken_of_an_arena_is_aligned(loader: ctypes.CDLL) -> None:
+    _, start = device.aligned(256)
+    take = loader.vmcu_arena_take
+    take.argtypes, take.restype = (ctypes.c_void_p,) * 2 + (ctypes.c_size_t,), ctypes.c_void_p
+    left = ctypes.c_size_t(250)
+    for size, at in ((1, 240), (16, 224), (17, 192), (193, None), (192, 0), (1, None)):
+        found = take(start, ctypes.addressof(left), size)
+        assert found == (None if at is None else start + at)
+        assert at is None or left.value == at
+    left.value = 15
+    assert take(start + 1, ctypes.addressof(left), 15) is None and left.value == 15
 
 
 @pytest.mark.parametrize("streamed", [False, True])
