@@ -4,8 +4,9 @@
 python benchmarks/models/containers.py [MODEL...] [--write FILE]
 
 Each model is planned by default. On host, qemu:m3 and qemu:m4, and in a Zephyr application on a
-Cortex-M4, the outputs of the container must be those of the compiled-in form. Instructions are those of one inference; RAM beside the pool is
-struct vmcu_model and what stays in the arena's tail, on a core of 32 bits.
+Cortex-M4, the outputs of the container must be those of the compiled-in form. Instructions are
+those of one inference; RAM beside the pool is struct vmcu_model and what stays in the arena's tail,
+on a core of 32 bits.
 """
 
 from __future__ import annotations

@@ -18,15 +18,17 @@ from vmcu_tools.plan.plan import Plan
 BUILT, GREEDY, SEGMENTS = range(3)
 # No place in a container.
 AWAY = 0xFFFFFFF0
-# In front of a container's last bytes, which are not what is looked for.
-LAST = "last"
+# In front of a container's last bytes, and of the pool's: not all of what is looked for is there.
+LAST, POOL = "last", "pool"
 WINDOW = (("window.kernel_h", 0), ("window.stride_w", 0), ("window.pad_left", -1))
 STREAM = (("stream", AWAY), ("stream", LAST))
 # Heads of blocks: none, more than there are channels, a last one of too many.
 HEADS = (*STREAM, ("stream[0]", 0), ("stream[0]", 0xFFFF), ("stream[0]", 7 << 28 | 1))
 TILED = (*HEADS, ("groups", 0), ("run", 0), ("steps", 9999), ("layer.scratch", 2))
+TILED = (*TILED, ("layer.scratch", POOL))
 CONV = (*WINDOW, *TILED, ("window.dilation_w", 3), ("depth", 7))
 SQUARE = (*WINDOW, *STREAM, ("steps", 0), ("steps", 9999), ("window.pad_left", 100))
+SQUARE = (*SQUARE, ("layer.scratch", POOL))
 SOFTMAX = (("exp", AWAY), ("exp[0]", 8191), ("exp[255]", 1 << 31))
 PRODUCT = (("product.shift", 31),)
 # Of parameters of kernels: a member, or the entry of an array that it points to, and what it must
@@ -86,6 +88,8 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
 } | {f"vmcu_depthwise_{taps}_{stride}": SQUARE for taps in (3, 5, 7) for stride in (1, 2)}
 # What no kernel is called for.
 LAYER = (("layer.rows", 65535), ("layer.splits", 0xFF))
+# Channels of a block.
+BLOCKS = {"vmcu_pointwise": 2, "vmcu_pointwise_narrow": 4, "vmcu_conv": 2, "vmcu_conv_narrow": 4}
 MEMBER = re.compile(r"(\w+)(?:\.(\w+))?(?:\[(\d+)\])?")
 
 
@@ -127,7 +131,9 @@ class Layers:
         NULL instead of an array."""
         outer, inner, index = MEMBER.fullmatch(path).groups()
         if outer == "layer":
-            return of_table(self.image, "layers", number, inner, int(value))
+            pool = model_member(self.image, "pool_bytes") // 4 * 4 - 4
+            wrong = pool if value == POOL else value
+            return of_table(self.image, "layers", number, inner, int(wrong))
         at = self.member(number, "params")
         kind = STRUCTS[self._params(self.kernels[number])]
         member = kind.members[outer]
@@ -163,6 +169,7 @@ def damages(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[
         found = damage(images["online"])
         yield Damage(f"planner {number}", "online", found, what, error, planner=SEGMENTS)
     yield from parameters(images)
+    yield from shifts(images)
     yield from tables(images)
     yield from replays(images, plans)
 
@@ -183,6 +190,28 @@ def parameters(images: Mapping[str, bytes]) -> Iterator[Damage]:
                     break
 
 
+def shifts(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    """Of the last channel of a block for the exact requantiser in fixed point."""
+    for name, image in images.items():
+        found = Layers(image)
+        for number, kernel in enumerate(found.kernels):
+            if kernel not in BLOCKS:
+                continue
+            params = found.member(number, "params")
+            mac = STRUCTS["vmcu_mac_params"].members
+            (stream,) = struct.unpack_from("<I", image, params)
+            (steps,) = struct.unpack_from("<H", image, params + mac["steps"].start)
+            (head,) = struct.unpack_from("<I", image, stream)
+            exact, fast, size = head >> 16 & 0xFFF, head & 0xFFFF, BLOCKS[kernel]
+            if exact and not fast and not image[params + mac["is_float"].start]:
+                at = stream + 4 + size * (4 + 4 * steps + 4) + 4 * (size - 1)
+                wrong = changed(image, at, "<i", 31)
+                yield Damage(
+                    f"a shift of {kernel}", name, wrong, "parameters of layer", index=number
+                )
+                return
+
+
 def tables(images: Mapping[str, bytes]) -> Iterator[Damage]:
     streamed = images["AnyNetwork_3"]
     for table in ("parts", "schedule", "layer_inputs", "inputs", "outputs"):
@@ -197,6 +226,7 @@ def tables(images: Mapping[str, bytes]) -> Iterator[Damage]:
         ("flags", of_table(streamed, "outputs", 0, "flags", 4), "output"),
         ("tensor", of_table(streamed, "inputs", 0, "tensor", 99), "input"),
         ("kernel", of_table(streamed, "kernels", 0, "name", AWAY), "kernel"),
+        ("name", of_model(streamed[:-1] + b"x", "name", len(streamed) - 1), "name"),
         ("layers", of_model(streamed, "stage_count", 1), "layers"),
         ("no stages", of_model(streamed, "stage_count", 0), "streamed input"),
     )

@@ -50,6 +50,9 @@ AREAS = {
         ("c", "convert", "rotation", "fusion"),
     ),
     "container": Area((f"{PYTHON}/container",), ("container", "container_files")),
-    "container_c": Area((f"{C}/container", f"{C}/include/vmcu/container.h"), ("container",)),
+    "container_c": Area(
+        (f"{C}/container", f"{C}/include/vmcu/container.h"),
+        ("container_damages", "container", "replay", "online", "updates"),
+    ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
 }

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
+
+import pytest
 
 # What rich, argparse, compilers and the C library look at.
 _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")
@@ -15,3 +18,11 @@ for _name in (*_TERMINAL, *_LOCALE, *(name for name in os.environ if name.starts
     os.environ.pop(_name, None)
 os.environ.update(TERM="xterm", LC_ALL="C.UTF-8", TZ="UTC")
 time.tzset()
+
+
+@pytest.fixture(scope="session")
+def loader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The runtime with all kernels, and all that containers may ask for, in this process."""
+    from online_device import library
+
+    return library(tmp_path_factory.mktemp("loader"))

@@ -76,7 +76,8 @@ class LoadOptions(ctypes.Structure):
 @dataclass(frozen=True)
 class Made:
     """A model that vmcu_model_load_as() loaded, and what it returned; outputs: those of an
-    inference, if there was one. memory: keeps what the tables are in."""
+    inference, if there was one. model: where it is, 0 if it was not loaded. memory: keeps what it
+    and its tables are in."""
 
     result: int
     refusal: tuple[str, int]
@@ -85,7 +86,8 @@ class Made:
     tensors: Sequence[Tensor] = ()
     layers: Sequence[Layer | BoardLayer] = ()
     outputs: bytes = b""
-    memory: object = None
+    model: int = 0
+    memory: tuple[object, ...] = ()
 
 
 def sources() -> list[str]:
@@ -130,8 +132,8 @@ def load(
         return Made(result, said)
     tensors = [model.tensors[number] for number in range(model.tensor_count)]
     layers = [model.layers[number] for number in range(model.layer_count)]
-    kept = (room, memory)
-    return Made(result, said, model.pool_bytes, model.tail, tensors, layers, memory=kept)
+    at, kept = ctypes.addressof(model), (model, room, memory)
+    return Made(result, said, model.pool_bytes, model.tail, tensors, layers, b"", at, kept)
 
 
 def plan_of(made: Made, plan: Plan) -> Plan:

@@ -11,8 +11,9 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import online_device as device
 import pytest
-from builders.containers import model_member
+from builders.containers import model_member, of_model
 from builders.damages import OF_DIGITS
 from builders.tflite_models import TfliteModel
 from random_networks import AnyNetwork, EveryNetwork
@@ -30,7 +31,6 @@ ROOT = paths.runtime().parents[1]
 HELLO, DIGITS = ROOT / "samples/hello/hello.onnx", ROOT / "samples/digits/digits.onnx"
 HARNESS = ROOT / "tests/fuzz/container.c"
 NETWORKS = 24
-OPTIONS = ("-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-DVMCU_CONTAINERS")
 
 
 def planned(path: Path, streamed: bool = False) -> Plan:
@@ -38,29 +38,22 @@ def planned(path: Path, streamed: bool = False) -> Plan:
     return make_plan("vmcu", graph, Options(stream_input=streamed))
 
 
-def library() -> list[str]:
-    runtime = paths.runtime()
-    folders = (runtime.glob("*.c"), (runtime / "kernels").rglob("*.c"))
-    files = [*(file for found in folders for file in found), *(runtime / "container").glob("*.c")]
-    return [f"-I{runtime / 'include'}", *map(str, sorted(files))]
-
-
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """tests/fuzz/container.c under the address sanitizer."""
     made = tmp_path_factory.mktemp("harness") / "container"
-    command = ["gcc", *OPTIONS, "-fsanitize=address", *library(), str(HARNESS), "-o", str(made)]
+    command = [
+        "gcc",
+        *device.OPTIONS,
+        "-g",
+        "-fsanitize=address",
+        *device.sources(),
+        str(HARNESS),
+        "-o",
+        str(made),
+    ]
     subprocess.run(command, check=True)
     return made
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The runtime, with all kernels, in this process."""
-    made = tmp_path_factory.mktemp("library") / "libvmcu.so"
-    command = ["gcc", *OPTIONS, "-fPIC", "-shared", *library(), "-o", str(made)]
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(made))
 
 
 @pytest.fixture(scope="module")
@@ -68,19 +61,15 @@ def digits() -> bytes:
     return container.build(planned(DIGITS), "digits")
 
 
-class Refusal(ctypes.Structure):
-    _fields_ = (("what", ctypes.c_char_p), ("index", ctypes.c_uint32), ("name", ctypes.c_char * 24))
-
-
-def loaded(shared: ctypes.CDLL, image: bytes, arena: int = 1 << 20) -> tuple[int, Refusal]:
+def loaded(loader: ctypes.CDLL, image: bytes, arena: int = 1 << 20) -> tuple[int, device.Refusal]:
     """What vmcu_model_load_saying() returns and why."""
-    refusal, model = Refusal(), ctypes.create_string_buffer(256)
+    refusal, model = device.Refusal(), ctypes.create_string_buffer(256)
     room = ctypes.create_string_buffer(len(image) + 16)
     start = -(-ctypes.addressof(room) // 16) * 16
     ctypes.memmove(start, image, len(image))
     memory = ctypes.create_string_buffer(arena + 16)
     pool = -(-ctypes.addressof(memory) // 16) * 16
-    load = shared.vmcu_model_load_saying
+    load = loader.vmcu_model_load_saying
     load.argtypes = (
         [ctypes.c_void_p] * 2
         + [ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t]
@@ -150,7 +139,7 @@ def test_a_container_with_another_weight_is_not_proven(monkeypatch: pytest.Monke
         container.build(plan, "hello")
 
 
-def test_the_kernels_are_described_as_they_are(shared: ctypes.CDLL) -> None:
+def test_the_kernels_are_described_as_they_are(loader: ctypes.CDLL) -> None:
     """Names, and where pointers and numbers are in their parameters, in Python and in C."""
 
     class Kernel(ctypes.Structure):
@@ -160,7 +149,7 @@ def test_the_kernels_are_described_as_they_are(shared: ctypes.CDLL) -> None:
             *(("behind", ctypes.c_uint8), ("native", ctypes.c_uint8), ("size", ctypes.c_uint16)),
         )
 
-    table = (ctypes.POINTER(Kernel) * 64).in_dll(shared, "vmcu_kernels")
+    table = (ctypes.POINTER(Kernel) * 64).in_dll(loader, "vmcu_kernels")
     found = {}
     for entry in table:
         if not entry:
@@ -185,50 +174,90 @@ def test_the_kernels_are_described_as_they_are(shared: ctypes.CDLL) -> None:
         assert not pointers or kernel.behind == first, name
 
 
-def test_every_truncation_and_every_flipped_bit_is_refused(shared: ctypes.CDLL) -> None:
+def test_every_truncation_and_every_flipped_bit_is_refused(loader: ctypes.CDLL) -> None:
     image = container.build(planned(HELLO), "hello")
-    assert loaded(shared, image)[0] == 0
+    assert loaded(loader, image)[0] == 0
     for size in range(len(image)):
-        assert loaded(shared, image[:size])[0] < 0, size
+        assert loaded(loader, image[:size])[0] < 0, size
     signature = range(layout.SIGNATURE.start, layout.SIGNATURE.stop)
     for bit in range(8 * len(image)):
         damaged = bytearray(image)
         damaged[bit // 8] ^= 1 << bit % 8
-        error, _ = loaded(shared, bytes(damaged))
+        error, _ = loaded(loader, bytes(damaged))
         # Where nobody asks for a signature, it is not looked at.
         assert error < 0 or bit // 8 in signature, bit
 
 
-def test_a_container_may_be_followed_by_anything(shared: ctypes.CDLL) -> None:
+def test_a_container_may_be_followed_by_anything(loader: ctypes.CDLL) -> None:
     image = container.build(planned(HELLO), "hello")
-    assert loaded(shared, image + b"\xff" * 500)[0] == 0
+    assert loaded(loader, image + b"\xff" * 500)[0] == 0
 
 
 @pytest.mark.parametrize("number", range(len(OF_DIGITS)))
-def test_what_is_wrong_is_said(shared: ctypes.CDLL, digits: bytes, number: int) -> None:
+def test_what_is_wrong_is_said(loader: ctypes.CDLL, digits: bytes, number: int) -> None:
     damage, what, error = OF_DIGITS[number]
-    found, refusal = loaded(shared, damage(digits))
+    found, refusal = loaded(loader, damage(digits))
     assert (found, refusal.what.decode()) == (-getattr(errno, error), what)
 
 
-def test_a_kernel_that_is_not_linked_is_named(shared: ctypes.CDLL, digits: bytes) -> None:
+def test_a_name_may_be_empty_and_must_end(loader: ctypes.CDLL, digits: bytes) -> None:
+    last = len(digits) - 1
+    assert loaded(loader, of_model(digits, "name", last))[0] == 0
+    error, refusal = loaded(loader, of_model(digits[:last] + b"x", "name", last))
+    assert (error, refusal.what) == (-errno.EBADMSG, b"name")
+
+
+def test_a_kernel_that_is_not_linked_is_named(loader: ctypes.CDLL, digits: bytes) -> None:
     at = digits.index(b"vmcu_depthwise_3_1\0")
     changed = seal.sealed(digits[:at] + b"vmcu_depthwise_9_1" + digits[at + 18 :])
-    error, refusal = loaded(shared, changed)
+    error, refusal = loaded(loader, changed)
     assert (error, refusal.name) == (-errno.ENOTSUP, b"vmcu_depthwise_9_1")
 
 
 def test_an_arena_that_is_too_small_is_told_what_is_needed(
-    shared: ctypes.CDLL, digits: bytes
+    loader: ctypes.CDLL, digits: bytes
 ) -> None:
-    error, refusal = loaded(shared, digits, arena=64)
+    error, refusal = loaded(loader, digits, arena=64)
     assert (error, refusal.what) == (-errno.ENOMEM, b"arena")
     needed = -(-refusal.index // 8) * 8
-    while loaded(shared, digits, arena=needed)[0] == -errno.ENOMEM:
+    while loaded(loader, digits, arena=needed)[0] == -errno.ENOMEM:
         needed += 8
     assert needed <= refusal.index + 4096
-    assert loaded(shared, digits, arena=needed)[0] == 0
-    assert loaded(shared, digits, arena=needed - 8)[0] == -errno.ENOMEM
+    assert loaded(loader, digits, arena=needed)[0] == 0
+    assert loaded(loader, digits, arena=needed - 8)[0] == -errno.ENOMEM
+
+
+class Report(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_size_t) for name in ("head", "free", "tail", "needed"))
+
+
+def test_an_arena_is_what_is_in_it(loader: ctypes.CDLL, digits: bytes) -> None:
+    made = device.load(loader, digits, device.BUILT, size := 1 << 14)
+    report = Report()
+    loader.vmcu_arena_report.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
+    assert loader.vmcu_arena_report(made.model, size, ctypes.addressof(report)) == 0
+    needed = made.pool_bytes + made.tail
+    assert (report.head, report.tail, report.needed) == (made.pool_bytes, made.tail, needed)
+    assert report.free == size - needed
+    assert loader.vmcu_arena_report(made.model, made.tail + 8, ctypes.addressof(report)) == 0
+    assert report.free == 0
+    assert (
+        loader.vmcu_arena_report(made.model, made.tail, ctypes.addressof(report)) == -errno.EINVAL
+    )
+    assert loader.vmcu_arena_report(made.model, size, None) == -errno.EINVAL
+
+
+def test_what_is_taken_of_an_arena_is_aligned(loader: ctypes.CDLL) -> None:
+    _, start = device.aligned(256)
+    take = loader.vmcu_arena_take
+    take.argtypes, take.restype = (ctypes.c_void_p,) * 2 + (ctypes.c_size_t,), ctypes.c_void_p
+    left = ctypes.c_size_t(250)
+    for size, at in ((1, 240), (16, 224), (17, 192), (193, None), (192, 0), (1, None)):
+        found = take(start, ctypes.addressof(left), size)
+        assert found == (None if at is None else start + at)
+        assert at is None or left.value == at
+    left.value = 15
+    assert take(start + 1, ctypes.addressof(left), 15) is None and left.value == 15
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -258,7 +287,7 @@ def test_damaged_containers_of_all_operators_touch_nothing_outside(
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_what_a_model_has_not_is_no_table(tmp_path: Path, shared: ctypes.CDLL) -> None:
+def test_what_a_model_has_not_is_no_table(tmp_path: Path, loader: ctypes.CDLL) -> None:
     """Its only kernel takes no parameters."""
     m = TfliteModel()
     x = m.activation((1, 4, 6, 2))
@@ -268,7 +297,7 @@ def test_what_a_model_has_not_is_no_table(tmp_path: Path, shared: ctypes.CDLL) -
     for table in ("parts", "schedule", "blocks"):
         assert model_member(image, table) == 0
         assert f"m_{table}" not in container.unpack(image)[0].values
-    assert loaded(shared, image)[0] == 0
+    assert loaded(loader, image)[0] == 0
 
 
 def test_ram_beside_the_pool(tmp_path: Path) -> None:
@@ -296,7 +325,7 @@ def key(tmp_path: Path) -> Path:
 
 
 def test_commands(
-    tmp_path: Path, key: Path, shared: ctypes.CDLL, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, key: Path, loader: ctypes.CDLL, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def vmcu(*words: object) -> tuple[int, str, str]:
         code = cli.main([str(word) for word in words])
@@ -312,7 +341,7 @@ def test_commands(
     assert code == 1 and "it is not signed" in said and "vmcu container sign" in said
     assert vmcu("container", "sign", file, "--key", key)[0] == 0
     assert vmcu("container", "verify", file, "--key", key)[0] == 0
-    assert loaded(shared, file.read_bytes())[0] == 0
+    assert loaded(loader, file.read_bytes())[0] == 0
     code, said, _ = vmcu("container", "kernels", file, file)
     assert code == 0 and said.count("_kernel;") == said.count("\t&vmcu_") > 0
     file.write_bytes(file.read_bytes()[:-1])

@@ -44,11 +44,6 @@ ON_BOARDS = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return device.library(tmp_path_factory.mktemp("library"))
-
-
 def network(number: int) -> Graph:
     kind = (AnyNetwork, EveryNetwork)[number % 2]
     return passes.optimize(kind(7000 + number, 1 + number % 9).made)
@@ -67,7 +62,7 @@ def where(plan: Plan) -> tuple[int, dict[str, int], list[tuple[int, bool]]]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_plans_are_those_of_this_computer_and_proven(shared: ctypes.CDLL, part: int) -> None:
+def test_plans_are_those_of_this_computer_and_proven(loader: ctypes.CDLL, part: int) -> None:
     """Of 500 random networks, greedy and in segments; where branches make the latter greedy, too,
     that is said."""
     results: Counter[int] = Counter()
@@ -76,7 +71,7 @@ def test_plans_are_those_of_this_computer_and_proven(shared: ctypes.CDLL, part: 
         image = container.of_tables(write_tables(plan, "m").files, "m", container.online_of(plan))
         greedy = tflm.plan(plan.graph)
         for planner in (device.GREEDY, device.SEGMENTS):
-            loaded = device.load(shared, image, planner)
+            loaded = device.load(loader, image, planner)
             assert loaded.result >= 0, (number, loaded.refusal)
             found = device.plan_of(loaded, plan)
             wanted = online.segments(plan.graph) if planner == device.SEGMENTS else greedy
@@ -121,14 +116,14 @@ def test_boards_plan_the_same_within_what_it_may_cost(
 
 @pytest.mark.parametrize("name", MODELS)
 def test_greedy_plans_are_as_large_as_the_recorded_one(
-    shared: ctypes.CDLL, name: str, capfd: pytest.CaptureFixture[str]
+    loader: ctypes.CDLL, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """TensorFlow Lite Micro's own planner, for the nodes as the file has them."""
     path = network_file(name)
     head = recorded_head(path, capfd)
     plan = online.in_file_order(tflm.plan(replace(frontends.load(path), offline={})))
     tables = write_tables(plan, "m").files
-    made = device.load(shared, container.of_tables(tables, "m", container.online_of(plan)), 1)
+    made = device.load(loader, container.of_tables(tables, "m", container.online_of(plan)), 1)
     assert made.result == 0
     assert max(one.base + -(-one.ring // 16) * 16 for one in made.tensors) == head
 
@@ -141,33 +136,33 @@ def test_segments_need_no_more_than_the_worst_layer() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(OF_PLANNERS)))
-def test_what_is_wrong_is_said(shared: ctypes.CDLL, number: int) -> None:
+def test_what_is_wrong_is_said(loader: ctypes.CDLL, number: int) -> None:
     damage, what, error = OF_PLANNERS[number]
     image = container.build(digits(), "digits", online=True)
-    made = device.load(shared, damage(image), device.SEGMENTS)
+    made = device.load(loader, damage(image), device.SEGMENTS)
     assert (made.result, made.refusal[0]) == (-getattr(errno, error), what)
 
 
-def test_the_smallest_arena_is_enough_and_no_other(shared: ctypes.CDLL) -> None:
+def test_the_smallest_arena_is_enough_and_no_other(loader: ctypes.CDLL) -> None:
     image = container.build(digits(), "digits", online=True)
     for planner in (device.GREEDY, device.SEGMENTS):
-        made = device.load(shared, image, planner)
+        made = device.load(loader, image, planner)
         needed = made.pool_bytes + made.tail + -(made.pool_bytes + made.tail) % 8
-        assert device.load(shared, image, planner, needed).result == 0
+        assert device.load(loader, image, planner, needed).result == 0
         for size in (needed - 8, made.tail, 64, 8):
-            assert device.load(shared, image, planner, size).result == -errno.ENOMEM
+            assert device.load(loader, image, planner, size).result == -errno.ENOMEM
 
 
-def test_a_container_for_devices_runs_as_built_and_by_older_readers(shared: ctypes.CDLL) -> None:
+def test_a_container_for_devices_runs_as_built_and_by_older_readers(loader: ctypes.CDLL) -> None:
     """Its own plan is where it was, whatever else there is."""
     plan = digits()
     image = container.build(plan, "digits", online=True)
-    assert where(device.plan_of(device.load(shared, image, device.BUILT), plan)) == where(plan)
+    assert where(device.plan_of(device.load(loader, image, device.BUILT), plan)) == where(plan)
     older = member_of(image, 0, layout.FILE, "minor", 0)
-    assert where(device.plan_of(device.load(shared, older, device.BUILT), plan)) == where(plan)
+    assert where(device.plan_of(device.load(loader, older, device.BUILT), plan)) == where(plan)
     usual = container.build(plan, "digits")
     assert container.unpack(usual)[1] == "digits"
-    assert device.load(shared, usual, device.GREEDY).result == -errno.ENOTSUP
+    assert device.load(loader, usual, device.GREEDY).result == -errno.ENOTSUP
 
 
 def test_plans_of_stages_are_refused() -> None:

@@ -32,11 +32,6 @@ NETWORKS, DAMAGED, TRIES = 120, 60, 12
 EBADMSG = 74
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return device.library(tmp_path_factory.mktemp("library"))
-
-
 def network(number: int) -> Graph:
     kind = (AnyNetwork, EveryNetwork)[number % 2]
     return passes.optimize(kind(9000 + number, 1 + number % 7).made)
@@ -54,22 +49,22 @@ def packed(plan: Plan) -> bytes:
     return container.of_tables(write_tables(plan, "m").files, "m")
 
 
-def test_plans_that_are_right_pass(shared: ctypes.CDLL) -> None:
+def test_plans_that_are_right_pass(loader: ctypes.CDLL) -> None:
     for number in range(NETWORKS):
         graph = network(number)
         plan = planned(graph, number % 3 == 0 and len(graph.inputs) == 1)
-        made = device.load(shared, packed(plan), device.BUILT, replay=True)
+        made = device.load(loader, packed(plan), device.BUILT, replay=True)
         assert made.result == 0, (number, made.refusal)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_real_networks_pass_by_any_plan(shared: ctypes.CDLL, name: str) -> None:
+def test_real_networks_pass_by_any_plan(loader: ctypes.CDLL, name: str) -> None:
     path = network_file(name)
-    assert device.load(shared, packed(compile_model(path)), device.BUILT, replay=True).result == 0
+    assert device.load(loader, packed(compile_model(path)), device.BUILT, replay=True).result == 0
     plan = compile_model(path, online=True)
     image = container.of_tables(write_tables(plan, "m").files, "m", container.online_of(plan))
     for planner in (device.BUILT, device.GREEDY, device.SEGMENTS):
-        assert device.load(shared, image, planner, replay=True).result == 0
+        assert device.load(loader, image, planner, replay=True).result == 0
 
 
 def moved(image: bytes, drawn: random.Random) -> bytes:
@@ -93,7 +88,7 @@ def is_right(image: bytes, plan: Plan) -> bool:
     return True
 
 
-def test_plans_that_are_refused_are_wrong_and_most_that_are_wrong_are(shared: ctypes.CDLL) -> None:
+def test_plans_that_are_refused_are_wrong_and_most_that_are_wrong_are(loader: ctypes.CDLL) -> None:
     """The judge is the virtual machine, which knows the order of access within calls, too."""
     found: Counter[tuple[bool, bool]] = Counter()
     drawn = random.Random(5)
@@ -102,9 +97,9 @@ def test_plans_that_are_refused_are_wrong_and_most_that_are_wrong_are(shared: ct
         image = packed(plan)
         for _ in range(TRIES):
             other = moved(image, drawn)
-            if device.load(shared, other, device.BUILT).result != 0:
+            if device.load(loader, other, device.BUILT).result != 0:
                 continue
-            made = device.load(shared, other, device.BUILT, replay=True)
+            made = device.load(loader, other, device.BUILT, replay=True)
             right = is_right(other, plan)
             assert made.result == 0 or (made.result == -EBADMSG and "replay" in made.refusal[0])
             assert made.result == 0 or not right, (number, made.refusal)
@@ -129,7 +124,7 @@ def test_a_replay_costs_less_than_half_of_an_inference(tmp_path: Path) -> None:
     assert 0 < 2 * spent["vmcu_replay"] < spent["vmcu_invoke"]
 
 
-def test_the_layer_is_named(shared: ctypes.CDLL) -> None:
+def test_the_layer_is_named(loader: ctypes.CDLL) -> None:
     plan = compile_model(DIGITS, "single")
     image = packed(plan)
     (start,) = struct.unpack_from(
@@ -139,5 +134,5 @@ def test_the_layer_is_named(shared: ctypes.CDLL) -> None:
     data = bytearray(image)
     other = struct.unpack_from("<I", data, start + structs.TENSOR.size * (number - 1))
     struct.pack_into("<I", data, start + structs.TENSOR.size * number, *other)
-    made = device.load(shared, seal.sealed(bytes(data)), device.BUILT, replay=True)
+    made = device.load(loader, seal.sealed(bytes(data)), device.BUILT, replay=True)
     assert (made.result, made.refusal) == (-EBADMSG, ("replay of layer", 2))

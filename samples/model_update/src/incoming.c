@@ -10,8 +10,9 @@
 #include <zephyr/kernel.h>
 
 #include "files.h"
+#include "ram_disk.h"
 
-#define PATH      "/models/incoming.update"
+#define PATH      RAM_DISK_MOUNT "/incoming.update"
 #define LOOK      K_SECONDS(1)
 /* A file that has not grown for so many looks is complete, or will be refused. */
 #define UNCHANGED 3

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The containers of tests/container, good and damaged, on this computer as on a board."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import online_device as device
+import pytest
+from vmcu_tools import paths
+
+if TYPE_CHECKING:
+    from make_containers import Built
+
+TESTS = paths.root() / "tests"
+ARENA = 1 << 15
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[str, Built]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(TESTS / "container"), str(TESTS / "runtime"), *sys.path])
+        import make_containers
+
+        return {one.name: one for one in make_containers.built()}
+
+
+def test_good_ones_are_loaded(loader: ctypes.CDLL, built: dict[str, Built]) -> None:
+    """And planned here, where they say how; one network has branches that segments are not for."""
+    results: Counter[int] = Counter()
+    for name, one in built.items():
+        assert device.load(loader, one.image, device.BUILT, ARENA, True).result == 0, name
+        for planner in (device.GREEDY, device.SEGMENTS):
+            result = device.load(loader, one.image, planner, ARENA, True).result
+            assert result in ((0, 1) if one.online else (-errno.ENOTSUP,)), name
+            results[result] += 1
+    assert results[0] > results[1] > 0
+
+
+def test_what_is_wrong_is_said(loader: ctypes.CDLL, built: dict[str, Built]) -> None:
+    from damages import damages
+
+    images = {name: one.image for name, one in built.items()}
+    plans = {name: one.plan for name, one in built.items()}
+    kinds: Counter[str] = Counter()
+    for damage in damages(images, plans):
+        image, wanted = damage.image, (-getattr(errno, damage.error), damage.what)
+        made = device.load(loader, image, damage.planner, ARENA, damage.replay)
+        assert (made.result, made.refusal[0]) == wanted, f"{damage.label} of {damage.of}"
+        assert damage.index in (None, made.refusal[1]), f"{damage.label} of {damage.of}"
+        kinds[damage.what] += 1
+    assert kinds["parameters of layer"] > 200 and kinds["replay of layer"] > 20
