@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..ops import Layer
 from .plan import Plan
+from .schedule import STREAMED, stage_at
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,25 @@ def _rows(plan: Plan, layer: Layer) -> int:
         moved = layer.reach(index).stride[0] * tensor.row_bytes
         found.append(turn_of(plan.placements[tensor.name].ring, moved))
     return math.lcm(*found)
+
+
+def macs_of_hop(plan: Plan) -> list[int]:
+    """Multiply-accumulates of each layer from one answer to the next."""
+    hop = plan.graph.hop
+    return [
+        layer.macs // layer.out.shape[0] * (hop // every)
+        for step, every in zip(plan.steps, turns_of(plan).every, strict=True)
+        for layer in (step.bind(plan.graph),)
+    ]
+
+
+def first_rows(plan: Plan) -> int:
+    """Rows of the input up to the first answer; less than a window where nobody reads its last."""
+    stage = stage_at(plan, 0)
+    assert stage is not None
+    rows, last = 0, len(stage.layers) - 1
+    for call in stage.calls():
+        rows += call.layer == STREAMED
+        if call.layer == last and call.x + call.columns == stage.layers[last].width:
+            break
+    return rows

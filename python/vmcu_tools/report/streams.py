@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.markup import escape
 
+from ..bench.stream import StreamBench
 from ..verify.stream import StreamVerification
+from .costs import COUNTS, SPENT, layer_cells
 from .terminal import say
+from .text import table
 
 
 def print_verified(outcome: StreamVerification, console: Console) -> None:
@@ -19,3 +23,22 @@ def print_verified(outcome: StreamVerification, console: Console) -> None:
         f"({outcome.differing:,} of {outcome.bytes:,} bytes, by {outcome.largest} at most): {said}",
         markup=True,
     )
+
+
+def print_hops(report: StreamBench, console: Console) -> None:
+    """One line per layer, as a hop has it on average, then what the average and the worst cost."""
+    grid = table("", "layer", "op", "MACs", *COUNTS, "cycles", "per MAC", *SPENT, left=3)
+    for index, entry in enumerate((*report.layers, report.executor)):
+        label = "" if entry is report.executor else str(index)
+        grid.add_row(label, escape(entry.name), entry.op, *layer_cells(entry))
+    console.print(grid)
+    say(
+        console,
+        f"{report.model} on {report.target}, window {report.window} rows, hop {report.hop}: "
+        f"{report.macs:,} MACs, {report.instructions:,.0f} instructions and {report.cycles:,.0f} "
+        f"cycles a hop on average over {report.hops}; the worst, number {report.worst_hop}: "
+        f"{report.instructions_worst:,} and {report.cycles_worst:,}; up to the first answer: "
+        f"{report.instructions_first:,} instructions",
+    )
+    say(console, f"cycles, modelled, not measured: {report.timing}")
+    say(console, f"compiled by {report.compiler}; {report.stack_bytes:,} bytes of stack")
