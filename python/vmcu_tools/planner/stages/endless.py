@@ -18,6 +18,7 @@ from ...passes.moving import OPTION, moving
 from ...plan.plan import MOST_CALLS, Plan
 from ...plan.turns import turns_of
 from ..options import Options
+from ..places.hops import in_hop
 from ..places.layout import Cut, Layout
 from ..places.swing import place
 from .costs import extra_cost
@@ -46,7 +47,15 @@ def _cuts(graph: Graph) -> list[Cut]:
 
 
 def _placed(graph: Graph, cut: Cut, options: Options) -> Plan:
-    return place("vmcu", Layout(graph, (cut,), streamed=True), options.seconds)
+    layout = Layout(graph, (cut,), streamed=True)
+    trace = layout.groups[0].trace
+    assert trace is not None
+    kept = tuple(
+        tensor.name
+        for number, tensor in enumerate(trace.tensors)
+        if trace.homes[number].owner == number and in_hop(trace, number)[1] is None
+    )
+    return replace(place("vmcu", layout, options.seconds), kept=kept)
 
 
 def _cost(plan: Plan) -> float:
