@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from random_streams import Temporal
-from vmcu_tools import runners
-from vmcu_tools.emit import emit
+from vmcu_tools import paths, runners
+from vmcu_tools.emit import emit, write
 from vmcu_tools.graph import Graph
 from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
@@ -49,3 +51,22 @@ def test_hops_are_those_of_whole_windows(seed: int) -> None:
     wanted = answers(graph, rows, hop)
     np.testing.assert_array_equal(streamed(runners.get("virtual"), plan, rows), wanted)
     np.testing.assert_array_equal(streamed(runners.get(SANITIZED), plan, rows), wanted)
+
+
+def test_states_in_c(tmp_path: Path) -> None:
+    """Cancelled, saved and restored, reset, and given what is no state of it."""
+    seed = next(seed for seed in range(NETWORKS) if drawn(seed)[1] == 1 and len(plan_of(seed).kept) > 2)
+    graph, hop = drawn(seed)
+    rows = stream_of(graph, hop, 200 - graph.tensors[graph.inputs[0].tensor].shape[0] + 1, 5)
+    (tmp_path / "rows").write_bytes(rows.tobytes())
+    (tmp_path / "answers").write_bytes(answers(graph, rows, hop).tobytes())
+    write(emit(plan_of(seed), "model").files, tmp_path)
+    runtime, tests = paths.runtime(), Path(__file__).parents[1]
+    sources = [Path(__file__).with_name("stream_states.c"), tmp_path / "model.c"]
+    sources += [*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]
+    flags = ["-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
+    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags += ["-DVMCU_STREAMS", "-DVMCU_PROFILE", f"-I{tests / 'c'}", f"-I{tmp_path}"]
+    command = ["gcc", *flags, f"-I{runtime / 'include'}", *map(str, sources)]
+    subprocess.run([*command, "-o", str(tmp_path / "states")], check=True)
+    subprocess.run(["./states", "rows", "answers"], cwd=tmp_path, check=True)
