@@ -37,7 +37,7 @@ static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t 
 static inline void vmcu_come_round(const struct vmcu_model *model, uint8_t number, uint16_t *made)
 {
 	if (model->stream != NULL && *made == model->stream->calls[number]) {
-		*made = 0U;
+		*made = model->stream->again[number];
 	}
 }
 

@@ -11,6 +11,7 @@ from .errors import Problem, UserError
 from .frontends import load
 from .kernels.targets import named
 from .passes import optimize
+from .passes.carried import prepared
 from .plan.plan import Plan
 from .plan.pools import Region
 from .planner.options import DEFAULT, SOLVER_SECONDS, Options
@@ -56,11 +57,19 @@ def compile_model(
         raise UserError(Problem(f"there is no planner '{planner}'", f"choose one of: {known}"))
     graph = replace(load(path), target=named(target).name)
     if not PLANNERS[planner].as_written:
-        graph = optimize(graph, all_channels=PLANNERS[planner].original is not None)
+        # What is constant in a first call is not in the next.
+        whole = PLANNERS[planner].original is not None or bool(graph.states)
+        graph = optimize(graph, all_channels=whole)
+        graph = prepared(graph) if graph.states else graph
     if regions:
         _check_alone(path, planner, ram, rotated, input_elsewhere, plan_seconds)
     if len(regions) == 1:
         ram, regions = regions[0].capacity, ()
+    if graph.states:
+        if planner != DEFAULT:
+            reason = f"it keeps its state, which planner '{planner}' knows nothing of"
+            raise UserError(Problem(reason, f"leave out --planner {planner}", str(path)))
+        hop = hop or graph.tensors[graph.inputs[0].tensor].shape[0]
     options = Options(
         seconds,
         ram,

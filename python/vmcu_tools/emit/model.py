@@ -360,7 +360,7 @@ class _Emitter:
             + MODEL.size
             + (ROTATION_BYTES if self.plan.rotation else 0)
             + (POOLS_BYTES if self.plan.regions else 0)
-            + (STREAM_BYTES + STREAM.size + 2 * len(self.plan.steps) if self.stream else 0)
+            + (STREAM_BYTES + STREAM.size + 4 * len(self.plan.steps) if self.stream else 0)
             + TENSOR.size * len(self.index)
             + LAYER.size * len(self.plan.steps)
             + STAGE.size * len(self.plan.stages)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from ..ops import Layer
 from ..plan.plan import MOST_CALLS, Placement, Plan
 from ..plan.schedule import Call
@@ -35,18 +37,22 @@ def check_turns(
     objects: Objects, name: str, stream: dict, plan: Plan, layers: Sequence[Layer]
 ) -> None:
     """Counts start over where rings do, and the replay has seen it."""
-    counts = objects.values.get(f"{name}_calls", ())
-    named = stream.get("calls") == f"{name}_calls"
-    expect(named and len(counts) == len(layers), "counts of calls are missing")
-    for number, (layer, count) in enumerate(zip(layers, counts, strict=True)):
-        rows, rest = divmod(int(count), -(-layer.width // layer.columns))
-        expect(rows > 0 and rest == 0, f"layer {number} starts over within a row")
+    ends, starts = (_counts(objects, name, stream, member) for member in ("calls", "again"))
+    expect(len(ends) == len(starts) == len(layers), "counts of calls are missing")
+    for number, (layer, *counts) in enumerate(zip(layers, ends, starts, strict=True)):
+        (last, rest), (first, more) = (
+            divmod(int(count), -(-layer.width // layer.columns)) for count in counts
+        )
+        rows, reach = last - first, layer.reach(0)
+        expect(rows > 0 and rest == more == 0, f"layer {number} starts over within a row")
+        below = first * reach.stride[0] >= reach.before[0]
+        expect(below, f"layer {number} starts over in front of its first row")
         moved = [(layer.out.name, rows * layer.out.row_bytes)]
         for index, tensor in enumerate(layer.ins):
             moved.append((tensor.name, rows * layer.reach(index).stride[0] * tensor.row_bytes))
         around = all(length % plan.placements[one].ring == 0 for one, length in moved)
         expect(around, f"layer {number} starts over where a ring does not")
-        expect(rows < layer.height, f"layer {number} does not start over in the replay")
+        expect(last < layer.height, f"layer {number} does not start over in the replay")
     source = plan.graph.tensors[plan.graph.inputs[0].tensor]
     rows, ring = stream.get("rows", 0), plan.placements[source.name].ring
     expect(
@@ -54,6 +60,14 @@ def check_turns(
         "rows of the input start over where its ring does not",
     )
     expect(rows < source.shape[0], "rows of the input do not start over in the replay")
+
+
+def _counts(objects: Objects, name: str, stream: dict, member: str) -> np.ndarray:
+    """Counts by layer; none where they are not where they should be."""
+    label = f"{name}_{member}"
+    found = objects.values.get(label)
+    named = stream.get(member) == label and isinstance(found, np.ndarray)
+    return found if named and isinstance(found, np.ndarray) else np.zeros(0, np.uint16)
 
 
 def check_parts(parts: Sequence[dict]) -> None:

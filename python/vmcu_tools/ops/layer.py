@@ -217,7 +217,8 @@ class Layer(ABC, Generic[OpT]):
     @property
     def by_rows(self) -> bool:
         """True if each output row is made in the same way of the input rows that it reaches,
-        wherever it is, and the op would do so at any height: it can go on for ever."""
+        wherever it is, and the op would do so at any height: it can go on for ever. Padding in
+        front of the first row aside."""
         return False
 
     @property

@@ -41,7 +41,7 @@ class WindowLayer(ProgramLayer[OpT]):
 
     @property
     def by_rows(self) -> bool:
-        return not (self.window.pad[0] or self.window.pad[2])
+        return not self.window.pad[2]
 
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)

@@ -14,9 +14,8 @@ from dataclasses import replace
 from ..errors import Problem, UserError
 from ..graph import Graph, Node, Tensor
 from ..ops import bind
-
-# What a hop must leave alone: options are said by name in problems.
-OPTION = "--hop"
+from .carried import carried
+from .option import OPTION
 
 
 def moving(graph: Graph, hop: int, hops: int) -> Graph:
@@ -25,6 +24,8 @@ def moving(graph: Graph, hop: int, hops: int) -> Graph:
 
     Raises UserError where there is no such graph, with the layer that stands in its way.
     """
+    if graph.states:
+        return carried(graph, hop, hops)
     _check_ports(graph, hop)
     source = graph.inputs[0].tensor
     every = {source: 1}
@@ -75,7 +76,7 @@ def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[N
     """The node over rows that go on and on, and for how many rows of the input it has one."""
     layer = bind(graph, node)
     steps = {every[name] for name in node.inputs}
-    if not layer.by_rows or len(steps) != 1:
+    if not layer.by_rows or layer.reach(0).before[0] or len(steps) != 1:
         raise UserError(_still(graph, node))
     (step,) = steps
     if layer.out.shape[0] > 1:

@@ -17,10 +17,12 @@ from .schedule import STREAMED, stage_at
 
 @dataclass(frozen=True)
 class Turns:
-    """By layer: `rows` of its own until its rings are where they were, and for `every` so many rows
-    of the input it has one; `source`: rows of the streamed input until its own ring is."""
+    """By layer: `rows` of its own until its rings are where they were; from row `starts` on it sees
+    no padding in front of the first row of its input; for `every` so many rows of the input it has
+    one. `source`: rows of the streamed input until its own ring is where it was."""
 
     rows: tuple[int, ...]
+    starts: tuple[int, ...]
     every: tuple[int, ...]
     source: int
 
@@ -33,14 +35,16 @@ def turn_of(ring: int, row_bytes: int) -> int:
 def turns_of(plan: Plan) -> Turns:
     """Of a plan whose only stage never ends."""
     source = plan.graph.tensors[plan.graph.inputs[0].tensor]
-    every, rows = {source.name: 1}, []
+    every, rows, starts = {source.name: 1}, [], []
     for step in plan.steps:
         layer = step.bind(plan.graph)
         rows.append(_rows(plan, layer))
+        reach = layer.reach(0)
+        starts.append(-(-reach.before[0] // reach.stride[0]))
         every[layer.out.name] = every[layer.ins[0].name] * layer.reach(0).stride[0]
     outs = tuple(every[step.node.outputs[0]] for step in plan.steps)
     ring = plan.placements[source.name].ring
-    return Turns(tuple(rows), outs, turn_of(ring, source.row_bytes))
+    return Turns(tuple(rows), tuple(starts), outs, turn_of(ring, source.row_bytes))
 
 
 def _rows(plan: Plan, layer: Layer) -> int:

@@ -191,6 +191,7 @@ struct vmcu_io {
 /** What a model built with --hop has besides: its first stage never ends. */
 struct vmcu_stream {
 	const uint16_t *calls; /**< of each layer until all of its rings are as they were */
+	const uint16_t *again; /**< so many calls after the first */
 	uint32_t model;        /**< tells this model's state from that of any other */
 	uint16_t rows;         /**< of the input until its ring is as it was */
 };

@@ -14,7 +14,9 @@ from dataclasses import replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
-from ...passes.moving import OPTION, moving
+from ...passes.moving import moving
+from ...passes.option import OPTION
+from ...ops import bind
 from ...plan.plan import MOST_CALLS, Plan
 from ...plan.turns import turns_of
 from ..options import Options
@@ -33,11 +35,18 @@ def plan(graph: Graph, options: Options) -> Plan:
 
     Raises UserError where the graph has no such plan.
     """
-    height = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1
-    few = moving(graph, options.hop, -(-height // max(options.hop, 1)) + 2)
+    few = moving(graph, options.hop, _enough(graph, options.hop))
     found = [_placed(few, cut, options) for cut in _cuts(few)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
     return replace(_tall(best, graph, options.hop), original=graph)
+
+
+def _enough(graph: Graph, hop: int) -> int:
+    """Hops after which all are alike: no ring holds anything of the first any more."""
+    height = graph.tensors[graph.inputs[0].tensor].shape[0]
+    layers = (bind(graph, node) for node in graph.nodes)
+    seen = sum(sum(layer.reach(0).before[:1] + layer.reach(0).after[:1]) + 1 for layer in layers)
+    return (seen if graph.states else -(-height // max(hop, 1))) + 3
 
 
 def _cuts(graph: Graph) -> list[Cut]:
@@ -66,9 +75,11 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
     """The plan with as many hops as it takes for every layer's count to start over, and one more."""
     turns = turns_of(plan)
     rows = plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0]
+    again = (turn + start for turn, start in zip(turns.rows, turns.starts, strict=True))
     hops = 1 + max(
-        math.ceil(turn * every / hop) for turn, every in zip(turns.rows, turns.every, strict=True)
+        math.ceil(row * every / hop) for row, every in zip(again, turns.every, strict=True)
     )
+    hops = max(hops, turns.source // hop + 1)
     hops += -(-rows // hop)
     tall = moving(graph, hop, hops)
     most = max(tensor.shape[0] * tensor.shape[1] for tensor in tall.tensors.values())
