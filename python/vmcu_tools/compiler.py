@@ -11,6 +11,7 @@ from .errors import Problem, UserError
 from .frontends import load
 from .kernels.targets import named
 from .passes import optimize
+from .passes.carried import prepared
 from .plan.plan import Plan
 from .plan.pools import Region
 from .planner.options import DEFAULT, SOLVER_SECONDS, Options
@@ -34,6 +35,7 @@ def compile_model(
     begun: float | None = None,
     regions: tuple[Region, ...] = (),
     online: bool = False,
+    hop: int = 0,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -45,7 +47,9 @@ def compile_model(
     best plan by then is taken, counted from `begun`, of time.monotonic(). regions: memories for
     several pools; one is the same as `ram`. Another planner does not go with them, nor does any of
     `ram`, `rotated` and `plan_seconds`.
-    online: layers one by one, which a device can place anew.
+    online: layers one by one, which a device can place anew. hop: rows by which the window of the
+    only input moves, and what the next one needs is kept, 0 for none of it; of all other options
+    only `ram` and `target` go with it.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -53,11 +57,19 @@ def compile_model(
         raise UserError(Problem(f"there is no planner '{planner}'", f"choose one of: {known}"))
     graph = replace(load(path), target=named(target).name)
     if not PLANNERS[planner].as_written:
-        graph = optimize(graph, all_channels=PLANNERS[planner].original is not None)
+        # What is constant in a first call is not in the next.
+        whole = PLANNERS[planner].original is not None or bool(graph.states)
+        graph = optimize(graph, all_channels=whole)
+        graph = prepared(graph) if graph.states else graph
     if regions:
         _check_alone(path, planner, ram, rotated, input_elsewhere, plan_seconds)
     if len(regions) == 1:
         ram, regions = regions[0].capacity, ()
+    if graph.states:
+        if planner != DEFAULT:
+            reason = f"it keeps its state, which planner '{planner}' knows nothing of"
+            raise UserError(Problem(reason, f"leave out --planner {planner}", str(path)))
+        hop = hop or graph.tensors[graph.inputs[0].tensor].shape[0]
     options = Options(
         seconds,
         ram,
@@ -68,6 +80,7 @@ def compile_model(
         plan_seconds,
         regions,
         online,
+        hop,
     )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:

@@ -99,12 +99,14 @@ def options_class(op: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FileModel:
-    """The one subgraph of a .tflite file."""
+    """The one subgraph of a .tflite file. states: variables that keep the latest rows of tensors
+    from call to call, which are written as padding, see states.py."""
 
     tensors: tuple[FileTensor, ...]
     ops: tuple[FileOp, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    states: tuple[str, ...] = ()
 
 
 def read(path: Path) -> FileModel:
@@ -123,6 +125,9 @@ def read(path: Path) -> FileModel:
         count = model.SubgraphsLength()
         if count == 1:
             return _subgraph(raw, model, model.Subgraphs(0))
+        found = _with_state(raw, model, str(path)) if count == 2 else None
+        if found is not None:
+            return found
     raise UserError(
         Problem(
             f"the model has {count} subgraphs; exactly one is supported",
@@ -130,6 +135,21 @@ def read(path: Path) -> FileModel:
             str(path),
         )
     )
+
+
+def _with_state(raw: bytes, model: Any, file: str) -> FileModel | None:
+    """Of a file with variables, the subgraph that uses them; None if there are no variables."""
+    from .states import initial, keeps_state, without_variables
+
+    found = _subgraph(raw, model, model.Subgraphs(0))
+    if not keeps_state(found):
+        return None
+    try:
+        if initial(found) != 1:
+            return None
+        return without_variables(found, _subgraph(raw, model, model.Subgraphs(1)))
+    except UnsupportedError as error:
+        raise UserError(Problem(error.reason, error.remedy, file)) from error
 
 
 def _subgraph(raw: bytes, model: Any, graph: Any) -> FileModel:

@@ -73,7 +73,7 @@ def fold(model: FileModel) -> Folded:
             if shape != tensors[index].shape:
                 reshaped.add(index)
             tensors[index] = replace(tensors[index], shape=shape, dynamic=False)
-    result = FileModel(tuple(tensors), tuple(ops), model.inputs, model.outputs)
+    result = replace(model, tensors=tuple(tensors), ops=tuple(ops))
     return Folded(result, tuple(dropped), tuple(constants), tuple(reshaped))
 
 

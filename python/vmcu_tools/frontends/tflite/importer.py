@@ -44,7 +44,7 @@ def load(path: Path) -> Graph:
     model = read(path)
     with parsing(str(path)):
         builder = _import(fold(model).model, str(path))
-    return replace(builder.finish(path.stem), offline=offsets_of(path))
+    return replace(builder.finish(path.stem), offline=offsets_of(path), states=model.states)
 
 
 def _import(model: FileModel, file: str) -> GraphBuilder:

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tables of a model say that keeps rows from one answer to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..plan.plan import Plan
+from ..plan.turns import turns_of
+from .initialisers import rows_of
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """struct vmcu_stream: lines of `calls`, by layer, until its rings are as they were `again` calls
+    after the first; `rows` of the input until its own is; `model` tells it from others. window, hop: for the header, rows."""
+
+    calls: list[str]
+    again: list[str]
+    rows: int
+    window: int
+    hop: int
+    model: int = 0
+
+
+def stream_row(plan: Plan) -> StreamRow | None:
+    """Of a plan; None if nothing of it is kept."""
+    if not plan.graph.hop:
+        return None
+    turns, calls, again = turns_of(plan), [], []
+    for step, rows, start in zip(plan.steps, turns.rows, turns.starts, strict=True):
+        layer = step.bind(plan.graph)
+        across = -(-layer.width // layer.columns)
+        calls.append((start + rows) * across)
+        again.append(start * across)
+    window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
+    lines = (rows_of([*map(str, counts)], 12) for counts in (calls, again))
+    return StreamRow(*lines, turns.source, window, plan.graph.hop)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph that keeps its state from call to call, over all of its calls.
+
+The graph of a first call has padding where later ones have rows of those before. Over many calls
+in a row that is one tall image with padding in front of its first row only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import Problem, UserError
+from ..graph import Graph, Node, Tensor
+from ..ops import Layer, bind
+from . import optimize
+from .join_branches import join_branches
+
+
+def carried(graph: Graph, hop: int, calls: int) -> Graph:
+    """The graph for so many calls, each of which takes the `hop` rows of the graph's input.
+
+    Raises UserError where it cannot go on from call to call.
+    """
+    rows = graph.tensors[graph.inputs[0].tensor].shape[0]
+    reason = ""
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        reason = f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs, not one of each"
+    elif hop != rows:
+        reason = f"it keeps its state, and takes {rows} rows a call, not {hop}"
+    elif graph.tensors[graph.outputs[0].tensor].shape[0] != 1:
+        reason = "its output has several rows, an answer has one"
+    if reason:
+        raise UserError(Problem(reason, "leave out --hop, or export it otherwise", graph.origin))
+    nodes = tuple(_over_calls(graph, node) for node in graph.nodes)
+    tensors = {name: _taller(tensor, calls) for name, tensor in graph.tensors.items()}
+    return replace(graph, tensors=tensors, nodes=nodes, hop=hop)
+
+
+def prepared(graph: Graph) -> Graph:
+    """The graph of a first call in the form that carried() takes."""
+    return optimize(join_branches(graph), all_channels=True)
+
+
+def _taller(tensor: Tensor, calls: int) -> Tensor:
+    height, width, channels = tensor.shape
+    return replace(tensor, shape=(height * calls, width, channels))
+
+
+def _over_calls(graph: Graph, node: Node) -> Node:
+    """The node where every call's rows follow those of the call before."""
+    layer = bind(graph, node)
+    if not layer.by_rows or not _starts_with_zeros(layer):
+        raise UserError(_stays(graph, node, "its rows depend on where in a call they are"))
+    here, given = layer.out.shape[0], layer.ins[0].shape[0]
+    if here * layer.reach(0).stride[0] == given:
+        return node
+    if here != 1 or not node.op.windowed:
+        reason = f"a call has {given} rows of its input and {here} of its output"
+        raise UserError(_stays(graph, node, reason))
+    window = replace(node.op.window, stride=(given, node.op.window.stride[1]))
+    return replace(node, op=replace(node.op, window=window))
+
+
+def _starts_with_zeros(layer: Layer) -> bool:
+    """True if what is in front of the first row is zeros, as it is in variables."""
+    padded = layer.reach(0).before[0] > 0
+    return not padded or layer.op.columnwise or layer.op.channelwise
+
+
+def _stays(graph: Graph, node: Node, reason: str) -> Problem:
+    remedy = "use convolutions, dense and element-wise layers behind variables"
+    return Problem(reason, remedy, graph.origin, node.name, node.kind)
