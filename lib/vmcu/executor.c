@@ -10,6 +10,7 @@
 #include "pools.h"
 #include "rotation.h"
 #include "stage.h"
+#include "streams.h"
 
 /** False for none, and for one whose container was refused. */
 static bool is_model(const struct vmcu_model *model)
@@ -125,9 +126,15 @@ static const struct vmcu_tensor *output_tensor(const struct vmcu_context *ctx, u
 	return &ctx->model->tensors[ctx->model->outputs[index].tensor];
 }
 
-static size_t tensor_bytes(const struct vmcu_tensor *t)
+/** Rows of an input or output that there are at once: one, where they go on and on. */
+static uint16_t rows_of(const struct vmcu_context *ctx, const struct vmcu_tensor *t)
 {
-	return (t == NULL) ? 0U : (size_t)t->height * t->width * t->channels;
+	return vmcu_is_stream(ctx->model) ? 1U : t->height;
+}
+
+static size_t tensor_bytes(const struct vmcu_context *ctx, const struct vmcu_tensor *t)
+{
+	return (t == NULL) ? 0U : (size_t)rows_of(ctx, t) * t->width * t->channels;
 }
 
 int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
@@ -164,7 +171,7 @@ int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input)
 
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index)
 {
-	return tensor_bytes(input_tensor(ctx, index));
+	return tensor_bytes(ctx, input_tensor(ctx, index));
 }
 
 size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index)
@@ -193,12 +200,12 @@ const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int in
 {
 	const struct vmcu_tensor *t = output_tensor(ctx, index);
 
-	return (t == NULL || y >= t->height) ? NULL : output_row(ctx, t, y);
+	return (t == NULL || y >= rows_of(ctx, t)) ? NULL : output_row(ctx, t, y);
 }
 
 size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 {
-	return tensor_bytes(output_tensor(ctx, index));
+	return tensor_bytes(ctx, output_tensor(ctx, index));
 }
 
 /** Computes all rows of a layer on its own, in its direction. */
@@ -237,6 +244,18 @@ static int stage_over(struct vmcu_context *ctx, uint16_t number)
 	return vmcu_guard_stage(ctx, number);
 }
 
+/** The next row is the first of another input; of a stream it is the next one whatever happens. */
+static void over(struct vmcu_context *ctx)
+{
+	struct vmcu_position *at = vmcu_position(ctx);
+
+	if (vmcu_is_stream(ctx->model)) {
+		at->time = ctx->cancelled ? VMCU_CANCELLED : 0U;
+	} else {
+		at->rows = 0U;
+	}
+}
+
 /**
  * @brief Computes stages from @a number on to the end of the inference, or until it is cancelled.
  *
@@ -261,7 +280,7 @@ static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 		}
 		err = stage_over(ctx, number);
 	}
-	vmcu_position(ctx)->rows = 0U;
+	over(ctx);
 	if (ctx->cancelled) {
 		ctx->cancelled = false;
 		err = (err == 0) ? -ECANCELED : err;
@@ -296,19 +315,29 @@ static bool keep_row(struct vmcu_context *ctx, const int8_t *row)
 	return *rows < in->height;
 }
 
+/** True if a row is the first of an inference, or of a hop. */
+static bool begins(const struct vmcu_context *ctx, const struct vmcu_position *at)
+{
+	const bool hop = at->entry == 0U || at->time == VMCU_CANCELLED;
+
+	return at->rows == 0U || (vmcu_is_stream(ctx->model) && hop);
+}
+
 /** Runs the first stage as far as a row takes it: 1 if it waits for the next one. */
 static int stream_row(struct vmcu_context *ctx, const int8_t *row)
 {
 	const struct vmcu_stage *stage = &ctx->model->stages[0];
 	struct vmcu_position *at = vmcu_position(ctx);
 
-	if (at->rows == 0U) {
+	if (begins(ctx, at)) {
 		const int err = begin(ctx);
 
 		if (err != 0) {
 			return err;
 		}
 		vmcu_hook_stage_begin(ctx, 0U);
+	}
+	if (at->rows == 0U) {
 		*at = (struct vmcu_position){.rows = 0U};
 		vmcu_stage_start(ctx, stage);
 	}

@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "hooks.h"
+#include "streams.h"
 
 #if defined(VMCU_POOL_GUARD)
 
@@ -104,7 +105,8 @@ static void poison(const struct vmcu_context *ctx, uint16_t next)
 	const struct vmcu_pool *pool = &ctx->pool;
 	uint32_t at = 0U;
 
-	while (at < pool->size) {
+	/* Of a stream, rings in any part of the pool hold rows for the next hop. */
+	while (at < pool->size && !vmcu_is_stream(model)) {
 		uint32_t held = 0U;
 		uint32_t end = pool->size;
 

@@ -11,6 +11,7 @@
 
 #include "compiled.h"
 #include "hooks.h"
+#include "streams.h"
 
 /** How many calls of each layer have been made. */
 static uint16_t *progress_of(const struct vmcu_context *ctx, const struct vmcu_stage *stage)
@@ -102,7 +103,7 @@ VMCU_CALLED void take(const struct vmcu_context *ctx, struct feed *feed, uint16_
 	}
 	if (feed->x == in->width) {
 		feed->row = NULL;
-		feed->y++;
+		feed->y = vmcu_row_behind(ctx->model, feed->y);
 	}
 }
 
@@ -127,7 +128,7 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 	for (; entry < part->length; entry++) {
 		const uint8_t number = schedule[entry];
 
-		if (ctx->cancelled || (number == VMCU_TAKE && feed->row == NULL)) {
+		if (feed->row == NULL && (ctx->cancelled || number == VMCU_TAKE)) {
 			break;
 		}
 		if (number == VMCU_TAKE) {
@@ -137,13 +138,44 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 		call.layer = &layers[number];
 		call.scratch = vmcu_scratch(ctx, call.layer, scratch);
 		call_next(ctx, &call, &progress[number]);
+		vmcu_come_round(ctx->model, number, &progress[number]);
 	}
 	return entry;
 }
 
+#if defined(VMCU_STREAMS)
+/** vmcu_stage_run() of a stream. */
+static bool run_hop(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
+		    struct vmcu_position *at, const int8_t *row)
+{
+	const struct vmcu_part *parts = vmcu_at(vmcu_base(ctx->model), stage->parts);
+	struct feed feed = {.row = row, .y = at->rows};
+	bool done;
+
+	do {
+		const struct vmcu_part *part = &parts[at->part];
+
+		at->entry = follow(ctx, stage, part, at->entry, &feed);
+		done = at->entry == part->length;
+		if (done) {
+			at->part = 1U;
+			at->entry = 0U;
+		}
+		/* A row that is left: the hop was a cancelled one, too late for an answer. */
+	} while (done && feed.row != NULL);
+	at->rows = feed.y;
+	return done;
+}
+#endif
+
 VMCU_SMALL bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
 			       struct vmcu_position *at, const int8_t *row)
 {
+#if defined(VMCU_STREAMS)
+	if (vmcu_is_stream(ctx->model)) {
+		return run_hop(ctx, stage, at, row);
+	}
+#endif
 	const struct vmcu_part *parts = vmcu_at(vmcu_base(ctx->model), stage->parts);
 	struct feed feed = {.row = row, .y = at->rows};
 	uint16_t entry = at->entry;

@@ -34,6 +34,7 @@ def compile_model(
     begun: float | None = None,
     regions: tuple[Region, ...] = (),
     online: bool = False,
+    hop: int = 0,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -45,7 +46,9 @@ def compile_model(
     best plan by then is taken, counted from `begun`, of time.monotonic(). regions: memories for
     several pools; one is the same as `ram`. Another planner does not go with them, nor does any of
     `ram`, `rotated` and `plan_seconds`.
-    online: layers one by one, which a device can place anew.
+    online: layers one by one, which a device can place anew. hop: rows by which the window of the
+    only input moves, and what the next one needs is kept, 0 for none of it; of all other options
+    only `ram` and `target` go with it.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -68,6 +71,7 @@ def compile_model(
         plan_seconds,
         regions,
         online,
+        hop,
     )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:

@@ -167,7 +167,9 @@ class Graph:
     `left_out`: how many all tensors have lost; `macs_file`: multiply-accumulates of the file where
     there are fewer now, else 0. `offline`: offsets in bytes that the file has for tensors, for
     another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
-    so (`fetches`), and are never in the pool.
+    so (`fetches`), and are never in the pool. `hop`: rows of the only input between an output and
+    the next, of a graph whose rows go on and on; its heights are as many as somebody looks at. 0
+    for a graph of one input and its outputs.
     """
 
     name: str
@@ -182,6 +184,7 @@ class Graph:
     macs_file: int = 0
     offline: Mapping[str, int] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
+    hop: int = 0
 
     @property
     def held(self) -> tuple[Port, ...]:

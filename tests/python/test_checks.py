@@ -21,6 +21,7 @@ from random_builder import Builder
 from random_graphs import convolution
 from table_mutants import Files, damage
 from test_proof import ONE_POOL, PLANS, plan
+from test_streams import plan_of
 from vmcu_tools.emit import proof
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
@@ -29,7 +30,7 @@ from vmcu_tools.graph import Graph, Port, Tensor, Window
 from vmcu_tools.kernels import pack
 from vmcu_tools.kernels.language import access
 from vmcu_tools.kernels.language.access import Ticks
-from vmcu_tools.machine import decoded, mcu, parts, rotation
+from vmcu_tools.machine import decoded, mcu, parts, rotation, streams
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import layer as base
 from vmcu_tools.ops import mac as mac_kernels
@@ -42,7 +43,9 @@ from vmcu_tools.runners.compiled import MODEL_NAME
 PROMISED = Path(__file__).parent / "checks.txt"
 MUTANTS = int(os.environ.get("VMCU_CASES", "150"))
 # Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below.
-MODULES = (decoded, mcu, parts, proof, rotation)
+MODULES = (decoded, mcu, parts, proof, rotation, streams)
+# Networks of random_streams.py whose tables are damaged: narrow ones, and one in tiles.
+STREAMS = (0, 1, 2, 3, 4, 5, 6, 7)
 
 
 @dataclass(frozen=True)
@@ -252,8 +255,40 @@ def overtaken(one: Plan) -> Iterator[Files]:
         yield {**files, source: longer}
 
 
+def endless(one: Plan) -> Iterator[Files]:
+    """Tables of a stage that never ends, with other counts, parts and hops."""
+    yield from edited(r"\t\.stream = &\w+,\n", "", one)
+    yield from edited(r"(\.stream = &)model_stream", r"\1model_other", one)
+    yield from edited(r"(\.calls = )\w+", r"\1model_layers", one)
+    yield from edited(r"(_calls\[\] = \{\n\t)\d+, ", r"\1", one)
+    yield from edited(r"(\.rows = )\d+(,\n\};\n\nstatic const struct vmcu_io)", r"\1 1\2", one)
+    yield from edited(r"(\.rows = )(\d+)(,\n\};\n\nstatic const struct vmcu_io)", r"\1 \g<2>00\3", one)
+    yield from edited(r"(\.part_count = )2", r"\1 1", one)
+    source = f"{MODEL_NAME}.c"
+    # The executor has one hop over and over, and never comes to a third part.
+    files = write_tables(one, MODEL_NAME).files
+    text = files[source]
+    longer = re.sub(
+        r"(\t\{\.start = \d+, \.length = \d+, \.times = )(\d+)(\},\n)(?=\};)",
+        lambda last: f"{last[1]}{int(last[2]) - 1}{last[3]}{last[1]}1{last[3]}",
+        text,
+    )
+    yield {**files, source: re.sub(r"(\.part_count = )2", r"\g<1>3", longer)}
+    found = re.search(r"(_calls\[\] = \{\n)(.*?)(\n\};)", text, re.DOTALL)
+    assert found is not None
+    counts = [int(word) for word in found[2].replace(",", " ").split()]
+    for number, count in enumerate(counts):
+        for other in (count + 1, 100 * count, count // 2):
+            changed = [*counts[:number], other, *counts[number + 1 :]]
+            lines = f"{found[1]}\t{str(changed)[1:-1]},{found[3]}"
+            yield {**files, source: text.replace(found[0], lines)}
+
+
 def mutants() -> Iterator[tuple[Files, Plan]]:
     """Damaged tables and the plan that they were."""
+    for number in STREAMS:
+        for files in endless(plan_of(number)):
+            yield files, plan_of(number)
     for number in (*range(ONE_POOL, PLANS), *range(ONE_POOL)):
         one = plan(number)
         ways = [edited(pattern, to, one) for pattern, to in DIRECTED]
@@ -277,6 +312,9 @@ STAY = {
     "does not have": "a rule of graphs, to which parameters are held",
     "a pixel of row": "a ring that reaches around has whole rows, see the rule above",
     "larger than an address": "a replay takes gigabytes; it has a test of its own",
+    "takes another number of rows": "the last hop then has no row left, which is noticed too",
+    "ends without its answer": "the last hop then has none, which is noticed too",
+    "but turn differently": "rings have no byte too many, so that replays see it; it has a test",
 }
 
 
@@ -297,6 +335,16 @@ def test_each_check_has_a_mutant_that_only_it_catches() -> None:
         if not wanting:
             return
     assert not wanting, "\n".join(sorted(map(str, wanting)))
+
+
+def test_rings_that_turn_differently_are_apart() -> None:
+    """A ring moved to where it shares a byte with one that holds rows from hop to hop."""
+    one = plan_of(2)
+    (first, second, *_), place = one.kept, dict(one.placements)
+    assert not list(streams.meeting([place[first]], one))
+    place[second] = replace(place[second], base=place[first].base + place[first].ring - 1)
+    found = list(streams.meeting([place[first]], replace(one, placements=place)))
+    assert (first, second) in found
 
 
 def test_pools_that_addresses_do_not_reach() -> None:

@@ -132,18 +132,20 @@ def test_structs_have_the_values_that_a_compiler_makes(tmp_path: Path) -> None:
     assert [np.float32(value) for value in values.split()] == [np.float32(v) for v in wanted]
 
 
-# Members that are there in builds for several pools, which are none for pools that rotate.
-OF_SEVERAL = ("pool_count",)
+# Members and structs that are there in some builds alone; the others are in builds for pools that
+# rotate.
+SOMETIMES = {"pool_count": "VMCU_SEVERAL_POOLS", "vmcu_stream": "VMCU_STREAMS"}
+USUALLY = "VMCU_POOL_ROTATE"
 
 
-@pytest.mark.parametrize("define", ["VMCU_POOL_ROTATE", "VMCU_SEVERAL_POOLS"])
+@pytest.mark.parametrize("define", [USUALLY, *SOMETIMES.values()])
 def test_limits_are_those_of_the_members(define: str, tmp_path: Path) -> None:
     """What a member wraps around to, one below 0, is the most that it holds."""
     limits = {
         (kind, member): most
         for kind, members in LIMITS.items()
         for member, most in members.items()
-        if (member in OF_SEVERAL) == (define == "VMCU_SEVERAL_POOLS")
+        if SOMETIMES.get(kind, SOMETIMES.get(member, USUALLY)) == define
     }
     shown = "".join(
         f'\t{{ static struct {kind} x; x.{member}--; printf("%ju ", (uintmax_t)x.{member}); }}\n'

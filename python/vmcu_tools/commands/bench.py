@@ -14,6 +14,7 @@ from .options import (
     RUNNABLE,
     Subparsers,
     count,
+    hop_option,
     int8_model,
     is_container,
     json_option,
@@ -24,6 +25,7 @@ from .options import (
 if TYPE_CHECKING:
     from ..bench.flash import Flash
     from ..bench.model import BenchReport
+    from ..bench.stream import StreamBench
 
 DEFAULT = "qemu:m4"
 
@@ -71,6 +73,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     bench.add_argument(
         "--keep", type=Path, metavar="DIR", help="leave the image that was counted in DIR"
     )
+    hop_option(bench)
     json_option(bench)
     return bench
 
@@ -78,6 +81,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     from ..bench import kernels
     from ..report import costs
+    from ..report.streams import print_hops
     from ..report.terminal import console, write_json
 
     _check(args)
@@ -85,6 +89,10 @@ def run(args: argparse.Namespace) -> int:
         results = kernels.bench_kernels(args.on or DEFAULT, args.planner, args.target)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}
+    elif args.hop:
+        hops = _stream(args)
+        print_hops(hops, console())
+        figures = asdict(hops)
     else:
         report = _report(args)
         costs.print_bench(report, console())
@@ -95,9 +103,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UserError where options do not go together."""
-    of_a_model = (args.flash_wait, args.keep, args.board)
+    of_a_model = (args.flash_wait, args.keep, args.board, args.hop or None)
     if args.model is None and any(option is not None for option in of_a_model):
-        raise UserError(Problem("--board, --flash-wait and --keep are of a model", "name one"))
+        raise UserError(Problem("--board, --flash-wait, --keep and --hop are of a model", "name one"))
     if args.measure and args.board is None:
         raise UserError(Problem("--measure needs a board", "name it with --board"))
     if args.serial is not None and not args.measure:
@@ -106,6 +114,22 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError(
             Problem("--flash-wait and --keep are of the model of cycles", "leave them or --measure")
         )
+
+
+def _stream(args: argparse.Namespace) -> StreamBench:
+    from ..bench.stream import bench
+    from .models import compiled, name_of
+
+    others = {
+        "--board": args.board is not None,
+        "--flash-wait": args.flash_wait is not None,
+        "a container": is_container(args.model),
+    }
+    found = next((option for option, there in others.items() if there), None)
+    if found is not None:
+        reason = f"--hop does not go with {found}"
+        raise UserError(Problem(reason, "leave out one of the two", str(args.model)))
+    return bench(compiled(args), name_of(args.model), args.on or DEFAULT, keep=args.keep)
 
 
 def _report(args: argparse.Namespace) -> BenchReport:

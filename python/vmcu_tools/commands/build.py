@@ -19,6 +19,7 @@ from .options import (
     Subparsers,
     byte_count,
     c_name,
+    hop_option,
     json_option,
     model_options,
 )
@@ -68,6 +69,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         action="store_true",
         help="only show what RAM can be had for which cost in cycles",
     )
+    hop_option(build)
     json_option(build)
     build.add_argument(
         "--html", type=Path, metavar="FILE", help="write the figures and a map of the pool as HTML"
@@ -132,7 +134,7 @@ def command_line(args: argparse.Namespace, name: str) -> str:
     """What makes the same tables again, in the folder that the model is in: paths are from there,
     so that they do not depend on where that is."""
     words = ["vmcu", "build", args.model.name, "--name", name]
-    defaults = {"ram": None, **vars(model_options().parse_args([args.model.name]))}
+    defaults = {"ram": None, "hop": 0, **vars(model_options().parse_args([args.model.name]))}
     for option, default in defaults.items():
         value = getattr(args, option)
         if option == "model" or value == default:

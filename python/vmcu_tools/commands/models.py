@@ -19,6 +19,7 @@ from ..frontends import format_of
 from ..graph import Port
 from ..ops import bias_warnings
 from ..plan.plan import Plan
+from ..planner.options import DEFAULT
 from ..quantize import calibration
 from .options import ELSEWHERE
 
@@ -50,6 +51,7 @@ def quantised(args: argparse.Namespace) -> Path:
 def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
     goes to stderr and among the plan's notes."""
+    check_hop(args)
     elsewhere = args.input == ELSEWHERE
     if elsewhere and args.stream_input:
         raise UserError(
@@ -74,6 +76,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         begun=BEGUN,
         regions=args.memory,
         online=getattr(args, "online", False),
+        hop=getattr(args, "hop", 0),
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:
@@ -81,6 +84,32 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
     notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in warnings)
     plan = replace(plan, notes=(*plan.notes, *notes))
     return with_layout(plan, getattr(args, "input_layout", "file"))
+
+
+def check_hop(args: argparse.Namespace) -> None:
+    """Raises UserError for what does not go with --hop."""
+    if not getattr(args, "hop", 0):
+        return
+    others = {
+        "--planner": (args.planner != DEFAULT, "it has a plan of its own"),
+        "--stream-input": (args.stream_input, "it takes rows anyway"),
+        "--input elsewhere": (args.input == ELSEWHERE, "its rows come one by one"),
+        "--rotate": (args.rotate, "what it keeps stays where it is"),
+        "--memory": (bool(args.memory), "what it keeps is in one pool"),
+        "--tile-cost": (args.tile_cost is not None, "it takes the smallest pool"),
+        "--extra-macs": (args.extra_macs > 0, "no row is computed twice"),
+        "--plan-seconds": (args.plan_seconds is not None, "its plan takes no search"),
+        "--pareto": (getattr(args, "pareto", False), "there is one plan"),
+        "--online": (getattr(args, "online", False), "devices plan no streams"),
+        "--format container": (
+            getattr(args, "format", "c") == "container",
+            "containers have no state yet",
+        ),
+    }
+    for option, (there, why) in others.items():
+        if there:
+            reason = f"--hop does not go with {option}: {why}"
+            raise UserError(Problem(reason, "leave out one of the two", str(args.model)))
 
 
 def with_layout(plan: Plan, layout: str) -> Plan:

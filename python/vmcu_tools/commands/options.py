@@ -94,6 +94,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def hop(text: str) -> int:
+    """Rows by which a window moves, from 1 on."""
+    if count(text) == 0:
+        raise argparse.ArgumentTypeError("a window that does not move has one answer")
+    return int(text)
+
+
 def target_name(text: str) -> str:
     """A target of kernels/targets, which are not loaded unless one is asked for."""
     from ..kernels.targets import TARGETS
@@ -273,6 +280,18 @@ def planner_options() -> argparse.ArgumentParser:
         "memory is the same as --ram; see doc/memories.md",
     )
     return planner
+
+
+def hop_option(parser: argparse.ArgumentParser) -> None:
+    """How far the window of a model moves that keeps its rows from one inference to the next."""
+    parser.add_argument(
+        "--hop",
+        type=hop,
+        default=0,
+        metavar="N",
+        help="time is the input's H: take N new rows a call (vmcu_push_row), and keep of each layer "
+        "the rows that the next position of the window needs; see doc/streaming.md",
+    )
 
 
 def model_options(kinds: str = ".tflite or .onnx") -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ from .options import (
     RUNNABLE,
     Subparsers,
     count,
+    hop_option,
     is_container,
     model_options,
     target_options,
@@ -30,11 +31,17 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "is proven when it is built.",
     )
     verify.add_argument(
-        "-n", "--samples", type=count, default=20, help="random inputs (default 20)"
+        "-n",
+        "--samples",
+        type=count,
+        default=20,
+        help="random inputs; with --hop so many hops of one stream, each compared with the runtime on "
+        "the whole window (default 20)",
     )
     verify.add_argument(
         "--structured", type=count, default=5, help="constant and patterned inputs, 0-5 (default 5)"
     )
+    hop_option(verify)
     verify.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
     return verify
 
@@ -49,9 +56,23 @@ def run(args: argparse.Namespace) -> int:
     from ..verify.verify import verify
     from .models import compiled
 
+    if args.hop:
+        return _stream(args)
     target = args.on or runners.VIRTUAL
     outcome = verify(compiled(args), target, args.samples, args.structured, args.seed)
     print_verification(outcome, console())
+    return EXIT_DONE if outcome.passed else EXIT_PROBLEM
+
+
+def _stream(args: argparse.Namespace) -> int:
+    from .. import runners
+    from ..report.streams import print_verified
+    from ..report.terminal import console
+    from ..verify.stream import verify
+    from .models import compiled
+
+    outcome = verify(compiled(args), args.on or runners.HOST, args.samples, args.seed)
+    print_verified(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 
 

@@ -8,7 +8,9 @@ two templates, which hold all of the C text that is not a constant's digits.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +24,19 @@ from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_a
 from .initialisers import Constants, rows_of
 from .proof import prove
 from .schedule import Part, written
-from .structs import IO, LAYER, MODEL, PART, POOLS_BYTES, ROTATION_BYTES, STAGE, TENSOR
+from .stream import StreamRow, stream_row
+from .structs import (
+    IO,
+    LAYER,
+    MODEL,
+    PART,
+    POOLS_BYTES,
+    ROTATION_BYTES,
+    STAGE,
+    STREAM,
+    STREAM_BYTES,
+    TENSOR,
+)
 from .text import comment, environment, string
 
 UINT16_MAX = 2**16 - 1
@@ -172,7 +186,10 @@ def _check_whole(plan: Plan, port: Port) -> None:
     circle = plan.pool_of(placement.base)
     start = circle.around(placement.base)
     around = start + tensor.bytes > circle.stop and plan.rotation is None
-    if placement.ring < tensor.bytes or around:
+    if plan.graph.hop:
+        around = start + tensor.row_bytes > circle.stop
+    whole = tensor.row_bytes if plan.graph.hop else tensor.bytes
+    if placement.ring < whole or around:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
 
 
@@ -196,6 +213,11 @@ def _scratch(plan: Plan, layer: Layer, step: Step) -> str:
     return str(address(plan, step.scratch))
 
 
+def _rendered(values: Mapping[str, object], suffix: str) -> str:
+    """One of the two files."""
+    return environment().get_template(f"model.{suffix}.j2").render(values)
+
+
 class _Emitter:
     def __init__(self, plan: Plan, name: str):
         self.plan = plan
@@ -206,6 +228,7 @@ class _Emitter:
         self.inputs: list[int] = []
         self.schedule = bytearray()
         self.parts: list[Part] = []
+        self.stream: StreamRow | None = stream_row(plan)
 
     def run(self, command: str) -> Emitted:
         layers, stages = [], []
@@ -231,15 +254,16 @@ class _Emitter:
             "parts": self.parts,
             "requantisers": sorted({r for s in self.plan.steps for r in s.node.op.requantisers}),
             "streamed": self.plan.input_streamed,
+            "stream": self.stream,
             "elsewhere": bool(self.graph.elsewhere),
             "inputs": [self._io(f"INPUT{n}", p) for n, p in enumerate(self.graph.inputs)],
             "outputs": [self._io(f"OUTPUT{n}", p) for n, p in enumerate(self.graph.outputs)],
         }
-        templates = environment()
-        files = {
-            f"{self.name}.{suffix}": templates.get_template(f"model.{suffix}.j2").render(values)
-            for suffix in ("c", "h")
-        }
+        if self.stream is not None:
+            # By all that is in its tables, whatever command made them.
+            text = _rendered({**values, "maker": ""}, "c")
+            values["stream"] = replace(self.stream, model=zlib.crc32(text.encode()))
+        files = {f"{self.name}.{suffix}": _rendered(values, suffix) for suffix in ("c", "h")}
         return Emitted(files, self.constants.weights_bytes, self._tables_bytes())
 
     def _layer(self, number: int, step: Step) -> LayerRow:
@@ -312,6 +336,8 @@ class _Emitter:
     def _io(self, label: str, port: Port) -> IoRow:
         tensor = self.graph.tensors[port.tensor]
         height, width, channels = tensor.shape
+        if self.graph.hop:
+            height = 1
         return IoRow(
             macro=f"VMCU_MODEL_{self.name.upper()}_{label}",
             name=string(port.name),
@@ -323,7 +349,7 @@ class _Emitter:
             height=height,
             width=width,
             channels=channels,
-            bytes=tensor.bytes,
+            bytes=height * tensor.row_bytes,
         )
 
     def _tables_bytes(self) -> int:
@@ -334,6 +360,7 @@ class _Emitter:
             + MODEL.size
             + (ROTATION_BYTES if self.plan.rotation else 0)
             + (POOLS_BYTES if self.plan.regions else 0)
+            + (STREAM_BYTES + STREAM.size + 2 * len(self.plan.steps) if self.stream else 0)
             + TENSOR.size * len(self.index)
             + LAYER.size * len(self.plan.steps)
             + STAGE.size * len(self.plan.stages)

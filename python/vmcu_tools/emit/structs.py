@@ -29,6 +29,9 @@ MODEL = CStruct(
     "const struct vmcu_io *inputs, *outputs; uint16_t tensor_count, layer_count, stage_count;"
     "uint8_t input_count, output_count; bool streamed, elsewhere;",
 )
+STREAM = CStruct("vmcu_stream", "const uint16_t *calls; uint32_t model; uint16_t rows;")
+# By which struct vmcu_model is larger in a build for models that keep their state.
+STREAM_BYTES = 4
 # By which struct vmcu_model is larger in a build for pools that rotate.
 ROTATION_BYTES = 8
 # By which it is larger in a build for several pools: their sizes, how many there are, padding.

@@ -30,11 +30,14 @@ from ..plan.pools import (
 )
 from ..plan.schedule import Call
 from .events import WHOLE, Called
+from . import streams
 from .parts import Taken, parts_of
 from .tables import Address, Objects, Value, expect
 
 # VMCU_TAKE and VMCU_SCRATCH_ON_STACK; what the fields of the structs hold at most.
 TAKE = 255
+# In place of an entry: the end of a stream's first hop.
+END = -1
 ON_STACK = "VMCU_SCRATCH_ON_STACK"
 UINT8, UINT16, UINT32 = 2**8 - 1, 2**16 - 1, 2**32 - 1
 FLAGS = {"VMCU_IO_CHANNELS_FIRST": "nchw", "VMCU_IO_HALF_AWAY": "half_away"}
@@ -56,6 +59,7 @@ LIMITS = {
         **dict.fromkeys(("part_count", "first", "count", "taken"), UINT16),
     },
     "vmcu_io": {"tensor": UINT16},
+    "vmcu_stream": {"model": UINT32, "rows": UINT16},
     "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
 }
 
@@ -120,6 +124,9 @@ class _Decoder:
         self.stages = self._table("stages", "vmcu_stage")
         self.parts = self._part("parts", "vmcu_part")
         self.regions = self._regions()
+        self.stream = streams.stream_of(objects, name, model)
+        if self.stream is not None:
+            _check_members(self.stream, "vmcu_stream")
 
     def run(self) -> Decoded:
         self._check_model()
@@ -140,6 +147,8 @@ class _Decoder:
             regions=self.regions,
         )
         self._check_ports(plan)
+        if self.stream is not None:
+            streams.check_turns(self.objects, self.name, self.stream, plan, self.bound)
         calls = tuple(tuple(self._calls(plan, number)) for number in range(len(stages)))
         rows = tuple(self._row(layer) for layer in self.layers)
         return Decoded(plan, calls, rows, tuple(self.bound))
@@ -177,6 +186,8 @@ class _Decoder:
         expect(model.get("name") == self.name, "the model's name is another")
         elsewhere = bool(model.get("elsewhere", 0))
         expect(elsewhere == bool(graph.elsewhere), "the input is not where callers are told")
+        keeps = self.stream is not None
+        expect(keeps == (graph.hop > 0), "it keeps what callers are not told, or does not")
 
     def _pool(self) -> tuple[int, Rotation | None]:
         """Bytes of the circle, and how it rotates."""
@@ -335,24 +346,31 @@ class _Decoder:
     def _check_border(self, plan: Plan, port: Port) -> None:
         """Callers see inputs and outputs as one array, or, in a pool that rotates, row by row."""
         placement, tensor = plan.placements[port.tensor], self.graph.tensors[port.tensor]
-        straight = placement.phase % placement.ring == 0 and placement.ring >= tensor.bytes
+        size = tensor.row_bytes if plan.graph.hop else tensor.bytes
+        whole = placement.ring == size if plan.graph.hop else placement.ring >= size
+        straight = placement.phase % placement.ring == 0 and whole
         circle = plan.pool_of(placement.base)
-        around = placement.base + tensor.bytes > circle.stop and plan.rotation is None
+        around = placement.base + size > circle.stop and plan.rotation is None
         expect(straight and not around, f"'{port.name}' is not one piece of the pool")
 
     def _calls(self, plan: Plan, number: int) -> Iterator[Called]:
         """The calls of a stage, as the executor makes them."""
         stage, steps = self.stages[number], plan.stages[number]
         layers = self.bound[stage.get("first", 0) :]
-        streams = plan.input_streamed and number == 0
+        streamed = plan.input_streamed and number == 0
         if "schedule" not in stage:
             layer = layers[0]
             for turn in range(layer.height):
                 yield steps[0], layer, Call(WHOLE, layer.turn(turn), 0, layer.width)
             return
         expect(not any(step.descending for step in steps), "a stage of several layers descends")
-        made, taken = [0] * len(steps), Taken(plan) if streams else None
+        made, taken = [0] * len(steps), Taken(plan) if streamed else None
+        call = None
         for entry in self._entries(stage):
+            if entry <= END:
+                assert taken is not None
+                streams.check_hop(plan, END - entry, call, taken.y)
+                continue
             if entry == TAKE:
                 expect(taken is not None, "a stage takes rows that nobody delivers")
                 assert taken is not None
@@ -372,19 +390,25 @@ class _Decoder:
                 yield steps[entry], layer, part
 
     def _entries(self, stage: dict) -> Iterator[int]:
-        """The schedule of a stage, part by part."""
+        """The schedule of a stage, part by part; of a stream END and less where a hop ends."""
         first = self._address(stage, "parts", "parts")
         start = self._address(stage, "schedule", "schedule")
         schedule = self.objects.values[f"{self.name}_schedule"]
         assert isinstance(schedule, np.ndarray)
         count = stage.get("part_count", 0)
         expect(first + count <= len(self.parts), "a stage has parts that are not there")
+        if self.stream is not None:
+            streams.check_parts(self.parts[first : first + count])
+        hops = 0
         for part in self.parts[first : first + count]:
             begin = start + part.get("start", 0)
             end = begin + part.get("length", 0)
             expect(end <= len(schedule), "a part is longer than the schedule")
             for _ in range(part.get("times", 0)):
                 yield from schedule[begin:end].tolist()
+                if self.stream is not None:
+                    yield END - hops
+                    hops += 1
 
 
 def _check_members(entry: dict, kind: str) -> None:

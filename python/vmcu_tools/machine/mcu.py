@@ -21,6 +21,7 @@ from ..ops import Layer
 from ..plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
 from ..plan.schedule import OUTPUT, in_one_piece
 from .events import TICKS, Called, Event, events
+from .streams import meeting
 
 POISON = np.int8(-91)
 FOREVER = np.iinfo(np.int64).max
@@ -99,7 +100,18 @@ class VirtualMcu:
                 self.writes_of[id(layer)] = layer.writes()
         for port in self.plan.graph.outputs:
             expiry[port.tensor][...] = FOREVER
+        if self.plan.graph.hop:
+            self._answers(expiry[self.plan.graph.outputs[0].tensor])
         return expiry
+
+    def _answers(self, expiry: np.ndarray) -> None:
+        """The caller of a stream reads an answer before it brings the next row."""
+        until = FOREVER
+        for event in reversed(self.events):
+            if event.layer is None:
+                until = event.start - 1
+            elif event.layer.out.name == self.plan.graph.outputs[0].tensor:
+                expiry[event.y] = until
 
     def _in_call(self, event: Event, layer: Layer, index: int) -> np.ndarray | None:
         """The ticks of reads or, for OUTPUT, writes in a call of a stage of several layers. They
@@ -155,6 +167,7 @@ class VirtualMcu:
         self.expiry = np.full(size, BEFORE, np.int64)
         self.value = np.full(size, POISON, np.int8)
         produced: dict[str, np.ndarray] = {}
+        answer = self.plan.graph.outputs[0].tensor if self.plan.graph.hop else ""
         seen = {name: np.full(t.shape, POISON, np.int8) for name, t in self.tensors.items()}
         for number, port in enumerate(self.plan.graph.inputs):
             tensor = self.tensors[port.tensor]
@@ -169,12 +182,19 @@ class VirtualMcu:
             for node in self.plan.graph.nodes:
                 for name in node.outputs:
                     produced[name] = np.ma.masked_all(self.tensors[name].shape, np.int8)
+        self.kept: set[int] = set()
+        answered = False
         for event in self.events:
+            if answered and event.layer is None:
+                held = (self.expiry >= event.start) & (self.owner >= 0)
+                self.kept |= set(self.owner[held].tolist())
+            answered = event.layer is not None and event.layer.out.name == answer
             if event.layer is None:
                 self._deliver(event, produced if inputs is not None else None)
             else:
                 self._compute(event, event.layer, seen, produced if inputs is not None else None)
         self._check_outputs()
+        self._check_kept()
         return {
             name: values if np.ma.is_masked(values) else np.asarray(values)
             for name, values in produced.items()
@@ -322,12 +342,18 @@ class VirtualMcu:
         """Graph outputs are there, whole, when the inference is over."""
         for port in self.plan.graph.outputs:
             tensor = self.tensors[port.tensor]
-            for y in range(tensor.shape[0]):
+            for y in range(tensor.shape[0] - 1 if self.plan.graph.hop else 0, tensor.shape[0]):
                 where = self._where(tensor, y, 0, tensor.shape[1])
                 expected = np.arange(tensor.row_bytes) + y * tensor.row_bytes
                 mine = self.owner[where] == self.ids[tensor.name]
                 if not (mine & (self.index[where] == expected)).all():
                     raise PlanError(f"row {y} of output '{tensor.name}' is gone at the end")
+
+    def _check_kept(self) -> None:
+        """What a stream keeps from one hop to the next turns at its own speed."""
+        kept = [self.plan.placements[self.names[number]] for number in sorted(self.kept)]
+        for one, other in meeting(kept, self.plan):
+            raise PlanError(f"rings of '{one}' and '{other}' share bytes, but turn differently")
 
     def _holder(self, at: int) -> str:
         owner = int(self.owner[at])

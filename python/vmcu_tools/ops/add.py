@@ -62,6 +62,10 @@ class AddLayer(ProgramLayer[Add], op=Add):
         centred = values.astype(np.int64) - self.ins[index].zero_point
         return factor.apply(centred << self.op.sum.left_shift)
 
+    @property
+    def by_rows(self) -> bool:
+        return True
+
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
 

@@ -59,6 +59,10 @@ class ArgMaxLayer(Layer[ArgMax], op=ArgMax):
     def by_columns(self) -> bool:
         return True
 
+    @property
+    def by_rows(self) -> bool:
+        return True
+
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
 

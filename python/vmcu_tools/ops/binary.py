@@ -177,6 +177,14 @@ class BinaryLayer(Layer[Binary], op=Binary):
     def by_columns(self) -> bool:
         return True
 
+    @property
+    def by_rows(self) -> bool:
+        heights = [tensor.shape[0] for tensor in self.ins]
+        heights += [] if self.op.constant is None else [self.op.constant.shape[0]]
+        own = self.out.shape[0]
+        varies = self.op.constant is not None and heights[-1] != 1
+        return not varies and all(height == own for height in heights[: len(self.ins)])
+
     def last_reads(self, index: int) -> np.ndarray:
         ticks = self.writes()
         for axis in range(3):

@@ -72,6 +72,10 @@ class ConcatLayer(Layer[Concat], op=Concat):
         start[self.op.axis] = self._start(index)
         return Reach.shifted(*start[:2])
 
+    @property
+    def by_rows(self) -> bool:
+        return self.op.axis != 0
+
     def last_reads(self, index: int) -> np.ndarray:
         start = self._start(index)
         where = [slice(None)] * 3

@@ -215,6 +215,12 @@ class Layer(ABC, Generic[OpT]):
         return False
 
     @property
+    def by_rows(self) -> bool:
+        """True if each output row is made in the same way of the input rows that it reaches,
+        wherever it is, and the op would do so at any height: it can go on for ever."""
+        return False
+
+    @property
     def sums(self) -> bool:
         return self.form is Form.SUMMING
 

@@ -102,6 +102,10 @@ class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
         return self.clamp(((acc + (np.int64(1) << (bits - 1))) >> bits) + self.out.zero_point)
 
     @property
+    def by_rows(self) -> bool:
+        return self.out.row_bytes % (self.op.gain.size * self.op.run) == 0
+
+    @property
     def weight_bytes(self) -> int:
         return 8 * self.op.gain.size
 

@@ -39,6 +39,10 @@ class WindowLayer(ProgramLayer[OpT]):
     def by_columns(self) -> bool:
         return True
 
+    @property
+    def by_rows(self) -> bool:
+        return not (self.window.pad[0] or self.window.pad[2])
+
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)
 

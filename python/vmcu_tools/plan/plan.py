@@ -95,7 +95,8 @@ class Plan:
     the row that the caller delivers. `macs_extra` counts recomputed multiply-accumulates; where
     layers work in bands for that, or fetch an input that lies elsewhere, `original` is the graph
     before. `gap`: bytes of the pool beyond the bound of its order.
-    `rotation`: how the pool rotates; its end then may split rows.
+    `rotation`: how the pool rotates; its end then may split rows. `kept`: of a graph whose window
+    moves (Graph.hop), the tensors whose rings hold rows from one answer to the next.
     `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
     own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
     """
@@ -114,6 +115,7 @@ class Plan:
     gap: int = 0
     notes: tuple[str, ...] = field(default=())
     rotation: Rotation | None = None
+    kept: tuple[str, ...] = ()
     regions: tuple[Region, ...] = ()
 
     @property

@@ -45,7 +45,8 @@ class Stage:
 
     feeds: by layer; columns: by layer, how many a call computes; kept: layers whose whole output
     is needed after the stage; source: the streamed input, if any, of which `taken` columns are
-    taken at a time. A layer that sums comes last.
+    taken at a time. A layer that sums comes last. endless: the last layer's rows are answers, each
+    of which is gone when the next one comes.
     """
 
     layers: tuple[Layer, ...]
@@ -54,6 +55,7 @@ class Stage:
     kept: tuple[bool, ...]
     source: Tensor | None = None
     taken: int = 0
+    endless: bool = False
 
     @functools.cached_property
     def grids(self) -> tuple[Grid, ...]:
@@ -105,9 +107,14 @@ def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
 
 
 def stage_of(
-    layers: Sequence[Layer], kept: Sequence[bool], source: Tensor | None = None, taken: int = 0
+    layers: Sequence[Layer],
+    kept: Sequence[bool],
+    source: Tensor | None = None,
+    taken: int = 0,
+    endless: bool = False,
 ) -> Stage:
-    """The stage of consecutive layers. taken: columns of a streamed input at a time."""
+    """The stage of consecutive layers. taken: columns of a streamed input at a time; endless: of a
+    graph that goes on and on."""
     makers = {layer.out.name: number for number, layer in enumerate(layers)}
     if source is not None:
         makers[source.name] = STREAMED
@@ -119,7 +126,7 @@ def stage_of(
         for layer in layers
     )
     columns = tuple(layer.columns for layer in layers)
-    return Stage(tuple(layers), feeds, columns, tuple(kept), source, taken)
+    return Stage(tuple(layers), feeds, columns, tuple(kept), source, taken, endless)
 
 
 def stage_at(plan: Plan, number: int) -> Stage | None:
@@ -132,7 +139,7 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
         return None
     layers = [step.bind(plan.graph) for step in steps]
     kept = kept_outputs(plan.graph, [step.node for step in steps])
-    return stage_of(layers, kept, source, plan.taken)
+    return stage_of(layers, kept, source, plan.taken, plan.graph.hop > 0)
 
 
 def feed_of(layer: Layer, index: int, producer: int = READY) -> Feed:
@@ -159,12 +166,13 @@ def _even_part(width: int, channels: int, tile: int, block: int) -> int:
     return min(-(-even // block) * block, width)
 
 
-def taken_columns(source: Tensor | None, tile: Tile) -> int:
-    """Columns of a streamed input that are taken at a time."""
+def taken_columns(graph: Graph, source: Tensor | None, tile: Tile) -> int:
+    """Columns of a streamed input that are taken at a time. Of a graph that goes on and on whole
+    rows: a row that is there is taken, even if the call that brings it is cancelled."""
     if source is None:
         return 0
     _, width, channels = source.shape
-    return width if tile is None else _even_part(width, channels, tile, PAIR)
+    return width if tile is None or graph.hop else _even_part(width, channels, tile, PAIR)
 
 
 def in_one_piece(layer: Layer) -> list[int]:

@@ -153,7 +153,7 @@ class _Tracer:
             pixels = self.tensors[number].shape[0] * self.tensors[number].shape[1]
             if number < len(self.stage.layers) and self.stage.kept[number]:
                 freed.append(NEVER)
-                rings.append(pixels)
+                rings.append(self.tensors[number].shape[1] if self.stage.endless else pixels)
                 continue
             needs = self._needs(number)
             freed.append(_freed(needs, made[number], pixels if number >= self.own else 0))

@@ -31,7 +31,8 @@ class Options:
     `ram` asks for it, more are spent. plan_seconds: after which the best plan so far is taken, None
     for when the planner ends by itself. regions: memories to put pools in, those first that
     accesses cost least in; none for one pool. online: layers one by one, which a device can place
-    anew, see places/online.py."""
+    anew, see places/online.py. hop: rows of the only input by which its window moves from one
+    inference to the next, 0 where nothing is kept, see stages/endless.py."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
@@ -42,3 +43,4 @@ class Options:
     plan_seconds: float | None = None
     regions: tuple[Region, ...] = ()
     online: bool = False
+    hop: int = 0

@@ -17,7 +17,7 @@ from .others import hmcos, single, tflm, tinyengine
 from .places import joint, online
 from .places.widen import widened
 from .regions import search
-from .stages import fusion
+from .stages import endless, fusion
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ def make_plan(
         planned_by = search.plan
     if options.online:
         planned_by = _one_by_one
+    if options.hop:
+        planned_by = endless.plan
     if options.plan_seconds is None or planned_by is not fusion.plan:
         try:
             plan = planned_by(graph, options)
@@ -83,7 +85,7 @@ def make_plan(
     else:
         deadline = (start if begun is None else begun) + options.plan_seconds
         plan = anytime.plan_within(graph, options, planned_by, deadline)
-    if not (options.online or (original and chosen.original)):
+    if not (options.online or options.hop or (original and chosen.original)):
         plan = widened(plan)
     plan = replace(plan, solve_seconds=time.monotonic() - start)
     if prove:

@@ -10,6 +10,7 @@ import numpy as np
 from ..ops import bind
 from ..plan.accesses import by_region
 from ..plan.plan import Placement, Plan
+from ..plan.turns import first_rows, macs_of_hop
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,29 @@ class MemoryReport:
 
 
 @dataclass(frozen=True)
+class KeptReport:
+    """A tensor of which `rows` rows, `bytes` bytes, stay from one answer to the next."""
+
+    tensor: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class HopReport:
+    """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
+    after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
+    bytes of the pool that stay from one answer to the next, those of all `kept`."""
+
+    rows: int
+    window: int
+    first: int
+    macs_window: int
+    state_bytes: int
+    kept: tuple[KeptReport, ...]
+
+
+@dataclass(frozen=True)
 class ModelReport:
     """All sizes in bytes. `macs` counts taps in the padding; `macs_extra` recomputed ones;
     `macs_file` is what the file asks for, more where constant channels were left out: `left_out`
@@ -58,7 +82,8 @@ class ModelReport:
     `input_elsewhere`: the input is read where the caller has it, and no part of `pool_bytes`.
     `memories`: where there are several pools.
     `rotation_step`: by which the pool's origin advances, 0: not at all; `rotation_overhang`: what
-    `pool_bytes` has for that."""
+    `pool_bytes` has for that. `hop`: where the window moves; all multiply-accumulates but the
+    file's are of a hop."""
 
     model: str
     planner: str
@@ -79,6 +104,7 @@ class ModelReport:
     rotation_step: int = 0
     rotation_overhang: int = 0
     memories: tuple[MemoryReport, ...] = ()
+    hop: HopReport | None = None
 
 
 def occupied(placement: Placement, plan: Plan) -> np.ndarray:
@@ -99,7 +125,7 @@ def step_bytes(plan: Plan) -> list[int]:
         live = np.zeros(plan.pool_bytes, bool)
         live[step.scratch : step.scratch + step.scratch_bytes] = True
         for tensor, placement in plan.placements.items():
-            if placement.first <= number <= placement.last:
+            if placement.first <= number <= placement.last or tensor in plan.kept:
                 live |= covers[tensor]
         found.append(int(live.sum()))
     return found
@@ -108,14 +134,15 @@ def step_bytes(plan: Plan) -> list[int]:
 def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
     """The figures of a plan whose tables have been emitted under `name`."""
     graph = plan.graph
+    each = macs_of_hop(plan) if graph.hop else [bind(graph, s.node).macs for s in plan.steps]
     steps = [
-        StepReport(step.node.name, step.node.kind, used, bind(graph, step.node).macs)
-        for step, used in zip(plan.steps, step_bytes(plan), strict=True)
+        StepReport(step.node.name, step.node.kind, used, macs)
+        for step, used, macs in zip(plan.steps, step_bytes(plan), each, strict=True)
     ]
     tensors = tuple(
         TensorReport(
             p.tensor,
-            graph.tensors[p.tensor].bytes,
+            graph.tensors[p.tensor].bytes if not graph.hop else p.ring,
             p.base,
             round(p.ring / graph.tensors[p.tensor].row_bytes, 3),
             p.first,
@@ -133,7 +160,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         weights_bytes=weights_bytes,
         macs=macs,
         macs_extra=plan.macs_extra,
-        macs_file=plan.model.macs_file or macs,
+        macs_file=plan.model.macs_file or (sum(bind(plan.model, n).macs for n in plan.model.nodes) if graph.hop else macs),
         channels=sum(tensor.shape[2] for tensor in plan.model.tensors.values()) + left_out,
         left_out=left_out,
         solve_seconds=round(plan.solve_seconds, 3),
@@ -145,7 +172,24 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         rotation_step=plan.rotation.step if plan.rotation else 0,
         rotation_overhang=plan.rotation.overhang if plan.rotation else 0,
         memories=memories(plan),
+        hop=hop_of(plan),
     )
+
+
+def hop_of(plan: Plan) -> HopReport | None:
+    """What a plan keeps; None if nothing of it goes from one inference to the next."""
+    if not plan.graph.hop:
+        return None
+    model = plan.model
+    kept = tuple(
+        KeptReport(name, plan.placements[name].ring // plan.graph.tensors[name].row_bytes, ring)
+        for name in plan.kept
+        for ring in (plan.placements[name].ring,)
+    )
+    window = model.tensors[model.inputs[0].tensor].shape[0]
+    macs = sum(bind(model, node).macs for node in model.nodes)
+    state = sum(one.bytes for one in kept)
+    return HopReport(plan.graph.hop, window, first_rows(plan), macs, state, kept)
 
 
 def memories(plan: Plan) -> tuple[MemoryReport, ...]:

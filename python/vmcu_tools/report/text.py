@@ -14,7 +14,7 @@ from ..planner.stages.cuts import Choice
 from ..verify.end_to_end import FAR, EndToEnd
 from ..verify.verify import Check, Verification
 from .comparison import Comparison
-from .model import MemoryReport, ModelReport
+from .model import HopReport, MemoryReport, ModelReport
 from .terminal import say
 
 BAR = 20
@@ -43,6 +43,8 @@ def print_report(report: ModelReport, console: Console) -> None:
         f"flash: weights {report.weights_bytes:,}, tables {report.tables_bytes:,} bytes; "
         f"{report.macs:,} MACs",
     )
+    if report.hop is not None:
+        print_hop(report.hop, report.macs, console)
     if report.memories:
         print_memories(report.memories, console)
     if report.left_out:
@@ -61,6 +63,20 @@ def print_report(report: ModelReport, console: Console) -> None:
         )
     for note in report.notes:
         say(console, note)
+
+
+def print_hop(hop: HopReport, macs: int, console: Console) -> None:
+    """What stays from one answer to the next, a line for each layer's rows."""
+    grid = table("keeps of", "rows", "bytes", left=1)
+    for one in hop.kept:
+        grid.add_row(one.tensor, f"{one.rows:,}", f"{one.bytes:,}")
+    console.print(grid)
+    say(
+        console,
+        f"the window of {hop.window} rows moves by {hop.rows} from one answer to the next, the first "
+        f"comes after {hop.first}: {macs:,} MACs a hop, {hop.macs_window:,} where nothing is kept; "
+        f"state: {hop.state_bytes:,} bytes of the pool",
+    )
 
 
 def print_memories(memories: Sequence[MemoryReport], console: Console) -> None:

@@ -11,9 +11,9 @@ from .qemu import BOARDS
 from .virtual import VirtualRunner
 from .zephyr import PREFIX, ZephyrRunner
 
-__all__ = ["RUNNERS", "VIRTUAL", "Runner", "get"]
+__all__ = ["HOST", "RUNNERS", "VIRTUAL", "Runner", "get"]
 
-VIRTUAL = VirtualRunner.name
+VIRTUAL, HOST = VirtualRunner.name, HOSTS[0].name
 RUNNERS: dict[str, Runner] = {t.name: t for t in (VirtualRunner(), *HOSTS, *BOARDS)}
 
 

@@ -132,13 +132,39 @@ class CompiledRunner(ABC):
             data = (image.parent / OUTPUT_FILE).read_bytes()
             return image_values.unpacked(data, plan, len(samples), self.name)
 
+    def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
+        """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps
+        what the next hop needs: int8 (hops, W, C)."""
+        with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+            target = self.suited(plan)
+            image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
+            return target.stream(image, plan, rows)
+
+    def stream(self, image: Path, plan: Plan, rows: np.ndarray) -> np.ndarray:
+        """run_stream() of an image that has been built."""
+        (image.parent / INPUT_FILE).write_bytes(np.asarray(rows, np.int8).tobytes())
+        self._start(image)
+        shape = plan.graph.tensors[plan.graph.outputs[0].tensor].shape[1:]
+        data = (image.parent / OUTPUT_FILE).read_bytes()
+        window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
+        hops = (len(rows) - window) // plan.graph.hop + 1
+        found = np.frombuffer(data, np.int8).reshape(-1, *shape)
+        # A window whose last rows nobody reads is done before they come.
+        if len(found) < hops or (len(found) - hops) * plan.graph.hop > window:
+            raise RunnerError(f"{self.name}: {len(found)} answers, not {hops}")
+        return found[:hops]
+
     def roomy(self: RunnerT) -> RunnerT:
         """The target with all the memory that its emulator has."""
         return self
 
     def suited(self: RunnerT, plan: Plan) -> RunnerT:
         """The target with the runtime that a plan needs."""
-        wanted = {ROTATING: plan.rotation, "-DVMCU_SEVERAL_POOLS": plan.regions}
+        wanted = {
+            ROTATING: plan.rotation,
+            "-DVMCU_SEVERAL_POOLS": plan.regions,
+            "-DVMCU_STREAMS": plan.graph.hop,
+        }
         defines = tuple(define for define, needed in wanted.items() if needed)
         return replace(self, flags=(*self.flags, *defines)) if defines else self
 

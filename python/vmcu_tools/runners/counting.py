@@ -29,6 +29,7 @@ COUNTS_FILE = "counts.txt"
 TRACE_FILE = "trace.txt"
 BLOCKS_FILE = "blocks.txt"
 POOLS_FILE = "pools.txt"
+CALLS_FILE = "calls.txt"
 # The arrays of image/main.c that pools are in, of several by their number, and their guards.
 ARENA, GUARD_BYTES = "arena", 64
 # What image/main.c loads a model from, if it does.
@@ -119,6 +120,7 @@ class Markers:
             *(f"pool={start:#x},end={stop:#x}" for start, stop in self.pools),
             f"blocks={BLOCKS_FILE}",
             f"pools={POOLS_FILE}",
+            f"each={CALLS_FILE}",
         ]
 
 
@@ -231,6 +233,11 @@ def pool_counts(folder: Path) -> list[PoolCounts]:
     """Accesses to each of the pools that markers named, by the image which ran in `folder`."""
     lines = (folder / POOLS_FILE).read_text().splitlines()
     return [PoolCounts(*map(int, line.split())) for line in lines]
+
+
+def calls_in(folder: Path) -> list[int]:
+    """Instructions of each call of an entry that the image which ran in `folder` made."""
+    return [int(line) for line in (folder / CALLS_FILE).read_text().split()]
 
 
 def blocks_of(folder: Path) -> list[Block]:

@@ -40,6 +40,10 @@ extern "C" {
 #error "several pools neither rotate nor have canaries"
 #endif
 
+#if defined(VMCU_STREAMS) && (defined(VMCU_POOL_ROTATE) || defined(VMCU_SEVERAL_POOLS))
+#error "models built with --hop keep their state in one pool, which stays where it is"
+#endif
+
 #if defined(VMCU_SEVERAL_POOLS) && defined(VMCU_CONTAINERS)
 #error "a model from a container has one pool"
 #endif
@@ -183,6 +187,15 @@ struct vmcu_io {
 	uint16_t tensor;
 };
 
+#if defined(VMCU_STREAMS)
+/** What a model built with --hop has besides: its first stage never ends. */
+struct vmcu_stream {
+	const uint16_t *calls; /**< of each layer until all of its rings are as they were */
+	uint32_t model;        /**< tells this model's state from that of any other */
+	uint16_t rows;         /**< of the input until its ring is as it was */
+};
+#endif
+
 /** A compiled model. */
 struct vmcu_model {
 	const char *name;
@@ -202,6 +215,9 @@ struct vmcu_model {
 #if defined(VMCU_POOL_ROTATE)
 	uint32_t circle; /**< bytes of the pool without its overhang; 0: the origin stays */
 	uint32_t step;   /**< by which the origin advances after each inference */
+#endif
+#if defined(VMCU_STREAMS)
+	const struct vmcu_stream *stream; /**< NULL: it keeps nothing from one input to the next */
 #endif
 #if defined(VMCU_SEVERAL_POOLS)
 	uint32_t pools[VMCU_MOST_POOLS]; /**< bytes of each; pool_bytes is their sum */

@@ -170,7 +170,9 @@ int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
  */
 int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, unsigned int y);
 
-/** @brief Bytes of input @a index, 0 if there is none. */
+/** @brief Bytes of input @a index, of a row of it where the model was built with --hop; 0 if there is
+ * none.
+ */
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
 
 /**
@@ -219,17 +221,64 @@ int vmcu_cancel(struct vmcu_context *ctx);
  * one input takes rows as well: it keeps them all and runs when the last has come. A row is copied
  * before the call returns. vmcu_init() starts over.
  *
+ * A model built with --hop keeps what the next position of its window needs: after the first window
+ * it is done once a hop. A hop that is cancelled has no outputs, but its rows count.
+ *
  * @param ctx Context that vmcu_init() has set up.
  * @param row The row's pixels of channels, int8: vmcu_row_size() bytes.
  *
  * @retval 1          Another row is wanted.
- * @retval 0          The outputs are ready; the next row is the first of the next input.
+ * @retval 0          The outputs are ready; the next row is the first of the next input, or hop.
  * @retval -EINVAL    A pointer is NULL or @a ctx was not set up.
  * @retval -ENOTSUP   The model has several inputs, or was built with --input elsewhere.
- * @retval -ECANCELED vmcu_cancel() stopped it; the next row is the first of the next input.
+ * @retval -ECANCELED vmcu_cancel() stopped it; the next row is the first of the next input, of a
+ *                    model built with --hop the next of all.
  * @retval -EFAULT    Only with VMCU_POOL_GUARD, see vmcu_invoke().
  */
 int vmcu_push_row(struct vmcu_context *ctx, const int8_t *row);
+
+#if defined(VMCU_STREAMS)
+/**
+ * @brief Empties the state: the next row is the first of all.
+ *
+ * Of any model that takes its input in rows.
+ *
+ * @retval 0       It is empty.
+ * @retval -EINVAL @a ctx is NULL or was not set up.
+ */
+int vmcu_reset(struct vmcu_context *ctx);
+
+/** @brief Bytes that vmcu_state_save() writes, 0 if the model was not built with --hop. */
+size_t vmcu_state_size(const struct vmcu_context *ctx);
+
+/**
+ * @brief Saves what a model built with --hop keeps, between two rows, so that several streams take
+ * turns in one pool.
+ *
+ * @param ctx   Context that vmcu_init() has set up.
+ * @param state Takes vmcu_state_size() bytes, at any address.
+ * @param size  Bytes at @a state.
+ *
+ * @retval 0        Saved.
+ * @retval -EINVAL  A pointer is NULL or @a ctx was not set up.
+ * @retval -ENOTSUP The model was not built with --hop.
+ * @retval -ENOMEM  @a size is too small.
+ */
+int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size);
+
+/**
+ * @brief Goes on where a stream was when its state was saved.
+ *
+ * Where it fails, the context's own state is as it was.
+ *
+ * @retval 0        The next row is the one behind that state's last.
+ * @retval -EINVAL  A pointer is NULL, @a ctx was not set up, or @a size is too small.
+ * @retval -ENOTSUP The model was not built with --hop.
+ * @retval -EBADMSG The state is of another model, of another build of it, or none at all.
+ * @retval -EILSEQ  It has been damaged.
+ */
+int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size);
+#endif
 
 #if defined(VMCU_POOL_ROTATE)
 /**
@@ -264,7 +313,9 @@ const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index);
 const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int index,
 				 unsigned int y);
 
-/** @brief Bytes of output @a index, 0 if there is none. */
+/** @brief Bytes of output @a index, of a hop's where the model was built with --hop; 0 if there is
+ * none.
+ */
 size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index);
 
 /** @} */

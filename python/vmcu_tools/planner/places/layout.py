@@ -18,6 +18,7 @@ from ...ops import Form, Layer, bind, serves
 from ...plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from ...plan.schedule import Stage, Tile, kept_outputs, stage_of, taken_columns, tile_width
 from ...plan.trace import Home, Trace
+from .hops import in_hop
 from .in_place import traced
 from .overlap import Clearance
 
@@ -179,7 +180,8 @@ class Binder:
     def scheduled(self, cut: Cut, layers: Sequence[Layer], source: Tensor | None) -> Stage:
         """A stage of these layers, with the streamed input, if it is the first, as `source`."""
         kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
-        return stage_of(layers, kept, source, taken_columns(source, cut.tile))
+        taken = taken_columns(self.graph, source, cut.tile)
+        return stage_of(layers, kept, source, taken, self.graph.hop > 0)
 
     def stage(self, cut: Cut) -> tuple[Layer, ...]:
         """A stage's layers."""
@@ -315,6 +317,11 @@ class Layout:
                 continue
             if number < trace.own:
                 self._born(tensor, trace.rings[number])
+                if self.graph.hop:
+                    first, last = in_hop(trace, number)
+                    self.births[tensor.name][:] = group.start + first
+                    self.deaths[tensor.name][:] = FOREVER if last is None else group.start + last
+                    continue
                 used = births >= 0
                 self.births[tensor.name][used] = births[used] + group.start
             used = deaths >= 0

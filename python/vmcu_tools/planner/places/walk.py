@@ -157,7 +157,7 @@ def plan_of(planner: str, graph: Graph | Layout, search: Walk, bound: int) -> Pl
         placements=placements,
         pool_bytes=search.pool,
         input_streamed=layout.streamed,
-        taken=taken_columns(layout.source, layout.cuts[0].tile if layout.cuts else None),
+        taken=taken_columns(graph, layout.source, layout.cuts[0].tile if layout.cuts else None),
         progress=tuple(progress),
         gap=gap,
         notes=(f"The bound for these stages is {bound:,} bytes, the gap {gap:,}.",),

@@ -112,7 +112,7 @@ class Needs:
         """What a stage needs depends on."""
         if cut not in self.shapes:
             source = self.source if cut.first == 0 else None
-            taken = taken_columns(source, cut.tile)
+            taken = taken_columns(self.graph, source, cut.tile)
             last = self.binder.in_stage(cut, cut.stop - 1)
             self.shapes[cut] = replace(self._front(cut).followed_by(last), taken=taken)
         return self.shapes[cut]

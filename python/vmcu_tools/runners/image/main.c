@@ -9,7 +9,8 @@
  * Reads the inputs' bytes from INPUT_FILE until it ends and writes the outputs' bytes to
  * OUTPUT_FILE, sample after sample. The build passes IMAGE_HEADER, the model's header in quotes,
  * and IMAGE_NAME, its name. With IMAGE_VALUES both files hold values in the model file's own form,
- * see values.h. With IMAGE_CONTAINER the model is loaded from a container.
+ * see values.h. With VMCU_STREAMS the file is one stream of rows, and there is an answer for each
+ * hop. With IMAGE_CONTAINER the model is loaded from a container.
  */
 
 #include <stdbool.h>
@@ -232,9 +233,10 @@ static bool write_output(const struct vmcu_context *ctx, unsigned int i, int fil
 	const int8_t *whole = vmcu_output(ctx, i);
 	const struct vmcu_tensor *t = &ctx->model->tensors[ctx->model->outputs[i].tensor];
 	const size_t row = (size_t)t->width * t->channels;
+	const size_t size = vmcu_output_size(ctx, i);
 
 	if (whole != NULL) {
-		return io_write(file, whole, row * t->height) == row * t->height;
+		return io_write(file, whole, size) == size;
 	}
 	for (unsigned int y = 0; y < t->height; y++) {
 		if (io_write(file, vmcu_row_of_output(ctx, i, y), row) != row) {
@@ -298,6 +300,43 @@ static enum exit_code run_samples(struct vmcu_context *ctx, int from, int to)
 	}
 }
 
+#if defined(VMCU_STREAMS)
+/** Rows without end, as long as the file has some; an answer for each hop. */
+static enum exit_code run_stream(struct vmcu_context *ctx, int from, int to)
+{
+	static int8_t row[ROW_BYTES];
+
+	lock_guards();
+	while (io_read(from, row, sizeof(row)) == sizeof(row)) {
+		const int wanted = vmcu_push_row(ctx, row);
+
+		if (wanted < 0) {
+			io_print("the model failed\n");
+			return EXIT_INVOKE;
+		}
+		if (wanted == 0 && !write_outputs(ctx, to)) {
+			io_print("cannot write " OUTPUT_FILE "\n");
+			return EXIT_FILES;
+		}
+	}
+	if (!guards_intact()) {
+		io_print("a kernel wrote outside the pool\n");
+		return EXIT_GUARD;
+	}
+	return EXIT_DONE;
+}
+#endif
+
+static enum exit_code run(struct vmcu_context *ctx, int from, int to)
+{
+#if defined(VMCU_STREAMS)
+	if (ctx->model->stream != NULL) {
+		return run_stream(ctx, from, to);
+	}
+#endif
+	return run_samples(ctx, from, to);
+}
+
 /* Not on the stack, so that what is written to it is told apart from what is written there. */
 static struct vmcu_context context;
 
@@ -326,7 +365,7 @@ int main(void)
 		return EXIT_FILES;
 	}
 #endif
-	code = run_samples(&context, from, to);
+	code = run(&context, from, to);
 	io_close(from);
 	io_close(to);
 	return (int)code;

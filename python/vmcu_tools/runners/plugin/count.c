@@ -22,6 +22,8 @@
  * With blocks=FILE, that file gets a line for each run of instructions and row of the counts: the
  * row, the run's first address and the one behind its last, how often it ran, and how often it went
  * on elsewhere than behind its end, which only a taken branch does.
+ * With each=FILE, that file gets a line for each time that counting stopped: the instructions since
+ * it started.
  * With pool=ADDRESS and end=ADDRESS, each as often as there are pools, and pools=FILE, that file
  * gets a line for each: loads and stores there. With granule=BYTES, flash is behind two caches
  * (caches.h) of so many bytes an entry, code=ENTRIES for what is executed and data=ENTRIES for what
@@ -100,6 +102,9 @@ static const char *out;
 static const char *trace;
 static const char *blocks_file;
 static const char *pools_file;
+static const char *each_file;
+static FILE *each;
+static uint64_t since; /* instructions of the inference that is counted */
 static struct block *blocks;
 static struct runs *previous_runs; /* of the block before and its row, NULL outside an inference */
 
@@ -163,6 +168,15 @@ static void fetch(const struct block *b)
 	}
 }
 
+/** An inference is over. */
+static void note_inference(void)
+{
+	if (each != NULL) {
+		fprintf(each, "%" PRIu64 "\n", since);
+	}
+	since = 0U;
+}
+
 static void block_executed(unsigned int cpu, void *opaque)
 {
 	const struct block *b = opaque;
@@ -181,6 +195,7 @@ static void block_executed(unsigned int cpu, void *opaque)
 		}
 	} else if (b->start == entry_return) {
 		active = NULL;
+		note_inference();
 	} else if (active != &rows[0]) {
 		if (is_back(b)) {
 			active = &rows[0];
@@ -192,6 +207,7 @@ static void block_executed(unsigned int cpu, void *opaque)
 	previous_runs = (active == NULL) ? NULL : &b->runs[active - rows];
 	if (active != NULL) {
 		active->instructions += b->instructions;
+		since += b->instructions;
 		previous_runs->executed++;
 		if (granule > 0U) {
 			fetch(b);
@@ -358,6 +374,9 @@ static void finished(qemu_plugin_id_t id, void *opaque)
 	if (pools_file != NULL) {
 		write_pools();
 	}
+	if (each != NULL) {
+		fclose(each);
+	}
 }
 
 static bool add_mark(struct marks *marks, uint64_t address)
@@ -394,6 +413,7 @@ static bool understand(const char *argument)
 		{"trace", &trace},
 		{"blocks", &blocks_file},
 		{"pools", &pools_file},
+		{"each", &each_file},
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -438,6 +458,7 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 		fprintf(stderr, "count: a cache has at most %u entries\n", MAX_CACHED);
 		return -1;
 	}
+	each = (each_file == NULL) ? NULL : fopen(each_file, "w");
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	qemu_plugin_register_atexit_cb(id, finished, NULL);
 	return 0;

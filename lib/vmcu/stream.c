@@ -1,0 +1,130 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief The state of a model that was built with --hop, emptied, saved and restored.
+ */
+
+#include <errno.h>
+
+#include <vmcu/vmcu.h>
+
+#include "rotation.h"
+#include "streams.h"
+
+#if defined(VMCU_STREAMS)
+
+/* "vmS" and the version of what follows. */
+#define STATE_MAGIC 0x01536d76U
+
+/** In front of the pool's bytes. */
+struct head {
+	uint32_t magic;
+	uint32_t model;
+	uint32_t bytes;
+	uint32_t sum; /**< of the pool's bytes and of the position */
+	struct vmcu_position at;
+};
+
+static bool keeps_state(const struct vmcu_context *ctx)
+{
+	return ctx != NULL && ctx->model != NULL && vmcu_is_stream(ctx->model);
+}
+
+/** FNV-1a, going on from @a sum. */
+static uint32_t summed(uint32_t sum, const void *data, size_t size)
+{
+	const uint8_t *bytes = data;
+
+	for (size_t i = 0; i < size; i++) {
+		sum = (sum ^ bytes[i]) * 16777619U;
+	}
+	return sum;
+}
+
+static struct head head_of(const struct vmcu_context *ctx, const struct vmcu_position *at,
+			   const void *bytes)
+{
+	const uint32_t size = ctx->model->pool_bytes;
+	const struct head head = {
+		.magic = STATE_MAGIC,
+		.model = ctx->model->stream->model,
+		.bytes = size,
+		.sum = summed(summed(2166136261U, at, sizeof(*at)), bytes, size),
+		.at = *at,
+	};
+
+	return head;
+}
+
+int vmcu_reset(struct vmcu_context *ctx)
+{
+	if (ctx == NULL || ctx->model == NULL) {
+		return -EINVAL;
+	}
+	vmcu_position(ctx)->rows = 0U;
+	return 0;
+}
+
+size_t vmcu_state_size(const struct vmcu_context *ctx)
+{
+	return keeps_state(ctx) ? sizeof(struct head) + ctx->model->pool_bytes : 0U;
+}
+
+/** What save and restore refuse alike. */
+static int refused(const struct vmcu_context *ctx, const void *state)
+{
+	if (ctx == NULL || ctx->model == NULL || state == NULL) {
+		return -EINVAL;
+	}
+	return vmcu_is_stream(ctx->model) ? 0 : -ENOTSUP;
+}
+
+int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size)
+{
+	const int err = refused(ctx, state);
+
+	if (err != 0) {
+		return err;
+	}
+	if (size < vmcu_state_size(ctx)) {
+		return -ENOMEM;
+	}
+
+	const struct head head = head_of(ctx, vmcu_position(ctx), ctx->pool.start);
+
+	__builtin_memcpy(state, &head, sizeof(head));
+	__builtin_memcpy((uint8_t *)state + sizeof(head), ctx->pool.start, head.bytes);
+	return 0;
+}
+
+int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size)
+{
+	const uint8_t *const bytes = (const uint8_t *)state + sizeof(struct head);
+	struct head head;
+	struct head wanted;
+	int err = refused(ctx, state);
+
+	if (err != 0) {
+		return err;
+	}
+	if (size < vmcu_state_size(ctx)) {
+		return -EINVAL;
+	}
+	__builtin_memcpy(&head, state, sizeof(head));
+	wanted = head_of(ctx, &head.at, bytes);
+	if (head.magic != wanted.magic || head.model != wanted.model ||
+	    head.bytes != wanted.bytes) {
+		return -EBADMSG;
+	}
+	if (head.sum != wanted.sum) {
+		return -EILSEQ;
+	}
+	__builtin_memcpy(ctx->pool.start, bytes, head.bytes);
+	*vmcu_position(ctx) = head.at;
+	return 0;
+}
+
+#endif /* VMCU_STREAMS */

@@ -1,0 +1,67 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Models that were built with --hop: a stage that never ends.
+ *
+ * Its first part leads to the first answer, its second from each answer to the next, over and over.
+ * Rows are counted up to where all rings are as they were at the first, and then from 0 again.
+ * Nothing is left of this unless the build defines VMCU_STREAMS.
+ */
+
+#ifndef VMCU_STREAMS_H_
+#define VMCU_STREAMS_H_
+
+#include <stdbool.h>
+
+#include <vmcu/vmcu.h>
+
+#if defined(VMCU_STREAMS)
+
+/** True if a model keeps rows from one answer to the next. */
+static inline bool vmcu_is_stream(const struct vmcu_model *model)
+{
+	return model->stream != NULL;
+}
+
+/** The row of the input that comes behind row @a y. */
+static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t y)
+{
+	/* Not from 0, which stands for an input that has not begun. */
+	return (model->stream != NULL && y >= model->stream->rows) ? 1U : (uint16_t)(y + 1U);
+}
+
+/** Begins to count the calls of layer @a number anew where its rings have come round. */
+static inline void vmcu_come_round(const struct vmcu_model *model, uint8_t number, uint16_t *made)
+{
+	if (model->stream != NULL && *made == model->stream->calls[number]) {
+		*made = 0U;
+	}
+}
+
+#else
+
+static inline bool vmcu_is_stream(const struct vmcu_model *model)
+{
+	(void)model;
+	return false;
+}
+
+static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t y)
+{
+	(void)model;
+	return (uint16_t)(y + 1U);
+}
+
+static inline void vmcu_come_round(const struct vmcu_model *model, uint8_t number, uint16_t *made)
+{
+	(void)model;
+	(void)number;
+	(void)made;
+}
+
+#endif /* VMCU_STREAMS */
+
+#endif /* VMCU_STREAMS_H_ */

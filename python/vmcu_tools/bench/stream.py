@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks of a model that keeps its rows. `asdict` of a StreamBench is the JSON of `vmcu bench
+MODEL --hop N --json`."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..emit import emit
+from ..machine import reference
+from ..plan.plan import Plan
+from ..plan.turns import first_rows, macs_of_hop
+from ..runners.base import RunnerError
+from ..runners.compiled import MODEL_NAME
+from ..runners.counting import CountingRunner, Counts, blocks_of, calls_in, markers_of
+from ..runners.qemu import QemuRunner
+from ..verify.stream import stream_of, windows
+from .model import LayerBench, board, compiler, cycles_of, row
+from .timing import Spent, timing_of
+
+# Hops that are counted, and compared with whole windows.
+HOPS = 128
+
+
+@dataclass(frozen=True)
+class StreamBench:
+    """What a hop costs: the `hop` calls of vmcu_push_row() that lead from one answer to the next.
+
+    instructions, cycles: of a hop on average over `hops` of them; `_worst`: of the most expensive
+    one, number `worst_hop` of them; `_first`: of all rows up to the first answer. `layers` and
+    `executor` are what a hop has of them on average.
+    """
+
+    model: str
+    target: str
+    window: int
+    hop: int
+    hops: int
+    macs: int
+    instructions: float
+    instructions_worst: int
+    instructions_first: int
+    worst_hop: int
+    cycles: float
+    cycles_worst: int
+    stack_bytes: int
+    layers: tuple[LayerBench, ...]
+    executor: LayerBench
+    compiler: str
+    timing: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What some rows cost. counts, cycles: the executor's, then each layer's; calls: instructions
+    of each call of vmcu_push_row()."""
+
+    counts: list[Counts]
+    cycles: list[Spent]
+    calls: list[int]
+    answers: np.ndarray
+
+    @property
+    def total(self) -> float:
+        return sum(spent.total for spent in self.cycles)
+
+
+def bench(
+    plan: Plan, name: str, target: str, seed: int = 0, keep: Path | None = None
+) -> StreamBench:
+    """Counts a stream on an emulated board. keep: a folder for its image. Raises RunnerError if
+    answers are not those of whole windows."""
+    machine = board(target).suited(plan)
+    rows = stream_of(plan.model, plan.graph.hop, HOPS + 1, seed)
+    begun, hop = first_rows(plan), plan.graph.hop
+    with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
+        folder = Path(text)
+        image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
+
+        def run(hops: int) -> _Run:
+            return _counted(machine, image, plan, rows[: begun + hops * hop])
+
+        first, all_ = run(0), run(HOPS)
+        costs = np.array(all_.calls[begun:]).reshape(HOPS, hop).sum(axis=1)
+        worst = int(costs.argmax())
+        peak = run(worst + 1).total - run(worst).total
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(image, keep / f"{name}.elf")
+    _check(plan, rows, all_.answers, target)
+    executor, *layers = _hop(plan, first, all_)
+    return StreamBench(
+        name,
+        target,
+        plan.model.tensors[plan.model.inputs[0].tensor].shape[0],
+        hop,
+        HOPS,
+        sum(macs_of_hop(plan)),
+        round(float(costs.mean()), 1),
+        int(costs[worst]),
+        sum(first.calls),
+        worst,
+        round((all_.total - first.total) / HOPS, 1),
+        round(peak),
+        all_.counts[0].stack_bytes,
+        tuple(layers),
+        executor,
+        compiler(machine),
+        timing_of(machine).said,
+    )
+
+
+def _counted(machine: QemuRunner, image: Path, plan: Plan, rows: np.ndarray) -> _Run:
+    folder = image.parent
+    counting = CountingRunner.of(machine, markers_of(image, MODEL_NAME))
+    answers, counts = counting.count(folder, lambda t: t.stream(image, plan, rows))
+    cycles = cycles_of(machine, image, blocks_of(folder), len(counts))
+    return _Run(counts, cycles, calls_in(folder), answers)
+
+
+def _hop(plan: Plan, first: _Run, all_: _Run) -> list[LayerBench]:
+    """The executor and each layer in a hop, on average."""
+    named = [("(between layers)", "executor", 0)]
+    named += [
+        (step.node.name, step.node.kind, macs)
+        for step, macs in zip(plan.steps, macs_of_hop(plan), strict=True)
+    ]
+    found = []
+    for who, *parts in zip(named, first.counts, all_.counts, first.cycles, all_.cycles, strict=True):
+        before, after, started, ended = parts
+        found.append(row(*who, _mean(before, after), _mean(started, ended), None))
+    return found
+
+
+def _mean(before, after):
+    """Of a hop, of counts or cycles with and without the hops."""
+    kind = type(after)
+    means = ((getattr(after, f) - getattr(before, f)) / HOPS for f in vars(after))
+    return kind(*(round(mean) if kind is Counts else mean for mean in means))
+
+
+def _check(plan: Plan, rows: np.ndarray, answers: Sequence[np.ndarray], target: str) -> None:
+    """Raises RunnerError where answers are not what whole windows mean."""
+    name = plan.model.outputs[0].tensor
+    for hop, window in enumerate(windows(plan.model, rows, plan.graph.hop)):
+        if hop < len(answers):
+            wrong = np.count_nonzero(reference.run(plan.model, [window])[name][0] != answers[hop])
+            if wrong:
+                raise RunnerError(f"{target}: {wrong} bytes of hop {hop} are wrong")

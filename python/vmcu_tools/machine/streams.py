@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is proven of a stage that never ends, besides the replay of its hops.
+
+A replay ends after some hops, a stream does not. That it goes on as it began follows from four
+things, which are checked here: every hop makes the same calls; a layer begins to count its calls
+anew only where all rings that it touches are as they were at its first; a ring that holds rows from
+one hop to the next shares no byte with a ring of another length; and the replay is long enough
+for each layer to have begun anew. Each ring by itself then has been seen in all of its positions, and
+no two of them meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..ops import Layer
+from ..plan.plan import MOST_CALLS, Placement, Plan
+from ..plan.schedule import Call
+from .tables import Address, Objects, expect
+
+
+def stream_of(objects: Objects, name: str, model: dict) -> dict | None:
+    """The struct vmcu_stream of model `name`; None if it has none."""
+    value = model.get("stream")
+    if value is None:
+        return None
+    found = objects.values.get(f"{name}_stream")
+    known = value == Address(f"{name}_stream") and isinstance(found, dict)
+    expect(known, f"what it keeps is in '{value}'")
+    assert isinstance(found, dict)
+    return found
+
+
+def check_turns(objects: Objects, name: str, stream: dict, plan: Plan, layers: Sequence[Layer]) -> None:
+    """Counts start over where rings do, and the replay has seen it."""
+    counts = objects.values.get(f"{name}_calls", ())
+    named = stream.get("calls") == f"{name}_calls"
+    expect(named and len(counts) == len(layers), "counts of calls are missing")
+    for number, (layer, count) in enumerate(zip(layers, counts, strict=True)):
+        rows, rest = divmod(int(count), -(-layer.width // layer.columns))
+        expect(rows > 0 and rest == 0, f"layer {number} starts over within a row")
+        moved = [(layer.out.name, rows * layer.out.row_bytes)]
+        for index, tensor in enumerate(layer.ins):
+            moved.append((tensor.name, rows * layer.reach(index).stride[0] * tensor.row_bytes))
+        around = all(length % plan.placements[one].ring == 0 for one, length in moved)
+        expect(around, f"layer {number} starts over where a ring does not")
+        expect(rows < layer.height, f"layer {number} does not start over in the replay")
+    source = plan.graph.tensors[plan.graph.inputs[0].tensor]
+    rows, ring = stream.get("rows", 0), plan.placements[source.name].ring
+    expect(0 < rows < MOST_CALLS and rows * source.row_bytes % ring == 0, "rows of the input start over where its ring does not")
+    expect(rows < source.shape[0], "rows of the input do not start over in the replay")
+
+
+def check_parts(parts: Sequence[dict]) -> None:
+    """One part that leads to the first answer, one for each further hop."""
+    once = len(parts) == 2 and parts[0].get("times", 0) == 1
+    expect(once, "a stream has other parts than its beginning and a hop")
+
+
+def check_hop(plan: Plan, hop: int, made: Call | None, taken: int) -> None:
+    """At the end of hop number `hop` its answer is the last call, and all of its rows are taken."""
+    out, source = (plan.graph.tensors[p[0].tensor] for p in (plan.graph.outputs, plan.graph.inputs))
+    answered = made is not None and made.y == hop and made.x + made.columns == out.shape[1]
+    expect(answered, f"hop {hop} ends without its answer")
+    within = source.shape[0] - (out.shape[0] - 1 - hop) * plan.graph.hop
+    expect(within - plan.graph.hop < taken <= within, f"hop {hop} takes another number of rows")
+
+
+def meeting(placements: Sequence[Placement], plan: Plan) -> Iterator[tuple[str, str]]:
+    """Of the rings of these tensors, each with any other of which it shares bytes without being the
+    same ring."""
+    for one in placements:
+        for other in plan.placements.values():
+            size = plan.pool_bytes
+            near = (other.base - one.base) % size < one.ring or (one.base - other.base) % size < other.ring
+            if near and (one.base, one.ring) != (other.base, other.ring):
+                yield one.tensor, other.tensor

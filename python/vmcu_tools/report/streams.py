@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports on models that keep their rows, for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from ..bench.stream import StreamBench
+from ..verify.stream import StreamVerification
+from .costs import COUNTS, SPENT, layer_cells
+from .terminal import say
+from .text import table
+
+
+def print_verified(outcome: StreamVerification, console: Console) -> None:
+    """How many hops differ."""
+    said = "[green]PASSED" if outcome.passed else "[red]FAILED"
+    say(
+        console,
+        f"{outcome.model} on {outcome.target}, window {outcome.window} rows, hop {outcome.hop}: "
+        f"{outcome.wrong:,} of {outcome.hops:,} hops differ from {outcome.against} on whole windows "
+        f"({outcome.differing:,} of {outcome.bytes:,} bytes, by {outcome.largest} at most): {said}",
+        markup=True,
+    )
+
+
+def print_hops(report: StreamBench, console: Console) -> None:
+    """One line per layer, as a hop has it on average, then what the average and the worst cost."""
+    grid = table("", "layer", "op", "MACs", *COUNTS, "cycles", "per MAC", *SPENT, left=3)
+    for index, entry in enumerate((*report.layers, report.executor)):
+        label = "" if entry is report.executor else str(index)
+        grid.add_row(label, escape(entry.name), entry.op, *layer_cells(entry))
+    console.print(grid)
+    say(
+        console,
+        f"{report.model} on {report.target}, window {report.window} rows, hop {report.hop}: "
+        f"{report.macs:,} MACs, {report.instructions:,.0f} instructions and {report.cycles:,.0f} "
+        f"cycles a hop on average over {report.hops}; the worst, number {report.worst_hop}: "
+        f"{report.instructions_worst:,} and {report.cycles_worst:,}; up to the first answer: "
+        f"{report.instructions_first:,} instructions",
+    )
+    say(console, f"cycles, modelled, not measured: {report.timing}")
+    say(console, f"compiled by {report.compiler}; {report.stack_bytes:,} bytes of stack")

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model that keeps its rows from hop to hop, against the file's runtime on each whole window.
+
+The target gets one stream of rows, once. The runtime gets each position of the window by itself and
+computes all of it; it keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .. import oracle, runners
+from ..errors import Problem, UserError
+from ..graph import Graph
+from ..machine import reference
+from ..oracle import whole
+from ..plan.plan import Plan
+from ..progress import bar
+from ..quant import INT8_MAX, INT8_MIN
+from ..runners.borders import to_file, to_memory
+from ..runners.stream import streamed
+
+# Rows of one kind of sound: noise, then a constant, then noise that is clipped.
+SPELL = 97
+QUIET, LOUD = 1, 2
+
+
+@dataclass(frozen=True)
+class StreamVerification:
+    """`differing` of `bytes` of the answers of `hops` differ from what `against` makes of whole
+    windows, in `wrong` hops, by at most `largest`."""
+
+    model: str
+    target: str
+    against: str
+    hop: int
+    window: int
+    hops: int
+    bytes: int
+    differing: int
+    wrong: int
+    largest: int
+
+    @property
+    def passed(self) -> bool:
+        return self.hops > 0 and self.differing == 0
+
+
+def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
+    """Runs a stream of so many hops on a target and through the runtime. Raises UserError where
+    either cannot."""
+    graph = plan.model
+    rows = stream_of(graph, plan.graph.hop, hops, seed)
+    found = streamed(runners.get(target), plan, rows)
+    said, runtime = judge(graph)
+    wrong = differing = largest = 0
+    for hop, window in enumerate(bar(list(windows(graph, rows, plan.graph.hop)), "runtime")):
+        off = np.abs(found[hop].astype(np.int64) - runtime(window))
+        differing += int(np.count_nonzero(off))
+        wrong += bool(off.any())
+        largest = max(largest, int(off.max()))
+    height = graph.tensors[graph.inputs[0].tensor].shape[0]
+    return StreamVerification(
+        graph.name,
+        target,
+        said,
+        plan.graph.hop,
+        height,
+        len(found),
+        found.size,
+        differing,
+        wrong,
+        largest,
+    )
+
+
+def stream_of(graph: Graph, hop: int, hops: int, seed: int) -> np.ndarray:
+    """Rows for so many hops, int8 (rows, W, C): spells of noise, of silence and of clipping."""
+    tensor = graph.tensors[graph.inputs[0].tensor]
+    count = tensor.shape[0] + (hops - 1) * hop
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(INT8_MIN, INT8_MAX + 1, (count, *tensor.shape[1:]))
+    for number, start in enumerate(range(0, count, SPELL)):
+        spell = rows[start : start + SPELL]
+        if number % 4 == QUIET:
+            spell[:] = tensor.zero_point
+        elif number % 4 == LOUD:
+            spell[:] = np.clip(4 * spell, INT8_MIN, INT8_MAX)
+    return rows.astype(np.int8)
+
+
+def windows(graph: Graph, rows: np.ndarray, hop: int) -> Iterator[np.ndarray]:
+    """Each position of the window."""
+    height = graph.tensors[graph.inputs[0].tensor].shape[0]
+    for start in range(0, len(rows) - height + 1, hop):
+        yield rows[start : start + height]
+
+
+def judge(graph: Graph) -> tuple[str, Callable[[np.ndarray], np.ndarray]]:
+    """Who says what a window's answer is, int8 (W, C) of int8 (H, W, C): the file's runtime, where
+    it computes what the graph means in every byte; else the graph's meaning, which `vmcu verify`
+    compares with that runtime."""
+    theirs = oracle.open(graph.origin)
+    source, answer = graph.inputs[0], graph.outputs[0]
+    shape = graph.tensors[answer.tensor].shape[1:]
+    try:
+        run, exact = whole.runner(Path(graph.origin), theirs.graph)
+    except whole.UnfitError as error:
+        raise UserError(Problem(str(error), "leave out --hop", graph.origin)) from error
+    if exact and all(theirs.tolerance(node) == 0 for node in theirs.graph.nodes):
+
+        def by_runtime(window: np.ndarray) -> np.ndarray:
+            values = run([to_file(window, graph, source)])
+            return to_memory(values[0], graph, answer).reshape(shape).astype(np.int64)
+
+        return "the file's own runtime", by_runtime
+
+    def by_meaning(window: np.ndarray) -> np.ndarray:
+        return reference.run(graph, [window])[answer.tensor].reshape(shape).astype(np.int64)
+
+    return "the meaning of the file's nodes", by_meaning
