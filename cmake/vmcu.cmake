@@ -103,7 +103,7 @@ endfunction()
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
 #                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
-#                  [STREAM_INPUT | INPUT_ELSEWHERE] [ROTATE] [ARGS <argument>...])
+#                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows>] [ROTATE] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
@@ -114,11 +114,13 @@ endfunction()
 # STREAM_INPUT The input comes row by row, by vmcu_push_row(), and never exists whole.
 # INPUT_ELSEWHERE
 #              The input is read where vmcu_set_input() says, and no part of the pool.
+# HOP          The window moves by so many rows from one answer to the next, and what both need is
+#              kept; Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP" "ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -162,6 +164,15 @@ function(vmcu_add_model target)
     list(APPEND options --input elsewhere)
   endif()
 
+  if(arg_HOP)
+    list(APPEND options --hop "${arg_HOP}")
+    if(ZEPHYR_BASE AND NOT CONFIG_VMCU_STREAMS)
+      message(FATAL_ERROR
+        "vmcu_add_model(${target} NAME ${arg_NAME} HOP): set CONFIG_VMCU_STREAMS=y in prj.conf"
+      )
+    endif()
+  endif()
+
   if(arg_ROTATE)
     list(APPEND options --rotate)
     if(ZEPHYR_BASE AND NOT CONFIG_VMCU_POOL_ROTATE)
@@ -178,6 +189,9 @@ function(vmcu_add_model target)
     vmcu_add_runtime()
     if(arg_ROTATE)
       target_compile_definitions(vmcu PUBLIC VMCU_POOL_ROTATE)
+    endif()
+    if(arg_HOP)
+      target_compile_definitions(vmcu PUBLIC VMCU_STREAMS)
     endif()
     if(arg_MEMORY MATCHES ",")
       target_compile_definitions(vmcu PUBLIC VMCU_SEVERAL_POOLS)

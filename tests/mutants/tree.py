@@ -24,6 +24,7 @@ OPTIONS = (
     ("-DVMCU_POOL_ROTATE",),
     ("-DVMCU_POOL_GUARD",),
     ("-DVMCU_SEVERAL_POOLS",),
+    ("-DVMCU_STREAMS",),
     ("-D__FAST_MATH__",),
 )
 # Without it the sources of containers do not compile.

@@ -89,5 +89,7 @@ class Temporal:
             window = Window((height, width))
             x = convolution(self.b, x, window, 1, 1, self.b.pick(2, 5))
         cout, depth = 4, x.shape[2]
-        op = FullyConnected(self.b.weights(cout, depth), self.b.bias(cout), self.b.requant(cout, depth))
+        op = FullyConnected(
+            self.b.weights(cout, depth), self.b.bias(cout), self.b.requant(cout, depth)
+        )
         return self.b.node(op, [x], (1, 1, cout))

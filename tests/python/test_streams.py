@@ -4,20 +4,36 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
+import runpy
+import subprocess
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.tflite_models import TfliteModel
+from random_builder import Builder
+from random_graphs import convolution
 from random_streams import Temporal
-from vmcu_tools import runners
-from vmcu_tools.emit import emit
-from vmcu_tools.graph import Graph
+from vmcu_tools import cli, paths, runners
+from vmcu_tools.bench.stream import bench
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.emit import emit, write
+from vmcu_tools.errors import UserError
+from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
+from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.turns import macs_of_hop
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.stream import streamed
+from vmcu_tools.verify import stream
 from vmcu_tools.verify.stream import stream_of, windows
 
+ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = 24
 SANITIZED = "host:sanitize"
 
@@ -49,3 +65,165 @@ def test_hops_are_those_of_whole_windows(seed: int) -> None:
     wanted = answers(graph, rows, hop)
     np.testing.assert_array_equal(streamed(runners.get("virtual"), plan, rows), wanted)
     np.testing.assert_array_equal(streamed(runners.get(SANITIZED), plan, rows), wanted)
+
+
+def test_states_in_c(tmp_path: Path) -> None:
+    """Cancelled, saved and restored, reset, and given what is no state of it."""
+    seed = next(
+        seed for seed in range(NETWORKS) if drawn(seed)[1] == 1 and len(plan_of(seed).kept) > 2
+    )
+    graph, hop = drawn(seed)
+    rows = stream_of(graph, hop, 200 - graph.tensors[graph.inputs[0].tensor].shape[0] + 1, 5)
+    (tmp_path / "rows").write_bytes(rows.tobytes())
+    (tmp_path / "answers").write_bytes(answers(graph, rows, hop).tobytes())
+    write(emit(plan_of(seed), "model").files, tmp_path)
+    runtime, tests = paths.runtime(), Path(__file__).parents[1]
+    sources = [Path(__file__).with_name("stream_states.c"), tmp_path / "model.c"]
+    sources += [*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]
+    flags = ["-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
+    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags += ["-DVMCU_STREAMS", "-DVMCU_PROFILE", f"-I{tests / 'c'}", f"-I{tmp_path}"]
+    command = ["gcc", *flags, f"-I{runtime / 'include'}", *map(str, sources)]
+    subprocess.run([*command, "-o", str(tmp_path / "states")], check=True)
+    subprocess.run(["./states", "rows", "answers"], cwd=tmp_path, check=True)
+
+
+def vmcu(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = cli.main([str(word) for word in words])
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def listener(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A .tflite file of 12 rows: depthwise, pooling with a stride of two, and a layer that sees all
+    that is left."""
+    made = TfliteModel(7)
+    x = made.activation((1, 12, 1, 8))
+    weights = made.constant(
+        made.rng.integers(-127, 128, (1, 3, 1, 8)).astype(np.int8), [0.02] * 8, 3
+    )
+    bias = made.constant(
+        made.rng.integers(-900, 900, 8).astype(np.int32), made.scale(x) * [0.02] * 8
+    )
+    y = made.activation((1, 10, 1, 8))
+    options = {"padding": 1, "strideH": 1, "strideW": 1, "depthMultiplier": 1}
+    made.op("DEPTHWISE_CONV_2D", [x, weights, bias], y, "DepthwiseConv2D", **options)
+    z = made.like(y, (1, 5, 1, 8))
+    pool = {"padding": 1, "strideH": 2, "strideW": 1, "filterHeight": 2, "filterWidth": 1}
+    made.op("MAX_POOL_2D", [y], z, "Pool2D", **pool)
+    flat = made.like(z, (1, 40))
+    made.op(
+        "RESHAPE",
+        [z, made.constant(np.array([1, 40], np.int32))],
+        flat,
+        "Reshape",
+        newShape=[1, 40],
+    )
+    dense = made.constant(made.rng.integers(-127, 128, (3, 40)).astype(np.int8), [0.01])
+    out = made.activation((1, 3))
+    made.op(
+        "FULLY_CONNECTED",
+        [flat, dense, made.constant(np.zeros(3, np.int32), made.scale(flat) * [0.01])],
+        out,
+        "FullyConnected",
+    )
+    path = tmp_path_factory.mktemp("listener") / "listener.tflite"
+    made.save(path, [x], [out])
+    return path
+
+
+def test_commands(listener: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.json"
+    code, said, _ = vmcu(capsys, "build", listener, "--hop", 2, "--json", report, "-o", tmp_path)
+    figures = json.loads(report.read_text())
+    plan = compile_model(listener, hop=2)
+    # Of a hop: two rows of the depthwise layer, and the last layer once.
+    macs, whole = 2 * 3 * 8 + 40 * 3, 10 * 3 * 8 + 40 * 3
+    kept = sum(one["bytes"] for one in figures["hop"]["kept"])
+    assert code == 0 and figures["pool_bytes"] == plan.pool_bytes
+    assert figures["macs"] == macs and figures["hop"]["macs_window"] == whole
+    assert figures["hop"]["state_bytes"] == kept and {
+        one["rows"] for one in figures["hop"]["kept"]
+    } >= {5}
+    assert f"{macs:,} MACs a hop, {whole:,} where nothing is kept; state: {kept:,} bytes" in said
+    assert "--hop 2" in (tmp_path / "listener.c").read_text()
+    header = (tmp_path / "listener.h").read_text()
+    assert "LISTENER_WINDOW_ROWS 12" in header and "LISTENER_HOP_ROWS 2" in header
+    for target in ("virtual", "host"):
+        code, said, _ = vmcu(capsys, "verify", listener, "--hop", 2, "-n", 300, "--on", target)
+        assert code == 0 and "0 of 300 hops differ from the file's own runtime" in said
+
+
+def test_a_hop_that_differs_is_seen(
+    listener: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*args: object) -> np.ndarray:
+        found = streamed(*args).copy()
+        found[17, 0, 1] ^= 1
+        return found
+
+    monkeypatch.setattr(stream, "streamed", wrong)
+    code, said, _ = vmcu(capsys, "verify", listener, "--hop", 2, "-n", 40)
+    assert code == 1 and "1 of 40 hops differ" in said and "1 of 120 bytes, by 1 at most" in said
+
+
+BESIDE = (
+    ("--planner", "single"),
+    ("--stream-input",),
+    ("--input", "elsewhere"),
+    ("--rotate",),
+    ("--memory", "a=9K,b=9K"),
+    ("--tile-cost", "5"),
+    ("--extra-macs", "5"),
+    ("--plan-seconds", "5"),
+    ("--pareto",),
+    ("--format", "container"),
+)
+
+
+@pytest.mark.parametrize("options", BESIDE, ids=lambda options: options[0])
+def test_what_does_not_go_with_hops(
+    listener: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    code, _, said = vmcu(capsys, "build", listener, "--hop", 2, *options)
+    assert code == 1 and f"--hop does not go with {options[0]}" in said and "remedy:" in said
+
+
+def test_windows_that_cannot_move(listener: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, said = vmcu(capsys, "build", listener, "--hop", 3)
+    assert code == 1 and "comes every 2 rows, which 3 is no multiple of" in said
+    code, _, said = vmcu(capsys, "build", listener, "--hop", 12)
+    assert code == 1 and "choose a hop from 1 to 11" in said
+    b = Builder(np.random.default_rng(1))
+    x = b.input((9, 1, 4))
+    y = convolution(b, x, Window((3, 1), pad=(1, 0, 1, 0)), 9, 1, 4)
+    out = convolution(b, y, Window((9, 1)), 1, 1, 2)
+    with pytest.raises(UserError, match="it pads in time, 1 rows in front of the window and 1"):
+        moving(b.graph([out.name]), 1, 3)
+    with pytest.raises(UserError, match="its output has 9 rows in time"):
+        moving(replace(b.graph([y.name]), nodes=(b.nodes[0],)), 1, 3)
+    code, _, said = vmcu(capsys, "build", listener, "--hop", 0)
+    assert code == 2 and "a window that does not move" in said
+
+
+MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared/models"))
+WAKE_WORD = MODELS / "mlperf-tiny-sww.tflite"
+
+
+@pytest.mark.skipif(not WAKE_WORD.exists(), reason="VMCU_MODELS has no streaming wake word")
+def test_figures_are_those_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of the table but for the number of hops that are compared, which takes a minute."""
+    script = runpy.run_path(str(ROOT / "benchmarks/streams/run.py"))
+    page = (ROOT / "doc/streaming.md").read_text()
+    for name, hop in script["MODELS"]:
+        line = script["row"](MODELS / name, hop, 60)
+        figures = line.rpartition("| 0 of 60 |")[0]
+        assert figures and figures in page, line
+
+
+@pytest.mark.skipif(not WAKE_WORD.exists(), reason="VMCU_MODELS has no streaming wake word")
+def test_bounds_of_the_wake_word() -> None:
+    plan = compile_model(WAKE_WORD, hop=1)
+    assert plan.pool_bytes <= 4200 and sum(macs_of_hop(plan)) == 46_040
+    counted = bench(plan, "sww", "qemu:m4")
+    assert counted.instructions <= counted.instructions_worst <= 120_000

@@ -132,7 +132,9 @@ def _hop(plan: Plan, first: _Run, all_: _Run) -> list[LayerBench]:
         for step, macs in zip(plan.steps, macs_of_hop(plan), strict=True)
     ]
     found = []
-    for who, *parts in zip(named, first.counts, all_.counts, first.cycles, all_.cycles, strict=True):
+    for who, *parts in zip(
+        named, first.counts, all_.counts, first.cycles, all_.cycles, strict=True
+    ):
         before, after, started, ended = parts
         found.append(row(*who, _mean(before, after), _mean(started, ended), None))
     return found

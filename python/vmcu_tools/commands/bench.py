@@ -105,7 +105,9 @@ def _check(args: argparse.Namespace) -> None:
     """Raises UserError where options do not go together."""
     of_a_model = (args.flash_wait, args.keep, args.board, args.hop or None)
     if args.model is None and any(option is not None for option in of_a_model):
-        raise UserError(Problem("--board, --flash-wait, --keep and --hop are of a model", "name one"))
+        raise UserError(
+            Problem("--board, --flash-wait, --keep and --hop are of a model", "name one")
+        )
     if args.measure and args.board is None:
         raise UserError(Problem("--measure needs a board", "name it with --board"))
     if args.serial is not None and not args.measure:

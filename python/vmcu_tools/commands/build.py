@@ -78,7 +78,10 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from .models import check_hop
+
     check_online(args)
+    check_hop(args)
     if args.pareto:
         return show_front(args)
     from ..emit import emit, write

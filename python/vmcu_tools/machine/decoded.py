@@ -29,8 +29,8 @@ from ..plan.pools import (
     pools_of,
 )
 from ..plan.schedule import Call
-from .events import WHOLE, Called
 from . import streams
+from .events import WHOLE, Called
 from .parts import Taken, parts_of
 from .tables import Address, Objects, Value, expect
 

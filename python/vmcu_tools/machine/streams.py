@@ -31,7 +31,9 @@ def stream_of(objects: Objects, name: str, model: dict) -> dict | None:
     return found
 
 
-def check_turns(objects: Objects, name: str, stream: dict, plan: Plan, layers: Sequence[Layer]) -> None:
+def check_turns(
+    objects: Objects, name: str, stream: dict, plan: Plan, layers: Sequence[Layer]
+) -> None:
     """Counts start over where rings do, and the replay has seen it."""
     counts = objects.values.get(f"{name}_calls", ())
     named = stream.get("calls") == f"{name}_calls"
@@ -47,7 +49,10 @@ def check_turns(objects: Objects, name: str, stream: dict, plan: Plan, layers: S
         expect(rows < layer.height, f"layer {number} does not start over in the replay")
     source = plan.graph.tensors[plan.graph.inputs[0].tensor]
     rows, ring = stream.get("rows", 0), plan.placements[source.name].ring
-    expect(0 < rows < MOST_CALLS and rows * source.row_bytes % ring == 0, "rows of the input start over where its ring does not")
+    expect(
+        0 < rows < MOST_CALLS and rows * source.row_bytes % ring == 0,
+        "rows of the input start over where its ring does not",
+    )
     expect(rows < source.shape[0], "rows of the input do not start over in the replay")
 
 
@@ -72,6 +77,8 @@ def meeting(placements: Sequence[Placement], plan: Plan) -> Iterator[tuple[str, 
     for one in placements:
         for other in plan.placements.values():
             size = plan.pool_bytes
-            near = (other.base - one.base) % size < one.ring or (one.base - other.base) % size < other.ring
+            near = (other.base - one.base) % size < one.ring or (
+                one.base - other.base
+            ) % size < other.ring
             if near and (one.base, one.ring) != (other.base, other.ring):
                 yield one.tensor, other.tensor

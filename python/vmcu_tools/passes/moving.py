@@ -65,7 +65,9 @@ def _check_ports(graph: Graph, hop: int) -> None:
         reason = f"its output has {answer.shape[0]} rows in time, an answer of a hop is one"
         remedy = "end the model with a layer that sees the whole window, or take the last row of it"
         raise UserError(
-            Problem(reason, remedy, graph.origin, node.name if node else "", node.kind if node else "")
+            Problem(
+                reason, remedy, graph.origin, node.name if node else "", node.kind if node else ""
+            )
         )
 
 
@@ -84,7 +86,9 @@ def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[N
     if hop % step:
         reason = f"a row of its input comes every {step} rows, which {hop} is no multiple of"
         raise UserError(
-            Problem(reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind)
+            Problem(
+                reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind
+            )
         )
     window = replace(node.op.window, stride=(hop // step, node.op.window.stride[1]))
     return replace(node, op=replace(node.op, window=window)), hop

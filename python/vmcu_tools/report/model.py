@@ -160,7 +160,8 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         weights_bytes=weights_bytes,
         macs=macs,
         macs_extra=plan.macs_extra,
-        macs_file=plan.model.macs_file or (sum(bind(plan.model, n).macs for n in plan.model.nodes) if graph.hop else macs),
+        macs_file=plan.model.macs_file
+        or (sum(bind(plan.model, n).macs for n in plan.model.nodes) if graph.hop else macs),
         channels=sum(tensor.shape[2] for tensor in plan.model.tensors.values()) + left_out,
         left_out=left_out,
         solve_seconds=round(plan.solve_seconds, 3),

@@ -25,7 +25,9 @@ def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
 
 def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:
     """By as many replays as the rows take, each of which begins empty: a replay has an end."""
-    source, answer = (plan.graph.tensors[p[0].tensor] for p in (plan.graph.inputs, plan.graph.outputs))
+    source, answer = (
+        plan.graph.tensors[p[0].tensor] for p in (plan.graph.inputs, plan.graph.outputs)
+    )
     window = plan.model.tensors[source.name].shape[0]
     hops, found = (len(rows) - window) // plan.graph.hop + 1, []
     machine = VirtualMcu(plan)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints what hops cost of models whose window moves along time.
+
+python benchmarks/streams/run.py [--models DIR] [--hops N] [--write FILE]
+
+RAM is the pool, with the state in it. Instructions and cycles are those of a hop on an emulated
+Cortex-M4, "whole" those of a window that is computed as a whole with its input in rows. Of so many
+hops of one stream each is compared with the file's own runtime on the whole window.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from vmcu_tools.bench import model, stream
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.report.model import hop_of
+from vmcu_tools.verify.stream import verify
+
+START, END = "<!-- hops -->", "<!-- end of hops -->"
+ROOT = Path(__file__).resolve().parents[2]
+BOARD = "qemu:m4"
+# File and hop.
+MODELS = (("mlperf-tiny-sww.tflite", 1), ("mlperf-tiny-sww.tflite", 5))
+HEAD = (
+    "| model | hop | RAM | of it state | MACs | whole | instructions | worst | whole | hops that differ |\n"
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+)
+
+
+def row(path: Path, hop: int, hops: int) -> str:
+    """A line of the table."""
+    plan = compile_model(path, hop=hop)
+    kept = hop_of(plan)
+    assert kept is not None
+    counted = stream.bench(plan, path.stem, BOARD)
+    whole = model.bench(compile_model(path, stream_input=True), path.stem, BOARD)
+    checked = verify(plan, "host", hops, 0)
+    cells = (path.stem, hop, plan.pool_bytes, kept.state_bytes, counted.macs, kept.macs_window)
+    costs = (round(counted.instructions), counted.instructions_worst, whole.instructions)
+    words = [f"{cell:,}" if isinstance(cell, int) else cell for cell in (*cells, *costs)]
+    return f"| {' | '.join(words)} | {checked.wrong} of {checked.hops:,} |\n"
+
+
+def table(folder: Path, hops: int) -> str:
+    """The table, with the command that makes it."""
+    rows = "".join(row(folder / name, hop, hops) for name, hop in MODELS)
+    command = "`python benchmarks/streams/run.py --write doc/streaming.md`"
+    return f"{START}\n{command}\n\n{HEAD}{rows}{END}"
+
+
+def written(page: str, text: str) -> str:
+    """A page with the table in its place."""
+    before, _, rest = page.partition(START)
+    return before + text + rest.partition(END)[2]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    known = os.environ.get("VMCU_MODELS", ROOT.parent / "shared/models")
+    parser.add_argument("--models", type=Path, default=Path(known))
+    parser.add_argument("--hops", type=int, default=10_000)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    args = parser.parse_args(arguments)
+    text = table(args.models, args.hops)
+    print(text)
+    if args.write:
+        args.write.write_text(written(args.write.read_text(), text))
+
+
+if __name__ == "__main__":
+    main()

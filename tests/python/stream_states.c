@@ -1,0 +1,221 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief What a stream's state survives: cancelling, other streams, blobs that are none of it.
+ *
+ * Arguments: a file of rows and one of their answers, of a model that moves by one row a hop.
+ * Compiled with VMCU_PROFILE, so that kernels are called from here.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vmcu/vmcu.h>
+
+#include "check.h"
+#include "model.h"
+
+#define ROW    VMCU_MODEL_ROW_BYTES(model)
+#define ANSWER VMCU_MODEL_MODEL_OUTPUT0_BYTES
+#define FIRST  VMCU_MODEL_MODEL_WINDOW_ROWS
+#define ROWS   200
+#define HOPS   (ROWS - FIRST + 1)
+
+static int8_t rows[ROWS][ROW];
+static int8_t answers[HOPS][ANSWER];
+
+VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(model));
+VMCU_POOL_DEFINE(other_pool, VMCU_MODEL_POOL_BYTES(model));
+
+static void read_all(const char *name, void *data, size_t size)
+{
+	FILE *file = fopen(name, "rb");
+
+	CHECK(file != NULL && fread(data, 1, size, file) == size);
+	fclose(file);
+}
+
+static struct vmcu_context ctx_of_cancel;
+static unsigned int calls;
+static unsigned int cancel_at;
+
+/** The executor's call of a kernel; number @a cancel_at is cancelled when it is over. */
+void vmcu_hook_call(const struct vmcu_context *ctx, const struct vmcu_call *call)
+{
+	vmcu_kernel_of(ctx->model, call->layer)(call);
+	calls++;
+	if (calls == cancel_at) {
+		CHECK(vmcu_cancel(&ctx_of_cancel) == 0);
+	}
+}
+
+/** Pushes a row; it has to give what it would in a stream of its own. */
+static void push(struct vmcu_context *ctx, unsigned int row)
+{
+	const int err = vmcu_push_row(ctx, rows[row]);
+
+	CHECK(err == ((row + 1U < FIRST) ? 1 : 0));
+	if (err == 0) {
+		CHECK(vmcu_output_size(ctx, 0) == ANSWER);
+		CHECK(memcmp(vmcu_output(ctx, 0), answers[row + 1U - FIRST], ANSWER) == 0);
+	}
+}
+
+static void push_all(struct vmcu_context *ctx, unsigned int from, unsigned int to)
+{
+	for (unsigned int row = from; row < to; row++) {
+		push(ctx, row);
+	}
+}
+
+static struct vmcu_context begun(void)
+{
+	struct vmcu_context ctx;
+
+	CHECK(vmcu_init(&ctx, &model_model, pool, sizeof(pool)) == 0);
+	return ctx;
+}
+
+static void test_reset(void)
+{
+	struct vmcu_context ctx = begun();
+
+	push_all(&ctx, 0U, 77U);
+	CHECK(vmcu_reset(&ctx) == 0);
+	push_all(&ctx, 0U, ROWS);
+	CHECK(vmcu_reset(NULL) == -EINVAL);
+	CHECK(vmcu_invoke(&ctx) == -ENOTSUP);
+	CHECK(vmcu_push_row(&ctx, NULL) == -EINVAL);
+	CHECK(vmcu_row_size(&ctx, 0) == ROW && vmcu_input_size(&ctx, 0) == ROW);
+	CHECK(vmcu_row_of_output(&ctx, 0, 1) == NULL);
+}
+
+/** A hop that is cancelled at any of its calls has no answer, and those behind it are right. */
+static void test_cancel_within(void)
+{
+	unsigned int of_hop;
+
+	ctx_of_cancel = begun();
+	push_all(&ctx_of_cancel, 0U, 99U);
+	calls = 0U;
+	push(&ctx_of_cancel, 99U);
+	of_hop = calls;
+	CHECK(of_hop > 2U);
+	for (unsigned int at = 1U; at <= of_hop; at++) {
+		ctx_of_cancel = begun();
+		push_all(&ctx_of_cancel, 0U, 99U);
+		calls = 0U;
+		cancel_at = at;
+		CHECK(vmcu_push_row(&ctx_of_cancel, rows[99]) == -ECANCELED);
+		CHECK(calls == at);
+		cancel_at = 0U;
+		push_all(&ctx_of_cancel, 100U, ROWS);
+	}
+}
+
+/** Rows count, whether their hop is cancelled before it begins or again. */
+static void test_cancel(void)
+{
+	for (unsigned int at = 0U; at < ROWS; at += 7U) {
+		struct vmcu_context ctx = begun();
+
+		push_all(&ctx, 0U, at);
+		CHECK(vmcu_cancel(&ctx) == 0);
+		CHECK(vmcu_push_row(&ctx, rows[at]) == -ECANCELED);
+		if (at + 1U < ROWS) {
+			CHECK(vmcu_cancel(&ctx) == 0);
+			CHECK(vmcu_push_row(&ctx, rows[at + 1U]) == -ECANCELED);
+			push_all(&ctx, at + 2U, ROWS);
+		}
+	}
+}
+
+static void test_two_streams(void)
+{
+	struct vmcu_context ctx = begun();
+	const size_t size = vmcu_state_size(&ctx);
+	/* At an odd address. */
+	char *const one = (char *)malloc(size + 1U) + 1;
+	char *const two = (char *)malloc(size + 1U) + 1;
+
+	CHECK(size > VMCU_MODEL_POOL_BYTES(model));
+	push_all(&ctx, 0U, 50U);
+	CHECK(vmcu_state_save(&ctx, one, size) == 0);
+	CHECK(vmcu_reset(&ctx) == 0);
+	push_all(&ctx, 0U, 9U);
+	CHECK(vmcu_state_save(&ctx, two, size) == 0);
+	for (unsigned int row = 0U; row < 140U; row++) {
+		CHECK(vmcu_state_restore(&ctx, one, size) == 0);
+		push(&ctx, 50U + row);
+		CHECK(vmcu_state_save(&ctx, one, size) == 0);
+		CHECK(vmcu_state_restore(&ctx, two, size) == 0);
+		push(&ctx, 9U + row);
+		CHECK(vmcu_state_save(&ctx, two, size) == 0);
+	}
+	CHECK(vmcu_init(&ctx, &model_model, other_pool, sizeof(other_pool)) == 0);
+	CHECK(vmcu_state_restore(&ctx, one, size) == 0);
+	push(&ctx, 190U);
+	free(one - 1);
+	free(two - 1);
+}
+
+static void test_bad_states(void)
+{
+	struct vmcu_context ctx = begun();
+	const size_t size = vmcu_state_size(&ctx);
+	struct vmcu_model plain = model_model;
+	struct vmcu_stream other = *model_model.stream;
+	struct vmcu_model newer = model_model;
+	unsigned char *const state = malloc(size);
+
+	push_all(&ctx, 0U, 60U);
+	CHECK(vmcu_state_save(&ctx, state, size - 1U) == -ENOMEM);
+	CHECK(vmcu_state_save(&ctx, state, size) == 0);
+	CHECK(vmcu_state_save(&ctx, NULL, size) == -EINVAL);
+	CHECK(vmcu_state_save(NULL, state, size) == -EINVAL);
+	CHECK(vmcu_state_restore(&ctx, NULL, size) == -EINVAL);
+	CHECK(vmcu_state_restore(NULL, state, size) == -EINVAL);
+	push_all(&ctx, 60U, 64U);
+	CHECK(vmcu_state_restore(&ctx, state, size - 1U) == -EINVAL);
+	state[0] ^= 1U;
+	CHECK(vmcu_state_restore(&ctx, state, size) == -EBADMSG);
+	state[0] ^= 1U;
+	for (size_t at = 12U; at < size; at += 3U) {
+		state[at] ^= 0x10U;
+		CHECK(vmcu_state_restore(&ctx, state, size) == -EILSEQ);
+		state[at] ^= 0x10U;
+	}
+	other.model++;
+	newer.stream = &other;
+	ctx.model = &newer;
+	CHECK(vmcu_state_restore(&ctx, state, size) == -EBADMSG);
+	plain.stream = NULL;
+	ctx.model = &plain;
+	CHECK(vmcu_state_size(&ctx) == 0U);
+	CHECK(vmcu_state_save(&ctx, state, size) == -ENOTSUP);
+	CHECK(vmcu_state_restore(&ctx, state, size) == -ENOTSUP);
+	ctx.model = &model_model;
+	/* None of that has changed a thing. */
+	push_all(&ctx, 64U, ROWS);
+	CHECK(vmcu_state_restore(&ctx, state, size) == 0);
+	push_all(&ctx, 60U, ROWS);
+	free(state);
+}
+
+int main(int argc, char **argv)
+{
+	CHECK(argc == 3);
+	read_all(argv[1], rows, sizeof(rows));
+	read_all(argv[2], answers, sizeof(answers));
+	test_reset();
+	test_cancel();
+	test_cancel_within();
+	test_two_streams();
+	test_bad_states();
+	return 0;
+}
