@@ -2,13 +2,13 @@
 """Makes the network that hears the wake word of this sample.
 
 Nobody speaks here: the wake word is a tone that rises and falls again. Tones that only rise, only
-fall, fall and rise, or stay, noise and silence are none, nor is the first half of the word. Only the
-last layer is trained, as a logistic regression; the convolutions along time in front of it have random
+fall, fall and rise, or stay, and noise are none, nor is the first half of the word. Only the last
+layer is trained, as a logistic regression; the convolutions along time in front of it have random
 weights with a fixed seed. Features are those of the front end that the device has.
 
 Out comes `wake_word.onnx`, int8, which is committed: building the sample does not need this script.
-It needs vmcu_tools, onnx, onnxruntime and scikit-learn; another processor may round differently and end at
-slightly different weights.
+It needs vmcu_tools, onnx, onnxruntime and scikit-learn; another processor may round differently and
+end at slightly different weights.
 """
 
 from __future__ import annotations
@@ -21,15 +21,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import (
-    CalibrationDataReader,
-    QuantFormat,
-    QuantType,
-    quantize_static,
-)
 from sklearn.linear_model import LogisticRegression
 from vmcu_tools.audio.front_end import FEATURE_STEP, FrontEnd
 from vmcu_tools.audio.settings import Settings
+from vmcu_tools.quantize.calibration import quantize
 
 HERE = Path(__file__).parent
 SEED = 5
@@ -157,9 +152,7 @@ def train(inputs: np.ndarray, wanted: np.ndarray) -> onnx.ModelProto:
     """The readout of a logistic regression, whose score is 0 where both are as likely."""
     width = FEATURES * SEEN
     empty = network(np.zeros((width, 1)), np.zeros(1))
-    empty.graph.output.append(
-        helper.make_tensor_value_info("seen", TensorProto.FLOAT, (1, width))
-    )
+    empty.graph.output.append(helper.make_tensor_value_info("seen", TensorProto.FLOAT, (1, width)))
     seen = scores(empty.SerializeToString(), inputs, "seen").astype(np.float64)
     scale = seen.std()
     found = LogisticRegression(C=PENALTY, class_weight={-1: 1, 1: 4}, max_iter=300).fit(
@@ -168,33 +161,15 @@ def train(inputs: np.ndarray, wanted: np.ndarray) -> onnx.ModelProto:
     return network(found.coef_.T / scale, found.intercept_)
 
 
-class Calibration(CalibrationDataReader):
-    """Windows, one at a time; the first has the least and the greatest byte."""
-
-    def __init__(self, inputs: np.ndarray):
-        ends = inputs[:1].copy()
-        ends[0, 0, 0, :2] = 0, 255 * BYTE_STEP
-        self.feeds = iter([{"features": x[None]} for x in [*ends, *inputs]])
-
-    def get_next(self) -> dict[str, np.ndarray] | None:
-        return next(self.feeds, None)
-
-
-def quantise(model: onnx.ModelProto, calibration: np.ndarray, path: Path) -> None:
-    """Writes the int8 model: QDQ, one weight scale per output channel."""
+def quantised(model: onnx.ModelProto, inputs: np.ndarray, path: Path) -> None:
+    """Writes the int8 model. The first window that it is calibrated with has the least and the
+    greatest byte."""
+    ends = inputs[:1].copy()
+    ends[0, 0, 0, :2] = 0, 255 * BYTE_STEP
     with tempfile.TemporaryDirectory() as folder:
         exact = Path(folder) / "float.onnx"
         onnx.save(model, exact)
-        quantize_static(
-            exact,
-            path,
-            Calibration(calibration),
-            quant_format=QuantFormat.QDQ,
-            activation_type=QuantType.QInt8,
-            weight_type=QuantType.QInt8,
-            per_channel=True,
-            extra_options={"WeightSymmetric": True, "ActivationSymmetric": False},
-        )
+        quantize(exact, path, [{"features": x[None]} for x in (*ends, *inputs)])
 
 
 def main() -> None:
@@ -205,7 +180,7 @@ def main() -> None:
     inputs, wanted = windows(TRAINING, np.random.default_rng(SEED + 1))
     tests, expected = windows(HELD_OUT, np.random.default_rng(SEED + 2))
     path = folder / "wake_word.onnx"
-    quantise(train(inputs, wanted), inputs[:: len(inputs) // 150], path)
+    quantised(train(inputs, wanted), inputs[:: len(inputs) // 150], path)
     found = scores(str(path), tests, "score")[:, 0] > 0
     missed, false = (~found[expected > 0]).sum(), found[expected < 0].sum()
     print(
