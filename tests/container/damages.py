@@ -34,7 +34,7 @@ PRODUCT = (("product.shift", 31),)
 # Of parameters of kernels: a member, or the entry of an array that it points to, and what it must
 # not be.
 PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
-    "vmcu_add": (("shift", 32), ("shift", -1)),
+    "vmcu_add": (("shift", 32), ("shift", -1), ("bias", -(1 << 31)), ("bias", (1 << 31) - 1)),
     "vmcu_add_exact": (("left_shift", 32), ("a.shift", 31), ("b.shift", -32), ("output.shift", 31)),
     "vmcu_add_float": (("narrow", 2), ("sum.shift", 32), ("sum.a", 1 << 60), ("sum.b", -1 << 60)),
     "vmcu_arg_max": (("smallest", 2), ("last", 2)),
