@@ -34,13 +34,15 @@ PRODUCT = (("product.shift", 31),)
 # Of parameters of kernels: a member, or the entry of an array that it points to, and what it must
 # not be.
 PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
-    "vmcu_add": (("shift", 32), ("shift", -1)),
+    "vmcu_add": (("shift", 32), ("shift", -1), ("bias", -(1 << 31)), ("bias", (1 << 31) - 1)),
     "vmcu_add_exact": (("left_shift", 32), ("a.shift", 31), ("b.shift", -32), ("output.shift", 31)),
     "vmcu_add_float": (("narrow", 2), ("sum.shift", 32), ("sum.a", 1 << 60), ("sum.b", -1 << 60)),
     "vmcu_arg_max": (("smallest", 2), ("last", 2)),
     "vmcu_attention": (*STREAM, ("scores.shift", 31), ("output.shift", 31), ("layer.scratch", 2)),
     "vmcu_average_pool": (*WINDOW, ("rescale", 9), ("count_padding", 2)),
-    "vmcu_average_pool_sum": (("rescale", 9), ("layer.descending", 1), ("layer.scratch", 2)),
+    "vmcu_average_pool_sum": (
+        *(("rescale", 9), ("layer.descending", 1), ("layer.scratch", 2), ("layer.scratch", POOL)),
+    ),
     "vmcu_binary": (
         *(("left_shift", 31), ("rescale", 2), ("kind", 99), ("output.shift", 31)),
         *(("constant", AWAY), ("constant_height", 999), ("sum", AWAY), ("sum[0]", 1 << 60)),
@@ -170,6 +172,7 @@ def damages(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[
         yield Damage(f"planner {number}", "online", found, what, error, planner=SEGMENTS)
     yield from parameters(images)
     yield from shifts(images)
+    yield from means(images)
     yield from tables(images)
     yield from replays(images, plans)
 
@@ -191,24 +194,42 @@ def parameters(images: Mapping[str, bytes]) -> Iterator[Damage]:
 
 
 def shifts(images: Mapping[str, bytes]) -> Iterator[Damage]:
-    """Of the last channel of a block for the exact requantiser in fixed point."""
+    """Of the first and the last channel of a block, for either requantiser in fixed point."""
+    done = set()
     for name, image in images.items():
         found = Layers(image)
         for number, kernel in enumerate(found.kernels):
             if kernel not in BLOCKS:
                 continue
-            params = found.member(number, "params")
+            params, size = found.member(number, "params"), BLOCKS[kernel]
             mac = STRUCTS["vmcu_mac_params"].members
             (stream,) = struct.unpack_from("<I", image, params)
             (steps,) = struct.unpack_from("<H", image, params + mac["steps"].start)
-            (head,) = struct.unpack_from("<I", image, stream)
-            exact, fast, size = head >> 16 & 0xFFF, head & 0xFFFF, BLOCKS[kernel]
-            if exact and not fast and not image[params + mac["is_float"].start]:
-                at = stream + 4 + size * (4 + 4 * steps + 4) + 4 * (size - 1)
-                wrong = changed(image, at, "<i", 31)
-                yield Damage(
-                    f"a shift of {kernel}", name, wrong, "parameters of layer", index=number
-                )
+            fast = struct.unpack_from("<H", image, stream)[0] != 0
+            if image[params + mac["is_float"].start] or (kernel, fast) in done:
+                continue
+            done.add((kernel, fast))
+            # Behind the head a bias, taps and a multiplier of each.
+            at = stream + 4 + size * (4 + 4 * steps + 4)
+            for channel in (0, size - 1):
+                form, wrong = ("<B", 23) if fast else ("<i", 31)
+                other = changed(image, at + struct.calcsize(form) * channel, form, wrong)
+                label = f"shift {channel} of {kernel}"
+                yield Damage(label, name, other, "parameters of layer", index=number)
+
+
+def means(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    """Of nothing: windows beside the image, where padding does not count."""
+    counts = STRUCTS["vmcu_average_pool_params"].members["count_padding"].start
+    for name, image in images.items():
+        found = Layers(image)
+        for number, kernel in enumerate(found.kernels):
+            if kernel == "vmcu_average_pool" and not image[found.member(number, "params") + counts]:
+                for side in ("top", "left"):
+                    other = found.with_member(number, f"window.pad_{side}", 1000)
+                    assert other is not None
+                    label = f"means with pad_{side}"
+                    yield Damage(label, name, other, "parameters of layer", index=number)
                 return
 
 

@@ -81,11 +81,29 @@ VMCU_SMALL static bool max_pool(const struct vmcu_check *c)
 	return pooled(c, &p->window);
 }
 
+/** True if no sum of two bytes leaves 32 bits. */
+static bool sums_fit(const struct vmcu_add_params *p)
+{
+	const int64_t bias = p->bias;
+	const int64_t room = INT32_MAX - ((bias < 0) ? -bias : bias);
+
+	for (uint32_t corner = 0; corner < 4U; corner++) {
+		const int64_t a = ((corner & 1U) != 0U) ? INT8_MAX : INT8_MIN;
+		const int64_t b = ((corner & 2U) != 0U) ? INT8_MAX : INT8_MIN;
+		const int64_t sum = ((a * p->a_scale) >> 8) + ((b * p->b_scale) >> 8);
+
+		if (sum > room || sum < -room) {
+			return false;
+		}
+	}
+	return true;
+}
+
 VMCU_SMALL static bool add(const struct vmcu_check *c)
 {
 	const struct vmcu_add_params *p = c->params;
 
-	return vmcu_check_alike(c, 2U) && p->shift >= 0 && p->shift <= 31;
+	return vmcu_check_alike(c, 2U) && p->shift >= 0 && p->shift <= 31 && sums_fit(p);
 }
 
 VMCU_SMALL static bool add_exact(const struct vmcu_check *c)
