@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from .options import (
     EXIT_DONE,
@@ -16,6 +17,10 @@ from .options import (
     model_options,
     target_options,
 )
+
+
+if TYPE_CHECKING:
+    from ..plan.plan import Plan
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -56,22 +61,22 @@ def run(args: argparse.Namespace) -> int:
     from ..verify.verify import verify
     from .models import compiled
 
-    if args.hop:
-        return _stream(args)
+    plan = compiled(args)
+    if plan.graph.hop:
+        return _stream(args, plan)
     target = args.on or runners.VIRTUAL
-    outcome = verify(compiled(args), target, args.samples, args.structured, args.seed)
+    outcome = verify(plan, target, args.samples, args.structured, args.seed)
     print_verification(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 
 
-def _stream(args: argparse.Namespace) -> int:
+def _stream(args: argparse.Namespace, plan: Plan) -> int:
     from .. import runners
     from ..report.streams import print_verified
     from ..report.terminal import console
     from ..verify.stream import verify
-    from .models import compiled
 
-    outcome = verify(compiled(args), args.on or runners.HOST, args.samples, args.seed)
+    outcome = verify(plan, args.on or runners.HOST, args.samples, args.seed)
     print_verified(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 

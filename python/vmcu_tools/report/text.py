@@ -71,6 +71,13 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     for one in hop.kept:
         grid.add_row(one.tensor, f"{one.rows:,}", f"{one.bytes:,}")
     console.print(grid)
+    if hop.variables:
+        say(
+            console,
+            f"a call takes {hop.rows} rows; {hop.variables} variables of the file are rings: state: "
+            f"{hop.state_bytes:,} bytes of the pool",
+        )
+        return
     say(
         console,
         f"the window of {hop.window} rows moves by {hop.rows} from one answer to the next, the first "

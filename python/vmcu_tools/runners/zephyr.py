@@ -25,7 +25,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import workspace
-from .base import RunnerError, sample_bytes, split_outputs
+from .base import RunnerError, refuse_stream, sample_bytes, split_outputs
 from .compiled import find_program
 
 APPLICATION = Path(__file__).parent / "zephyr_app"
@@ -103,6 +103,7 @@ class ZephyrRunner:
         self, plan: Plan, samples: Sequence[Sequence[np.ndarray]], options: Sequence[str]
     ) -> list[str]:
         """The application's lines."""
+        refuse_stream(plan)
         tree = workspace.zephyr_base()
         with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
             application = Path(folder) / "application"
