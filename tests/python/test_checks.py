@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import re
+import tempfile
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from random_graphs import convolution
 from table_mutants import Files, damage
 from test_proof import ONE_POOL, PLANS, plan
 from test_streams import plan_of
+from test_variables import listening
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import proof
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
@@ -255,6 +258,11 @@ def overtaken(one: Plan) -> Iterator[Files]:
         yield {**files, source: longer}
 
 
+def none_of(table: re.Match[str]) -> str:
+    """A table of counts with 0 in place of each, and as much less in the one of which they are."""
+    return table[1] + re.sub(r"\d+", "0", table[2]) + table[3]
+
+
 def endless(one: Plan) -> Iterator[Files]:
     """Tables of a stage that never ends, with other counts, parts and hops."""
     yield from edited(r"\t\.stream = &\w+,\n", "", one)
@@ -276,6 +284,9 @@ def endless(one: Plan) -> Iterator[Files]:
         text,
     )
     yield {**files, source: re.sub(r"(\.part_count = )2", r"\g<1>3", longer)}
+    # All layers begin anew at their first call, which some of a file with variables must not.
+    starts = re.sub(r"(_again\[\] = \{\n)(.*?)(\n\};)", none_of, text, flags=re.DOTALL)
+    yield {**files, source: starts}
     found = re.search(r"(_calls\[\] = \{\n)(.*?)(\n\};)", text, re.DOTALL)
     assert found is not None
     counts = [int(word) for word in found[2].replace(",", " ").split()]
@@ -288,9 +299,11 @@ def endless(one: Plan) -> Iterator[Files]:
 
 def mutants() -> Iterator[tuple[Files, Plan]]:
     """Damaged tables and the plan that they were."""
-    for number in STREAMS:
-        for files in endless(plan_of(number)):
-            yield files, plan_of(number)
+    with tempfile.TemporaryDirectory() as folder:
+        variables = compile_model(listening("strided", Path(folder)))
+    for one in (*map(plan_of, STREAMS), variables):
+        for files in endless(one):
+            yield files, one
     for number in (*range(ONE_POOL, PLANS), *range(ONE_POOL)):
         one = plan(number)
         ways = [edited(pattern, to, one) for pattern, to in DIRECTED]

@@ -38,7 +38,7 @@ def plan(graph: Graph, options: Options) -> Plan:
     few = moving(graph, options.hop, _enough(graph, options.hop))
     found = [_placed(few, cut, options) for cut in _cuts(few)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
-    return replace(_tall(best, graph, options.hop), original=graph)
+    return _tall(best, graph, options.hop)
 
 
 def _enough(graph: Graph, hop: int) -> int:
@@ -81,8 +81,8 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
     )
     hops = max(hops, turns.source // hop + 1)
     hops += -(-rows // hop)
-    tall = moving(graph, hop, hops)
-    most = max(tensor.shape[0] * tensor.shape[1] for tensor in tall.tensors.values())
+    found = over(replace(plan, original=graph), hop, hops)
+    most = max(tensor.shape[0] * tensor.shape[1] for tensor in found.graph.tensors.values())
     if hops > MOST_HOPS or most > MOST_CALLS:
         raise UserError(
             Problem(
@@ -91,6 +91,12 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
                 graph.origin,
             )
         )
+    return found
+
+
+def over(plan: Plan, hop: int, hops: int) -> Plan:
+    """The same plan, of which so many hops are looked at."""
+    tall = moving(plan.model, hop, hops)
     nodes = iter(tall.nodes)
     stages = tuple(tuple(replace(step, node=next(nodes)) for step in s) for s in plan.stages)
     return replace(plan, graph=tall, stages=stages)
