@@ -18,7 +18,6 @@ from .options import (
     target_options,
 )
 
-
 if TYPE_CHECKING:
     from ..plan.plan import Plan
 
@@ -40,8 +39,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--samples",
         type=count,
         default=20,
-        help="random inputs; with --hop so many hops of one stream, each compared with the runtime on "
-        "the whole window (default 20)",
+        help="random inputs; with --hop so many hops of one stream, each compared with the runtime "
+        "on the whole window (default 20)",
     )
     verify.add_argument(
         "--structured", type=count, default=5, help="constant and patterned inputs, 0-5 (default 5)"

@@ -5,16 +5,17 @@ write them."""
 from __future__ import annotations
 
 import numpy as np
-from builders.tflite_models import TfliteModel
 from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
+
+from builders.tflite_models import TfliteModel
 
 # Of STRIDED_SLICE: all of each axis but the second from the start, and to the end.
 ALL_BUT_ROWS, TO_THE_END = 0b1101, 0b1111
 
 
 class StatefulModel(TfliteModel):
-    """A second subgraph gives variables their first values. begin: those, the zero point where it is
-    None; kept: rows that are written to a variable are taken from so many before the end, those
+    """A second subgraph gives variables their first values. begin: those, the zero point where it
+    is None; kept: rows that are written to a variable are taken from so many before the end, those
     that it has where it is None."""
 
     begin: int | None = None

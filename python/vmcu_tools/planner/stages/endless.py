@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
+from ...ops import bind
 from ...passes.moving import moving
 from ...passes.option import OPTION
-from ...ops import bind
 from ...plan.plan import MOST_CALLS, Plan
 from ...plan.turns import turns_of
 from ..options import Options
@@ -72,7 +72,7 @@ def _cost(plan: Plan) -> float:
 
 
 def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
-    """The plan with as many hops as it takes for every layer's count to start over, and one more."""
+    """The plan with as many hops as it takes for every layer's count to start over, and more."""
     turns = turns_of(plan)
     rows = plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0]
     again = (turn + start for turn, start in zip(turns.rows, turns.starts, strict=True))
