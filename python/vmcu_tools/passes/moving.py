@@ -4,8 +4,8 @@
 Time is the input's H. A window of H rows moves by `hop` rows from one answer to the next, and most
 rows of most layers are in both windows. In the graph made here each layer has its rows once,
 whatever the number of windows that they are in, and the layer that brings the window down to one
-row has one row for each of its positions. That is exact where a row is made in the same way wherever
-it is.
+row has one row for each of its positions. That is exact where a row is made in the same way
+wherever it is.
 """
 
 from __future__ import annotations

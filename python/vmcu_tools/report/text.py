@@ -81,8 +81,8 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     say(
         console,
         f"the window of {hop.window} rows moves by {hop.rows} from one answer to the next, the "
-        f"first comes after {hop.first}: {macs:,} MACs a hop, {hop.macs_window:,} where nothing is kept; "
-        f"state: {hop.state_bytes:,} bytes of the pool",
+        f"first comes after {hop.first}: {macs:,} MACs a hop, {hop.macs_window:,} where nothing is "
+        f"kept; state: {hop.state_bytes:,} bytes of the pool",
     )
 
 

@@ -91,13 +91,22 @@ class StatefulModel(TfliteModel):
         operator.builtinOptionsType = getattr(schema.BuiltinOptions, kind)
         graph.operators.append(operator)
 
-    def convolved(self, x: int, count: int, kernel: int, stride: int = 1) -> int:
-        """CONV_2D over rows alone, "valid"."""
+    def convolved(
+        self, x: int, count: int, kernel: int, stride: int = 1, across: bool = False
+    ) -> int:
+        """CONV_2D over rows alone, or, `across`, over columns alone, "valid"."""
         _, height, width, channels = self.graph.tensors[x].shape
-        weights = self._weights((count, kernel, 1, channels), count, 0, x)
-        out = self._answer((1, (height - kernel) // stride + 1, width, count), kernel * channels)
+        taps = (1, kernel) if across else (kernel, 1)
+        weights = self._weights((count, *taps, channels), count, 0, x)
+        size = (height, width - kernel + 1) if across else ((height - kernel) // stride + 1, width)
+        out = self._answer((1, *size, count), kernel * channels)
         options = {"padding": 1, "strideH": stride, "strideW": 1}
         return self.op("CONV_2D", [x, *weights], out, "Conv2D", **options)
+
+    def reshaped(self, x: int, shape) -> int:
+        """RESHAPE."""
+        out, to = self.like(x, shape), self.constant(np.array(shape, np.int32))
+        return self.op("RESHAPE", [x, to], out, "Reshape", newShape=list(shape))
 
     def each(self, x: int, kernel: int, like: int | None = None) -> int:
         """DEPTHWISE_CONV_2D over rows alone, "valid"; with the quantisation of `like`."""

@@ -7,9 +7,9 @@ front of the new rows, and the last of both into the variable:
     READ_VARIABLE -> CONCATENATION with the new rows -> the layer
                                                      -> STRIDED_SLICE -> ASSIGN_VARIABLE
 
-and in a subgraph that CALL_ONCE names what the variable begins with. Where that is the zero point, a
-first call sees padding in front of its rows; all later ones see the rows that were there. So
-the concatenation is written as PAD, and the graph says that the file keeps its state.
+and in a subgraph that CALL_ONCE names what the variable begins with. Where that is the zero point,
+a first call sees padding in front of its rows; all later ones see the rows that were there. So the
+concatenation is written as PAD, and the graph says that the file keeps its state.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from ...graph import Graph
 from ...ops import bind
 from ...passes.moving import moving
 from ...passes.option import OPTION
+from ...passes.turned import turned
 from ...plan.plan import MOST_CALLS, Plan
 from ...plan.turns import turns_of
 from ..options import Options
@@ -35,6 +36,7 @@ def plan(graph: Graph, options: Options) -> Plan:
 
     Raises UserError where the graph has no such plan.
     """
+    graph = graph if graph.states else turned(graph)
     few = moving(graph, options.hop, _enough(graph, options.hop))
     found = [_placed(few, cut, options) for cut in _cuts(few)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
