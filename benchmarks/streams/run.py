@@ -26,7 +26,8 @@ BOARD = "qemu:m4"
 # File and hop.
 MODELS = (("mlperf-tiny-sww.tflite", 1), ("mlperf-tiny-sww.tflite", 5))
 HEAD = (
-    "| model | hop | RAM | of it state | MACs | whole | instructions | worst | whole | hops that differ |\n"
+    "| model | hop | RAM | of it state | MACs | whole | instructions | worst | whole | "
+    "hops that differ |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
 )
 

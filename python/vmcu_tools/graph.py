@@ -56,6 +56,13 @@ class Window:
         """Input elements from a window's first tap to its last, both included."""
         return (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
+    @property
+    def turned(self) -> Window:
+        """With rows and columns in each other's place."""
+        top, left, bottom, right = self.pad
+        pairs = (pair[::-1] for pair in (self.kernel, self.stride, self.dilation))
+        return Window(*pairs, (left, top, right, bottom))
+
     def first(self, axis: int, out: int) -> int:
         """Input index of the first tap of output index `out`; negative inside the padding."""
         return out * self.stride[axis] - self.pad[axis]

@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import re
+import tempfile
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from random_graphs import convolution
 from table_mutants import Files, damage
 from test_proof import ONE_POOL, PLANS, plan
 from test_streams import plan_of
+from test_variables import listening
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import proof
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
@@ -44,8 +47,6 @@ PROMISED = Path(__file__).parent / "checks.txt"
 MUTANTS = int(os.environ.get("VMCU_CASES", "150"))
 # Not tables.py: what it refuses no compiler takes either. Of kernels.py see the tests below.
 MODULES = (decoded, mcu, parts, proof, rotation, streams)
-# Networks of random_streams.py whose tables are damaged: narrow ones, and one in tiles.
-STREAMS = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -255,6 +256,11 @@ def overtaken(one: Plan) -> Iterator[Files]:
         yield {**files, source: longer}
 
 
+def numbers(lines: str) -> list[int]:
+    """Those of a table of counts."""
+    return [int(word) for word in lines.replace(",", " ").split()]
+
+
 def endless(one: Plan) -> Iterator[Files]:
     """Tables of a stage that never ends, with other counts, parts and hops."""
     yield from edited(r"\t\.stream = &\w+,\n", "", one)
@@ -276,9 +282,17 @@ def endless(one: Plan) -> Iterator[Files]:
         text,
     )
     yield {**files, source: re.sub(r"(\.part_count = )2", r"\g<1>3", longer)}
-    found = re.search(r"(_calls\[\] = \{\n)(.*?)(\n\};)", text, re.DOTALL)
-    assert found is not None
-    counts = [int(word) for word in found[2].replace(",", " ").split()]
+    found, starts = (
+        re.search(rf"(_{label}\[\] = \{{\n)(.*?)(\n\}};)", text, re.DOTALL)
+        for label in ("calls", "again")
+    )
+    assert found is not None and starts is not None
+    counts, firsts = (numbers(table[2]) for table in (found, starts))
+    # All layers begin anew at their first call, which some of a file with variables must not.
+    fewer = [count - first for count, first in zip(counts, firsts, strict=True)]
+    early = text.replace(found[0], f"{found[1]}\t{str(fewer)[1:-1]},{found[3]}")
+    none = str([0] * len(firsts))[1:-1]
+    yield {**files, source: early.replace(starts[0], f"{starts[1]}\t{none},{starts[3]}")}
     for number, count in enumerate(counts):
         for other in (count + 1, 100 * count, count // 2):
             changed = [*counts[:number], other, *counts[number + 1 :]]
@@ -288,9 +302,10 @@ def endless(one: Plan) -> Iterator[Files]:
 
 def mutants() -> Iterator[tuple[Files, Plan]]:
     """Damaged tables and the plan that they were."""
-    for number in STREAMS:
-        for files in endless(plan_of(number)):
-            yield files, plan_of(number)
+    with tempfile.TemporaryDirectory() as folder:
+        variables = compile_model(listening("strided", Path(folder)))
+    for files in endless(variables):
+        yield files, variables
     for number in (*range(ONE_POOL, PLANS), *range(ONE_POOL)):
         one = plan(number)
         ways = [edited(pattern, to, one) for pattern, to in DIRECTED]

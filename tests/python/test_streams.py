@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.tflite_models import TfliteModel
+from builders.tflite_states import StatefulModel
 from random_builder import Builder
 from random_graphs import convolution
 from random_streams import Temporal
@@ -165,6 +166,30 @@ def test_a_hop_that_differs_is_seen(
     monkeypatch.setattr(stream, "streamed", wrong)
     code, said, _ = vmcu(capsys, "verify", listener, "--hop", 2, "-n", 40)
     assert code == 1 and "1 of 40 hops differ" in said and "1 of 120 bytes, by 1 at most" in said
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_sequences_in_one_dimension(
+    lies: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Keras has them converted: rows are made columns of one row around each convolution."""
+    m = StatefulModel(11)
+    m.model.subgraphs.pop()
+    m.graph.operators.clear()
+    x = m.activation((1, 1, 16, 4) if lies else (1, 16, 4), 0.05)
+    y = x if lies else m.reshaped(x, (1, 1, 16, 4))
+    for kernel in (3, 4):
+        y = m.convolved(y, 8, kernel, across=True)
+        if not lies:
+            y = m.reshaped(
+                m.reshaped(y, (1, *m.graph.tensors[y].shape[2:])), m.graph.tensors[y].shape
+            )
+    path = m.save(tmp_path / "flat.tflite", [x], [m.dense(y, 3)])
+    plan = compile_model(path, hop=1)
+    assert plan.graph.tensors[plan.graph.inputs[0].tensor].shape[1:] == (1, 4)
+    assert sum(macs_of_hop(plan)) == 3 * 4 * 8 + 4 * 8 * 8 + 11 * 8 * 3
+    code, said, _ = vmcu(capsys, "verify", path, "--hop", 1, "-n", 100, "--on", "host")
+    assert code == 0 and "0 of 100 hops differ from the file's own runtime" in said
 
 
 BESIDE = (

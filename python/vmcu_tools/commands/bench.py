@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         results = kernels.bench_kernels(args.on or DEFAULT, args.planner, args.target)
         costs.print_kernels(results, console())
         figures: object = {"kernels": [asdict(result) for result in results]}
-    elif args.hop:
+    elif moves(args):
         hops = _stream(args)
         print_hops(hops, console())
         figures = asdict(hops)
@@ -99,6 +99,15 @@ def run(args: argparse.Namespace) -> int:
         figures = asdict(report)
     write_json(figures, args.json)
     return EXIT_DONE
+
+
+def moves(args: argparse.Namespace) -> bool:
+    """True for a model that keeps rows from one answer to the next."""
+    from .models import check_hop
+
+    if not is_container(args.model):
+        check_hop(args)
+    return args.hop > 0
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..compiler import compile_model
 from ..errors import Problem, UserError
-from ..frontends import format_of
+from ..frontends import format_of, rows_of_call
 from ..graph import Port
 from ..ops import bias_warnings
 from ..plan.plan import Plan
@@ -87,7 +87,9 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
 
 
 def check_hop(args: argparse.Namespace) -> None:
-    """Raises UserError for what does not go with --hop."""
+    """Raises UserError for what does not go with --hop. A file that keeps its state has one."""
+    if hasattr(args, "hop"):
+        args.hop = args.hop or rows_of_call(args.model)
     if not getattr(args, "hop", 0):
         return
     others = {

@@ -289,8 +289,8 @@ def hop_option(parser: argparse.ArgumentParser) -> None:
         type=hop,
         default=0,
         metavar="N",
-        help="time is the input's H: take N new rows a call (vmcu_push_row), and keep of each layer "
-        "the rows that the next position of the window needs; see doc/streaming.md",
+        help="time is the input's H: take N new rows a call (vmcu_push_row), and keep of each "
+        "layer the rows that the next position of the window needs; see doc/streaming.md",
     )
 
 

@@ -65,9 +65,11 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
         container, target = opened(args), target_of(args.on)
         return container.outline.graph, functools.partial(target.run_container, container)
     from .. import runners
+    from ..runners.base import refuse_stream
     from .models import compiled
 
     plan = compiled(args)
+    refuse_stream(plan)
     return plan.graph, functools.partial(runners.get(args.on or runners.VIRTUAL).run, plan)
 
 

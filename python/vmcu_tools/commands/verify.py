@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from .options import (
     EXIT_DONE,
@@ -16,6 +17,9 @@ from .options import (
     model_options,
     target_options,
 )
+
+if TYPE_CHECKING:
+    from ..plan.plan import Plan
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -35,8 +39,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--samples",
         type=count,
         default=20,
-        help="random inputs; with --hop so many hops of one stream, each compared with the runtime on "
-        "the whole window (default 20)",
+        help="random inputs; with --hop so many hops of one stream, each compared with the runtime "
+        "on the whole window (default 20)",
     )
     verify.add_argument(
         "--structured", type=count, default=5, help="constant and patterned inputs, 0-5 (default 5)"
@@ -56,22 +60,22 @@ def run(args: argparse.Namespace) -> int:
     from ..verify.verify import verify
     from .models import compiled
 
-    if args.hop:
-        return _stream(args)
+    plan = compiled(args)
+    if plan.graph.hop:
+        return _stream(args, plan)
     target = args.on or runners.VIRTUAL
-    outcome = verify(compiled(args), target, args.samples, args.structured, args.seed)
+    outcome = verify(plan, target, args.samples, args.structured, args.seed)
     print_verification(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 
 
-def _stream(args: argparse.Namespace) -> int:
+def _stream(args: argparse.Namespace, plan: Plan) -> int:
     from .. import runners
     from ..report.streams import print_verified
     from ..report.terminal import console
     from ..verify.stream import verify
-    from .models import compiled
 
-    outcome = verify(compiled(args), args.on or runners.HOST, args.samples, args.seed)
+    outcome = verify(plan, args.on or runners.HOST, args.samples, args.seed)
     print_verified(outcome, console())
     return EXIT_DONE if outcome.passed else EXIT_PROBLEM
 

@@ -12,8 +12,9 @@ from .initialisers import rows_of
 
 @dataclass(frozen=True)
 class StreamRow:
-    """struct vmcu_stream: lines of `calls`, by layer, until its rings are as they were `again` calls
-    after the first; `rows` of the input until its own is; `model` tells it from others. window, hop: for the header, rows."""
+    """struct vmcu_stream: lines of `calls`, by layer, until its rings are as they were `again`
+    calls after the first; `rows` of the input until its own is; `model` tells it from others.
+    window, hop: for the header, rows."""
 
     calls: list[str]
     again: list[str]

@@ -27,6 +27,22 @@ def load(path: str | Path) -> Graph:
     return onnx.load(path)
 
 
+def rows_of_call(path: Path) -> int:
+    """Rows that a file which keeps its state takes a call; 0 for one that keeps none, and for one
+    that cannot be read, of which load() says why."""
+    try:
+        if format_of(path) != "tflite":
+            return 0
+        from .tflite import file as tflite_file
+
+        if not tflite_file.read(path).states:
+            return 0
+        graph = load(path)
+    except UserError:
+        return 0
+    return graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
+
+
 def file_nodes(path: Path) -> list[tuple[str, str]]:
     """Name and operator of each node of a file, in order, supported or not.
 

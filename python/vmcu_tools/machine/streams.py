@@ -3,10 +3,10 @@
 
 A replay ends after some hops, a stream does not. That it goes on as it began follows from four
 things, which are checked here: every hop makes the same calls; a layer begins to count its calls
-anew only where all rings that it touches are as they were at its first; a ring that holds rows from
-one hop to the next shares no byte with a ring of another length; and the replay is long enough
-for each layer to have begun anew. Each ring by itself then has been seen in all of its positions, and
-no two of them meet.
+anew only where all rings that it touches are as they were when it had made as many; a ring that
+holds rows from one hop to the next shares no byte with a ring of another length; and the replay is
+long enough for each layer to have begun anew. Each ring by itself then has been seen in all of its
+positions, and no two of them meet.
 """
 
 from __future__ import annotations

@@ -66,6 +66,10 @@ class AddLayer(ProgramLayer[Add], op=Add):
     def by_rows(self) -> bool:
         return True
 
+    @property
+    def turned(self) -> Op | None:
+        return self.op
+
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
 

@@ -63,6 +63,10 @@ class ArgMaxLayer(Layer[ArgMax], op=ArgMax):
     def by_rows(self) -> bool:
         return True
 
+    @property
+    def turned(self) -> Op | None:
+        return self.op
+
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)
 

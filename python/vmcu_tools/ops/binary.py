@@ -185,6 +185,11 @@ class BinaryLayer(Layer[Binary], op=Binary):
         varies = self.op.constant is not None and heights[-1] != 1
         return not varies and all(height == own for height in heights[: len(self.ins)])
 
+    @property
+    def turned(self) -> Op | None:
+        constant = self.op.constant
+        return self.op if constant is None else replace(self.op, constant=constant.swapaxes(0, 1))
+
     def last_reads(self, index: int) -> np.ndarray:
         ticks = self.writes()
         for axis in range(3):

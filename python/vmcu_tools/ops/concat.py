@@ -7,7 +7,7 @@ Order of access: output bytes in ascending order, each read just before it is wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,6 +75,10 @@ class ConcatLayer(Layer[Concat], op=Concat):
     @property
     def by_rows(self) -> bool:
         return self.op.axis != 0
+
+    @property
+    def turned(self) -> Op | None:
+        return replace(self.op, axis=(1, 0, 2)[self.op.axis])
 
     def last_reads(self, index: int) -> np.ndarray:
         start = self._start(index)

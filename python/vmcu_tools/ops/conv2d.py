@@ -56,6 +56,11 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     def mixes(self) -> bool:
         return self.op.groups == 1
 
+    @property
+    def turned(self) -> Op | None:
+        weights = self.op.weights.swapaxes(1, 2)
+        return replace(self.op, weights=weights, window=self.op.window.turned)
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)
         cout, kh, kw, depth = self.op.weights.shape

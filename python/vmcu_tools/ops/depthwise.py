@@ -105,6 +105,11 @@ def strip_width(target: Target, taps: int, stride: int, width: int) -> int:
 
 class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
     @property
+    def turned(self) -> Op | None:
+        weights = self.op.weights.swapaxes(0, 1)
+        return replace(self.op, weights=weights, window=self.op.window.turned)
+
+    @property
     def block(self) -> int:
         return self.target.packing.pixels
 

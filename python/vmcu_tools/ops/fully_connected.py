@@ -33,6 +33,10 @@ class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):
     def mixes(self) -> bool:
         return True
 
+    @property
+    def turned(self) -> Op | None:
+        return self.op
+
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)[:, :, 0, 0]
         return self.finish(accumulate(taps, self.op.weights.T, self.op.bias))

@@ -222,6 +222,12 @@ class Layer(ABC, Generic[OpT]):
         return False
 
     @property
+    def turned(self) -> Op | None:
+        """The op for tensors whose rows and columns are in each other's place; None if there is
+        none."""
+        return None
+
+    @property
     def sums(self) -> bool:
         return self.form is Form.SUMMING
 

@@ -106,6 +106,10 @@ class LayerNormLayer(PixelwiseLayer[LayerNorm], op=LayerNorm):
         return self.out.row_bytes % (self.op.gain.size * self.op.run) == 0
 
     @property
+    def turned(self) -> Op | None:
+        return self.op if self.out.shape[2] % (self.op.gain.size * self.op.run) == 0 else None
+
+    @property
     def weight_bytes(self) -> int:
         return 8 * self.op.gain.size
 

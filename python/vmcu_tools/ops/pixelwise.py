@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..graph import Op
 from .layer import Layer, OpT, Reach
 
 
@@ -18,6 +19,10 @@ class PixelwiseLayer(Layer[OpT]):
     @property
     def by_rows(self) -> bool:
         return True
+
+    @property
+    def turned(self) -> Op | None:
+        return self.op
 
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ..graph import Window
+from ..graph import Op, Window
 from .layer import OpT, ProgramLayer, Reach
 from .values import CStruct
 
@@ -42,6 +44,10 @@ class WindowLayer(ProgramLayer[OpT]):
     @property
     def by_rows(self) -> bool:
         return not self.window.pad[2]
+
+    @property
+    def turned(self) -> Op | None:
+        return replace(self.op, window=self.window.turned)
 
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)

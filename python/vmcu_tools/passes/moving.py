@@ -2,9 +2,10 @@
 """A graph of a window that moves along time: the same network, over rows that go on and on.
 
 Time is the input's H. A window of H rows moves by `hop` rows from one answer to the next, and most
-rows of most layers are in both windows. In the graph made here each layer has its rows once, whatever
-the number of windows that they are in, and the layer that brings the window down to one row has
-one row for each of its positions. That is exact where a row is made in the same way wherever it is.
+rows of most layers are in both windows. In the graph made here each layer has its rows once,
+whatever the number of windows that they are in, and the layer that brings the window down to one
+row has one row for each of its positions. That is exact where a row is made in the same way
+wherever it is.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .option import OPTION
 
 
 def moving(graph: Graph, hop: int, hops: int) -> Graph:
-    """The graph for `hops` positions of its window, `hop` rows apart: H of the input is as many rows
-    as they cover, H of the output is `hops`.
+    """The graph for `hops` positions of its window, `hop` rows apart: H of the input is as many
+    rows as they cover, H of the output is `hops`. Of a graph that keeps its state see carried().
 
     Raises UserError where there is no such graph, with the layer that stands in its way.
     """

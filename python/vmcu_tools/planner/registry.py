@@ -64,6 +64,10 @@ def make_plan(
     """
     start = time.monotonic()
     chosen = PLANNERS[planner]
+    if graph.states and not options.hop:
+        reason = f"it keeps its state from call to call, in '{graph.states[0]}' and the like"
+        remedy = "`vmcu build`, `verify` and `bench` do so, too"
+        raise UserError(Problem(reason, remedy, graph.origin))
     if options.stream_input:
         _check_stream(planner, graph)
     if options.input_elsewhere:

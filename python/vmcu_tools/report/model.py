@@ -64,7 +64,8 @@ class KeptReport:
 class HopReport:
     """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
     after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
-    bytes of the pool that stay from one answer to the next, those of all `kept`."""
+    bytes of the pool that stay from one answer to the next, those of all `kept`. `variables` of the
+    file, where it keeps its state by itself; a window is then what a call takes."""
 
     rows: int
     window: int
@@ -72,6 +73,7 @@ class HopReport:
     macs_window: int
     state_bytes: int
     kept: tuple[KeptReport, ...]
+    variables: int = 0
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,8 @@ def hop_of(plan: Plan) -> HopReport | None:
     window = model.tensors[model.inputs[0].tensor].shape[0]
     macs = sum(bind(model, node).macs for node in model.nodes)
     state = sum(one.bytes for one in kept)
-    return HopReport(plan.graph.hop, window, first_rows(plan), macs, state, kept)
+    rows, variables = plan.graph.hop, len(model.states)
+    return HopReport(rows, window, first_rows(plan), macs, state, kept, variables)
 
 
 def memories(plan: Plan) -> tuple[MemoryReport, ...]:

@@ -19,8 +19,9 @@ def print_verified(outcome: StreamVerification, console: Console) -> None:
     say(
         console,
         f"{outcome.model} on {outcome.target}, window {outcome.window} rows, hop {outcome.hop}: "
-        f"{outcome.wrong:,} of {outcome.hops:,} hops differ from {outcome.against} on whole windows "
-        f"({outcome.differing:,} of {outcome.bytes:,} bytes, by {outcome.largest} at most): {said}",
+        f"{outcome.wrong:,} of {outcome.hops:,} hops differ from {outcome.against} on whole "
+        f"windows ({outcome.differing:,} of {outcome.bytes:,} bytes, by {outcome.largest} at "
+        f"most): {said}",
         markup=True,
     )
 

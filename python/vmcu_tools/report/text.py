@@ -71,11 +71,18 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     for one in hop.kept:
         grid.add_row(one.tensor, f"{one.rows:,}", f"{one.bytes:,}")
     console.print(grid)
+    if hop.variables:
+        say(
+            console,
+            f"a call takes {hop.rows} rows; {hop.variables} variables of the file are rings: "
+            f"state: {hop.state_bytes:,} bytes of the pool",
+        )
+        return
     say(
         console,
-        f"the window of {hop.window} rows moves by {hop.rows} from one answer to the next, the first "
-        f"comes after {hop.first}: {macs:,} MACs a hop, {hop.macs_window:,} where nothing is kept; "
-        f"state: {hop.state_bytes:,} bytes of the pool",
+        f"the window of {hop.window} rows moves by {hop.rows} from one answer to the next, the "
+        f"first comes after {hop.first}: {macs:,} MACs a hop, {hop.macs_window:,} where nothing is "
+        f"kept; state: {hop.state_bytes:,} bytes of the pool",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..errors import Problem, UserError
 from ..plan.plan import Plan
 
 
@@ -30,6 +31,14 @@ class Runner(Protocol):
         Each sample holds one int8 array per graph input.
         """
         ...
+
+
+def refuse_stream(plan: Plan) -> None:
+    """Raises UserError for a plan that takes no inputs one by one, but rows without end."""
+    if plan.graph.hop:
+        reason = "it keeps its state from call to call, which is not for single inputs"
+        remedy = "`vmcu verify` and `vmcu bench` push rows without end"
+        raise UserError(Problem(reason, remedy, plan.graph.origin))
 
 
 def sample_bytes(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> bytes:

@@ -27,7 +27,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import image_values
-from .base import RunnerError, sample_bytes, split_outputs
+from .base import RunnerError, refuse_stream, sample_bytes, split_outputs
 
 IMAGE = Path(__file__).parent / "image"
 INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
@@ -97,6 +97,7 @@ class CompiledRunner(ABC):
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         """Runner.run() on an image of its own. UserError if that does not fit, RunnerError if it
         fails."""
+        refuse_stream(plan)
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))

@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import Problem, UserError
 from ..machine.mcu import VirtualMcu
 from ..plan.plan import Plan
+from ..planner.stages.endless import over
 from .base import Runner
 from .compiled import CompiledRunner
 from .virtual import VirtualRunner
@@ -24,16 +25,8 @@ def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
 
 
 def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:
-    """By as many replays as the rows take, each of which begins empty: a replay has an end."""
-    source, answer = (
-        plan.graph.tensors[p[0].tensor] for p in (plan.graph.inputs, plan.graph.outputs)
-    )
-    window = plan.model.tensors[source.name].shape[0]
-    hops, found = (len(rows) - window) // plan.graph.hop + 1, []
-    machine = VirtualMcu(plan)
-    for first in range(0, hops, answer.shape[0]):
-        here = rows[first * plan.graph.hop :][: source.shape[0]]
-        filled = np.zeros(source.shape, np.int8)
-        filled[: len(here)] = here
-        found.append(np.asarray(machine.run([filled])[answer.name]))
-    return np.concatenate(found)[:hops]
+    source = plan.graph.inputs[0].tensor
+    hops = (len(rows) - plan.model.tensors[source].shape[0]) // plan.graph.hop + 1
+    whole = over(plan, plan.graph.hop, hops)
+    given = rows[: whole.graph.tensors[source].shape[0]]
+    return np.asarray(VirtualMcu(whole).run([given])[plan.graph.outputs[0].tensor])

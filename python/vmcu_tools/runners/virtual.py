@@ -10,6 +10,7 @@ import numpy as np
 
 from ..machine.rotation import machines_of
 from ..plan.plan import Plan
+from .base import refuse_stream
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class VirtualRunner:
     summary: str = "the planner's own machine, in numpy"
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+        refuse_stream(plan)
         results = [
             machine.run(sample) for machine, sample in zip(machines_of(plan), samples, strict=False)
         ]

@@ -26,7 +26,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import workspace
-from .base import RunnerError, sample_bytes, split_outputs
+from .base import RunnerError, refuse_stream, sample_bytes, split_outputs
 from .compiled import LOADING, container_files, find_program, loaded_files
 
 APPLICATION = Path(__file__).parent / "zephyr_app"
@@ -141,6 +141,7 @@ class ZephyrRunner:
         self, image: _Image, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[str]:
         """The application's lines. plan: whose inputs the samples are."""
+        refuse_stream(plan)
         tree = workspace.zephyr_base()
         with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
             application = Path(folder) / "application"

@@ -18,6 +18,7 @@ from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine import reference
 from ..oracle import whole
+from ..passes.moving import moving
 from ..plan.plan import Plan
 from ..progress import bar
 from ..quant import INT8_MAX, INT8_MIN
@@ -98,6 +99,18 @@ def windows(graph: Graph, rows: np.ndarray, hop: int) -> Iterator[np.ndarray]:
     height = graph.tensors[graph.inputs[0].tensor].shape[0]
     for start in range(0, len(rows) - height + 1, hop):
         yield rows[start : start + height]
+
+
+def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """What each hop of a stream means, int8 (W, C): of whole windows, or, where a file keeps its
+    state, of all rows up to there."""
+    graph, hop = plan.model, plan.graph.hop
+    name = graph.outputs[0].tensor
+    if graph.states:
+        yield from reference.run(moving(graph, hop, len(rows) // hop), [rows])[name]
+        return
+    for window in windows(graph, rows, hop):
+        yield reference.run(graph, [window])[name][0]
 
 
 def judge(graph: Graph) -> tuple[str, Callable[[np.ndarray], np.ndarray]]:

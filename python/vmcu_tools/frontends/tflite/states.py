@@ -7,8 +7,8 @@ front of the new rows, and the last of both into the variable:
     READ_VARIABLE -> CONCATENATION with the new rows -> the layer
                                                      -> STRIDED_SLICE -> ASSIGN_VARIABLE
 
-and in a subgraph that CALL_ONCE names what the variable begins with. Where that is the zero point, a
-first call sees padding in front of its rows; all later ones see the rows that were there. So the
+and in a subgraph that CALL_ONCE names what the variable begins with. Where that is the zero point,
+a first call sees padding in front of its rows; all later ones see the rows that were there. So the
 concatenation is written as PAD, and the graph says that the file keeps its state.
 """
 
@@ -155,9 +155,7 @@ def _sliced(model: FileModel, one: _Variable, joined: int, rows: int) -> int:
     return number
 
 
-def _bounds(
-    model: FileModel, op: FileOp, shape: Sequence[int]
-) -> list[tuple[int, int]] | None:
+def _bounds(model: FileModel, op: FileOp, shape: Sequence[int]) -> list[tuple[int, int]] | None:
     """From where to where a STRIDED_SLICE takes each axis; None where it does more than that."""
     options = op.options(tflite.StridedSliceOptions)
     begin, end, steps = (model.tensors[i].data for i in op.inputs[1:4])
@@ -179,5 +177,3 @@ def _constant(name: str, values: np.ndarray) -> FileTensor:
     return FileTensor(
         name, values.shape, False, "INT32", nothing, nothing.astype(np.int64), 0, values
     )
-
-

@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
+from ...ops import bind
 from ...passes.moving import moving
 from ...passes.option import OPTION
-from ...ops import bind
+from ...passes.turned import turned
 from ...plan.plan import MOST_CALLS, Plan
 from ...plan.turns import turns_of
 from ..options import Options
@@ -35,10 +36,11 @@ def plan(graph: Graph, options: Options) -> Plan:
 
     Raises UserError where the graph has no such plan.
     """
+    graph = graph if graph.states else turned(graph)
     few = moving(graph, options.hop, _enough(graph, options.hop))
     found = [_placed(few, cut, options) for cut in _cuts(few)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
-    return replace(_tall(best, graph, options.hop), original=graph)
+    return _tall(best, graph, options.hop)
 
 
 def _enough(graph: Graph, hop: int) -> int:
@@ -72,7 +74,7 @@ def _cost(plan: Plan) -> float:
 
 
 def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
-    """The plan with as many hops as it takes for every layer's count to start over, and one more."""
+    """The plan with as many hops as it takes for every layer's count to start over, and more."""
     turns = turns_of(plan)
     rows = plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0]
     again = (turn + start for turn, start in zip(turns.rows, turns.starts, strict=True))
@@ -81,8 +83,8 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
     )
     hops = max(hops, turns.source // hop + 1)
     hops += -(-rows // hop)
-    tall = moving(graph, hop, hops)
-    most = max(tensor.shape[0] * tensor.shape[1] for tensor in tall.tensors.values())
+    found = over(replace(plan, original=graph), hop, hops)
+    most = max(tensor.shape[0] * tensor.shape[1] for tensor in found.graph.tensors.values())
     if hops > MOST_HOPS or most > MOST_CALLS:
         raise UserError(
             Problem(
@@ -91,6 +93,12 @@ def _tall(plan: Plan, graph: Graph, hop: int) -> Plan:
                 graph.origin,
             )
         )
+    return found
+
+
+def over(plan: Plan, hop: int, hops: int) -> Plan:
+    """The same plan, of which so many hops are looked at."""
+    tall = moving(plan.model, hop, hops)
     nodes = iter(tall.nodes)
     stages = tuple(tuple(replace(step, node=next(nodes)) for step in s) for s in plan.stages)
     return replace(plan, graph=tall, stages=stages)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that keep the latest rows of tensors in variables: as TensorFlow Lite Micro keeps them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders.tflite_states import StatefulModel
+from vmcu_tools import cli, runners
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.errors import UserError
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners.stream import streamed
+from vmcu_tools.verify import stream
+
+KINDS = ("strided", "mixed", "flat", "deep")
+
+
+def listening(kind: str, folder: Path, **faults: int) -> Path:
+    """A file in the manner of one kind of streaming model. faults: members of StatefulModel."""
+    m = StatefulModel(KINDS.index(kind) + 3)
+    m.__dict__ |= faults
+    strided = kind in ("strided", "mixed")
+    x = m.activation((1, 3 if strided else 1, 1, 8), 0.05)
+    y = m.convolved(m.latest(x, 2), 8, 5, 3) if strided else m.convolved(m.latest(x, 2), 8, 3)
+    if kind == "mixed":
+        one, two = m.halves(m.latest(y, 6))
+        first = m.each(m.tail(one, 4, 4), 4)
+        second = m.each(two, 7, like=first)
+        joined = m.like(first, (1, 1, 1, 8))
+        m.op("CONCATENATION", [first, second], joined, "Concatenation", axis=3)
+        y = m.convolved(joined, 6, 1)
+    if kind == "deep":
+        for kernel in (4, 2, 9):
+            y = m.convolved(m.each(m.latest(y, kernel - 1), kernel), 8, 1)
+    out = m.dense(m.latest(y, 4) if kind == "flat" else y, 5)
+    return m.save(folder / f"{kind}.tflite", [x], [out])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("variables")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", ["virtual", "host:sanitize", "qemu:m4"])
+def test_calls_are_those_of_a_runtime_that_keeps_variables(
+    kind: str, target: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = listening(kind, folder)
+    plan = compile_model(path)
+    rows = stream.stream_of(plan.model, plan.graph.hop, 120, 1)
+    found = streamed(runners.get(target), plan, rows)
+    said, runtime = stream.judge(plan.model)
+    windows = stream.windows(plan.model, rows, plan.graph.hop)
+    wanted = np.stack([runtime(window) for window in windows])
+    np.testing.assert_array_equal(found, wanted)
+    assert said == "the file's own runtime" and len(np.unique(found)) > 50
+    assert cli.main(["verify", str(path), "-n", "40", "--on", target]) == 0
+    assert "0 of 40 hops differ" in capsys.readouterr().out
+
+
+def test_branches_of_a_mixed_convolution_are_one_layer(folder: Path) -> None:
+    plan = compile_model(listening("mixed", folder))
+    (joined,) = [n.op for n in plan.model.nodes if isinstance(n.op, DepthwiseConv2D)]
+    assert joined.weights.shape == (7, 1, 8) and joined.window.kernel == (7, 1)
+    assert not joined.weights[:3, :, :4].any() and joined.weights[:3, :, 4:].any()
+
+
+def test_bytes_of_state(folder: Path) -> None:
+    plan: Plan = compile_model(listening("deep", folder))
+    rings = {plan.placements[name].ring for name in plan.kept}
+    assert rings == {3 * 8, 4 * 8, 2 * 8, 9 * 8}
+
+
+FAULTS = {
+    "does not begin with zeros": {"begin": 77},
+    "does not get the last 2 rows": {"kept": 3},
+}
+
+
+@pytest.mark.parametrize("reason", FAULTS)
+def test_variables_of_another_use(reason: str, folder: Path) -> None:
+    with pytest.raises(UserError, match=f"variable 'variable0' {reason}"):
+        compile_model(listening("strided", folder, **FAULTS[reason]))
+
+
+def test_what_such_files_are_not_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = listening("strided", folder)
+    np.save(folder / "x.npy", np.zeros((3, 1, 8), np.int8))
+    for words, said in (
+        (["build", path, "--hop", 2], "it keeps its state, and takes 3 rows a call, not 2"),
+        (["build", path, "--rotate"], "--hop does not go with --rotate"),
+        (["build", path, "--planner", "tflm"], "--hop does not go with --planner"),
+        (["compare", path], "it keeps its state, which planner"),
+        (["run", path, "--input", folder / "x.npy"], "it keeps its state from call to call"),
+    ):
+        assert cli.main([str(word) for word in words]) == 1
+        assert said in capsys.readouterr().err
+    assert cli.main(["build", str(path)]) == 0
+    assert "a call takes 3 rows; 1 variables of the file are rings" in capsys.readouterr().out
+
+
+WAKE_WORDS = Path(os.environ.get("VMCU_WAKE_WORDS", "/nowhere"))
+
+
+@pytest.mark.skipif(not WAKE_WORDS.is_dir(), reason="VMCU_WAKE_WORDS names no folder of files")
+def test_published_wake_words(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in sorted(WAKE_WORDS.glob("*.tflite")):
+        assert cli.main(["verify", str(path), "-n", "1000", "--on", "host"]) == 0, path
+        assert "0 of 1,000 hops differ" in capsys.readouterr().out
+    assert compile_model(WAKE_WORDS / "okay_nabu.tflite").pool_bytes <= 4608
