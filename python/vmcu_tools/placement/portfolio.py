@@ -19,7 +19,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .blocks import Blocks, blocks_of
 from .bounds import grain, live_bound
+from .ejection import Ejection
 from .greedy import best_first_fit, by_time, height_of
 from .partial import Geometry
 from .problem import Buffer
@@ -31,6 +33,15 @@ BATCH = 8
 SEED = 1
 # Beyond, first fit takes longer than it is worth.
 MOST_FIRST_FIT = 20_000
+# Beyond, who is alive at the same time has no room.
+MOST_EJECTED = 30_000
+# Insertions of an ejection, for each buffer, and of how many of them a batch consists.
+EJECTION_STEPS, LEAST_STEPS, EJECTIONS = 8, 2000, 2
+# From so many buffers on, and below, one batch in so many is not, or is, of ejections.
+MANY, SELDOM, OFTEN = 500, 4, 3
+# Blocks are worth a search of their own if they are so much fewer than buffers.
+FEWER = 0.9
+MOST_INT64 = 1 << 60
 LEAST_NODES = 1000
 NODES_PER_BUFFER = 3
 
@@ -90,10 +101,27 @@ class Outcome:
     offsets: tuple[int, ...] = ()
 
 
-def solve(geometry: Geometry, attempt: Attempt, deadline: float) -> Outcome:
+@dataclass(frozen=True)
+class Lowering:
+    """Makes a placement of a component lower, in so many insertions; `goal`: no further than
+    that, `grain`: to a multiple of it, bytes."""
+
+    component: int
+    offsets: tuple[int, ...]
+    goal: int
+    grain: int
+    steps: int
+    seed: int
+
+
+def solve(geometry: Geometry, attempt: Attempt | Lowering, deadline: float) -> Outcome:
     """Makes an attempt; undecided at its nodes' end or at `deadline`, of time.monotonic()."""
     if time.monotonic() > deadline:
         return Outcome(False)
+    if isinstance(attempt, Lowering):
+        ejection = Ejection(geometry, attempt.offsets, attempt.seed)
+        lower = ejection.lowered(attempt.goal, attempt.grain, attempt.steps, deadline)
+        return Outcome(lower is not None, tuple(lower or ()))
     search = Search(geometry, attempt.height, attempt.order, attempt.strategy)
     try:
         return Outcome(True, tuple(search.run(attempt.nodes, deadline) or ()))
@@ -115,6 +143,8 @@ class Component:
         self.height = height_of(buffers, self.offsets)
         self.rounds = 0
         self.dice = random.Random(SEED)
+        self.blocks: Blocks | None = None
+        self.inner: Component | None = None
 
     def begin(self, deadline: float) -> None:
         """A better placement to start from, if there is time. It does not depend on the first one,
@@ -124,9 +154,30 @@ class Component:
             offsets = best_first_fit(self.buffers, deadline)
             found = [*found, offsets] if offsets is not None else found
         for offsets in found:
-            height = height_of(self.buffers, offsets)
-            if height < self.height:
-                self.offsets, self.height = tuple(offsets), height
+            self.take(tuple(offsets))
+        if self.height > self.bound:
+            self.put_together(deadline)
+
+    def put_together(self, deadline: float) -> None:
+        """Blocks, if there are fewer of them, and a placement of these to start from."""
+        if time.monotonic() > deadline:
+            return
+        blocks = blocks_of(self.buffers)
+        if len(blocks.roots) > FEWER * len(self.buffers):
+            return
+        self.blocks, self.inner = blocks, Component(self.number, blocks.buffers())
+        self.inner.begin(deadline)
+        self.take(blocks.unfolded(self.inner.offsets))
+
+    def take(self, offsets: tuple[int, ...]) -> None:
+        """Takes offsets over if they are lower."""
+        height = height_of(self.buffers, offsets)
+        if height < self.height:
+            self.height, self.offsets = height, offsets
+
+    def parts(self) -> list[Component]:
+        """Itself and, if there are blocks, these, and so on."""
+        return [self, *(self.inner.parts() if self.inner else ())]
 
     @functools.cached_property
     def crowding(self) -> list[float]:
@@ -139,9 +190,11 @@ class Component:
         """The next height, in bytes, that sums of these sizes can reach."""
         return -(-height // self.grain) * self.grain
 
-    def batch(self, floor: int) -> list[Attempt]:
+    def batch(self, floor: int) -> Sequence[Attempt | Lowering]:
         """The next searches, none for a height below `floor`."""
         self.rounds += 1
+        if self.inner and self.rounds % 2 == 0 and self.inner.height > max(self.bound, floor):
+            return self.inner.batch(max(self.bound, floor))
         nodes = max(LEAST_NODES, NODES_PER_BUFFER * len(self.buffers))
         goal = max(self.bound, self.rounded(floor))
         if self.rounds == 1:
@@ -149,7 +202,23 @@ class Component:
                 Attempt(self.number, goal, self.by_weight(powers, 0), strategy, nodes)
                 for strategy, powers in OPENING
             ]
+        if self.ejects:
+            steps = max(LEAST_STEPS, EJECTION_STEPS * len(self.buffers))
+            seeds = [self.dice.randrange(1 << 30) for _ in range(EJECTIONS)]
+            return [
+                Lowering(self.number, self.offsets, goal, self.grain, steps, seed)
+                for seed in seeds
+            ]
         return [self.draw(goal, nodes) for _ in range(BATCH)]
+
+    @property
+    def ejects(self) -> bool:
+        """Whether this round is one of ejections."""
+        count = len(self.buffers)
+        if count > MOST_EJECTED or sum(b.size + b.alignment for b in self.buffers) > MOST_INT64:
+            return False
+        turn = self.rounds // 2 if self.inner else self.rounds
+        return turn % OFTEN != 0 if count >= MANY else turn % SELDOM == SELDOM - 1
 
     def draw(self, goal: int, nodes: int) -> Attempt:
         """A search near the best placement, or one that starts afresh."""
@@ -199,13 +268,15 @@ class Component:
                 level[b] += round(dice.gauss(0, noise))
         return tuple(sorted(range(count), key=lambda b: level[b]))
 
-    def learn(self, attempt: Attempt, outcome: Outcome) -> None:
+    def learn(self, attempt: Attempt | Lowering, outcome: Outcome) -> None:
         """Takes over what an attempt has found: a lower allocation, or a higher bound."""
-        if outcome.offsets:
-            height = height_of(self.buffers, outcome.offsets)
-            if height < self.height:
-                self.height, self.offsets = height, outcome.offsets
-        elif outcome.decided:
+        if attempt.component != self.number:
+            assert self.inner and self.blocks, "it was an attempt with blocks"
+            self.inner.learn(attempt, outcome)
+            self.take(self.blocks.unfolded(self.inner.offsets))
+        elif outcome.offsets:
+            self.take(outcome.offsets)
+        elif outcome.decided and isinstance(attempt, Attempt):
             self.bound = max(self.bound, attempt.height + self.grain)
 
 

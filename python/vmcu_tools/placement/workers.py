@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from .partial import Geometry
-from .portfolio import Attempt, Outcome, solve
+from .portfolio import Attempt, Lowering, Outcome, solve
 
 # What this package is imported from, whatever it is part of.
 ROOT = Path(__file__).resolve().parents[__name__.count(".")]
@@ -52,7 +52,7 @@ class Worker:
         pickle.dump(message, self.process.stdin)
         self.process.stdin.flush()
 
-    def solve(self, attempt: Attempt) -> Outcome:
+    def solve(self, attempt: Attempt | Lowering) -> Outcome:
         """The outcome of an attempt, which is waited for."""
         assert self.process.stdout
         self.send(attempt)
@@ -86,14 +86,14 @@ class Workers:
         for worker in self.all:
             worker.process.communicate()
 
-    def here(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+    def here(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
         """The outcomes of attempts made in this process: for what is over before another is up."""
         return [
             solve(self.geometries[attempt.component], attempt, self.deadline)
             for attempt in attempts
         ]
 
-    def solve(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+    def solve(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
         """The outcomes of attempts, in their order, made side by side where there are processes for
         it."""
         if self.count < 2:
@@ -105,7 +105,7 @@ class Workers:
                 self.idle.put(self.all[-1])
         return list(self.threads.map(self.ask, attempts))
 
-    def ask(self, attempt: Attempt) -> Outcome:
+    def ask(self, attempt: Attempt | Lowering) -> Outcome:
         """An attempt in the next process that has nothing to do."""
         worker = self.idle.get()
         try:
