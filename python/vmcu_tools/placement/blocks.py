@@ -11,6 +11,7 @@ this is tried several times, with noise, and offsets of buffers are searched for
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -21,12 +22,19 @@ from .problem import Buffer
 # fine they are.
 BIASES = (16.0, 1.0, 0.5, 0.25, 4.0, 64.0)
 NOISES = (0.0, 0.1, 0.3)
-# Buffers that are looked at in all, over several tries.
-EFFORT = 120_000
-MOST_TRIES = 100
+# A stack as high as a neighbour is much rarer by chance. So many of a lifetime are tried in pairs.
+SURE, MOST_PAIRED, MOST_AS_HIGH = 1000.0, 8, 4
+# Buffers that are looked at in all, over several tries, and in those that show if it is worth it.
+EFFORT, FIRST_EFFORT = 100_000, 4000
+MOST_TRIES = 80
+# As far as there are fewer than this share of them.
+FEWER = 0.9
 SEED = 1
 
 Shape = tuple[int, int, int, int]  # lower, upper, size, alignment
+Pair = tuple[int, int]
+# In place of the other one: whichever is of the same lifetime, or of the same size next to it.
+STACK, CHAIN = -1, -2
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,15 @@ class Blocks:
 class Builder:
     """Puts buffers together. What there is to look at is on a heap, the rarest first."""
 
-    def __init__(self, buffers: Sequence[Buffer], bias: float, noise: float, dice: random.Random):
-        self.dice, self.noise = dice, noise
+    def __init__(
+        self,
+        buffers: Sequence[Buffer],
+        bias: float,
+        noise: float,
+        paired: bool,
+        dice: random.Random,
+    ):
+        self.dice, self.noise, self.paired = dice, noise, paired
         length = max(b.upper for b in buffers) - min(b.lower for b in buffers)
         area = sum(b.size * (b.upper - b.lower) for b in buffers)
         self.per_size, self.per_life = bias * length / area, 1 / length
@@ -69,7 +84,8 @@ class Builder:
         self.lives: dict[Shape, dict[int, None]] = {}
         self.begins: dict[Shape, dict[int, None]] = {}
         self.ends: dict[Shape, dict[int, None]] = {}
-        self.heap: list[tuple[float, int, bool]] = []
+        self.sums: tuple[dict[Shape, list[Pair]], dict[Shape, list[Pair]]] = ({}, {})
+        self.heap: list[tuple[float, int, int]] = []
         for b in buffers:
             self.add((b.lower, b.upper, b.size, b.alignment))
 
@@ -88,15 +104,46 @@ class Builder:
         for index, key in self.keys(shape):
             index.setdefault(key, {})[number] = None
         lower, upper, size, alignment = shape
-        if len(self.lives[lower, upper, 0, alignment]) > 1:
-            self.offer((upper - lower) * self.per_life, number, True)
+        same = self.lives[lower, upper, 0, alignment]
+        if len(same) > 1:
+            self.offer((upper - lower) * self.per_life, number, STACK)
         if self.neighbours(number):
-            self.offer(size * self.per_size, number, False)
+            self.offer(size * self.per_size, number, CHAIN)
+        if not self.paired:
+            return
+        begins, ends = self.sums
+        for key, sums in (
+            ((0, lower, size, alignment), ends),
+            ((upper, 0, size, alignment), begins),
+        ):
+            for pair in sums.get(key, ()):
+                self.offer(SURE * size * self.per_size, *pair)
+        if 1 < len(same) <= MOST_PAIRED:
+            for other in same:
+                if other != number:
+                    self.pair(number, other)
 
-    def offer(self, rarity: float, number: int, stacked: bool) -> None:
-        """Puts one on the heap."""
-        noise = self.dice.lognormvariate(0, self.noise) if self.noise else 1.0
-        heappush(self.heap, (-rarity * noise, number, stacked))
+    def pair(self, one: int, other: int) -> None:
+        """Two that might be a stack: it is one if there is a neighbour, or other two, as high."""
+        lower, upper, size, alignment = self.shapes[one]
+        size += self.shapes[other][2]
+        start, end = (lower, 0, size, alignment), (0, upper, size, alignment)
+        before, after = (0, lower, size, alignment), (upper, 0, size, alignment)
+        begins, ends = self.sums
+        found = [*ends.get(before, ()), *begins.get(after, ())]
+        if found or before in self.ends or after in self.begins:
+            for pair in ((one, other), *found):
+                self.offer(SURE * size * self.per_size, *pair)
+        for sums, key in ((begins, start), (ends, end)):
+            pairs = sums.setdefault(key, [])
+            pairs.append((one, other))
+            del pairs[:-MOST_AS_HIGH]
+
+    def offer(self, rarity: float, number: int, other: int) -> None:
+        """Puts one, or two, on the heap."""
+        if other < 0 or (self.alive[number] and self.alive[other]):
+            noise = self.dice.lognormvariate(0, self.noise) if self.noise else 1.0
+            heappush(self.heap, (-rarity * noise, number, other))
 
     def neighbours(self, number: int) -> list[int]:
         """Those of the same size that end when it begins, or begin when it ends."""
@@ -107,17 +154,19 @@ class Builder:
     def run(self) -> Blocks:
         """Puts together what fits until nothing does."""
         while self.heap:
-            _, number, stacked = heappop(self.heap)
+            _, number, other = heappop(self.heap)
             if not self.alive[number]:
                 continue
-            if stacked:
+            if other >= 0:
+                others = [other] if self.alive[other] else []
+            elif other == STACK:
                 lower, upper, _, alignment = self.shapes[number]
                 same = self.lives[lower, upper, 0, alignment]
-                others = [other for other in same if other != number]
+                others = [one for one in same if one != number]
             else:
                 others = self.neighbours(number)
             if others:
-                self.join(number, self.dice.choice(others), stacked)
+                self.join(number, self.dice.choice(others), other != CHAIN)
         roots = [number for number, alive in enumerate(self.alive) if alive]
         return Blocks(self.shapes, self.parts, roots)
 
@@ -137,15 +186,23 @@ class Builder:
         self.add((min(lower, begins), max(upper, ends), size, alignment))
 
 
-def blocks_of(buffers: Sequence[Buffer]) -> Blocks:
-    """The fewest blocks of some tries, the same every time."""
+def blocks_of(buffers: Sequence[Buffer], deadline: float) -> Blocks | None:
+    """The fewest blocks of some tries, the same every time; None if there are hardly fewer of them
+    than buffers, or time runs out."""
     best: Blocks | None = None
-    tries = min(max(EFFORT // len(buffers), 1), MOST_TRIES)
+    tries = min(max(EFFORT // len(buffers), 2), MOST_TRIES)
+    first = max(FIRST_EFFORT // len(buffers), 2)
     for number in range(tries):
+        if time.monotonic() > deadline:
+            return None
         dice = random.Random(SEED + number)
-        bias, noise = BIASES[number % len(BIASES)], NOISES[number // len(BIASES) % len(NOISES)]
-        found = Builder(buffers, bias, noise, dice).run()
+        turn, paired = number // 2, number % 2 == 0
+        bias, noise = BIASES[turn % len(BIASES)], NOISES[turn // len(BIASES) % len(NOISES)]
+        found = Builder(buffers, bias, noise, paired, dice).run()
         if best is None or len(found.roots) < len(best.roots):
             best = found
-    assert best is not None, "there is at least one try"
+        if number + 1 >= first and len(best.roots) > FEWER * len(buffers):
+            return None
+        if len(best.roots) == 1:
+            break
     return best

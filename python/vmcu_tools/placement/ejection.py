@@ -25,6 +25,8 @@ STEP = 0.006
 FROM_TOP, ANY_GAP = 0.5, 0.1
 # After so many insertions, so many buffers go to another gap.
 CALM, SHAKEN = 4, 4
+# Places that are weighed for a buffer at most.
+MOST_PLACES = 80
 # How often the clock is looked at, in insertions.
 CLOCK = 64
 
@@ -117,8 +119,12 @@ class Ejection:
         size, most = self.size[number], self.limit - self.size[number]
         places = np.concatenate([[0, most], ends, starts - size])
         if self.aligned:
-            places = np.concatenate([places - places % self.alignment[number], self.up(ends, number)])
+            places = np.concatenate(
+                [places - places % self.alignment[number], self.up(ends, number)]
+            )
         places = np.unique(places[(places >= 0) & (places <= most)])
+        if len(places) > MOST_PLACES:
+            places = self.noise.choice(places, MOST_PLACES, False)
         hit = (starts < places[:, None] + size) & (ends > places[:, None])
         cost = hit @ self.weight[near] * (1 + 0.2 * self.noise.random(len(places)))
         at = int(np.argmin(cost))

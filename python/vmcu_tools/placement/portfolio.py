@@ -37,10 +37,8 @@ MOST_FIRST_FIT = 20_000
 MOST_EJECTED = 30_000
 # Insertions of an ejection, for each buffer, and of how many of them a batch consists.
 EJECTION_STEPS, LEAST_STEPS, EJECTIONS = 8, 2000, 2
-# From so many buffers on, and below, one batch in so many is not, or is, of ejections.
+# From so many buffers on, one batch in OFTEN is not of ejections; below, one in SELDOM is.
 MANY, SELDOM, OFTEN = 500, 4, 3
-# Blocks are worth a search of their own if they are so much fewer than buffers.
-FEWER = 0.9
 MOST_INT64 = 1 << 60
 LEAST_NODES = 1000
 NODES_PER_BUFFER = 3
@@ -145,6 +143,7 @@ class Component:
         self.dice = random.Random(SEED)
         self.blocks: Blocks | None = None
         self.inner: Component | None = None
+        self.looked_for_blocks = False
 
     def begin(self, deadline: float) -> None:
         """A better placement to start from, if there is time. It does not depend on the first one,
@@ -155,29 +154,24 @@ class Component:
             found = [*found, offsets] if offsets is not None else found
         for offsets in found:
             self.take(tuple(offsets))
-        if self.height > self.bound:
-            self.put_together(deadline)
 
-    def put_together(self, deadline: float) -> None:
-        """Blocks, if there are fewer of them, and a placement of these to start from."""
-        if time.monotonic() > deadline:
-            return
-        blocks = blocks_of(self.buffers)
-        if len(blocks.roots) > FEWER * len(self.buffers):
-            return
-        self.blocks, self.inner = blocks, Component(self.number, blocks.buffers())
+    def put_together(self, number: int, deadline: float) -> Component | None:
+        """Its blocks as a component with this number, if there are fewer of them, with a placement
+        to start from."""
+        self.looked_for_blocks = True
+        blocks = blocks_of(self.buffers, deadline)
+        if blocks is None:
+            return None
+        self.blocks, self.inner = blocks, Component(number, blocks.buffers())
         self.inner.begin(deadline)
         self.take(blocks.unfolded(self.inner.offsets))
+        return self.inner
 
     def take(self, offsets: tuple[int, ...]) -> None:
         """Takes offsets over if they are lower."""
         height = height_of(self.buffers, offsets)
         if height < self.height:
             self.height, self.offsets = height, offsets
-
-    def parts(self) -> list[Component]:
-        """Itself and, if there are blocks, these, and so on."""
-        return [self, *(self.inner.parts() if self.inner else ())]
 
     @functools.cached_property
     def crowding(self) -> list[float]:
@@ -192,12 +186,17 @@ class Component:
 
     def batch(self, floor: int) -> Sequence[Attempt | Lowering]:
         """The next searches, none for a height below `floor`."""
+        inner = self.inner
+        if (
+            inner
+            and inner.height > max(self.bound, floor)
+            and inner.rounds * len(inner.buffers) <= (self.rounds + 1) * len(self.buffers)
+        ):
+            return inner.batch(max(self.bound, floor))
         self.rounds += 1
-        if self.inner and self.rounds % 2 == 0 and self.inner.height > max(self.bound, floor):
-            return self.inner.batch(max(self.bound, floor))
         nodes = max(LEAST_NODES, NODES_PER_BUFFER * len(self.buffers))
         goal = max(self.bound, self.rounded(floor))
-        if self.rounds == 1:
+        if self.rounds == 1 and not self.many:
             return [
                 Attempt(self.number, goal, self.by_weight(powers, 0), strategy, nodes)
                 for strategy, powers in OPENING
@@ -206,10 +205,14 @@ class Component:
             steps = max(LEAST_STEPS, EJECTION_STEPS * len(self.buffers))
             seeds = [self.dice.randrange(1 << 30) for _ in range(EJECTIONS)]
             return [
-                Lowering(self.number, self.offsets, goal, self.grain, steps, seed)
-                for seed in seeds
+                Lowering(self.number, self.offsets, goal, self.grain, steps, seed) for seed in seeds
             ]
         return [self.draw(goal, nodes) for _ in range(BATCH)]
+
+    @property
+    def many(self) -> bool:
+        """Whether searches are too slow to begin with."""
+        return len(self.buffers) >= MANY
 
     @property
     def ejects(self) -> bool:
@@ -217,8 +220,9 @@ class Component:
         count = len(self.buffers)
         if count > MOST_EJECTED or sum(b.size + b.alignment for b in self.buffers) > MOST_INT64:
             return False
-        turn = self.rounds // 2 if self.inner else self.rounds
-        return turn % OFTEN != 0 if count >= MANY else turn % SELDOM == SELDOM - 1
+        if self.many:
+            return self.rounds % OFTEN != 0
+        return self.rounds % SELDOM == SELDOM - 1
 
     def draw(self, goal: int, nodes: int) -> Attempt:
         """A search near the best placement, or one that starts afresh."""

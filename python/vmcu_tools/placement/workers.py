@@ -35,6 +35,7 @@ class Worker:
     """A process that makes attempts until its pipe is closed."""
 
     def __init__(self, geometries: Sequence[Geometry], deadline: float):
+        self.geometries, self.known = geometries, 0
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
@@ -44,7 +45,7 @@ class Worker:
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
-        self.send((list(geometries), deadline))
+        self.send(deadline)
 
     def send(self, message: object) -> None:
         """Pickles a message into the pipe."""
@@ -55,12 +56,16 @@ class Worker:
     def solve(self, attempt: Attempt | Lowering) -> Outcome:
         """The outcome of an attempt, which is waited for."""
         assert self.process.stdout
+        if self.known < len(self.geometries):
+            self.send(list(self.geometries[self.known :]))
+            self.known = len(self.geometries)
         self.send(attempt)
         return pickle.load(self.process.stdout)
 
 
 class Workers:
-    """`solve` maps attempts to outcomes, in order. The processes start when first needed."""
+    """`solve` maps attempts to outcomes, in order. The processes start when first needed;
+    `geometries` may grow."""
 
     def __init__(self, geometries: Sequence[Geometry], deadline: float, count: int | None):
         self.geometries = geometries
@@ -118,9 +123,13 @@ def serve() -> None:
     """What a child does until its parent closes the pipe."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     try:
-        geometries, deadline = pickle.load(requests)
+        deadline = pickle.load(requests)
+        geometries: list[Geometry] = []
         while True:
             attempt = pickle.load(requests)
+            if isinstance(attempt, list):
+                geometries += attempt
+                continue
             pickle.dump(solve(geometries[attempt.component], attempt, deadline), answers)
             answers.flush()
     except (EOFError, pickle.UnpicklingError, BrokenPipeError):
