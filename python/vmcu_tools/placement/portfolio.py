@@ -18,6 +18,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from .blocks import Blocks, blocks_of
 from .bounds import grain, live_bound
@@ -33,6 +34,8 @@ BATCH = 8
 SEED = 1
 # Beyond, first fit takes longer than it is worth.
 MOST_FIRST_FIT = 20_000
+# Beyond it, fills of so many tastes leave time for blocks.
+FEW_TASTES = 2
 # Beyond, who is alive at the same time has no room.
 MOST_EJECTED = 30_000
 # Insertions of an ejection, for each buffer, and of how many of them a batch consists.
@@ -148,7 +151,8 @@ class Component:
     def begin(self, deadline: float) -> None:
         """A better placement to start from, if there is time. It does not depend on the first one,
         which is for problems where there is none."""
-        found = list(fills(self.buffers, deadline))
+        fewer = len(self.buffers) > MOST_FIRST_FIT
+        found = list(islice(fills(self.buffers, deadline), FEW_TASTES if fewer else None))
         if len(self.buffers) <= MOST_FIRST_FIT:
             offsets = best_first_fit(self.buffers, deadline)
             found = [*found, offsets] if offsets is not None else found
