@@ -26,7 +26,7 @@ FROM_TOP, ANY_GAP = 0.5, 0.1
 # After so many insertions, so many buffers go to another gap.
 CALM, SHAKEN = 4, 4
 # Places that are weighed for a buffer at most.
-MOST_PLACES = 80
+MOST_PLACES = 300
 # How often the clock is looked at, in insertions.
 CLOCK = 64
 

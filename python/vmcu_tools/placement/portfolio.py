@@ -39,7 +39,7 @@ FEW_TASTES = 2
 # Beyond, who is alive at the same time has no room.
 MOST_EJECTED = 30_000
 # Insertions of an ejection, for each buffer, and of how many of them a batch consists.
-EJECTION_STEPS, LEAST_STEPS, EJECTIONS = 8, 2000, 2
+EJECTION_STEPS, MANY_STEPS, MOST_STEPS, EJECTIONS = 8, 40, 60_000, 2
 # From so many buffers on, one batch in OFTEN is not of ejections; below, one in SELDOM is.
 MANY, SELDOM, OFTEN = 500, 4, 3
 MOST_INT64 = 1 << 60
@@ -206,10 +206,11 @@ class Component:
                 for strategy, powers in OPENING
             ]
         if self.ejects:
-            steps = max(LEAST_STEPS, EJECTION_STEPS * len(self.buffers))
+            steps = (MANY_STEPS if self.many else EJECTION_STEPS) * len(self.buffers)
             seeds = [self.dice.randrange(1 << 30) for _ in range(EJECTIONS)]
             return [
-                Lowering(self.number, self.offsets, goal, self.grain, steps, seed) for seed in seeds
+                Lowering(self.number, self.offsets, goal, self.grain, min(steps, MOST_STEPS), seed)
+                for seed in seeds
             ]
         return [self.draw(goal, nodes) for _ in range(BATCH)]
 
