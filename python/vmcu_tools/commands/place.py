@@ -58,6 +58,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         default=50.0,
         help="to search for offsets at most (default 50); the search for an order ends by itself",
     )
+    place.add_argument(
+        "--solver",
+        choices=("highs", "cbc"),
+        default="",
+        help="of a graph: then solve MODeL's integer program of order and offsets too, in as many "
+        "seconds again, and say what it proves; needs the Python package highspy, or pulp's CBC",
+    )
     json_option(place, "the figures and offsets")
     place.add_argument(
         "--output", type=Path, metavar="OUT.csv", help="write the problem with a column 'offset'"
@@ -70,6 +77,9 @@ def run(args: argparse.Namespace) -> int:
     from ..placement.complaints import InputError
 
     try:
+        if args.solver and (not args.graph or args.only):
+            reason = "--solver goes with --graph, and without --only"
+            raise UserError(Problem(reason, "leave out one of the two"))
         if args.memory:
             return distribution(args)
         return graph(args) if args.graph else buffers(args)
@@ -132,7 +142,9 @@ def graph(args: argparse.Namespace) -> int:
 
     problem = graphs.read(args.graph)
     with progress.clock("ordering and placing", args.seconds) as watch:
-        plan = graphs.solve(problem, args.seconds, told=watch, only=args.only, keep=True)
+        plan = graphs.solve(
+            problem, args.seconds, told=watch, only=args.only, keep=True, solver=args.solver
+        )
     placements.print_plan(problem, plan, console())
     write_json(placements.plan_figures(plan), args.json)
     if args.output and plan.offsets is not None:

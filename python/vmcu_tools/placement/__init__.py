@@ -5,7 +5,8 @@
 
 problem.py says what an instance is, files.py reads and writes it, search.py looks for placements
 within a height, partial.py holds what it has placed so far, portfolio.py decides what to look for,
-greedy.py and skyline.py have what is there before;
+greedy.py and skyline.py have what is there before, ejection.py makes a placement lower, blocks.py
+makes few buffers of many;
 rigid.py places what has gaps or given offsets. tasks.py and ordering/ are about graphs whose order
 is open, graphs.py about both at once, memories.py about several memories. Nothing here knows of
 networks or needs the rest of vmcu.
@@ -105,7 +106,8 @@ def improve(
     """Searches, the highest component first, until all are as low as the highest bound."""
     for component in sorted(components, key=lambda component: -component.height):
         component.begin(deadline)
-    with Workers([component.geometry for component in components], deadline, workers) as pool:
+    geometries = [component.geometry for component in components]
+    with Workers(geometries, deadline, workers) as pool:
         while time.monotonic() < deadline:
             bound = bound_of(components)
             height = max((component.height for component in components), default=0)
@@ -113,8 +115,14 @@ def improve(
             if height <= bound or (capacity is not None and bound > capacity):
                 return
             component = max(components, key=lambda component: component.height)
+            first = component.rounds == 0
+            if component.rounds == (0 if component.many else 1) and not component.looked_for_blocks:
+                blocks = component.put_together(len(geometries), deadline)
+                if blocks is not None:
+                    geometries.append(blocks.geometry)
+                continue
             attempts = component.batch(bound)
-            outcomes = pool.here(attempts) if component.rounds == 1 else pool.solve(attempts)
+            outcomes = pool.here(attempts) if first and not component.many else pool.solve(attempts)
             for attempt, outcome in zip(attempts, outcomes, strict=True):
                 component.learn(attempt, outcome)
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from . import place
+from . import place, program
 from .complaints import Complaint, InputError, refuse
 from .ordering import Ordering, best_order
-from .problem import Buffer, Instance
+from .problem import Buffer, Instance, check
 from .tasks import CycleError, GraphTask, TaskGraph, lifetimes, usage
 
 MOST_COMPLAINTS = 10
@@ -64,7 +64,8 @@ class GraphPlan:
     """Names of nodes in order, offsets by name of tensor, None where they were not asked for.
 
     `height`: bytes that the tensors take at their offsets, else those of the worst step; `peak`:
-    those of the worst step; `bound`: those that no order, or none but the given one, does without.
+    those of the worst step; `bound`: those that no order, or none but the given one, does without;
+    `proof`: what an integer program says, if one was asked for.
     """
 
     order: tuple[str, ...]
@@ -74,6 +75,7 @@ class GraphPlan:
     bound: int
     seconds: float
     interrupted: bool = False
+    proof: str = ""
 
     @property
     def optimal(self) -> bool:
@@ -308,14 +310,19 @@ def solve(
     told: Told = lambda bound, height: None,
     only: str = "",
     keep: bool = False,
+    solver: str = "",
 ) -> GraphPlan:
     """The best order found, or the given one, and the lowest offsets found in it.
 
     only: "order", without offsets, or "placement", in the order of the list if none is given.
     seconds: for the search for offsets; that for an order ends by itself, at the same point on
     every machine. keep: an interruption (KeyboardInterrupt) ends either with the best so far.
+    solver: "highs" or "cbc", which then solves MODeL's program of both, in as many seconds again;
+    InputError if it is not installed.
     """
     start = time.monotonic()
+    if solver:
+        program.available(solver, graph)
     order = graph.order
     if order is None and only == "placement":
         order = tuple(graph.tasks.topological())
@@ -339,7 +346,7 @@ def solve(
         for tensor, root in zip(graph.tensors, roots, strict=True)
     }
     bound = max(found.bound, placed.bound) if found.proven and order is not None else found.bound
-    return GraphPlan(
+    plan = GraphPlan(
         names,
         offsets,
         placed.height,
@@ -348,3 +355,40 @@ def solve(
         time.monotonic() - start,
         found.interrupted or placed.interrupted,
     )
+    if solver and not plan.interrupted:
+        plan = proven(graph, plan, None if order is None else found.order, solver, seconds)
+        plan = replace(plan, seconds=time.monotonic() - start)
+    return plan
+
+
+def proven(
+    graph: NamedGraph, plan: GraphPlan, order: Sequence[int] | None, solver: str, seconds: float
+) -> GraphPlan:
+    """The plan, or a lower one, with what the integer program proves; `order`: the given one."""
+    roots = roots_of(graph.tensors)
+    found = program.Program(graph, roots, order, plan.height).solve(solver, seconds)
+    bound = min(max(plan.bound, found.bound), plan.height)
+    told = f"{solver}: none takes less than {min(found.bound, plan.height):,} bytes"
+    if found.order is None:
+        return replace(plan, bound=bound, proof=told)
+    buffers = instance_of(graph, found.order)
+    numbers = {tensor.name: number for number, tensor in enumerate(graph.tensors)}
+    scratch = iter(offset for number, offset in found.offsets.items() if number < 0)
+    by_id = {
+        buffer.id: found.offsets.get(numbers[buffer.id], buffer.offset or 0)
+        if buffer.id in numbers
+        else next(scratch)
+        for buffer in buffers.buffers
+    }
+    height = check(buffers, by_id)
+    if height >= plan.height:
+        return replace(plan, bound=bound, proof=told)
+    offsets = {
+        tensor.name: by_id.get(graph.tensors[root].name, 0)
+        for tensor, root in zip(graph.tensors, roots, strict=True)
+    }
+    names, peak = tuple(graph.nodes[n] for n in found.order), usage(graph.tasks, found.order).peak
+    return replace(
+        plan, order=names, offsets=offsets, height=height, peak=peak,
+        bound=min(bound, height), proof=told,
+    )  # fmt: skip

@@ -18,8 +18,11 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from .blocks import Blocks, blocks_of
 from .bounds import grain, live_bound
+from .ejection import Ejection
 from .greedy import best_first_fit, by_time, height_of
 from .partial import Geometry
 from .problem import Buffer
@@ -31,6 +34,15 @@ BATCH = 8
 SEED = 1
 # Beyond, first fit takes longer than it is worth.
 MOST_FIRST_FIT = 20_000
+# Beyond it, fills of so many tastes leave time for blocks.
+FEW_TASTES = 2
+# Beyond, who is alive at the same time has no room.
+MOST_EJECTED = 30_000
+# Insertions of an ejection, for each buffer, and of how many of them a batch consists.
+EJECTION_STEPS, MANY_STEPS, MOST_STEPS, EJECTIONS = 8, 40, 60_000, 2
+# From so many buffers on, one batch in OFTEN is not of ejections; below, one in SELDOM is.
+MANY, SELDOM, OFTEN = 500, 4, 3
+MOST_INT64 = 1 << 60
 LEAST_NODES = 1000
 NODES_PER_BUFFER = 3
 
@@ -90,10 +102,27 @@ class Outcome:
     offsets: tuple[int, ...] = ()
 
 
-def solve(geometry: Geometry, attempt: Attempt, deadline: float) -> Outcome:
+@dataclass(frozen=True)
+class Lowering:
+    """Makes a placement of a component lower, in so many insertions; `goal`: no further than
+    that, `grain`: to a multiple of it, bytes."""
+
+    component: int
+    offsets: tuple[int, ...]
+    goal: int
+    grain: int
+    steps: int
+    seed: int
+
+
+def solve(geometry: Geometry, attempt: Attempt | Lowering, deadline: float) -> Outcome:
     """Makes an attempt; undecided at its nodes' end or at `deadline`, of time.monotonic()."""
     if time.monotonic() > deadline:
         return Outcome(False)
+    if isinstance(attempt, Lowering):
+        ejection = Ejection(geometry, attempt.offsets, attempt.seed)
+        lower = ejection.lowered(attempt.goal, attempt.grain, attempt.steps, deadline)
+        return Outcome(lower is not None, tuple(lower or ()))
     search = Search(geometry, attempt.height, attempt.order, attempt.strategy)
     try:
         return Outcome(True, tuple(search.run(attempt.nodes, deadline) or ()))
@@ -115,18 +144,38 @@ class Component:
         self.height = height_of(buffers, self.offsets)
         self.rounds = 0
         self.dice = random.Random(SEED)
+        self.blocks: Blocks | None = None
+        self.inner: Component | None = None
+        self.looked_for_blocks = False
 
     def begin(self, deadline: float) -> None:
         """A better placement to start from, if there is time. It does not depend on the first one,
         which is for problems where there is none."""
-        found = list(fills(self.buffers, deadline))
+        fewer = len(self.buffers) > MOST_FIRST_FIT
+        found = list(islice(fills(self.buffers, deadline), FEW_TASTES if fewer else None))
         if len(self.buffers) <= MOST_FIRST_FIT:
             offsets = best_first_fit(self.buffers, deadline)
             found = [*found, offsets] if offsets is not None else found
         for offsets in found:
-            height = height_of(self.buffers, offsets)
-            if height < self.height:
-                self.offsets, self.height = tuple(offsets), height
+            self.take(tuple(offsets))
+
+    def put_together(self, number: int, deadline: float) -> Component | None:
+        """Its blocks as a component with this number, if there are fewer of them, with a placement
+        to start from."""
+        self.looked_for_blocks = True
+        blocks = blocks_of(self.buffers, deadline)
+        if blocks is None:
+            return None
+        self.blocks, self.inner = blocks, Component(number, blocks.buffers())
+        self.inner.begin(deadline)
+        self.take(blocks.unfolded(self.inner.offsets))
+        return self.inner
+
+    def take(self, offsets: tuple[int, ...]) -> None:
+        """Takes offsets over if they are lower."""
+        height = height_of(self.buffers, offsets)
+        if height < self.height:
+            self.height, self.offsets = height, offsets
 
     @functools.cached_property
     def crowding(self) -> list[float]:
@@ -139,17 +188,46 @@ class Component:
         """The next height, in bytes, that sums of these sizes can reach."""
         return -(-height // self.grain) * self.grain
 
-    def batch(self, floor: int) -> list[Attempt]:
+    def batch(self, floor: int) -> Sequence[Attempt | Lowering]:
         """The next searches, none for a height below `floor`."""
+        inner = self.inner
+        if (
+            inner
+            and inner.height > max(self.bound, floor)
+            and inner.rounds * len(inner.buffers) <= (self.rounds + 1) * len(self.buffers)
+        ):
+            return inner.batch(max(self.bound, floor))
         self.rounds += 1
         nodes = max(LEAST_NODES, NODES_PER_BUFFER * len(self.buffers))
         goal = max(self.bound, self.rounded(floor))
-        if self.rounds == 1:
+        if self.rounds == 1 and not self.many:
             return [
                 Attempt(self.number, goal, self.by_weight(powers, 0), strategy, nodes)
                 for strategy, powers in OPENING
             ]
+        if self.ejects:
+            steps = (MANY_STEPS if self.many else EJECTION_STEPS) * len(self.buffers)
+            seeds = [self.dice.randrange(1 << 30) for _ in range(EJECTIONS)]
+            return [
+                Lowering(self.number, self.offsets, goal, self.grain, min(steps, MOST_STEPS), seed)
+                for seed in seeds
+            ]
         return [self.draw(goal, nodes) for _ in range(BATCH)]
+
+    @property
+    def many(self) -> bool:
+        """Whether searches are too slow to begin with."""
+        return len(self.buffers) >= MANY
+
+    @property
+    def ejects(self) -> bool:
+        """Whether this round is one of ejections."""
+        count = len(self.buffers)
+        if count > MOST_EJECTED or sum(b.size + b.alignment for b in self.buffers) > MOST_INT64:
+            return False
+        if self.many:
+            return self.rounds % OFTEN != 0
+        return self.rounds % SELDOM == SELDOM - 1
 
     def draw(self, goal: int, nodes: int) -> Attempt:
         """A search near the best placement, or one that starts afresh."""
@@ -199,13 +277,15 @@ class Component:
                 level[b] += round(dice.gauss(0, noise))
         return tuple(sorted(range(count), key=lambda b: level[b]))
 
-    def learn(self, attempt: Attempt, outcome: Outcome) -> None:
+    def learn(self, attempt: Attempt | Lowering, outcome: Outcome) -> None:
         """Takes over what an attempt has found: a lower allocation, or a higher bound."""
-        if outcome.offsets:
-            height = height_of(self.buffers, outcome.offsets)
-            if height < self.height:
-                self.height, self.offsets = height, outcome.offsets
-        elif outcome.decided:
+        if attempt.component != self.number:
+            assert self.inner and self.blocks, "it was an attempt with blocks"
+            self.inner.learn(attempt, outcome)
+            self.take(self.blocks.unfolded(self.inner.offsets))
+        elif outcome.offsets:
+            self.take(outcome.offsets)
+        elif outcome.decided and isinstance(attempt, Attempt):
             self.bound = max(self.bound, attempt.height + self.grain)
 
 

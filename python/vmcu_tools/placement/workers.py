@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from .partial import Geometry
-from .portfolio import Attempt, Outcome, solve
+from .portfolio import Attempt, Lowering, Outcome, solve
 
 # What this package is imported from, whatever it is part of.
 ROOT = Path(__file__).resolve().parents[__name__.count(".")]
@@ -35,6 +35,7 @@ class Worker:
     """A process that makes attempts until its pipe is closed."""
 
     def __init__(self, geometries: Sequence[Geometry], deadline: float):
+        self.geometries, self.known = geometries, 0
         paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
@@ -44,7 +45,7 @@ class Worker:
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
-        self.send((list(geometries), deadline))
+        self.send(deadline)
 
     def send(self, message: object) -> None:
         """Pickles a message into the pipe."""
@@ -52,15 +53,19 @@ class Worker:
         pickle.dump(message, self.process.stdin)
         self.process.stdin.flush()
 
-    def solve(self, attempt: Attempt) -> Outcome:
+    def solve(self, attempt: Attempt | Lowering) -> Outcome:
         """The outcome of an attempt, which is waited for."""
         assert self.process.stdout
+        if self.known < len(self.geometries):
+            self.send(list(self.geometries[self.known :]))
+            self.known = len(self.geometries)
         self.send(attempt)
         return pickle.load(self.process.stdout)
 
 
 class Workers:
-    """`solve` maps attempts to outcomes, in order. The processes start when first needed."""
+    """`solve` maps attempts to outcomes, in order. The processes start when first needed;
+    `geometries` may grow."""
 
     def __init__(self, geometries: Sequence[Geometry], deadline: float, count: int | None):
         self.geometries = geometries
@@ -86,14 +91,14 @@ class Workers:
         for worker in self.all:
             worker.process.communicate()
 
-    def here(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+    def here(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
         """The outcomes of attempts made in this process: for what is over before another is up."""
         return [
             solve(self.geometries[attempt.component], attempt, self.deadline)
             for attempt in attempts
         ]
 
-    def solve(self, attempts: Sequence[Attempt]) -> list[Outcome]:
+    def solve(self, attempts: Sequence[Attempt | Lowering]) -> list[Outcome]:
         """The outcomes of attempts, in their order, made side by side where there are processes for
         it."""
         if self.count < 2:
@@ -105,7 +110,7 @@ class Workers:
                 self.idle.put(self.all[-1])
         return list(self.threads.map(self.ask, attempts))
 
-    def ask(self, attempt: Attempt) -> Outcome:
+    def ask(self, attempt: Attempt | Lowering) -> Outcome:
         """An attempt in the next process that has nothing to do."""
         worker = self.idle.get()
         try:
@@ -118,9 +123,13 @@ def serve() -> None:
     """What a child does until its parent closes the pipe."""
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     try:
-        geometries, deadline = pickle.load(requests)
+        deadline = pickle.load(requests)
+        geometries: list[Geometry] = []
         while True:
             attempt = pickle.load(requests)
+            if isinstance(attempt, list):
+                geometries += attempt
+                continue
             pickle.dump(solve(geometries[attempt.component], attempt, deadline), answers)
             answers.flush()
     except (EOFError, pickle.UnpicklingError, BrokenPipeError):

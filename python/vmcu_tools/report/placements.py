@@ -105,6 +105,8 @@ def print_plan(problem: NamedGraph, plan: GraphPlan, console: Console) -> None:
         "bound": f"{plan.bound:,} bytes, {verdict}",
         "seconds": f"{plan.seconds:.1f}",
     }
+    if plan.proof:
+        rows["program"] = plan.proof
     for name, value in rows.items():
         console.print(f"{name:8} {value}", highlight=False)
     if plan.interrupted:

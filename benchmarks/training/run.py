@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orders and places training steps that trace.py has written, and prints what that saves.
+
+    python benchmarks/training/run.py FILE.json... [--write doc/placement.md]
+
+Against the peak of the file's order, which is PyTorch's: no allocator of the world needs less in
+that order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "paper"))
+
+from pages import Table, insert  # noqa: E402
+from vmcu_tools.placement import graphs  # noqa: E402
+from vmcu_tools.placement.tasks import usage  # noqa: E402
+
+COLUMNS = ("step", "nodes", "file's order", "this order", "saved", "bound", "placed", "seconds")
+NAME = "training"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Bytes of a step: the peak of the file's order, that of the plan's, the plan's height, and
+    what no order does without. `seconds`: of CPU."""
+
+    name: str
+    nodes: int
+    file: int
+    peak: int
+    height: int
+    bound: int
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """What the order saves of the file's."""
+        return 1 - self.peak / self.file
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """As the table has it, in MB."""
+        above = self.height / self.peak - 1
+        return (
+            self.name,
+            f"{self.nodes:,}",
+            *(f"{size / 1e6:,.1f}" for size in (self.file, self.peak)),
+            f"{self.share:.1%}",
+            f"{self.bound / 1e6:,.1f}",
+            f"+{above:.1%}" if above else "no gap",
+            f"{self.seconds:.1f}",
+        )
+
+
+def saved(path: Path, seconds: float) -> Saved:
+    """What is saved of a step."""
+    graph = graphs.read(path)
+    before = usage(graph.tasks, graph.tasks.topological()).peak
+    start = time.process_time()
+    plan = graphs.solve(graph, seconds, workers=1)
+    spent = time.process_time() - start
+    nodes = len(graph.nodes)
+    return Saved(path.stem, nodes, before, plan.peak, plan.height, plan.bound, spent)
+
+
+def table(paths: list[Path], seconds: float) -> Table:
+    """A line for each step, and the mean."""
+    found = []
+    for path in paths:
+        found.append(saved(path, seconds))
+        print(*found[-1].row, file=sys.stderr, flush=True)
+    mean = sum(one.share for one in found) / len(found)
+    gaps = sum(one.height > one.peak for one in found)
+    notes = (
+        f"In MB. Saved of the file's order on average: {mean:.1%}. Steps whose tensors need more "
+        f"room than the worst step has bytes: {gaps} of {len(found)}. Seconds are CPU seconds.",
+    )
+    return Table("Training steps", COLUMNS, tuple(one.row for one in found), notes)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
+    options.add_argument("--seconds", type=float, default=50.0, help="for offsets, per step")
+    options.add_argument("--write", type=Path, metavar="FILE")
+    args = options.parse_args()
+    block = table(args.files, args.seconds).markdown("python benchmarks/training/run.py *-1.json")
+    print(block)
+    if args.write:
+        text = insert(args.write.read_text(encoding="utf-8"), NAME, block)
+        args.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

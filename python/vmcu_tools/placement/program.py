@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Order and offsets of a graph in one integer program: MODeL (arXiv:2210.12924, section 4).
+
+Variables C and P say in which step a tensor is made and in which it is kept; a and b which of two
+that exist together is above the other. Of the paper's reductions all that change no optimum are
+here: spans, useful and necessary lifetimes (appendix A.1), precedence (A.2), and the pyramid of
+preplaced tensors as far as those at its bottom exist all the time. One node runs at each step, so
+spans count all that come before and behind, not the longest path to them. It is an option because
+the search for an order, and then for offsets, is faster; what it finds, this proves on its own.
+
+Needs pulp, and highspy for HiGHS; the rest of the package needs neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from .complaints import refuse
+from .ordering.bounds import ancestors
+
+if TYPE_CHECKING:
+    from .graphs import NamedGraph
+
+SOLVERS = ("highs", "cbc")
+# Conditions are written for each pair of tensors at each step: more of them take longer to write
+# down than a search takes.
+MOST_CONDITIONS = 400_000
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What takes bytes: a tensor's place or a node's scratch. `source`: the node that makes it, -1
+    if it is there from the start; `sinks`: its readers; `kept`: to the end."""
+
+    number: int
+    size: int
+    source: int
+    sinks: tuple[int, ...]
+    kept: bool
+    alignment: int = 1
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a solver found: nodes in order and offsets by tensor, None if nothing is lower than what
+    was known; no order and offsets take fewer bytes than the bound."""
+
+    order: tuple[int, ...] | None
+    offsets: dict[int, int]
+    bound: int
+
+
+def edges_of(graph: NamedGraph, roots: Sequence[int]) -> list[Edge]:
+    """What takes bytes, those of none left out."""
+    tasks, found = graph.tasks, []
+    for number, root in enumerate(roots):
+        group = [t for t, other in zip(graph.tensors, roots, strict=True) if other == root]
+        there = number in tasks.maker or tasks.wanted(number)
+        if number != root or not there or not tasks.sizes[number]:
+            continue
+        offsets = [t.offset for t in group if t.offset is not None]
+        found.append(
+            Edge(
+                number,
+                tasks.sizes[number],
+                tasks.maker.get(number, -1),
+                tuple(tasks.readers[number]),
+                number in tasks.kept,
+                max(t.alignment for t in group),
+                offsets[0] if offsets else None,
+            )
+        )
+    for node, task in enumerate(tasks.tasks):
+        if task.scratch:
+            found.append(Edge(~node, task.scratch, node, (), False))
+    return found
+
+
+class Spans:
+    """When nodes can run and edges can, or must, exist: ranges of steps, by node and by edge."""
+
+    def __init__(self, graph: NamedGraph, edges: Sequence[Edge], order: Sequence[int] | None):
+        self.nodes = len(graph.tasks.tasks)
+        self.before = ancestors(graph.tasks)
+        first = self.before.sum(1).tolist()
+        last = [self.nodes - 1 - behind for behind in self.before.sum(0).tolist()]
+        if order is not None:
+            first = last = [list(order).index(node) for node in range(self.nodes)]
+        self.first, self.last = first, last
+        self.useful = [self._useful(edge) for edge in edges]
+        self.needed = [self._needed(edge) for edge in edges]
+
+    def _useful(self, edge: Edge) -> range:
+        """Outside, an edge never exists (equation 11)."""
+        start = 0 if edge.source < 0 else self.first[edge.source]
+        if edge.kept:
+            return range(start, self.nodes)
+        ends = [self.last[sink] for sink in edge.sinks] or [self.last[edge.source]]
+        return range(start, max(ends) + 1)
+
+    def _needed(self, edge: Edge) -> range:
+        """In these steps an edge is kept, whatever the order (equation 12)."""
+        start = 0 if edge.source < 0 else self.last[edge.source] + 1
+        stops = [self.first[sink] + 1 for sink in edge.sinks]
+        return range(start, max(self.nodes if edge.kept else max(stops, default=start), start))
+
+    def apart(self, edges: Sequence[Edge], one: int, other: int) -> bool:
+        """Whether two edges never exist together."""
+        a, b = self.useful[one], self.useful[other]
+        if a.stop <= b.start or b.stop <= a.start:
+            return True
+        return self._precedes(edges[one], edges[other]) or self._precedes(edges[other], edges[one])
+
+    def _precedes(self, one: Edge, other: Edge) -> bool:
+        """Whether all readers of one run before the maker of the other (appendix A.2)."""
+        if one.kept or other.source < 0:
+            return False
+        ends = one.sinks or (one.source,)
+        return all(bool(self.before[other.source, end]) for end in ends)
+
+
+def pyramid(edges: Sequence[Edge], spans: Spans) -> dict[int, int]:
+    """Offsets by edge of those at the bottom: each exists as long as any other above it may."""
+    if any(edge.offset is not None for edge in edges):
+        return {}
+    found: dict[int, int] = {}
+    top = 0
+    left = sorted(range(len(edges)), key=lambda e: -edges[e].alignment)
+    going = True
+    while going:
+        going = False
+        for edge in left:
+            others = [spans.useful[other] for other in left if other != edge]
+            lives = spans.needed[edge]
+            covers = all(lives.start <= o.start and o.stop <= lives.stop for o in others)
+            if covers and top % edges[edge].alignment == 0:
+                found[edge], top, going = top, top + edges[edge].size, True
+                left.remove(edge)
+                break
+    return found
+
+
+class Program:
+    """The program of a graph: nothing takes more than `most` bytes."""
+
+    def __init__(self, graph: NamedGraph, roots: Sequence[int], order: Sequence[int] | None,
+                 most: int):  # fmt: skip
+        self.pulp = pulp_or_refuse(graph)
+        self.graph, self.most = graph, most
+        self.edges = edges_of(graph, roots)
+        self.spans = Spans(graph, self.edges, order)
+        pairs = combinations(range(len(self.edges)), 2)
+        self.pairs = [pair for pair in pairs if not self.spans.apart(self.edges, *pair)]
+        conditions = sum(len(self.meeting(*pair)) for pair in self.pairs)
+        if conditions > MOST_CONDITIONS:
+            raise refuse(
+                graph.origin,
+                f"the integer program has {conditions:,} conditions for pairs of tensors, more "
+                f"than {MOST_CONDITIONS:,}",
+                "leave out --solver",
+            )
+        self.ilp = self.pulp.LpProblem("joint", self.pulp.LpMinimize)
+        self.pool = self.ilp.add_variable("pool", 0, most, self.pulp.LpInteger)
+        self.ilp += self.pool
+        self.runs = [self._runs(node) for node in range(self.spans.nodes)]
+        self.kept = [self._kept(number) for number in range(len(self.edges))]
+        self._schedule()
+        self.preplaced = pyramid(self.edges, self.spans)
+        self.base = [self._base(number) for number in range(len(self.edges))]
+        for one, other in self.pairs:
+            self._apart(one, other)
+
+    def meeting(self, one: int, other: int) -> range:
+        """The steps in which two edges may exist together."""
+        a, b = self.spans.useful[one], self.spans.useful[other]
+        return range(max(a.start, b.start), min(a.stop, b.stop))
+
+    def binary(self, name: str) -> Any:
+        """A new variable of 0 or 1."""
+        return self.ilp.add_variable(name, cat=self.pulp.LpBinary)
+
+    def _runs(self, node: int) -> list[Any]:
+        """C by step, zero outside the node's span (equation 10); all outputs share it."""
+        first, last = self.spans.first[node], self.spans.last[node]
+        if first == last:
+            return [int(step == first) for step in range(self.spans.nodes)]
+        return [
+            self.binary(f"C{node}_{step}") if first <= step <= last else 0
+            for step in range(self.spans.nodes)
+        ]
+
+    def _kept(self, number: int) -> list[Any]:
+        """P by step: zero where the edge is of no use, one where it is needed."""
+        useful, needed = self.spans.useful[number], self.spans.needed[number]
+        start = useful.start if self.edges[number].source < 0 else useful.start + 1
+        return [
+            1 if step in needed
+            else self.binary(f"P{number}_{step}") if step in useful and step >= start
+            else 0
+            for step in range(self.spans.nodes)
+        ]  # fmt: skip
+
+    def live(self, number: int, step: int) -> Any:
+        """One where an edge exists at a step."""
+        source = self.edges[number].source
+        return self.kept[number][step] + (self.runs[source][step] if source >= 0 else 0)
+
+    def _schedule(self) -> None:
+        """Equations 1 to 5, one node a step, and what runs after what."""
+        total, steps = self.pulp.lpSum, range(self.spans.nodes)
+        for runs in self.runs:
+            self.add(total(runs) == 1)
+        for step in steps:
+            self.add(total(runs[step] for runs in self.runs) == 1)
+        for node, others in enumerate(self.graph.tasks.before):
+            for other in others:
+                for step in range(self.spans.first[node], self.spans.last[node] + 1):
+                    done = total(self.runs[other][:step])
+                    self.add(total(self.runs[node][: step + 1]) <= done)
+        for number, edge in enumerate(self.edges):
+            kept = self.kept[number]
+            for step in steps:
+                self.add(self.live(number, step) <= 1)
+                if step:
+                    self.add(kept[step] <= self.live(number, step - 1))
+                    if edge.kept:
+                        self.add(kept[step] >= self.live(number, step - 1))
+                for sink in edge.sinks:
+                    self.add(self.runs[sink][step] <= kept[step])
+        for step in steps:
+            alive = (edge.size * self.live(n, step) for n, edge in enumerate(self.edges))
+            self.add(total(alive) <= self.pool)
+
+    def add(self, condition: Any) -> None:
+        """Adds a condition, unless it has no variable and holds."""
+        if condition is not True:
+            self.ilp += condition
+
+    def _base(self, number: int) -> Any:
+        """Equation 8, and what is known of an edge's address."""
+        edge = self.edges[number]
+        at = self.preplaced.get(number, edge.offset)
+        if at is not None:
+            self.add(at + edge.size <= self.pool)
+            return at
+        units = (self.most - edge.size) // edge.alignment
+        base = edge.alignment * self.ilp.add_variable(
+            f"A{number}", 0, max(units, 0), self.pulp.LpInteger
+        )
+        self.add(base + edge.size <= self.pool)
+        return base
+
+    def _apart(self, one: int, other: int) -> None:
+        """Equations 6 and 7."""
+        below, above = self.binary(f"a{one}_{other}"), self.binary(f"b{one}_{other}")
+        first, second, most = self.base[one], self.base[other], self.most
+        self.add(below + above <= 1)
+        self.add(first + self.edges[one].size - second <= most * (1 - below))
+        self.add(second + self.edges[other].size - first <= most * (1 - above))
+        for step in self.meeting(one, other):
+            self.add(below + above >= self.live(one, step) + self.live(other, step) - 1)
+
+    def solve(self, solver: str, seconds: float) -> Proof:
+        """What is found in so many seconds."""
+        pulp = self.pulp
+        engine = pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
+        self.ilp.solve(engine(msg=False, threads=1, timeLimit=max(seconds, 1.0)))
+        if self.ilp.sol_status == pulp.LpSolutionInfeasible:
+            # Nothing takes `most` bytes or fewer.
+            return Proof(None, {}, self.most + 1)
+        bound = self.least(solver)
+        if self.ilp.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
+            return Proof(None, {}, bound)
+        value = lambda what: round(pulp.value(what))  # noqa: E731
+        steps = [
+            next(step for step, run in enumerate(runs) if value(run) == 1) for runs in self.runs
+        ]
+        order = tuple(sorted(range(len(steps)), key=steps.__getitem__))
+        offsets = {
+            edge.number: value(base) for edge, base in zip(self.edges, self.base, strict=True)
+        }
+        return Proof(order, offsets, bound)
+
+    def least(self, solver: str) -> int:
+        """The bound that the solver has proven, in bytes."""
+        if self.ilp.sol_status == self.pulp.LpSolutionOptimal:
+            return round(self.pulp.value(self.pool))
+        if solver != "highs":
+            return 0
+        proven = self.ilp.solverModel.getInfo().mip_dual_bound
+        # A little below: it is a sum of floating point numbers.
+        return max(int(-(-(proven - 1e-4) // 1)), 0) if abs(proven) < 1e18 else 0
+
+
+def pulp_or_refuse(graph: NamedGraph) -> Any:
+    """The modelling package; InputError without it."""
+    # OR-tools brings a HiGHS of its own: where that is loaded first, highspy may not load.
+    with contextlib.suppress(ImportError):
+        import highspy  # noqa: F401
+    try:
+        import pulp
+    except ImportError as error:
+        raise refuse(graph.origin, "pulp is missing", "pip install pulp") from error
+    return pulp
+
+
+def available(solver: str, graph: NamedGraph) -> None:
+    """InputError unless a solver can be called."""
+    pulp = pulp_or_refuse(graph)
+    engine = pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
+    if not engine(msg=False).available():
+        package = "highspy" if solver == "highs" else "pulp[cbc]"
+        raise refuse(graph.origin, f"{solver} cannot be called", f"pip install {package}")
