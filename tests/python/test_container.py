@@ -282,6 +282,7 @@ def test_what_is_taken_of_an_arena_is_aligned(loader: ctypes.CDLL) -> None:
         found = take(start, ctypes.addressof(left), size)
         assert found == (None if at is None else start + at)
         assert at is None or left.value == at
+    assert take(None, ctypes.addressof(left), 0) is None and take(start, None, 0) is None
     left.value = 15
     assert take(start + 1, ctypes.addressof(left), 15) is None and left.value == 15
 

@@ -60,6 +60,16 @@ def test_the_same_bytes(tree: Path, board: str, sample: Path, tmp_path: Path) ->
     np.testing.assert_array_equal(np.load(there), np.load(here))
 
 
+def test_a_container_is_loaded_there(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", str(MODEL), "--format", "container", "-o", str(tmp_path)]) == 0
+    words = [str(tmp_path / "tiny.vmcu"), "--board", "qemu_cortex_m3", "-n", "1"]
+    assert main(["verify", *words]) == 0
+    said = capsys.readouterr().out
+    assert "all equal" in said and "on zephyr:qemu_cortex_m3+container: passed" in said
+
+
 def test_a_board_that_does_not_exist(
     tree: Path, sample: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +167,9 @@ def test_not_the_name_of_a_board(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_targets_by_name() -> None:
     assert get("zephyr:native_sim") == ZephyrRunner("native_sim")
+    loading = get("zephyr:native_sim+container")
+    assert loading == ZephyrRunner("native_sim", container=True)
+    assert loading.name == "zephyr:native_sim+container"
 
 
 def test_nothing_goes_on_running() -> None:
