@@ -409,11 +409,8 @@ static bool understand(const char *argument)
 		const char *name;
 		const char **path;
 	} files[] = {
-		{"out", &out},
-		{"trace", &trace},
-		{"blocks", &blocks_file},
-		{"pools", &pools_file},
-		{"each", &each_file},
+		{"out", &out},          {"trace", &trace},    {"blocks", &blocks_file},
+		{"pools", &pools_file}, {"each", &each_file},
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
