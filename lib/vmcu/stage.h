@@ -15,9 +15,11 @@
 
 #include <vmcu/vmcu.h>
 
-/** In place of a position's time, of a stream: its hop was cancelled, and goes on at the next row.
+/**
+ * In place of a position's time, of a stream: its hop was cancelled, or other hops came in between,
+ * and goes on at the next row.
  */
-#define VMCU_CANCELLED UINT16_MAX
+#define VMCU_INTERRUPTED UINT16_MAX
 
 /** A layer's scratch; @a on_stack: VMCU_STACK_SCRATCH bytes for layers that need no more. */
 static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vmcu_layer *layer,
