@@ -43,7 +43,8 @@ def row(path: Path, hop: int, hops: int) -> str:
     cells = (path.stem, hop, plan.pool_bytes, kept.state_bytes, counted.macs, kept.macs_window)
     costs = (round(counted.instructions), counted.instructions_worst, whole.instructions)
     words = [f"{cell:,}" if isinstance(cell, int) else cell for cell in (*cells, *costs)]
-    return f"| {' | '.join(words)} | {checked.wrong} of {checked.hops:,} |\n"
+    (against,) = checked.judged
+    return f"| {' | '.join(words)} | {against.wrong} of {checked.hops:,} |\n"
 
 
 def table(folder: Path, hops: int) -> str:

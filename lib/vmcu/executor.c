@@ -250,7 +250,7 @@ static void over(struct vmcu_context *ctx)
 	struct vmcu_position *at = vmcu_position(ctx);
 
 	if (vmcu_is_stream(ctx->model)) {
-		at->time = ctx->cancelled ? VMCU_CANCELLED : 0U;
+		at->time = ctx->cancelled ? VMCU_INTERRUPTED : 0U;
 	} else {
 		at->rows = 0U;
 	}
@@ -318,7 +318,7 @@ static bool keep_row(struct vmcu_context *ctx, const int8_t *row)
 /** True if a row is the first of an inference, or of a hop. */
 static bool begins(const struct vmcu_context *ctx, const struct vmcu_position *at)
 {
-	const bool hop = at->entry == 0U || at->time == VMCU_CANCELLED;
+	const bool hop = at->entry == 0U || at->time == VMCU_INTERRUPTED;
 
 	return at->rows == 0U || (vmcu_is_stream(ctx->model) && hop);
 }

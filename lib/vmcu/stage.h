@@ -15,8 +15,11 @@
 
 #include <vmcu/vmcu.h>
 
-/** In place of a position's time, of a stream: its hop was cancelled, and goes on at the next row. */
-#define VMCU_CANCELLED UINT16_MAX
+/**
+ * In place of a position's time, of a stream: its hop was cancelled, or other hops came in between,
+ * and goes on at the next row.
+ */
+#define VMCU_INTERRUPTED UINT16_MAX
 
 /** A layer's scratch; @a on_stack: VMCU_STACK_SCRATCH bytes for layers that need no more. */
 static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vmcu_layer *layer,
@@ -35,8 +38,9 @@ void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage);
  * stream to the end of a hop.
  *
  * Stops short where the inference is cancelled, though not in front of a row that is still to be
- * taken: what a hop that was cancelled has left undone is done when the next row comes. What changes with each call of a kernel is on the
- * stack or in the pool, which move where memory wears out; @a at is written once.
+ * taken: what a hop that was cancelled has left undone is done when the next row comes. What
+ * changes with each call of a kernel is on the stack or in the pool, which move where memory wears
+ * out; @a at is written once.
  *
  * @param at  Where to begin, and where the stage waits if it stops short.
  * @param row The input's next, or NULL.

@@ -12,6 +12,7 @@
 #include <vmcu/vmcu.h>
 
 #include "rotation.h"
+#include "stage.h"
 #include "streams.h"
 
 #if defined(VMCU_STREAMS)
@@ -124,6 +125,7 @@ int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size)
 	}
 	__builtin_memcpy(ctx->pool.start, bytes, head.bytes);
 	*vmcu_position(ctx) = head.at;
+	vmcu_position(ctx)->time = VMCU_INTERRUPTED;
 	return 0;
 }
 

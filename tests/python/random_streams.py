@@ -16,8 +16,8 @@ from vmcu_tools.quant import FixedSum
 
 
 class Temporal:
-    """A network, and `every`: rows of the input for which its last layer with several rows has
-    one."""
+    """A network, and by how many rows its window moves; `every`: rows of the input for which its
+    last layer with several rows has one."""
 
     def __init__(self, seed: int):
         self.b = Builder(np.random.default_rng(seed))
@@ -27,12 +27,8 @@ class Temporal:
         for _ in range(self.b.pick(1, 2, 3, 4)):
             x = self._layer(x)
         self.graph: Graph = self.b.graph([self._answer(x).name])
-
-    @property
-    def hop(self) -> int:
-        """One that goes with the strides, and is less than the window."""
-        height = self.graph.tensors[self.graph.inputs[0].tensor].shape[0]
-        return self.every * min(self.b.pick(1, 1, 2, 3), max((height - 1) // self.every, 1))
+        # One that goes with the strides, and is less than the window.
+        self.hop = self.every * min(self.b.pick(1, 1, 2, 3), max((height - 1) // self.every, 1))
 
     def _window(self, x: Tensor, tall: int) -> tuple[Window, int, int]:
         """One without padding in time."""

@@ -7,7 +7,7 @@
  * @brief What a stream's state survives: cancelling, other streams, blobs that are none of it.
  *
  * Arguments: a file of rows and one of their answers, of a model that moves by one row a hop.
- * Compiled with VMCU_PROFILE, so that kernels are called from here.
+ * Compiled with VMCU_PROFILE and VMCU_HOOKS, so that kernels are called from here.
  */
 
 #include <errno.h>
@@ -43,6 +43,42 @@ static void read_all(const char *name, void *data, size_t size)
 static struct vmcu_context ctx_of_cancel;
 static unsigned int calls;
 static unsigned int cancel_at;
+
+static bool open;
+
+void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
+{
+	(void)model;
+	(void)size;
+	(void)err;
+}
+
+void vmcu_hook_begin(const struct vmcu_context *ctx)
+{
+	(void)ctx;
+	open = true;
+}
+
+/** Nothing ends that has not begun, also where a hop goes on that was cancelled. */
+void vmcu_hook_end(const struct vmcu_context *ctx, int err)
+{
+	(void)ctx;
+	(void)err;
+	CHECK(open);
+	open = false;
+}
+
+void vmcu_hook_stage_begin(const struct vmcu_context *ctx, uint16_t number)
+{
+	(void)ctx;
+	CHECK(open && number == 0U);
+}
+
+void vmcu_hook_stage_end(const struct vmcu_context *ctx, uint16_t number)
+{
+	(void)ctx;
+	CHECK(open && number == 0U);
+}
 
 /** The executor's call of a kernel; number @a cancel_at is cancelled when it is over. */
 void vmcu_hook_call(const struct vmcu_context *ctx, const struct vmcu_call *call)

@@ -118,6 +118,19 @@ def test_a_model_that_does_not_fit_stops_the_build_and_says_why(tmp_path: Path):
 
 
 @needs_cmake
+def test_a_model_that_keeps_its_state(tmp_path: Path):
+    cmake_project(tmp_path, f"MODEL {ROOT}/samples/keyword/keyword.onnx HOP 4")
+    (tmp_path / "main.c").write_text(
+        '#include "digits.h"\n'
+        "static char hop_is_four[(VMCU_MODEL_DIGITS_HOP_ROWS == 4) ? 1 : -1];\n"
+        "int main(void) { return vmcu_reset(NULL) + hop_is_four[0] == 0; }\n"
+    )
+    assert configure(tmp_path).returncode == 0
+    done = run("cmake", "--build", "build", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_cmake
 def test_a_changed_model_is_compiled_again(tmp_path: Path):
     model = tmp_path / "digits.onnx"
     shutil.copy(DIGITS / "digits.onnx", model)

@@ -13,6 +13,7 @@ import pytest
 from random_graphs import disjoint, random_layers
 from vmcu_tools import runners
 from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import Emitted, emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.image.size import size
@@ -134,6 +135,16 @@ def test_a_pool_with_guards(tmp_path: Path) -> None:
     image = board().build(emit(plan, "net").files, "net", tmp_path)
     ((name, (_, ram)),) = part(image, "pool", "net").items()
     assert name == "arena" and ram >= plan.pool_bytes
+
+
+def test_a_model_that_keeps_its_state(tmp_path: Path) -> None:
+    keyword = Path(__file__).parents[2] / "samples/keyword/keyword.onnx"
+    plan = compile_model(keyword, hop=4)
+    image = board().suited(plan).build(emit(plan, "net").files, "net", tmp_path)
+    promised = emit(plan, "net").tables_bytes - strings(plan, "net")
+    tables = part(image, "tables", "net")
+    assert {"net_stream", "net_calls", "net_again"} <= set(tables)
+    assert sum(flash for flash, _ in tables.values()) == promised
 
 
 # Paints the stack below, runs a model and sees how far down the paint is gone.

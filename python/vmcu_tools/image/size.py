@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .. import paths
-from ..emit.structs import LAYER, MODEL, ROTATION_BYTES
+from ..emit.structs import LAYER, MODEL, ROTATION_BYTES, STREAM_BYTES
 from ..errors import Problem, UserError
 from .elf import FUNCTION, OBJECT, Elf, Symbol
 from .linked import KernelCost, kernel_costs, stacks
@@ -143,7 +143,7 @@ def find_models(elf: Elf) -> Iterator[LinkedModel]:
         name = symbol.name.removesuffix("_model")
         if symbol.kind != OBJECT or name == symbol.name or elf.find(f"{name}_tensors") is None:
             continue
-        if symbol.size - MODEL.size not in (0, ROTATION_BYTES):
+        if symbol.size - MODEL.size not in (0, ROTATION_BYTES, STREAM_BYTES):
             raise UserError(
                 Problem(
                     f"{symbol.name} is not what this version of vmcu emits for a 32-bit core",
@@ -163,6 +163,7 @@ def model_symbols(elf: Elf, model: LinkedModel) -> Iterator[SizedSymbol]:
     """Arrays are weights; everything else that the model's C file defines is tables."""
     array = re.compile(rf"{re.escape(model.name)}_\d+_\w+")
     tables = "model|tensors|layers|layer_inputs|schedule|parts|stages|inputs|outputs"
+    tables += "|stream|calls|again"
     table = re.compile(rf"{re.escape(model.name)}_({tables})|vmcu_registered_{model.name}")
     for symbol in elf.symbols:
         if symbol.kind != OBJECT or symbol.file not in ("", f"{model.name}.c"):

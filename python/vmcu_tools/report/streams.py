@@ -14,14 +14,19 @@ from .text import table
 
 
 def print_verified(outcome: StreamVerification, console: Console) -> None:
-    """How many hops differ."""
+    """How many hops differ, a line for each who judges them."""
+    for one in outcome.judged:
+        allowed = "" if one.strict else "; a step a node is allowed"
+        say(
+            console,
+            f"{one.wrong:,} of {outcome.hops:,} hops differ from {one.judge} on whole windows "
+            f"({one.differing:,} of {one.bytes:,} bytes, by {one.largest} at most{allowed})",
+        )
     said = "[green]PASSED" if outcome.passed else "[red]FAILED"
     say(
         console,
         f"{outcome.model} on {outcome.target}, window {outcome.window} rows, hop {outcome.hop}: "
-        f"{outcome.wrong:,} of {outcome.hops:,} hops differ from {outcome.against} on whole "
-        f"windows ({outcome.differing:,} of {outcome.bytes:,} bytes, by {outcome.largest} at "
-        f"most): {said}",
+        + said,
         markup=True,
     )
 

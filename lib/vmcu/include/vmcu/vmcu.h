@@ -170,8 +170,8 @@ int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index);
  */
 int8_t *vmcu_row_of_input(const struct vmcu_context *ctx, unsigned int index, unsigned int y);
 
-/** @brief Bytes of input @a index, of a row of it where the model was built with --hop; 0 if there is
- * none.
+/** @brief Bytes of input @a index, of a row of it where the model was built with --hop; 0 if there
+ * is none.
  */
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index);
 
