@@ -63,6 +63,8 @@ class Ejection:
 
     def fit(self, steps: int, deadline: float) -> bool:
         """True if all are below the limit before so many insertions are over."""
+        if int(self.size.max()) > self.limit:
+            return False
         waiting = np.flatnonzero(self.offset + self.size > self.limit).tolist()
         self.placed[waiting] = False
         while waiting:

@@ -33,9 +33,9 @@ from .strategy import Strategy
 BATCH = 8
 SEED = 1
 # Beyond, first fit takes longer than it is worth.
-MOST_FIRST_FIT = 20_000
-# Beyond it, fills of so many tastes leave time for blocks.
-FEW_TASTES = 2
+MOST_FIRST_FIT = 4000
+# Beyond, fills of so many tastes leave time for blocks.
+MOST_FILLED, FEW_TASTES = 20_000, 2
 # Beyond, who is alive at the same time has no room.
 MOST_EJECTED = 30_000
 # Insertions of an ejection, for each buffer, and of how many of them a batch consists.
@@ -151,7 +151,7 @@ class Component:
     def begin(self, deadline: float) -> None:
         """A better placement to start from, if there is time. It does not depend on the first one,
         which is for problems where there is none."""
-        fewer = len(self.buffers) > MOST_FIRST_FIT
+        fewer = len(self.buffers) > MOST_FILLED
         found = list(islice(fills(self.buffers, deadline), FEW_TASTES if fewer else None))
         if len(self.buffers) <= MOST_FIRST_FIT:
             offsets = best_first_fit(self.buffers, deadline)

@@ -17,6 +17,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from .complaints import refuse
@@ -125,7 +126,8 @@ class Spans:
 
 
 def pyramid(edges: Sequence[Edge], spans: Spans) -> dict[int, int]:
-    """Offsets by edge of those at the bottom: each exists as long as any other above it may."""
+    """Offsets by edge of those at the bottom: each exists as long as any other above it may, and
+    ends where any of these may begin."""
     if any(edge.offset is not None for edge in edges):
         return {}
     found: dict[int, int] = {}
@@ -138,7 +140,8 @@ def pyramid(edges: Sequence[Edge], spans: Spans) -> dict[int, int]:
             others = [spans.useful[other] for other in left if other != edge]
             lives = spans.needed[edge]
             covers = all(lives.start <= o.start and o.stop <= lives.stop for o in others)
-            if covers and top % edges[edge].alignment == 0:
+            unit = lcm(*(edges[other].alignment for other in left if other != edge))
+            if covers and (top + edges[edge].size) % unit == 0:
                 found[edge], top, going = top, top + edges[edge].size, True
                 left.remove(edge)
                 break

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MODeL's integer program of order and offsets: its own unit graphs, and tiny graphs by hand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_place_graph import PINNED, UNITS, graph_of, random_graph, solved
+from vmcu_tools.cli import main
+from vmcu_tools.placement import Buffer, Instance, check, checker, graphs, program
+from vmcu_tools.placement.complaints import InputError
+from vmcu_tools.placement.tasks import lifetimes, usage
+
+
+def callable_solver(name: str) -> str:
+    try:
+        program.available(name, graphs.parse({"tensors": [], "nodes": []}))
+    except InputError as error:
+        pytest.skip(str(error))
+    return name
+
+
+@pytest.fixture(params=program.SOLVERS)
+def solver(request: pytest.FixtureRequest) -> str:
+    return callable_solver(request.param)
+
+
+def alone(data: dict[str, Any], solver: str, most: int) -> tuple[program.Proof, int]:
+    """What the program finds without help, and the height of its offsets, checked."""
+    graph = graphs.parse(data)
+    roots = graphs.roots_of(graph.tensors)
+    written = program.Program(graph, roots, graph.order, most)
+    found = written.solve(solver, 60)
+    assert found.order is not None
+    lives = lifetimes(graph.tasks, found.order)
+    at = {node: step for step, node in enumerate(found.order)}
+    buffers, offsets = [], {}
+    for edge in written.edges:
+        life = lives[edge.number] if edge.number >= 0 else (at[edge.source], at[edge.source] + 1)
+        buffers.append(Buffer(str(edge.number), *life, edge.size, edge.alignment))
+        offsets[str(edge.number)] = found.offsets[edge.number]
+    usage(graph.tasks, found.order)
+    return found, check(Instance(tuple(buffers)), offsets)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_unit_graphs_of_model_come_out_as_published(name: str, solver: str) -> None:
+    edges, peak = UNITS[name]
+    data = graph_of(edges)
+    found, height = alone(data, solver, sum(t["size"] for t in data["tensors"]))
+    assert height == found.bound == peak
+
+
+def test_the_pathological_graph_needs_a_byte_more_in_its_own_order(solver: str) -> None:
+    data = {**graph_of(UNITS["pathological"][0]), "order": PINNED}
+    found, height = alone(data, solver, 99)
+    assert [data["nodes"][n]["name"] for n in found.order or ()] == PINNED
+    assert height == found.bound == 10
+
+
+def least(data: dict[str, Any]) -> int:
+    """The lowest height of all orders, each by dropping buffers in all orders."""
+    graph = graphs.parse(data)
+    best = 1 << 60
+    for order in itertools.permutations(range(len(graph.nodes))):
+        try:
+            usage(graph.tasks, order)
+        except ValueError:
+            continue
+        buffers = [b for b in graphs.instance_of(graph, order).buffers if b.size]
+        for some in itertools.permutations(buffers):
+            tops: list[tuple[Buffer, int]] = []
+            for b in some:
+                floor = max((top for other, top in tops if other.overlaps(b)), default=0)
+                tops.append((b, -(-floor // b.alignment) * b.alignment + b.size))
+                if tops[-1][1] >= best:
+                    break
+            else:
+                best = min(best, max((top for _, top in tops), default=0))
+    return best
+
+
+def test_tiny_graphs_have_the_least_height_of_all_orders_and_offsets() -> None:
+    solver, seen = callable_solver("cbc"), 0
+    for seed in range(120):
+        data = random_graph(seed)
+        if not 2 <= len(data["nodes"]) <= 4 or len(data["tensors"]) > 6:
+            continue
+        best, graph = least(data), graphs.parse(data)
+        if not best:
+            continue
+        found = program.Program(graph, graphs.roots_of(graph.tensors), None, 2 * best)
+        proof = found.solve(solver, 60)
+        assert proof.bound == best, seed
+        seen += 1
+    assert seen > 15
+
+
+def test_nodes_without_tensors_are_ordered_too(solver: str) -> None:
+    data = {
+        "tensors": [{"name": "x", "size": 3}, {"name": "y", "size": 4}],
+        "nodes": [
+            {"name": "last", "inputs": ["y"], "after": ["idle"]},
+            {"name": "idle", "inputs": ["x"]},
+            {"name": "make", "outputs": ["y"]},
+        ],
+    }
+    found, height = alone(data, solver, 7)
+    # x is there until idle has run, y from make on.
+    assert found.order == (1, 2, 0) and height == found.bound == 4
+
+
+def test_the_command_says_what_is_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], solver: str
+) -> None:
+    graph = graph_of(UNITS["diamond"][0])
+    plan = solved(tmp_path, graph, "--solver", solver)
+    assert f"{solver}: none takes less than 130 bytes" in capsys.readouterr().out
+    assert plan["height"] == plan["bound"] == 130
+    assert checker.check(graph, plan) == (130, 130)
+
+
+def test_a_lower_plan_of_the_program_is_taken_over(solver: str) -> None:
+    """Here the order with the smallest peak leaves a gap that another one does not."""
+    data = random_graph(48)
+    before, after = (graphs.solve(graphs.parse(data), 5.0, 1, solver=s) for s in ("", solver))
+    assert before.height > after.height >= after.bound >= before.bound
+    found = {"order": list(after.order), "offsets": after.offsets}
+    checker.check(data, {**found, "peak": after.peak, "height": after.height})
+
+
+def test_what_the_program_is_not_for_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callable_solver("cbc")
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(graph_of(UNITS["diamond"][0])))
+    assert main(["place", "--graph", str(path), "--only", "order", "--solver", "cbc"]) == 1
+    assert "--solver goes with --graph" in capsys.readouterr().err
+    monkeypatch.setattr(program, "MOST_CONDITIONS", 3)
+    assert main(["place", "--graph", str(path), "--solver", "cbc"]) == 1
+    assert "leave out --solver" in capsys.readouterr().err
