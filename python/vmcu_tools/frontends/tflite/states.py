@@ -21,7 +21,7 @@ import numpy as np
 import tflite
 
 from ..common import require
-from .file import FileModel, FileOp, FileTensor
+from .records import FileModel, FileOp, FileTensor
 
 REMEDY = (
     "Export it as streaming models are: a variable, beginning with zeros, of the last rows of a "
