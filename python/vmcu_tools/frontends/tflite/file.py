@@ -109,8 +109,9 @@ class FileModel:
     states: tuple[str, ...] = ()
 
 
-def read(path: Path) -> FileModel:
-    """Raises UserError for a file that is no .tflite, is damaged, or has several subgraphs."""
+def subgraphs(path: Path) -> tuple[FileModel, ...]:
+    """The one subgraph of a file, or both of two. Raises UserError for a file that is no .tflite,
+    is damaged, or has more subgraphs, or none."""
     raw = path.read_bytes()
     if len(raw) < _HEADER_BYTES or raw[4:8] != IDENTIFIER:
         raise UserError(
@@ -123,33 +124,18 @@ def read(path: Path) -> FileModel:
     with parsing(str(path)):
         model = tflite.Model.GetRootAsModel(raw, 0)
         count = model.SubgraphsLength()
-        if count == 1:
-            return _subgraph(raw, model, model.Subgraphs(0))
-        found = _with_state(raw, model, str(path)) if count == 2 else None
-        if found is not None:
-            return found
-    raise UserError(
-        Problem(
-            f"the model has {count} subgraphs; exactly one is supported",
-            "Export one inference function, without control flow or signatures of its own.",
-            str(path),
-        )
+        if count in (1, 2):
+            return tuple(_subgraph(raw, model, model.Subgraphs(i)) for i in range(count))
+    raise UserError(several(count, path))
+
+
+def several(count: int, path: Path) -> Problem:
+    """What is said of a file with so many subgraphs."""
+    return Problem(
+        f"the model has {count} subgraphs; exactly one is supported",
+        "Export one inference function, without control flow or signatures of its own.",
+        str(path),
     )
-
-
-def _with_state(raw: bytes, model: Any, file: str) -> FileModel | None:
-    """Of a file with variables, the subgraph that uses them; None if there are no variables."""
-    from .states import initial, keeps_state, without_variables
-
-    found = _subgraph(raw, model, model.Subgraphs(0))
-    if not keeps_state(found):
-        return None
-    try:
-        if initial(found) != 1:
-            return None
-        return without_variables(found, _subgraph(raw, model, model.Subgraphs(1)))
-    except UnsupportedError as error:
-        raise UserError(Problem(error.reason, error.remedy, file)) from error
 
 
 def _subgraph(raw: bytes, model: Any, graph: Any) -> FileModel:
