@@ -83,7 +83,13 @@ def test_states_in_c(tmp_path: Path) -> None:
     sources += [*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]
     flags = ["-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    flags += ["-DVMCU_STREAMS", "-DVMCU_PROFILE", "-DVMCU_HOOKS", f"-I{tests / 'c'}", f"-I{tmp_path}"]
+    flags += [
+        "-DVMCU_STREAMS",
+        "-DVMCU_PROFILE",
+        "-DVMCU_HOOKS",
+        f"-I{tests / 'c'}",
+        f"-I{tmp_path}",
+    ]
     command = ["gcc", *flags, f"-I{runtime / 'include'}", *map(str, sources)]
     subprocess.run([*command, "-o", str(tmp_path / "states")], check=True)
     subprocess.run(["./states", "rows", "answers"], cwd=tmp_path, check=True)

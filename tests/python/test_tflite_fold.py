@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.tflite_models import TfliteModel
-from vmcu_tools.frontends.tflite import file
+from vmcu_tools.frontends.tflite import states
 from vmcu_tools.frontends.tflite.fold import FOLDED, fold
 
 A = [[7, -7, 2], [0, 5, -3]]
@@ -45,7 +45,7 @@ def folded(path: Path, op: str) -> np.ndarray | None:
     m = TfliteModel()
     y = m.activation(np.shape(wanted), dtype=np.int32)
     m.op(op, [m.constant(np.array(values, np.int32)) for values in operands], y, **options)
-    found = fold(file.read(m.save(path, [], [y])))
+    found = fold(states.read(m.save(path, [], [y])))
     return found.model.tensors[y].data if found.constants == (y,) else None
 
 

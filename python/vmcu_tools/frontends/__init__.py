@@ -33,9 +33,9 @@ def rows_of_call(path: Path) -> int:
     try:
         if format_of(path) != "tflite":
             return 0
-        from .tflite import file as tflite_file
+        from .tflite import states as tflite_states
 
-        if not tflite_file.read(path).states:
+        if not tflite_states.read(path).states:
             return 0
         graph = load(path)
     except UserError:
@@ -49,9 +49,9 @@ def file_nodes(path: Path) -> list[tuple[str, str]]:
     Raises UserError for a file that cannot be read at all.
     """
     if format_of(path) == "tflite":
-        from .tflite import file as tflite_file
+        from .tflite import states as tflite_states
 
-        model = tflite_file.read(path)
+        model = tflite_states.read(path)
         names = [tensor.name for tensor in model.tensors]
         return [(names[op.outputs[0]] if op.outputs else "", op.op) for op in model.ops]
     from .onnx import file as onnx_file

@@ -19,8 +19,9 @@ import numpy as np
 import tflite
 
 from ..errors import Problem, UserError
-from ..frontends.tflite.file import FileModel, FileTensor, read
+from ..frontends.tflite.file import FileModel, FileTensor
 from ..frontends.tflite.offline import KEY, UNPLANNED, VERSION
+from ..frontends.tflite.states import read
 from ..placement import Buffer, Instance, place
 from ..placement.ordering import best_order
 from ..placement.tasks import GraphTask, TaskGraph, lifetimes, usage

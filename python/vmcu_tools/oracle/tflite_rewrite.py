@@ -19,10 +19,10 @@ import numpy as np
 
 from ..frontends.common import GraphBuilder, UnsupportedError
 from ..frontends.tflite.batches import Dilated, dilated
-from ..frontends.tflite.file import read
 from ..frontends.tflite.float import table_of
 from ..frontends.tflite.fold import Folded, fold
 from ..frontends.tflite.ops import Importer
+from ..frontends.tflite.states import read
 from ..graph import Graph, Tensor
 from .base import required
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,6 @@ import tflite
 
 from ...errors import Problem, UserError
 from ..common import MAX_NODES, MAX_PORTS, MAX_RANK, UnsupportedError, parsing
-from .records import OPERATORS, OPTIONS, FileModel, FileOp, FileTensor, names_of
-from .states import initial, keeps_state, without_variables
 
 # The smallest file that can hold a root offset and the identifier.
 _HEADER_BYTES = 8
@@ -20,7 +20,22 @@ MAX_CHANNELS = 1 << 16
 IDENTIFIER = b"TFL3"
 
 
-_TYPES = names_of(tflite.TensorType)
+def _names(enum: type) -> dict[int, str]:
+    return {value: name for name, value in vars(enum).items() if isinstance(value, int)}
+
+
+_OPERATORS = _names(tflite.BuiltinOperator)
+_TYPES = _names(tflite.TensorType)
+_OPTIONS = _names(tflite.BuiltinOptions)
+# Options tables that do not have their operator's name.
+_SHARED = {
+    **dict.fromkeys(("AVERAGE_POOL_2D", "L2_POOL_2D", "MAX_POOL_2D"), "Pool2DOptions"),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM"), "MaximumMinimumOptions"),
+    **dict.fromkeys(("MEAN", "SUM"), "ReducerOptions"),
+    **{name: "ReducerOptions" for name in _OPERATORS.values() if name.startswith("REDUCE_")},
+    "L2_NORMALIZATION": "L2NormOptions",
+}
+_NAMESAKES = {name.lower(): name for name in _OPTIONS.values()}
 _DTYPES = {
     "FLOAT32": np.float32,
     "INT8": np.int8,
@@ -31,8 +46,72 @@ _DTYPES = {
 }
 
 
-def read(path: Path) -> FileModel:
-    """Raises UserError for a file that is no .tflite, is damaged, or has several subgraphs."""
+@dataclass(frozen=True, eq=False)
+class FileTensor:
+    """A tensor as the file has it. `data` is None for activations; `type` a schema name."""
+
+    name: str
+    shape: tuple[int, ...]
+    dynamic: bool
+    type: str
+    scales: np.ndarray
+    zero_points: np.ndarray
+    axis: int
+    data: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class FileOp:
+    """An operator: schema name of its op, tensor indices (-1: absent), its options table and the
+    schema class that the file says it is of; None and "" where there is none."""
+
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    table: Any
+    table_class: str = ""
+
+    def check_options(self) -> None:
+        """Raises UnsupportedError for the options of another operator. A class that the schema
+        here does not know is that of a newer one."""
+        own = options_class(self.op)
+        if self.table_class not in ("", own) and self.table_class in _NAMESAKES.values():
+            raise UnsupportedError(
+                f"its options are those of another operator, {self.table_class}"
+                + (f" and not {own}" if own else ""),
+                "The file is damaged, or what wrote it is wrong: export it again.",
+            )
+
+    def options(self, kind: Callable[[], Any]) -> Any:
+        """The options, read as the schema class `kind`."""
+        self.check_options()
+        if self.table is None or self.table_class != kind.__name__:
+            raise UnsupportedError("its options are missing", "Export the file again.")
+        options = kind()
+        options.Init(self.table.Bytes, self.table.Pos)
+        return options
+
+
+def options_class(op: str) -> str:
+    """The schema class of an operator's options, "" if it has none."""
+    return _SHARED.get(op) or _NAMESAKES.get(f"{op.replace('_', '').lower()}options", "")
+
+
+@dataclass(frozen=True, eq=False)
+class FileModel:
+    """The one subgraph of a .tflite file. states: variables that keep the latest rows of tensors
+    from call to call, which are written as padding, see states.py."""
+
+    tensors: tuple[FileTensor, ...]
+    ops: tuple[FileOp, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    states: tuple[str, ...] = ()
+
+
+def subgraphs(path: Path) -> tuple[FileModel, ...]:
+    """The one subgraph of a file, or both of two. Raises UserError for a file that is no .tflite,
+    is damaged, or has more subgraphs, or none."""
     raw = path.read_bytes()
     if len(raw) < _HEADER_BYTES or raw[4:8] != IDENTIFIER:
         raise UserError(
@@ -45,31 +124,18 @@ def read(path: Path) -> FileModel:
     with parsing(str(path)):
         model = tflite.Model.GetRootAsModel(raw, 0)
         count = model.SubgraphsLength()
-        if count == 1:
-            return _subgraph(raw, model, model.Subgraphs(0))
-        found = _with_state(raw, model, str(path)) if count == 2 else None
-        if found is not None:
-            return found
-    raise UserError(
-        Problem(
-            f"the model has {count} subgraphs; exactly one is supported",
-            "Export one inference function, without control flow or signatures of its own.",
-            str(path),
-        )
+        if count in (1, 2):
+            return tuple(_subgraph(raw, model, model.Subgraphs(i)) for i in range(count))
+    raise UserError(several(count, path))
+
+
+def several(count: int, path: Path) -> Problem:
+    """What is said of a file with so many subgraphs."""
+    return Problem(
+        f"the model has {count} subgraphs; exactly one is supported",
+        "Export one inference function, without control flow or signatures of its own.",
+        str(path),
     )
-
-
-def _with_state(raw: bytes, model: Any, file: str) -> FileModel | None:
-    """Of a file with variables, the subgraph that uses them; None if there are no variables."""
-    found = _subgraph(raw, model, model.Subgraphs(0))
-    if not keeps_state(found):
-        return None
-    try:
-        if initial(found) != 1:
-            return None
-        return without_variables(found, _subgraph(raw, model, model.Subgraphs(1)))
-    except UnsupportedError as error:
-        raise UserError(Problem(error.reason, error.remedy, file)) from error
 
 
 def _subgraph(raw: bytes, model: Any, graph: Any) -> FileModel:
@@ -120,14 +186,14 @@ def _indices(owner: Any, field: str, most: int = MAX_PORTS) -> tuple[int, ...]:
 def _op(model: Any, op: Any) -> FileOp:
     code = model.OperatorCodes(op.OpcodeIndex())
     builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-    name = OPERATORS.get(builtin, f"builtin {builtin}")
+    name = _OPERATORS.get(builtin, f"builtin {builtin}")
     if name == "CUSTOM":
         name = f"custom {(code.CustomCode() or b'').decode()}"
     number = op.BuiltinOptionsType()
     ends = _indices(op, "Inputs"), _indices(op, "Outputs")
     if number == tflite.BuiltinOptions.NONE:
         return FileOp(name, *ends, None)
-    return FileOp(name, *ends, op.BuiltinOptions(), OPTIONS.get(number, f"options {number}"))
+    return FileOp(name, *ends, op.BuiltinOptions(), _OPTIONS.get(number, f"options {number}"))
 
 
 def _tensor(raw: bytes, model: Any, graph: Any, index: int, name: str) -> FileTensor:

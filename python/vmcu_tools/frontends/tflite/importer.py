@@ -22,12 +22,13 @@ from ..common import (
     require,
     unexpected,
 )
-from .file import FileModel, FileOp, FileTensor, read
+from .file import FileModel, FileOp, FileTensor
 from .float import float_operator, is_float
 from .fold import fold
 from .offline import offsets_of
 from .ops import RULES, Importer
 from .shapes import image_shape
+from .states import read
 
 # What fills RULES.
 import_modules(__package__)

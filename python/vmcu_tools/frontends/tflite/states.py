@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import tflite
 
-from ..common import require
-from .records import FileModel, FileOp, FileTensor
+from ...errors import Problem, UserError
+from ..common import UnsupportedError, parsing, require
+from .file import FileModel, FileOp, FileTensor, several, subgraphs
 
 REMEDY = (
     "Export it as streaming models are: a variable, beginning with zeros, of the last rows of a "
@@ -39,6 +41,21 @@ class _Variable:
     name: str
     read: int
     written: int
+
+
+def read(path: Path) -> FileModel:
+    """The model of a .tflite file. Raises UserError for a file that is damaged, has several
+    subgraphs without being one that keeps the latest rows, or uses variables otherwise."""
+    model, *others = subgraphs(path)
+    if not others:
+        return model
+    try:
+        with parsing(str(path)):
+            if not keeps_state(model) or initial(model) != 1:
+                raise UserError(several(1 + len(others), path))
+            return without_variables(model, others[0])
+    except UnsupportedError as error:
+        raise UserError(Problem(error.reason, error.remedy, str(path))) from error
 
 
 def keeps_state(model: FileModel) -> bool:
