@@ -23,7 +23,7 @@ from vmcu_tools.placement import graphs  # noqa: E402
 from vmcu_tools.placement.tasks import usage  # noqa: E402
 
 COLUMNS = ("step", "nodes", "file's order", "this order", "saved", "bound", "placed", "seconds")
-NAME = "training"
+NAME, COMMAND = "training", "python benchmarks/training/run.py DIR/*-1.json"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=50.0, help="for offsets, per step")
     options.add_argument("--write", type=Path, metavar="FILE")
     args = options.parse_args()
-    block = table(args.files, args.seconds).markdown("python benchmarks/training/run.py *-1.json")
+    block = table(args.files, args.seconds).markdown(COMMAND)
     print(block)
     if args.write:
         text = insert(args.write.read_text(encoding="utf-8"), NAME, block)

@@ -10,12 +10,13 @@ from types import ModuleType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripts import ROOT, script
 from vmcu_tools.placement import Buffer, Instance, check, place
 from vmcu_tools.placement.blocks import BIASES, Builder, blocks_of
 from vmcu_tools.placement.ejection import Ejection
 from vmcu_tools.placement.greedy import by_time, height_of
 from vmcu_tools.placement.partial import Geometry
+
+from scripts import ROOT, script
 
 PAGE = ROOT / "doc" / "placement.md"
 NEVER = float("inf")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_ordering import best_of_all
 from vmcu_tools.cli import main
 from vmcu_tools.placement import Buffer, Gap, Instance, check, checker, files, graphs, place
 from vmcu_tools.placement import __file__ as package
@@ -203,6 +204,34 @@ def test_the_checker_finds_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "wrong.json").write_text(json.dumps({**plan, "height": 1}))
     words = [str(tmp_path / "g.json"), str(tmp_path / "wrong.json")]
     assert checker.main(words) == 1 and checker.main([words[0], str(tmp_path / "plan.json")]) == 0
+
+
+def test_the_checker_proves_the_bound_of_all_orders_again() -> None:
+    """Held against a search of all orders without any rule, one byte above which it must fail."""
+    told = set()
+    for seed in range(150):
+        graph = random_graph(seed)
+        tasks = graphs.parse(graph).tasks
+        least = best_of_all(tasks)
+        told.add(checker.proof(graph, least).split()[0])
+        run = checker.AllOrders(graph)
+        assert run.alone() <= least, seed
+        with pytest.raises(checker.WrongPlanError, match="an order below"):
+            run.sets(least + 1)
+    assert told == {"a", "none"}
+
+
+def test_the_checker_says_where_it_leaves_a_bound_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of(UNITS["pathological"][0])
+    assert "a node needs" in checker.proof(graph, 9)
+    monkeypatch.setattr(checker, "MOST_SETS", 3)
+    wide = {
+        "tensors": [{"name": f"t{n}", "size": 9 + n} for n in range(8)],
+        "nodes": [{"name": f"n{n}", "outputs": [f"t{n}"]} for n in range(8)]
+        + [{"name": f"r{n}", "inputs": [f"t{n}", f"t{(n + 3) % 8}"]} for n in range(8)],
+    }
+    peak = graphs.solve(graphs.parse(wide), only="order").peak
+    assert "left open" in checker.proof(wide, peak)
 
 
 def test_tensors_keep_and_share_addresses(tmp_path: Path) -> None:

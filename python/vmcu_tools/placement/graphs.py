@@ -22,6 +22,7 @@ from typing import Any
 
 from . import place, program
 from .complaints import Complaint, InputError, refuse
+from .named import NamedGraph, NamedTensor, roots_of
 from .ordering import Ordering, best_order
 from .problem import Buffer, Instance, check
 from .tasks import CycleError, GraphTask, TaskGraph, lifetimes, usage
@@ -34,29 +35,6 @@ FIELDS = {
     "node": {"name", "inputs", "outputs", "after", "scratch"},
 }
 Told = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class NamedTensor:
-    """`shares`: the tensor in whose place it lies, by number; its own if none."""
-
-    name: str
-    size: int
-    alignment: int
-    offset: int | None
-    shares: int
-
-
-@dataclass(frozen=True)
-class NamedGraph:
-    """A graph with names. `tasks`: its nodes as tasks, where tensors that share a place are one,
-    the first; `order`: the nodes' if that is given."""
-
-    tensors: tuple[NamedTensor, ...]
-    nodes: tuple[str, ...]
-    tasks: TaskGraph
-    order: tuple[int, ...] | None = None
-    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -241,19 +219,6 @@ class Reader:
                 "'order' leaves nodes out or has one before what it waits for",
                 "name all nodes, each after the makers of its inputs, or leave 'order' out",
             )
-
-
-def roots_of(tensors: Sequence[NamedTensor]) -> list[int]:
-    """By tensor the one whose place it has in the end: itself, or the first of those that share."""
-    roots = []
-    for number in range(len(tensors)):
-        seen = {number}
-        while tensors[number].shares not in seen:
-            number = tensors[number].shares
-            seen.add(number)
-        # In a circle of tensors that share with each other the first one stands for all.
-        roots.append(number if tensors[number].shares == number else min(seen))
-    return roots
 
 
 def merged(tensors: Sequence[NamedTensor], tasks: Sequence[GraphTask], kept: set[int]) -> TaskGraph:

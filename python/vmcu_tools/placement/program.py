@@ -18,13 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import lcm
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .complaints import refuse
+from .named import NamedGraph
 from .ordering.bounds import ancestors
-
-if TYPE_CHECKING:
-    from .graphs import NamedGraph
 
 SOLVERS = ("highs", "cbc")
 # Conditions are written for each pair of tensors at each step: more of them take longer to write
@@ -33,7 +31,7 @@ MOST_CONDITIONS = 400_000
 
 
 @dataclass(frozen=True)
-class Edge:
+class PlacedEdge:
     """What takes bytes: a tensor's place or a node's scratch. `source`: the node that makes it, -1
     if it is there from the start; `sinks`: its readers; `kept`: to the end."""
 
@@ -56,7 +54,7 @@ class Proof:
     bound: int
 
 
-def edges_of(graph: NamedGraph, roots: Sequence[int]) -> list[Edge]:
+def edges_of(graph: NamedGraph, roots: Sequence[int]) -> list[PlacedEdge]:
     """What takes bytes, those of none left out."""
     tasks, found = graph.tasks, []
     for number, root in enumerate(roots):
@@ -66,7 +64,7 @@ def edges_of(graph: NamedGraph, roots: Sequence[int]) -> list[Edge]:
             continue
         offsets = [t.offset for t in group if t.offset is not None]
         found.append(
-            Edge(
+            PlacedEdge(
                 number,
                 tasks.sizes[number],
                 tasks.maker.get(number, -1),
@@ -78,14 +76,14 @@ def edges_of(graph: NamedGraph, roots: Sequence[int]) -> list[Edge]:
         )
     for node, task in enumerate(tasks.tasks):
         if task.scratch:
-            found.append(Edge(~node, task.scratch, node, (), False))
+            found.append(PlacedEdge(~node, task.scratch, node, (), False))
     return found
 
 
-class Spans:
+class EdgeSpans:
     """When nodes can run and edges can, or must, exist: ranges of steps, by node and by edge."""
 
-    def __init__(self, graph: NamedGraph, edges: Sequence[Edge], order: Sequence[int] | None):
+    def __init__(self, graph: NamedGraph, edges: Sequence[PlacedEdge], order: Sequence[int] | None):
         self.nodes = len(graph.tasks.tasks)
         self.before = ancestors(graph.tasks)
         first = self.before.sum(1).tolist()
@@ -96,7 +94,7 @@ class Spans:
         self.useful = [self._useful(edge) for edge in edges]
         self.needed = [self._needed(edge) for edge in edges]
 
-    def _useful(self, edge: Edge) -> range:
+    def _useful(self, edge: PlacedEdge) -> range:
         """Outside, an edge never exists (equation 11)."""
         start = 0 if edge.source < 0 else self.first[edge.source]
         if edge.kept:
@@ -104,20 +102,20 @@ class Spans:
         ends = [self.last[sink] for sink in edge.sinks] or [self.last[edge.source]]
         return range(start, max(ends) + 1)
 
-    def _needed(self, edge: Edge) -> range:
+    def _needed(self, edge: PlacedEdge) -> range:
         """In these steps an edge is kept, whatever the order (equation 12)."""
         start = 0 if edge.source < 0 else self.last[edge.source] + 1
         stops = [self.first[sink] + 1 for sink in edge.sinks]
         return range(start, max(self.nodes if edge.kept else max(stops, default=start), start))
 
-    def apart(self, edges: Sequence[Edge], one: int, other: int) -> bool:
+    def apart(self, edges: Sequence[PlacedEdge], one: int, other: int) -> bool:
         """Whether two edges never exist together."""
         a, b = self.useful[one], self.useful[other]
         if a.stop <= b.start or b.stop <= a.start:
             return True
         return self._precedes(edges[one], edges[other]) or self._precedes(edges[other], edges[one])
 
-    def _precedes(self, one: Edge, other: Edge) -> bool:
+    def _precedes(self, one: PlacedEdge, other: PlacedEdge) -> bool:
         """Whether all readers of one run before the maker of the other (appendix A.2)."""
         if one.kept or other.source < 0:
             return False
@@ -125,7 +123,7 @@ class Spans:
         return all(bool(self.before[other.source, end]) for end in ends)
 
 
-def pyramid(edges: Sequence[Edge], spans: Spans) -> dict[int, int]:
+def pyramid(edges: Sequence[PlacedEdge], spans: EdgeSpans) -> dict[int, int]:
     """Offsets by edge of those at the bottom: each exists as long as any other above it may, and
     ends where any of these may begin."""
     if any(edge.offset is not None for edge in edges):
@@ -156,7 +154,7 @@ class Program:
         self.pulp = pulp_or_refuse(graph)
         self.graph, self.most = graph, most
         self.edges = edges_of(graph, roots)
-        self.spans = Spans(graph, self.edges, order)
+        self.spans = EdgeSpans(graph, self.edges, order)
         pairs = combinations(range(len(self.edges)), 2)
         self.pairs = [pair for pair in pairs if not self.spans.apart(self.edges, *pair)]
         conditions = sum(len(self.meeting(*pair)) for pair in self.pairs)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page on placement has the figures of random graphs and training steps that commands print."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from scripts import ROOT, script
+
+PAGE = ROOT / "doc" / "placement.md"
+STEPS = ROOT / "benchmarks" / "training" / "steps"
+
+
+def dags() -> ModuleType:
+    return script("dags", "benchmarks/dags/run.py")
+
+
+def training() -> ModuleType:
+    return script("training", "benchmarks/training/run.py")
+
+
+def line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the table that begins with a heading."""
+    text = PAGE.read_text(encoding="utf-8").split(f"| {heading} |")[1].split("\n\n")[0]
+    return [row.strip("| ").split(" | ") for row in text.splitlines()[2:]]
+
+
+@pytest.mark.parametrize("count", [20, 40])
+def test_random_graphs_come_out_as_on_the_page(count: int) -> None:
+    cells = dags().row(count, 2)
+    found = [row for row in rows("nodes") if row[0] == str(count)]
+    assert [row[:-1] for row in found] == [list(cells[:-1])]
+
+
+def test_no_simple_order_of_a_random_graph_is_better_and_small_ones_are_proven() -> None:
+    columns = dags().COLUMNS
+    for row in rows("nodes"):
+        cells = dict(zip(columns, row, strict=True))
+        assert cells["worse"] == "0"
+        if int(cells["nodes"].replace(",", "")) <= 60:
+            assert cells["proven"] == cells["graphs"]
+    assert {int(row[0].replace(",", "")) for row in rows("nodes")} == {*dags().NODES}
+
+
+@pytest.mark.parametrize("name", ["alexnet-1", "resnet18-1", "vgg11-1"])
+def test_training_steps_come_out_as_on_the_page(name: str) -> None:
+    found = training().saved(STEPS / f"{name}.json", 20.0)
+    page = [row for row in rows("step") if row[0] == name]
+    assert [row[:-1] for row in page] == [list(found.row[:-1])]
+    # Weights are there from the start to the end: their updates come behind all that read them.
+    assert found.height == found.peak == found.bound
+
+
+def test_tables_stand_under_the_commands_that_print_them() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    blocks = [(dags(), "python benchmarks/dags/run.py"), (training(), training().COMMAND)]
+    for module, command in blocks:
+        assert sys.modules["pages"].Table("", module.COLUMNS, ()).markdown(command) in text
