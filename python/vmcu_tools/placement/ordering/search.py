@@ -69,9 +69,9 @@ def best_order(
     where a graph is small.
 
     Never worse than the graph's own order, eager choices, or a beam of WIDE sets: by default up to
-    MOST_PLAIN tasks, else wherever effort lasts for one; the same on every machine. `told`: is called with bound and peak, in bytes, as
-    they get better. `keep`: an interruption (KeyboardInterrupt) ends the search with the best
-    order so far. Raises CycleError.
+    MOST_PLAIN tasks, else wherever effort lasts for one; the same on every machine. `told`: is
+    called with bound and peak, in bytes, as they get better. `keep`: an interruption
+    (KeyboardInterrupt) ends the search with the best order so far. Raises CycleError.
     """
     thorough = effort is None and len(graph.tasks) <= MOST_PLAIN
     if effort is None:
