@@ -225,7 +225,7 @@ class Component:
         count = len(self.buffers)
         if count > MOST_EJECTED or sum(b.size + b.alignment for b in self.buffers) > MOST_INT64:
             return False
-        if self.many:
+        if self.many and self.height > FAR * self.bound:
             return self.rounds % OFTEN != 0
         return self.rounds % SELDOM == SELDOM - 1
 

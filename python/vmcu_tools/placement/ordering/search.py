@@ -24,8 +24,10 @@ NARROW = 30
 WIDE = 300
 WIDER = 2000
 MOST_WIDER = 500
-# A beam may weigh so much of the moves that are left.
+# A beam may weigh so much of the moves that are left, but for the plain one of a search by default:
+# that stays as wide as it is in graphs of up to so many tasks.
 BEAMS = 6
+MOST_PLAIN, PLAIN_EFFORT = 2000, 1_000_000_000
 # What a sweep that is to show that nothing is better may keep, and weigh in one go.
 EXACT_WIDTH = 200_000
 EXACT_EFFORTS = (50_000, 200_000, 800_000, 3_000_000, 10_000_000)
@@ -66,14 +68,15 @@ def best_order(
     """The order with the smallest peak that so much effort finds, by default enough for a proof
     where a graph is small.
 
-    Never worse than the graph's own order, eager choices, or a beam of WIDE sets wherever effort
-    lasts for one; the same on every machine. `told`: is called with bound and peak, in bytes, as
-    they get better. `keep`: an interruption (KeyboardInterrupt) ends the search with the best
-    order so far. Raises CycleError.
+    Never worse than the graph's own order, eager choices, or a beam of WIDE sets: by default up to
+    MOST_PLAIN tasks, else wherever effort lasts for one; the same on every machine. `told`: is
+    called with bound and peak, in bytes, as they get better. `keep`: an interruption
+    (KeyboardInterrupt) ends the search with the best order so far. Raises CycleError.
     """
+    thorough = effort is None and len(graph.tasks) <= MOST_PLAIN
     if effort is None:
         effort = SMALL_EFFORT if len(graph.tasks) <= SMALL else EFFORT
-    hunt = Hunt(graph, effort, told)
+    hunt = Hunt(graph, effort, told, thorough)
     try:
         hunt.run()
         hunt.calm()
@@ -87,8 +90,8 @@ def best_order(
 class Hunt:
     """The best order so far, what is proven, and the effort that is left."""
 
-    def __init__(self, graph: TaskGraph, effort: int, told: Told):
-        self.graph, self.left, self.told = graph, effort, told
+    def __init__(self, graph: TaskGraph, effort: int, told: Told, thorough: bool = False):
+        self.graph, self.left, self.told, self.thorough = graph, effort, told, thorough
         self.best = graph.topological()
         self.peak = usage(graph, self.best).peak
         self.bound = 0
@@ -120,7 +123,7 @@ class Hunt:
             if self.exact(EXACT_EFFORTS[0]):
                 return
         # The search that everybody writes first: what it finds is to be found here too.
-        self.beam(self.ways[0], WIDE, plain=True)
+        self.plain_beam()
         self.by_windows()
         if self.exact(EXACT_EFFORTS[1]):
             return
@@ -164,12 +167,22 @@ class Hunt:
         self.left -= sweep.looked_at
         return found, complete
 
-    def beam(self, way: Direction, width: int, plain: bool = False) -> None:
+    def plain_beam(self) -> None:
+        """A beam of WIDE sets without any rule. If `thorough`, what it weighs does not count."""
+        if self.done:
+            return
+        sweep = Sweep(self.ways[0], 0, self.peak)
+        effort = PLAIN_EFFORT if self.thorough else self.left // BEAMS
+        found, _ = sweep.run(WIDE, effort, True, True)
+        self.left -= 0 if self.thorough else sweep.looked_at
+        self.take(found)
+
+    def beam(self, way: Direction, width: int) -> None:
         """A sweep that keeps few sets, each with the peak that it came to."""
         if self.done:
             return
         sweep = Sweep(way, self.bound, self.peak)
-        found, complete = sweep.run(width, self.left // BEAMS, True, plain)
+        found, complete = sweep.run(width, self.left // BEAMS, True)
         self.left -= sweep.looked_at
         self.take(found)
         if complete:
