@@ -96,6 +96,7 @@ SHELVES = (
             Box("cli, commands/", ("a file a command",)),
             Box("report/", ("text, JSON, pages",)),
             Box("quantize/", ("float .onnx to int8",)),
+            Box("audio/", ("from sound to features,", "as the device has them")),
             Box("compiler", ("file to Plan,", "for whoever imports it")),
         ),
     ),

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "benchmarks" / "paper"), str(ROOT / "tests" / "python" / "builders")]
+sys.path += [str(ROOT / "benchmarks" / "paper"), str(ROOT / "tests" / "python")]
 
+from builders.sounds import speech  # noqa: E402
 from pages import Table, options, show  # noqa: E402
-from sounds import speech  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
 from vmcu_tools.audio import tables_c  # noqa: E402
 from vmcu_tools.audio.front_end import FrontEnd  # noqa: E402

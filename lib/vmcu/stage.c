@@ -107,6 +107,17 @@ VMCU_CALLED void take(const struct vmcu_context *ctx, struct feed *feed, uint16_
 	}
 }
 
+/** True in front of a call that needs a row that is not there, or of one that was cancelled. */
+static inline bool stops(const struct vmcu_context *ctx, const struct feed *feed, uint8_t number)
+{
+#if defined(VMCU_STREAMS)
+	/* Of a stream every row counts, those of a cancelled hop too. */
+	return feed->row == NULL && (ctx->cancelled || number == VMCU_TAKE);
+#else
+	return ctx->cancelled || (number == VMCU_TAKE && feed->row == NULL);
+#endif
+}
+
 /** Goes through a part from an entry on; the one that it stops short of, or the part's length. */
 VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
 			    const struct vmcu_part *part, uint16_t entry, struct feed *feed)
@@ -128,7 +139,7 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 	for (; entry < part->length; entry++) {
 		const uint8_t number = schedule[entry];
 
-		if (feed->row == NULL && (ctx->cancelled || number == VMCU_TAKE)) {
+		if (stops(ctx, feed, number)) {
 			break;
 		}
 		if (number == VMCU_TAKE) {
