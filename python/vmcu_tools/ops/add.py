@@ -13,7 +13,8 @@ from ..graph import REQUANTISERS, Op
 from ..kernels.integer_sum import BYTES, integer_sum
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatSum
-from .layer import Binding, ProgramLayer, Reach
+from .layer import Binding, ProgramLayer
+from .pixelwise import OwnPixelLayer
 from .values import CStruct, factor_of
 
 PARAMS = CStruct("vmcu_add_params", "int32_t a_scale, b_scale, bias, shift;")
@@ -41,11 +42,7 @@ class Add(Op):
     sum: FixedSum | FloatSum
 
 
-class AddLayer(ProgramLayer[Add], op=Add):
-    @property
-    def by_columns(self) -> bool:
-        return True
-
+class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         return self._sums(data[0][y0:y1], data[1][y0:y1])
 
@@ -61,20 +58,6 @@ class AddLayer(ProgramLayer[Add], op=Add):
         """What an input contributes to the sum."""
         centred = values.astype(np.int64) - self.ins[index].zero_point
         return factor.apply(centred << self.op.sum.left_shift)
-
-    @property
-    def by_rows(self) -> bool:
-        return True
-
-    @property
-    def turned(self) -> Op | None:
-        return self.op
-
-    def input_rows(self, index: int, y: int) -> range:
-        return range(y, y + 1)
-
-    def reach(self, index: int) -> Reach:
-        return Reach.shifted()
 
     @functools.cached_property
     def binding(self) -> Binding:

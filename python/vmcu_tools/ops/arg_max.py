@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op
-from .layer import Layer, Reach
+from .pixelwise import OwnPixelLayer
 from .values import CStruct, Kernel
 
 PARAMS = CStruct(
@@ -44,7 +44,7 @@ class ArgMax(Op):
     last: bool = False
 
 
-class ArgMaxLayer(Layer[ArgMax], op=ArgMax):
+class ArgMaxLayer(OwnPixelLayer[ArgMax], op=ArgMax):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         values = data[0][y0:y1].astype(np.int64)
         if self.op.smallest:
@@ -54,24 +54,6 @@ class ArgMaxLayer(Layer[ArgMax], op=ArgMax):
         else:
             found = values.argmax(axis=2)
         return np.ascontiguousarray(found.astype("<i4")).view(np.int8).reshape(*found.shape, 4)
-
-    @property
-    def by_columns(self) -> bool:
-        return True
-
-    @property
-    def by_rows(self) -> bool:
-        return True
-
-    @property
-    def turned(self) -> Op | None:
-        return self.op
-
-    def input_rows(self, index: int, y: int) -> range:
-        return range(y, y + 1)
-
-    def reach(self, index: int) -> Reach:
-        return Reach.shifted()
 
     def last_reads(self, index: int) -> np.ndarray:
         return np.broadcast_to(self.writes()[:, :, :1], self.ins[0].shape)

@@ -9,8 +9,8 @@ from ..graph import Op
 from .layer import Layer, OpT, Reach
 
 
-class PixelwiseLayer(Layer[OpT]):
-    """Output byte i depends on input byte i of every input alone, or on its pixel."""
+class OwnPixelLayer(Layer[OpT]):
+    """Each output pixel depends on the input pixels at its own place alone."""
 
     @property
     def by_columns(self) -> bool:
@@ -29,6 +29,10 @@ class PixelwiseLayer(Layer[OpT]):
 
     def reach(self, index: int) -> Reach:
         return Reach.shifted()
+
+
+class PixelwiseLayer(OwnPixelLayer[OpT]):
+    """Output byte i depends on input byte i of every input alone, or on its pixel."""
 
     def reads_in_call(self, index: int, x: int, columns: int) -> np.ndarray | None:
         tensor = self.ins[index]

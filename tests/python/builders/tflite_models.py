@@ -75,6 +75,16 @@ class TfliteModel:
 
     def op(self, name: str, inputs, output: int, kind: str = "", **options) -> int:
         """Adds an operator; `kind` names its options table without the word Options."""
+        table = getattr(schema, f"{kind}OptionsT")() if kind else None
+        for key, value in options.items() if kind else ():
+            assert hasattr(table, key), key
+            setattr(table, key, value)
+        self.put(self.graph, name, inputs, [output], table, f"{kind}Options")
+        return output
+
+    def put(self, graph, name: str, inputs, outputs, options, kind: str) -> None:
+        """Adds an operator to any of the model's graphs; `kind` names the table `options`, if there
+        is one."""
         code = schema.OperatorCodeT()
         code.builtinCode = getattr(schema.BuiltinOperator, name)
         code.deprecatedBuiltinCode = min(code.builtinCode, 127)
@@ -82,16 +92,11 @@ class TfliteModel:
         self.model.operatorCodes.append(code)
         operator = schema.OperatorT()
         operator.opcodeIndex = len(self.model.operatorCodes) - 1
-        operator.inputs, operator.outputs = list(inputs), [output]
-        if kind:
-            table = getattr(schema, f"{kind}OptionsT")()
-            for key, value in options.items():
-                assert hasattr(table, key), key
-                setattr(table, key, value)
-            operator.builtinOptions = table
-            operator.builtinOptionsType = getattr(schema.BuiltinOptions, f"{kind}Options")
-        self.graph.operators.append(operator)
-        return output
+        operator.inputs, operator.outputs = list(inputs), list(outputs)
+        if options is not None:
+            operator.builtinOptions = options
+            operator.builtinOptionsType = getattr(schema.BuiltinOptions, kind)
+        graph.operators.append(operator)
 
     def to_bytes(self, inputs, outputs) -> bytes:
         self.graph.inputs, self.graph.outputs = list(inputs), list(outputs)

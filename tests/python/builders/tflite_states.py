@@ -78,18 +78,8 @@ class StatefulModel(TfliteModel):
         return len(graph.tensors) - 1
 
     def _put(self, graph, name: str, inputs, outputs, options, kind: str = "") -> None:
-        code = schema.OperatorCodeT()
-        code.builtinCode = getattr(schema.BuiltinOperator, name)
-        code.deprecatedBuiltinCode = min(code.builtinCode, 127)
-        code.version = 1
-        self.model.operatorCodes.append(code)
-        operator = schema.OperatorT()
-        operator.opcodeIndex = len(self.model.operatorCodes) - 1
-        operator.inputs, operator.outputs = list(inputs), list(outputs)
-        operator.builtinOptions = options
         kind = kind or type(options).__name__.removesuffix("T")
-        operator.builtinOptionsType = getattr(schema.BuiltinOptions, kind)
-        graph.operators.append(operator)
+        self.put(graph, name, inputs, outputs, options, kind)
 
     def convolved(
         self, x: int, count: int, kernel: int, stride: int = 1, across: bool = False
