@@ -3,7 +3,7 @@
 # vmcu_add_model() and vmcu_add_audio() for Zephyr applications, which need no include() since the
 # module does it, and for any other CMake project:
 #
-#   include(<path to vmcu>/cmake/vmcu.cmake)
+#   find_package(vmcu REQUIRED PATHS <what `vmcu --root` prints>/cmake)
 #   add_executable(firmware main.c)
 #   vmcu_add_model(firmware NAME kws MODEL models/kws.tflite RAM 64K)
 
@@ -12,6 +12,12 @@ include_guard(GLOBAL)
 # What functions need later is cached: they run in the scope of their caller.
 get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 set(VMCU_ROOT "${root}" CACHE INTERNAL "The vmcu source tree")
+# A wheel carries this tree within the compiler, a checkout the compiler within the tree.
+set(python "${VMCU_ROOT}/python")
+if(NOT EXISTS "${python}")
+  get_filename_component(python "${VMCU_ROOT}/../.." ABSOLUTE)
+endif()
+set(VMCU_PYTHONPATH "${python}" CACHE INTERNAL "The folder of vmcu_tools")
 
 # All kernels: the linker drops those that no model refers to, and a new one needs no line here.
 file(GLOB sources CONFIGURE_DEPENDS "${VMCU_ROOT}/lib/vmcu/*.c")
@@ -31,8 +37,8 @@ set(VMCU_COMPILE_OPTIONS -ffp-contract=off CACHE INTERNAL "What the runtime is c
 
 # The compiler. A model is rebuilt when it changes.
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS
-  "${VMCU_ROOT}/python/vmcu_tools/*.py"
-  "${VMCU_ROOT}/python/vmcu_tools/*.j2"
+  "${VMCU_PYTHONPATH}/vmcu_tools/*.py"
+  "${VMCU_PYTHONPATH}/vmcu_tools/*.j2"
 )
 set(VMCU_COMPILER_SOURCES "${sources}" CACHE INTERNAL "The model compiler")
 
@@ -84,7 +90,7 @@ function(vmcu_generate target name inputs comment)
   # nothing that looks finished.
   add_custom_command(
     OUTPUT ${outputs}
-    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_ROOT}/python" PYTHONDONTWRITEBYTECODE=1
+    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
       "${VMCU_PYTHON}" -m vmcu_tools ${ARGN} -o "${folder}"
     DEPENDS ${inputs} ${VMCU_COMPILER_SOURCES}
     COMMENT "${comment}"

@@ -110,7 +110,7 @@ done_once() {
 }
 
 make_venv() {
-	local project=$ROOT/python/pyproject.toml
+	local project=$ROOT/pyproject.toml
 
 	if ! [ -x "$VENV/bin/python" ]; then
 		say "making .venv"
@@ -118,9 +118,9 @@ make_venv() {
 	fi
 	if once tools "$project"; then
 		say "installing the Python packages; the first time this takes a minute or two"
-		if ! pip_install tools -e "$ROOT/python[oracle,test,docs]"; then
+		if ! pip_install tools -e "$ROOT[oracle,test,docs]"; then
 			say "no wheel of tflite-micro for this Python? trying with ONNX Runtime alone"
-			pip_install tools -e "$ROOT/python[test,docs]" onnxruntime
+			pip_install tools -e "$ROOT[test,docs]" onnxruntime
 		fi
 		done_once tools "$project"
 	fi

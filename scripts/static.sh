@@ -51,6 +51,7 @@ cd "$ROOT" || exit 1
 enter_venv
 check "clang-format" format
 check "codespell" spelling
+check "reuse" reuse lint -q
 if has gcc; then
 	check "gcc" gcc "${WARNINGS[@]}" "${SOURCES[@]}"
 	# Zephyr's default from 4.4 on.

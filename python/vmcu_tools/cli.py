@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from . import __version__
+from . import __version__, paths
 from .commands import (
     audio,
     bench,
@@ -34,6 +34,20 @@ COMMANDS = (
 )
 
 
+class _Root(argparse.Action):
+    """Prints where the C runtime is, as --version prints the version."""
+
+    def __init__(self, option_strings: list[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        try:
+            print(paths.root())
+        except UserError as error:
+            parser.exit(EXIT_PROBLEM, f"vmcu: {error}\n")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """All commands with their options; `action` of what is parsed does what is asked for."""
     top = argparse.ArgumentParser(
@@ -44,6 +58,12 @@ def parser() -> argparse.ArgumentParser:
         "130 interrupted.",
     )
     top.add_argument("--version", action="version", version=f"vmcu {__version__}")
+    top.add_argument(
+        "--root",
+        action=_Root,
+        help="print the folder with the C runtime, the Zephyr module and, in cmake, the package "
+        "that find_package(vmcu) takes",
+    )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands).set_defaults(action=command.run)

@@ -14,17 +14,22 @@ ROOT_VARIABLE = "VMCU_ROOT"
 
 
 def root() -> Path:
-    """The checkout that holds lib/vmcu: $VMCU_ROOT, else two folders above this package."""
+    """The tree that holds lib/vmcu, cmake and the Zephyr module: $VMCU_ROOT, else the checkout of
+    this package, else the copy that a wheel brings.
+
+    Raises UserError where $VMCU_ROOT is no such tree, or none of the others is there."""
+    package = Path(__file__).resolve().parent
     chosen = os.environ.get(ROOT_VARIABLE)
-    folder = Path(chosen) if chosen else Path(__file__).resolve().parents[2]
-    if not (folder / "lib" / "vmcu" / "executor.c").is_file():
-        raise UserError(
-            Problem(
-                f"no vmcu sources in {folder}",
-                f"set {ROOT_VARIABLE} to a checkout of vmcu",
-            )
+    folders = [Path(chosen)] if chosen else [package.parents[1], package / "tree"]
+    for folder in folders:
+        if (folder / "lib" / "vmcu" / "executor.c").is_file():
+            return folder
+    raise UserError(
+        Problem(
+            f"no vmcu sources in {folders[0]}",
+            f"set {ROOT_VARIABLE} to a checkout of vmcu",
         )
-    return folder
+    )
 
 
 def runtime() -> Path:

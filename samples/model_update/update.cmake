@@ -11,7 +11,7 @@ function(vmcu_add_update target)
   file(MAKE_DIRECTORY ${folder})
   set(container ${folder}/${arg_NAME}.vmcu)
   set(update ${folder}/${arg_NAME}.update)
-  set(vmcu ${CMAKE_COMMAND} -E env PYTHONPATH=${VMCU_ROOT}/python PYTHONDONTWRITEBYTECODE=1
+  set(vmcu ${CMAKE_COMMAND} -E env PYTHONPATH=${VMCU_PYTHONPATH} PYTHONDONTWRITEBYTECODE=1
     ${VMCU_PYTHON} -m vmcu_tools)
   set(sign)
   if(arg_KEY)

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("doc/*.md")), *sorted(ROOT.glob("samples/*/*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("doc/*.md")),
+    *sorted(ROOT.glob("samples/*/*.md")),
+]
 TROUBLES = ROOT / "doc" / "troubleshooting.md"
 SOURCES = [
     *(ROOT / "python").rglob("*.py"),

@@ -38,7 +38,7 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def test_requirements_are_those_of_the_project():
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11")
-    project = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = (ROOT / "scripts" / "requirements.txt").read_text().splitlines()
     assert [line for line in lines if not line.startswith("#")] == project["dependencies"]
 

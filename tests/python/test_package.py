@@ -1,29 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pip install ./python` installs is all that the commands read."""
+"""A wheel of the checkout holds the compiler, the C runtime, the CMake package and the Zephyr
+module: with it alone, models compile, run and are verified."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from vmcu_tools import __version__
 
-PYTHON = Path(__file__).resolve().parents[2] / "python"
+ROOT = Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
+
+PAGE = ROOT / "doc" / "install.md"
+MAIN = """
+#include <stdio.h>
+#include <vmcu/vmcu.h>
+#include "kws.h"
+
+static uint8_t pool[VMCU_MODEL_POOL_BYTES(kws)];
+
+int main(void)
+{
+	struct vmcu_context ctx;
+
+	printf("%d\\n", vmcu_init(&ctx, &kws_model, pool, sizeof(pool)) + vmcu_invoke(&ctx));
+	return 0;
+}
+"""
 
 
-def test_every_file_that_is_no_module_is_installed() -> None:
-    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
-    if not shutil.which("git") or not (PYTHON.parent / ".git").exists():
-        pytest.skip("no git checkout: nothing says which files belong to vmcu")
-    listed = subprocess.run(
-        ["git", "ls-files", "vmcu_tools"], cwd=PYTHON, capture_output=True, text=True, check=True
+def installed_run(
+    site: Path, command: list[str], cwd: Path, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Runs in a folder and an environment from which the checkout cannot be seen."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("VMCU_")}
+    environment |= {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PATH"] = f"{site / 'bin'}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
-    needed = {name for name in listed.stdout.split() if not name.endswith(".py")}
-    tool = tomllib.loads((PYTHON / "pyproject.toml").read_text())["tool"]
-    globs = tool["setuptools"]["package-data"]["vmcu_tools"]
-    package = PYTHON / "vmcu_tools"
-    found = {glob: [f.relative_to(PYTHON) for f in package.glob(glob)] for glob in globs}
-    assert needed
-    assert needed - {str(file) for files in found.values() for file in files} == set()
-    assert [glob for glob, files in found.items() if not files] == []
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `pip install .` puts into site-packages."""
+    pytest.importorskip("hatchling", reason="no hatchling, which builds the wheel")
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        pytest.skip("no git checkout: nothing says which files belong to vmcu")
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(folder / "site"), str(ROOT)], check=True)
+    return folder / "site"
+
+
+def tracked(*folders: str) -> set[str]:
+    command = ["git", "ls-files", *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_every_file_that_is_needed_is_installed(site: Path) -> None:
+    compiler = {name.removeprefix("python/") for name in tracked("python")}
+    assert [name for name in sorted(compiler) if not (site / name).is_file()] == []
+    runtime = tracked("lib", "cmake", "zephyr", "boards", "soc", "CMakeLists.txt", "Kconfig")
+    tree = site / "vmcu_tools" / "tree"
+    assert [name for name in sorted(runtime) if not (tree / name).is_file()] == []
+
+
+def test_the_root_is_the_tree_of_the_wheel(site: Path, tmp_path: Path) -> None:
+    done = installed_run(site, [sys.executable, "-m", "vmcu_tools", "--root"], tmp_path)
+    assert Path(done.stdout.strip()) == site / "vmcu_tools" / "tree"
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
+def test_an_installed_compiler_verifies_on_the_host(site: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    command = [sys.executable, "-m", "vmcu_tools", "verify", str(DIGITS), "--on", "host", "-n", "1"]
+    assert "PASSED" in installed_run(site, command, tmp_path).stdout
+
+
+def block(language: str) -> str:
+    """The first code of a language on the page."""
+    return PAGE.read_text().split(f"```{language}\n", 1)[1].split("```", 1)[0]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with what the page's project and makefile build."""
+    shutil.copy(ROOT / "samples" / "keyword" / "keyword.onnx", tmp_path / "kws.onnx")
+    (tmp_path / "main.c").write_text(MAIN)
+    return tmp_path
+
+
+needs_cmake = pytest.mark.skipif(
+    not (shutil.which("cmake") and shutil.which("ninja") and shutil.which("gcc")),
+    reason="needs cmake, ninja and gcc",
+)
+CONFIGURE = ["cmake", "-G", "Ninja", "-S", ".", "-B", "build"]
+
+
+@needs_cmake
+def test_the_cmake_project_of_the_page(site: Path, project: Path) -> None:
+    (project / "CMakeLists.txt").write_text(block("cmake"))
+    installed_run(site, [*CONFIGURE, f"-DPython3_EXECUTABLE={sys.executable}"], project)
+    installed_run(site, ["cmake", "--build", "build"], project)
+    assert installed_run(site, ["build/firmware"], project).stdout == "0\n"
+
+
+@needs_cmake
+@pytest.mark.parametrize("version", ["0.99", "99.0"])
+def test_another_version_is_not_found(site: Path, project: Path, version: str) -> None:
+    (project / "CMakeLists.txt").write_text(block("cmake").replace("vmcu 0.1 ", f"vmcu {version} "))
+    done = installed_run(site, CONFIGURE, project, check=False)
+    assert done.returncode == 1
+    assert "vmcuConfig.cmake" in done.stderr
+
+
+@pytest.mark.skipif(not (shutil.which("make") and shutil.which("gcc")), reason="needs make and gcc")
+def test_the_makefile_of_the_page(site: Path, project: Path) -> None:
+    (project / "Makefile").write_text(block("make"))
+    installed_run(site, ["make"], project)
+    assert installed_run(site, ["./firmware"], project).stdout == "0\n"
+
+
+def test_two_files_of_one_version() -> None:
+    """CHANGELOG.md begins with the version that `vmcu --version` prints, or what comes after it."""
+    headings = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "## " in line]
+    assert headings[0] in ("## Unreleased", f"## {__version__}")
+    assert any(line.startswith(f"## {__version__}") for line in headings)
