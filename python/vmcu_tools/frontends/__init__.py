@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..graph import Graph
+from . import foreign
 from .common import check_file_size
 
 
@@ -60,21 +61,26 @@ def file_nodes(path: Path) -> list[tuple[str, str]]:
 
 
 def format_of(path: Path) -> str:
-    """ "tflite" or "onnx", by content, then by suffix. Raises UserError if it is no model file."""
-    if not path.is_file():
+    """ "tflite" or "onnx", by content, then by suffix. Raises UserError if it is no model file, and
+    says what it is instead where that can be told."""
+    if not path.exists():
         raise UserError(_missing(path))
     try:
+        if not path.is_file():
+            raise UserError(foreign.no_file(path))
         with path.open("rb") as file:
-            head = file.read(8)
-            check_file_size(path, path.stat().st_size)
+            head = file.read(16)
+        check_file_size(path, path.stat().st_size)
+        if head[4:8] == b"TFL3":
+            return "tflite"
+        other = foreign.foreign(path, head)
     except OSError as error:
         raise UserError(Problem(f"cannot be read: {error.strerror}", "", str(path))) from error
-    if head[4:8] == b"TFL3" or path.suffix == ".tflite":
-        return "tflite"
-    if path.suffix == ".onnx":
-        return "onnx"
+    if other is None and path.suffix in (".tflite", ".onnx"):
+        return path.suffix[1:]
     raise UserError(
-        Problem("neither a .tflite nor a .onnx file", "Name a model in one of them.", str(path))
+        other
+        or Problem("neither a .tflite nor a .onnx file", "Name a model in one of them.", str(path))
     )
 
 

@@ -72,10 +72,9 @@ def parsing(file: str) -> Iterator[None]:
         with np.errstate(all="ignore"):
             yield
     except PARSE_ERRORS as error:
-        detail = f" ({error})" if str(error) else ""
         raise UserError(
             Problem(
-                f"the file is damaged or truncated: {type(error).__name__}{detail}",
+                f"the file is damaged or truncated: {_said(error)}",
                 "Export or download the file again.",
                 file,
             )
@@ -85,8 +84,16 @@ def parsing(file: str) -> Iterator[None]:
 def unexpected(error: Exception) -> str:
     """The reason to give where a rule fails that should have found one itself: the file passed
     the first look, but its parts contradict each other, or the rule is wrong."""
-    detail = f" ({error})" if str(error) else ""
-    return f"importing it failed: {type(error).__name__}{detail}"
+    return f"importing it failed: {_said(error)}"
+
+
+def _said(error: Exception) -> str:
+    """An error in words of the file, without a name of Python's."""
+    if isinstance(error, KeyError):
+        return f"there is no {error}"
+    if isinstance(error, RecursionError | MemoryError):
+        return "its parts are nested too deep, or too large"
+    return str(error) or "its parts contradict each other"
 
 
 @dataclass

@@ -16,6 +16,7 @@ _TYPES = {
     np.dtype(np.int16): schema.TensorType.INT16,
     np.dtype(np.int32): schema.TensorType.INT32,
     np.dtype(np.int64): schema.TensorType.INT64,
+    np.dtype(np.float16): schema.TensorType.FLOAT16,
     np.dtype(np.float32): schema.TensorType.FLOAT32,
     np.dtype(np.bool_): schema.TensorType.BOOL,
 }
@@ -80,6 +81,12 @@ class TfliteModel:
             assert hasattr(table, key), key
             setattr(table, key, value)
         self.put(self.graph, name, inputs, [output], table, f"{kind}Options")
+        return output
+
+    def custom(self, name: str, inputs, output: int) -> int:
+        """Adds a custom operator."""
+        self.put(self.graph, "CUSTOM", inputs, [output], None, "")
+        self.model.operatorCodes[-1].customCode = name
         return output
 
     def put(self, graph, name: str, inputs, outputs, options, kind: str) -> None:

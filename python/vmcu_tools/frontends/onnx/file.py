@@ -63,7 +63,7 @@ def read(path: Path) -> FileModel:
     except DecodeError as error:
         raise UserError(
             Problem(
-                f"not an ONNX file, or truncated ({error})",
+                "not an ONNX file, or truncated",
                 "Export or download the file again.",
                 file,
             )

@@ -109,9 +109,9 @@ class FileModel:
     states: tuple[str, ...] = ()
 
 
-def subgraphs(path: Path) -> tuple[FileModel, ...]:
-    """The one subgraph of a file, or both of two. Raises UserError for a file that is no .tflite,
-    is damaged, or has more subgraphs, or none."""
+def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:
+    """The first subgraph of a file, or the first two, and how many it has. Raises UserError for a
+    file that is no .tflite, is damaged, or has none."""
     raw = path.read_bytes()
     if len(raw) < _HEADER_BYTES or raw[4:8] != IDENTIFIER:
         raise UserError(
@@ -124,18 +124,9 @@ def subgraphs(path: Path) -> tuple[FileModel, ...]:
     with parsing(str(path)):
         model = tflite.Model.GetRootAsModel(raw, 0)
         count = model.SubgraphsLength()
-        if count in (1, 2):
-            return tuple(_subgraph(raw, model, model.Subgraphs(i)) for i in range(count))
-    raise UserError(several(count, path))
-
-
-def several(count: int, path: Path) -> Problem:
-    """What is said of a file with so many subgraphs."""
-    return Problem(
-        f"the model has {count} subgraphs; exactly one is supported",
-        "Export one inference function, without control flow or signatures of its own.",
-        str(path),
-    )
+        if not count:
+            raise ValueError("it has no subgraph")
+        return tuple(_subgraph(raw, model, model.Subgraphs(i)) for i in range(min(count, 2))), count
 
 
 def _subgraph(raw: bytes, model: Any, graph: Any) -> FileModel:

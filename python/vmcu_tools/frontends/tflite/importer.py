@@ -22,9 +22,11 @@ from ..common import (
     require,
     unexpected,
 )
+from .constants import computed
 from .file import FileModel, FileOp, FileTensor
-from .float import float_operator, is_float
+from .float import TABULATED, float_operator, is_float
 from .fold import fold
+from .kinds import Kind, kind_of
 from .offline import offsets_of
 from .ops import RULES, Importer
 from .shapes import image_shape
@@ -35,6 +37,8 @@ import_modules(__package__)
 
 _SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 
+NOT_SUPPORTED = "this operation is not supported"
+REPLACE = "Replace it; `vmcu ops` lists what is supported."
 FIXED_BATCH = "Convert with a fixed batch, so that the converter computes with constants."
 INT8_OUTPUTS = "Convert with int8 outputs: inference_output_type = tf.int8."
 _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
@@ -43,18 +47,19 @@ _DTYPE_NAMES = {"INT8": "int8", "UINT8": "uint8", "FLOAT32": "float32"}
 def load(path: Path) -> Graph:
     """The graph of a .tflite file; UserError with all its problems."""
     model = read(path)
+    kind = kind_of(model)
     with parsing(str(path)):
-        builder = _import(fold(model).model, str(path))
+        if kind is None:
+            folded = computed(fold(model).model, lambda part: import_model(part, str(path)))
+            builder = import_model(folded, str(path))
+        else:
+            builder = _of_another_kind(model, kind, str(path))
     return replace(builder.finish(path.stem), offline=offsets_of(path), states=model.states)
 
 
-def _import(model: FileModel, file: str) -> GraphBuilder:
+def import_model(model: FileModel, file: str) -> GraphBuilder:
+    """The graph, or its problems; `file`: what these call the model."""
     builder = GraphBuilder(file)
-    read_by_ops = [i for op in model.ops for i in op.inputs if i >= 0]
-    used = [model.tensors[i] for i in (*read_by_ops, *model.inputs, *model.outputs)]
-    if used and not any(t.type in ("INT8", "UINT8") and len(t.scales) for t in used):
-        builder.problem("the model is not quantised: it has no int8 tensor", KEEP_QUANTISATION)
-        return builder
     importer = Importer(model, builder, _Activations(model, builder))
     borders = _Borders(model, builder, importer)
     borders.inputs()
@@ -67,16 +72,25 @@ def _import(model: FileModel, file: str) -> GraphBuilder:
     return builder
 
 
+def _of_another_kind(model: FileModel, kind: Kind, file: str) -> GraphBuilder:
+    """What is said of a file that is no int8 network, and what will not be supported either once it
+    is converted as it should be."""
+    builder = GraphBuilder(file)
+    builder.problem(kind.reason, kind.remedy)
+    for op in model.ops:
+        if op.op not in RULES and op.op not in TABULATED and op.op not in kind.ops:
+            name = model.tensors[op.outputs[0]].name if op.outputs else ""
+            builder.problem(NOT_SUPPORTED, REPLACE, name, op.op)
+    return builder
+
+
 def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
     model, builder = importer.model, importer.builder
     name = model.tensors[op.outputs[0]].name if op.outputs else ""
     try:
         rule = float_operator if is_float(importer, op) else RULES.get(op.op)
         if rule is None:
-            raise UnsupportedError(
-                "this operation is not supported",
-                "Replace it; `vmcu ops` lists what is supported.",
-            )
+            raise UnsupportedError(NOT_SUPPORTED, REPLACE)
         op.check_options()
         one = len(op.outputs) == 1 or (op.op in _SEVERAL_OUTPUTS and len(op.outputs) > 1)
         require(one, f"{len(op.outputs)} outputs instead of one")

@@ -23,7 +23,8 @@ import tflite
 
 from ...errors import Problem, UserError
 from ..common import UnsupportedError, parsing, require
-from .file import FileModel, FileOp, FileTensor, several, subgraphs
+from .file import FileModel, FileOp, FileTensor, subgraphs
+from .kinds import kind_of
 
 REMEDY = (
     "Export it as streaming models are: a variable, beginning with zeros, of the last rows of a "
@@ -46,16 +47,28 @@ class _Variable:
 def read(path: Path) -> FileModel:
     """The model of a .tflite file. Raises UserError for a file that is damaged, has several
     subgraphs without being one that keeps the latest rows, or uses variables otherwise."""
-    model, *others = subgraphs(path)
-    if not others:
-        return model
+    found, count = subgraphs(path)
+    if count == 1:
+        return found[0]
     try:
         with parsing(str(path)):
-            if not keeps_state(model) or initial(model) != 1:
-                raise UserError(several(1 + len(others), path))
-            return without_variables(model, others[0])
+            if count > len(found) or not keeps_state(found[0]) or initial(found[0]) != 1:
+                raise UserError(_several(count, found[0], path))
+            return without_variables(*found)
     except UnsupportedError as error:
         raise UserError(Problem(error.reason, error.remedy, str(path))) from error
+
+
+def _several(count: int, model: FileModel, path: Path) -> Problem:
+    """What is said of a file with so many subgraphs. model: the first of them."""
+    kind = kind_of(model)
+    if kind is not None and kind.ops:
+        return Problem(kind.reason, kind.remedy, str(path))
+    return Problem(
+        f"the model has {count} subgraphs; exactly one is supported",
+        "Export one inference function, without control flow or signatures of its own.",
+        str(path),
+    )
 
 
 def keeps_state(model: FileModel) -> bool:
