@@ -138,7 +138,8 @@ def _working(model: FileModel, kind: str) -> str:
     return _counted(
         op.op
         for op in model.ops
-        if op.op not in ("QUANTIZE", "DEQUANTIZE") and _touches(model, (*op.inputs, *op.outputs), kind)
+        if op.op not in ("QUANTIZE", "DEQUANTIZE")
+        and _touches(model, (*op.inputs, *op.outputs), kind)
     )
 
 
