@@ -25,6 +25,7 @@ from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
+from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import macs_of_hop
@@ -49,6 +50,18 @@ def drawn(seed: int) -> tuple[Graph, int]:
 def plan_of(seed: int) -> Plan:
     graph, hop = drawn(seed)
     return make_plan("vmcu", graph, Options(hop=hop))
+
+
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_a_replay_finds_what_lives_from_hop_to_hop(seed: int) -> None:
+    """The input's ring among it; a plan may say so of more, such as what a hop only passes on."""
+    one = plan_of(seed)
+    machine = VirtualMcu(one)
+    machine.prove()
+    found = {machine.names[number] for number in machine.kept}
+    assert found <= set(one.kept)
+    x = one.graph.inputs[0].tensor
+    assert (x in found) == (x in one.kept)
 
 
 def answers(graph: Graph, rows: np.ndarray, hop: int) -> np.ndarray:
