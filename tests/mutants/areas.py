@@ -25,7 +25,7 @@ class Area:
 AREAS = {
     "machine": Area(
         (f"{PYTHON}/machine",),
-        ("checks", "proof", "rotation", "emit", "planner", "tables", "stage_memory"),
+        ("checks", "proof", "rotation", "emit", "planner", "tables", "stage_memory", "taken"),
     ),
     "places": Area(
         tuple(f"{PYTHON}/planner/places/{name}.py" for name in ("overlap", "in_place", "layout")),
