@@ -93,7 +93,7 @@ SHELVES = (
     (
         "people meet",
         (
-            Box("cli, commands/", ("a file a command",)),
+            Box("entry, cli, commands/", ("a file a command",)),
             Box("report/", ("text, JSON, pages",)),
             Box("quantize/", ("float .onnx to int8",)),
             Box("audio/", ("from sound to features,", "as the device has them")),

@@ -12,6 +12,7 @@ from .commands import (
     bench,
     build,
     compare,
+    completion,
     container,
     inspect,
     new,
@@ -30,7 +31,7 @@ from .errors import Problem, UserError
 # In the order of `vmcu --help`.
 COMMANDS = (
     *(build, compare, verify, run, bench, size),
-    *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear),
+    *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear, completion),
 )
 
 
@@ -80,6 +81,8 @@ def main(argv: list[str] | None = None) -> int:
         return args.action(args)
     except UserError as error:
         print(f"vmcu {args.command}: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         problem = Problem(error.strerror or str(error), file=str(error.filename or ""))
         print(f"vmcu {args.command}: {problem}", file=sys.stderr)

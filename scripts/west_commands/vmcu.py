@@ -38,7 +38,7 @@ class Vmcu(WestCommand):
     def do_run(self, args: Namespace, unknown: list[str]) -> None:
         sys.path.insert(0, str(ROOT / "python"))
         try:
-            from vmcu_tools.cli import main
+            from vmcu_tools.entry import main
 
             code = main(unknown)
         except ModuleNotFoundError as error:

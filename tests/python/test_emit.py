@@ -286,7 +286,7 @@ def test_names_from_a_file_cannot_leave_their_place() -> None:
 
 @pytest.mark.parametrize("name", ["", "1st", "a-b", "é"])
 def test_refuses_names(name: str) -> None:
-    with pytest.raises(UserError, match="C objects"):
+    with pytest.raises(UserError, match="is not a C identifier"):
         emit(disjoint(one_of_each()), name)
 
 

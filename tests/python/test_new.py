@@ -135,7 +135,7 @@ def test_several_inputs_and_outputs(tmp_path: Path) -> None:
     [
         (["--model", "missing.onnx"], "missing.onnx: no such file"),
         (["--model", str(TINY), "--name", "1st"], "'1st' is not a C identifier"),
-        (["--model", str(TINY), "--name", "string"], "string.h, which is one of C's own"),
+        (["--model", str(TINY), "--name", "string"], "string.h, which hides another"),
     ],
 )
 def test_a_mistake_leaves_nothing(

@@ -35,7 +35,7 @@ ROOMS = (
         "quantize",
         "audio",
     ),
-    *("report", "commands", "cli", "__main__"),
+    *("report", "commands", "cli", "entry", "__main__"),
 )
 # Other people's graphs and buffers are placed without any of the rest.
 ALONE = {"placement": {"placement"}}

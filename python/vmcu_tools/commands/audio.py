@@ -71,6 +71,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     from ..audio import tables_c
+    from ..emit.names import check_name
     from ..emit.output import write
 
     settings = Settings(**{field.name: getattr(args, field.name) for field in fields(Settings)})
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         for path in write({f"{args.name}.npy": features(settings, args.wav)}, args.output):
             print(f"wrote {path}")
         return EXIT_DONE
+    check_name(args.name)
     command = " ".join(["vmcu audio", *chosen(settings)])
     for path in write(tables_c.files(settings, args.name, command), args.output):
         print(f"wrote {path}")

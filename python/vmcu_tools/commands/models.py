@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import os
 import re
 import shutil
 import sys
@@ -29,7 +30,9 @@ BEGUN = time.monotonic() - time.process_time()
 
 def name_of(path: Path) -> str:
     """A C name made from a file's: 'mcunet-vww-5fps.tflite' gives mcunet_vww_5fps."""
-    name = re.sub(r"\W", "_", path.stem, flags=re.ASCII).lower()
+    # A file's name is bytes, of which every locale makes the same name.
+    stem = os.fsencode(path.stem).decode("utf-8", "replace")
+    name = re.sub(r"\W", "_", stem, flags=re.ASCII).lower()
     return name if name[:1].isalpha() else f"model_{name}"
 
 

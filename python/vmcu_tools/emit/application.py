@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from ..errors import Problem, UserError
 from ..graph import Graph, Port
+from .names import check_name
 from .text import comment, environment
 
 # Each file of an application by the template it comes from.
@@ -21,12 +21,6 @@ FILES = {
     "prj.conf": "prj.conf.j2",
     "src/main.c": "main.c.j2",
 }
-
-# <name>.h is found before headers of the same name.
-STANDARD_HEADERS = (
-    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal "
-    "stdarg stdbool stddef stdint stdio stdlib string tgmath time wchar wctype"
-)
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ def application(graph: Graph, name: str, model: str) -> dict[str, str]:
 
     Raises UserError for a name that C cannot use.
     """
-    _check_name(name)
+    check_name(name)
     values = {
         "name": name,
         "model": model,
@@ -54,16 +48,6 @@ def application(graph: Graph, name: str, model: str) -> dict[str, str]:
     }
     templates = environment()
     return {path: templates.get_template(source).render(values) for path, source in FILES.items()}
-
-
-def _check_name(name: str) -> None:
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
-        reason = f"'{name}' is not a C identifier"
-    elif name in STANDARD_HEADERS.split():
-        reason = f"the model's header would be {name}.h, which is one of C's own"
-    else:
-        return
-    raise UserError(Problem(reason, "choose another name with --name"))
 
 
 def _port(label: str, port: Port) -> PortText:

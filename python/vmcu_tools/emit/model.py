@@ -7,7 +7,6 @@ two templates, which hold all of the C text that is not a constant's digits.
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
 from ..plan.pools import POOL_NUMBER
 from ..plan.schedule import OUTPUT, in_one_piece, operand, splits_calls, stage_at
 from .initialisers import Constants, rows_of
+from .names import check_name
 from .proof import prove
 from .schedule import Part, written
 from .stream import StreamRow, stream_row
@@ -134,16 +134,9 @@ def emit(plan: Plan, name: str, command: str = "") -> Emitted:
 
 def write_tables(plan: Plan, name: str, command: str = "") -> Emitted:
     """The files of emit() before their proof."""
-    _check_name(name)
+    check_name(name)
     _check(plan)
     return _Emitter(plan, name).run(command)
-
-
-def _check_name(name: str) -> None:
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
-        raise UserError(
-            Problem(f"'{name}' cannot begin the names of C objects", "choose letters, digits and _")
-        )
 
 
 def _check(plan: Plan) -> None:

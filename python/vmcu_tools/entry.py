@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `vmcu` and `python -m vmcu_tools` run first: nothing that takes time to import, so that
+Ctrl-C is one line from the beginning on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+EXIT_PROBLEM = 1
+# What shells make of SIGINT and of SIGPIPE.
+EXIT_INTERRUPTED, EXIT_PIPE = 130, 141
+
+
+class _Interrupts:
+    """Whether Ctrl-C was pressed: modules of C++ that are being imported make an ImportError of
+    it."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; returns its exit code. What a terminal cannot show becomes question marks;
+    a reader that goes away, as `head` does, ends it without a word."""
+    interrupts = _Interrupts()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            # What stands in for a terminal in tests, or under pythonw, has no such method.
+            getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+        if "_ARGCOMPLETE" in os.environ:
+            from .commands.completion import complete
+
+            complete()
+        from .cli import main as command
+
+        code = command(argv)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return _interrupted()
+    except BrokenPipeError:
+        _discard()
+        return EXIT_PIPE
+    except OSError as error:
+        _discard()
+        print(f"vmcu: cannot write: {error.strerror}", file=sys.stderr)
+        return EXIT_PROBLEM
+    except Exception:
+        if interrupts.seen:
+            return _interrupted()
+        raise
+
+
+def _interrupted() -> int:
+    print("vmcu: interrupted", file=sys.stderr)
+    return EXIT_INTERRUPTED
+
+
+def _discard() -> None:
+    """What is left to write goes nowhere, or the interpreter's end would complain of it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
