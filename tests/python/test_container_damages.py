@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TESTS = paths.root() / "tests"
 ARENA = 1 << 15
+# Layers of each kind.
+MANY = 40
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +41,20 @@ def test_good_ones_are_loaded(loader: ctypes.CDLL, built: dict[str, Built]) -> N
             assert result in ((0, 1) if one.online else (-errno.ENOTSUP,)), name
             results[result] += 1
     assert results[0] > results[1] > 0
+
+
+def test_many_good_ones_are_loaded(loader: ctypes.CDLL) -> None:
+    """Of every kernel as many layers as a draw has, in every form, replayed too: what a check takes
+    for wrong at the edge of what is right shows here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(TESTS / "container"), str(TESTS / "runtime"), *sys.path])
+        from make_containers import NOT_IN_CONTAINERS, kernels_of, packed, plans
+
+        for name, plan in plans(MANY):
+            if NOT_IN_CONTAINERS not in kernels_of(plan):
+                image = packed(name, plan).image
+                found = device.load(loader, image, device.BUILT, 1 << 21, True)
+                assert found.result == 0, (name, found.refusal)
 
 
 def test_what_is_wrong_is_said(loader: ctypes.CDLL, built: dict[str, Built]) -> None:
