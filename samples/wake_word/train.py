@@ -25,59 +25,18 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "shared"))
 
 from readout import Network  # noqa: E402
+from sounds import RATE, stream  # noqa: E402
 
 SEED = 5
 # As CMakeLists.txt has it.
 FRONT_END = Settings(hop_ms=20, channels=24)
-RATE = FRONT_END.sample_rate
-# Of a window of the network, of which every STEP-th is trained on, and seconds of a stream.
-ROWS, STEP, STREAM = 49, 3, 30
+# Of a window of the network, of which every STEP-th is trained on.
+ROWS, STEP = 49, 3
 # What vmcu_audio_bytes() makes of features: 256 / 666 of a step each.
 BYTE_STEP = FEATURE_STEP * 666 / 256
-SHAPES = {
-    "wake": (0, 1, 0),
-    "up": (0, 0.5, 1),
-    "down": (1, 0.5, 0),
-    "valley": (1, 0, 1),
-    "hold": (0.5, 0.5, 0.5),
-    "half": (0, 1),
-}
-OTHERS = (*SHAPES, "noise")
-CHANCES = (0.3, *[0.7 / (len(OTHERS) - 1)] * (len(OTHERS) - 1))
 CHANNELS, FEATURES = 16, 24
 TRAINING, HELD_OUT = 120, 15
 PENALTY = 0.003
-
-
-def tone(shape: tuple[float, ...], length: float, rng: np.random.Generator) -> np.ndarray:
-    """A tone whose pitch goes through `shape`, in octaves above a low one. float (samples)."""
-    count = int(length * RATE)
-    octaves = rng.uniform(1.2, 2.0) * np.interp(
-        np.arange(count), np.linspace(0, count, len(shape)), shape
-    )
-    phase = 2 * np.pi * np.cumsum(rng.uniform(300, 500) * 2**octaves) / RATE
-    rounded = np.sin(np.pi * np.linspace(0, 1, count)) ** 0.3
-    return (np.sin(phase) + rng.uniform(0, 0.4) * np.sin(2 * phase)) * rounded
-
-
-def stream(rng: np.random.Generator) -> tuple[np.ndarray, list[float]]:
-    """STREAM seconds of words with pauses, int16, and when wake words ended."""
-    count = STREAM * RATE
-    sound = rng.normal(0, 10 ** rng.uniform(0, 1.8), count)
-    at, ends = int(rng.uniform(0.2, 1.5) * RATE), []
-    while True:
-        word, length = rng.choice(OTHERS, p=CHANCES), rng.uniform(0.45, 0.6)
-        if word in SHAPES:
-            made = tone(SHAPES[word], length / (2 if word == "half" else 1), rng)
-        else:
-            made = rng.normal(0, 1, int(length * RATE))
-        if at + len(made) > count:
-            return np.clip(np.rint(sound), -32768, 32767).astype(np.int16), ends
-        sound[at : at + len(made)] += 10 ** rng.uniform(3.0, 4.3) * made
-        at += len(made)
-        if word == "wake":
-            ends.append(at / RATE)
-        at += int(rng.uniform(0.3, 1.5) * RATE)
 
 
 def bytes_of(features: np.ndarray) -> np.ndarray:
