@@ -46,6 +46,13 @@ def load(path: Path, port: Port, count: int) -> np.ndarray:
     return data
 
 
+def count_of(path: Path, port: Port) -> int:
+    """How many values an .npy file declares; what is wrong with them, load() says."""
+    with path.open("rb") as file:
+        shape, _ = _header(path, file)
+    return math.prod(shape)
+
+
 def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype]:
     """What the file declares; it is left behind its header."""
     try:
