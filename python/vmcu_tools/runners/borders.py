@@ -29,9 +29,10 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     window, *rest = tensor.shape
     of_row = math.prod(rest)
     rows = max(inputs.count_of(path, port) // of_row, window)
-    shape = tuple(port.file_shape)
-    time = 2 if port.layout == "nchw" else shape.index(window, min(1, len(shape) - 1))
-    long = replace(port, file_shape=(*shape[:time], rows, *shape[time + 1 :]))
+    shape = list(port.file_shape)
+    # Behind the batch, and the channels where they come first.
+    shape[shape.index(window, 2 if port.layout == "nchw" else min(1, len(shape) - 1))] = rows
+    long = replace(port, file_shape=tuple(shape))
     data = inputs.load(path, long, rows * of_row)
     tensors = {**graph.tensors, port.tensor: replace(tensor, shape=(rows, *rest))}
     return to_memory(data, replace(graph, tensors=tensors), long)
