@@ -12,7 +12,7 @@
 
 #include "motions.h"
 
-/* Values are thousandths of 2^31 of 2^SHIFT m/s^2. */
+/* What the emulator takes: q31 fractions of 2^SHIFT m/s^2. */
 #define SHIFT 8
 
 static const struct emul *const target = EMUL_DT_GET(DT_ALIAS(accel0));

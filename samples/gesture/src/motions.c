@@ -70,8 +70,7 @@ void motions_sample(uint32_t n, int32_t accel[3])
 		const struct motion *now = &motions[i];
 
 		if (ms < now->ms) {
-			/* A lift is one swing from zero to zero and needs no edge; nor does it
-			 * harm. */
+			/* Nothing begins or ends at once. */
 			const int32_t edge = MIN((int32_t)MIN(ms, now->ms - ms), EDGE_MS);
 
 			for (size_t axis = 0; axis < 3; axis++) {
