@@ -33,7 +33,8 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     # Behind the batch, and the channels where they come first.
     shape[shape.index(window, 2 if port.layout == "nchw" else min(1, len(shape) - 1))] = rows
     long = replace(port, file_shape=tuple(shape))
-    data = inputs.load(path, long, rows * of_row)
+    remedy = f"Give an array of that shape, with {window} rows or more."
+    data = inputs.load(path, long, rows * of_row, remedy)
     tensors = {**graph.tensors, port.tensor: replace(tensor, shape=(rows, *rest))}
     return to_memory(data, replace(graph, tensors=tensors), long)
 
