@@ -15,13 +15,17 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel
+from test_variables import listening
 from vmcu_tools import paths, runners
 from vmcu_tools.cli import main
+from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit.application import create
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
+from vmcu_tools.runners.stream import streamed
 
 # Only operators that equal ONNX Runtime to the bit.
+GESTURE = paths.root() / "samples" / "gesture" / "gesture.onnx"
 TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 
@@ -50,10 +54,11 @@ def printed(text: str) -> dict[str, list[int]]:
     return {name: [int(value) for value in values.split()] for name, values in found}
 
 
-def run_here(application: Path, name: str, model: Path, folder: Path) -> str:
+def run_here(application: Path, name: str, model: Path, folder: Path, hop: int = 0) -> str:
     """The application's C, with the model compiled as CMakeLists.txt asks for, on this computer."""
-    host = runners.get("host:sanitize")
-    assert main(["build", str(model), "-o", str(folder), "--name", name]) == 0
+    host = runners.get("host:sanitize").suited(compile_model(model, hop=hop))
+    words = ["build", str(model), "-o", str(folder), "--name", name]
+    assert main([*words, "--hop", str(hop)] if hop else words) == 0
     sources = [application / "src" / "main.c", folder / f"{name}.c", host.archive()]
     flags = ["-Wconversion", f"-I{folder}", "-o", str(folder / "program")]
     host.gcc([*map(str, sources), *flags], folder)
@@ -130,9 +135,34 @@ def test_several_inputs_and_outputs(tmp_path: Path) -> None:
     assert printed(output) == {name: values[:16] for name, values in wanted.items()}
 
 
+@needs_gcc
+def test_a_window_that_moves(tmp_path: Path) -> None:
+    """Zeros in all windows: each answer is that of one."""
+    app = tmp_path / "app"
+    assert main(["new", str(app), "--model", str(GESTURE), "--hop", "4"]) == 0
+    assert "MODEL gesture.onnx HOP 4)" in (app / "CMakeLists.txt").read_text()
+    assert "CONFIG_VMCU_STREAMS=y\n" in (app / "prj.conf").read_text()
+    output = run_here(app, "gesture", app / "gesture.onnx", tmp_path, hop=4)
+    assert printed(output) == expected(GESTURE) and output.count("scores: ") == 3
+
+
+@needs_gcc
+def test_a_file_that_keeps_its_state(tmp_path: Path) -> None:
+    app, model = tmp_path / "app", listening("strided", tmp_path)
+    assert main(["new", str(app), "--model", str(model)]) == 0
+    assert "MODEL strided.tflite HOP 3)" in (app / "CMakeLists.txt").read_text()
+    plan = compile_model(model)
+    rows = np.full((9, 1, 8), plan.model.tensors[plan.model.inputs[0].tensor].zero_point, np.int8)
+    wanted = streamed(runners.get("host"), plan, rows)
+    output = run_here(app, "strided", app / "strided.tflite", tmp_path)
+    found = re.findall(r"^.+:((?: -?\d+)+)$", output, re.MULTILINE)
+    assert [[int(n) for n in line.split()] for line in found] == wanted.reshape(3, -1).tolist()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--model", str(TINY), "--hop", "1"], "pad"),
         (["--model", "missing.onnx"], "missing.onnx: no such file"),
         (["--model", str(TINY), "--name", "1st"], "'1st' is not a C identifier"),
         (["--model", str(TINY), "--name", "string"], "string.h, which hides another"),

@@ -145,6 +145,32 @@ def test_a_model_that_keeps_its_state(tmp_path: Path) -> None:
     tables = part(image, "tables", "net")
     assert {"net_stream", "net_calls", "net_again"} <= set(tables)
     assert sum(flash for flash, _ in tables.values()) == promised
+    host = runners.get("host")
+    assert isinstance(host, CompiledRunner)
+    host = host.suited(plan)
+    (tmp_path / "main.c").write_text(STATE_SIZE)
+    parts = [tmp_path / "main.c", tmp_path / "net.c", host.archive()]
+    host.gcc([f"-I{tmp_path}", *map(str, parts), "-o", str(tmp_path / "here")], tmp_path)
+    said = subprocess.run([tmp_path / "here"], capture_output=True, text=True, check=True).stdout
+    assert size(image).states == {"net": int(said)}
+
+
+STATE_SIZE = """
+#include <stdio.h>
+#include <vmcu/vmcu.h>
+#include "net.h"
+
+VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(net));
+
+int main(void)
+{
+	static struct vmcu_context ctx;
+
+	(void)vmcu_init(&ctx, &net_model, pool, sizeof(pool));
+	printf("%u\\n", (unsigned int)vmcu_state_size(&ctx));
+	return 0;
+}
+"""
 
 
 # Paints the stack below, runs a model and sees how far down the paint is gone.

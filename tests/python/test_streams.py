@@ -24,9 +24,11 @@ from vmcu_tools.bench.stream import bench
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
+from vmcu_tools.frontends import load
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine import reference
 from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.oracle import whole
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import macs_of_hop
@@ -181,6 +183,29 @@ def test_commands(listener: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         assert code == 0 and "0 of 300 hops differ from the file's own runtime" in said
 
 
+@pytest.mark.parametrize("target", ["virtual", "host", "qemu:m4"])
+def test_vmcu_run_answers_for_each_window(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Real values in the order of the file's axes, channels first, against ONNX Runtime."""
+    model = ROOT / "samples/gesture/gesture.onnx"
+    values = np.random.default_rng(5).normal(0, 12, (1, 3, 45 + 4 * 6, 1)).astype(np.float32)
+    np.save(tmp_path / "x.npy", values)
+    words = ("run", model, "--hop", 4, "--input", tmp_path / "x.npy", "--on", target)
+    code, said, _ = vmcu(capsys, *words)
+    assert code == 0 and "scores float32 [7, 1, 4]" in said
+    assert vmcu(capsys, *words, "--output", tmp_path / "y.npy")[0] == 0
+    judge, _ = whole.runner(model, load(model))
+    wanted = [judge([values[:, :, at : at + 45]])[0] for at in range(0, 28, 4)]
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.stack(wanted))
+    code, _, said = vmcu(capsys, *words[:-1], "host+container")
+    assert code == 1 and "containers have no state yet" in said
+    np.save(tmp_path / "x.npy", values[:, :, :44])
+    code, _, said = vmcu(capsys, *words)
+    assert code == 1 and "it holds 132 values [1, 3, 44, 1]" in said
+    assert "remedy: Give an array of that shape, with 45 rows or more." in said
+
+
 def test_a_hop_that_differs_is_seen(
     listener: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +236,11 @@ def test_sequences_in_one_dimension(
                 m.reshaped(y, (1, *m.graph.tensors[y].shape[2:])), m.graph.tensors[y].shape
             )
     path = m.save(tmp_path / "flat.tflite", [x], [m.dense(y, 3)])
+    rows = np.random.default_rng(1).integers(-128, 128, (1, 1, 40, 4) if lies else (1, 40, 4))
+    np.save(tmp_path / "x.npy", rows.astype(np.int8))
+    ends = ("--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
+    assert vmcu(capsys, "run", path, "--hop", 1, *ends)[0] == 0
+    assert np.load(tmp_path / "y.npy").shape == (25, 1, 3)
     plan = compile_model(path, hop=1)
     assert plan.graph.tensors[plan.graph.inputs[0].tensor].shape[1:] == (1, 4)
     assert sum(macs_of_hop(plan)) == 3 * 4 * 8 + 4 * 8 * 8 + 11 * 8 * 3

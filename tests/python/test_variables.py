@@ -14,6 +14,7 @@ from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
 from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.plan.plan import Plan
+from vmcu_tools.runners.borders import to_file
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
 
@@ -61,7 +62,23 @@ def test_calls_are_those_of_a_runtime_that_keeps_variables(
     np.testing.assert_array_equal(found, wanted)
     assert exact and len(np.unique(found)) > 50
     assert cli.main(["verify", str(path), "-n", "40", "--on", target]) == 0
-    assert "0 of 40 hops differ" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "0 of 40 hops differ from the file's own runtime call by call" in said
+    assert f"{plan.graph.hop} rows a call, with the file's own state: PASSED" in said
+
+
+@pytest.mark.parametrize("target", ["virtual", "host"])
+def test_vmcu_run_takes_the_rows_of_several_calls(target: str, folder: Path) -> None:
+    path = listening("strided", folder)
+    plan = compile_model(path)
+    rows = stream.stream_of(plan.model, plan.graph.hop, 20, 1)
+    np.save(folder / "x.npy", rows[None])
+    words = ["run", path, "--input", folder / "x.npy", "--output", folder / "y.npy", "--on", target]
+    assert cli.main([str(word) for word in words]) == 0
+    wanted = streamed(runners.get("host"), plan, rows)
+    port = plan.model.outputs[0]
+    shown = np.stack([to_file(answer, plan.model, port) for answer in wanted])
+    np.testing.assert_array_equal(np.load(folder / "y.npy"), shown)
 
 
 def test_branches_of_a_mixed_convolution_are_one_layer(folder: Path) -> None:
@@ -91,13 +108,12 @@ def test_variables_of_another_use(reason: str, folder: Path) -> None:
 
 def test_what_such_files_are_not_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = listening("strided", folder)
-    np.save(folder / "x.npy", np.zeros((3, 1, 8), np.int8))
     for words, said in (
         (["build", path, "--hop", 2], "it keeps its state, and takes 3 rows a call, not 2"),
-        (["build", path, "--rotate"], "--hop does not go with --rotate"),
-        (["build", path, "--planner", "tflm"], "--hop does not go with --planner"),
+        (["build", path, "--rotate"], "a file that keeps its state does not go with --rotate"),
+        (["build", path, "--planner", "tflm"], "keeps its state does not go with --planner"),
+        (["build", path, "--format", "container"], "containers have no state yet"),
         (["compare", path], "it keeps its state, which planner"),
-        (["run", path, "--input", folder / "x.npy"], "it keeps its state from call to call"),
     ):
         assert cli.main([str(word) for word in words]) == 1
         assert said in capsys.readouterr().err

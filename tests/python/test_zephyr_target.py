@@ -23,6 +23,7 @@ from vmcu_tools.runners import get
 from vmcu_tools.runners.workspace import zephyr_base
 from vmcu_tools.runners.zephyr import ZephyrRunner, running, serial_lines
 
+GESTURE = paths.root() / "samples" / "gesture" / "gesture.onnx"
 MODEL = paths.root() / "tests" / "runtime" / "tiny.onnx"
 
 
@@ -68,6 +69,14 @@ def test_a_container_is_loaded_there(
     assert main(["verify", *words]) == 0
     said = capsys.readouterr().out
     assert "all equal" in said and "on zephyr:qemu_cortex_m3+container: passed" in said
+
+
+def test_hops_of_a_stream(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["verify", str(GESTURE), "--hop", "4", "-n", "9", "--board", "qemu_cortex_m3"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "0 of 9 hops differ from the file's own runtime on whole windows (0 of 36 bytes" in said
+    assert "on zephyr:qemu_cortex_m3, window 45 rows, hop 4: PASSED" in said
 
 
 def test_a_board_that_does_not_exist(

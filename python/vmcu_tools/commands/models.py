@@ -91,7 +91,10 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
 
 def check_hop(args: argparse.Namespace) -> None:
     """Raises UserError for what does not go with --hop. A file that keeps its state has one."""
+    said, remedy = "--hop", "leave out one of the two"
     if hasattr(args, "hop"):
+        if not args.hop:
+            said, remedy = "a file that keeps its state", "leave out that option"
         args.hop = args.hop or rows_of_call(args.model)
     if not getattr(args, "hop", 0):
         return
@@ -113,8 +116,8 @@ def check_hop(args: argparse.Namespace) -> None:
     }
     for option, (there, why) in others.items():
         if there:
-            reason = f"--hop does not go with {option}: {why}"
-            raise UserError(Problem(reason, "leave out one of the two", str(args.model)))
+            reason = f"{said} does not go with {option}: {why}"
+            raise UserError(Problem(reason, remedy, str(args.model)))
 
 
 def with_layout(plan: Plan, layout: str) -> Plan:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .options import EXIT_DONE, Subparsers, calibration_options
+from .options import EXIT_DONE, Subparsers, calibration_options, hop_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
@@ -14,7 +14,8 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "new",
         help="write a Zephyr application around a model",
         description="Fills a new or empty folder with CMakeLists.txt, prj.conf, src/main.c, a "
-        "README and a copy of the model.",
+        "README and a copy of the model. With --hop, and of a file that keeps its state, it pushes "
+        "rows without end.",
     )
     new.add_argument("folder", type=Path, metavar="DIR", help="missing or empty")
     new.add_argument(
@@ -22,20 +23,27 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     new.add_argument("--name", help="C name of the model (default: the file's)")
     calibration_options(new)
+    hop_option(new)
     return new
 
 
 def run(args: argparse.Namespace) -> int:
     from ..emit.application import application, check_new, create
-    from ..frontends import format_of, load
+    from ..frontends import format_of, load, rows_of_call
     from .models import name_of, quantised
 
     check_new(args.folder)
     model = quantised(args)
     graph = load(model)
+    hop = args.hop or rows_of_call(model)
+    if hop:
+        from ..compiler import compile_model
+
+        # For what stands in the way of a stream.
+        compile_model(model, hop=hop)
     name = args.name or name_of(args.model)
     file = f"{name}.{format_of(model)}"
-    files = {path: text.encode() for path, text in application(graph, name, file).items()}
+    files = {path: text.encode() for path, text in application(graph, name, file, hop).items()}
     for path in create(files | {file: in_one_file(model)}, args.folder):
         print(f"wrote {path}")
     print(f"build and run: west build -b qemu_cortex_m3 {args.folder} -t run")

@@ -15,6 +15,7 @@ from .options import (
     EXIT_DONE,
     RUNNABLE,
     Subparsers,
+    hop_option,
     is_container,
     model_options,
     target_options,
@@ -44,7 +45,9 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         required=True,
         metavar="X.npy",
         help="int8, or real values to quantise; once per model input, in order; the word "
-        f"'{ELSEWHERE}' besides: it is read where it lies, see `vmcu build --help`",
+        f"'{ELSEWHERE}' besides: it is read where it lies, see `vmcu build --help`; with --hop, "
+        "and of a file that keeps its state, a stream: as many rows as one likes, from those of "
+        "the window on",
     )
     run.add_argument(
         "--output",
@@ -52,31 +55,36 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="Y.npy",
-        help="once per model output, in order (default: print them)",
+        help="once per model output, in order (default: print them); of a stream an answer for "
+        "each hop, one after the other",
     )
+    hop_option(run)
     return run
 
 
 def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
-    """What has the inputs and outputs, and what runs samples."""
+    """What has the inputs and outputs, and what runs samples. A plan with a hop runs a stream, of
+    which each sample has the rows, and has its answers one after the other."""
     if is_container(args.model):
         from .containers import opened, target_of
 
         container, target = opened(args), target_of(args.on)
         return container.outline.graph, functools.partial(target.run_container, container)
     from .. import runners
-    from ..runners.base import refuse_stream
+    from ..runners.stream import streamed
     from .models import compiled
 
     plan = compiled(args)
-    refuse_stream(plan)
-    return plan.graph, functools.partial(runners.get(args.on or runners.VIRTUAL).run, plan)
+    target = runners.get(args.on or runners.VIRTUAL)
+    if plan.graph.hop:
+        return plan.model, lambda samples: [[streamed(target, plan, rows)] for (rows,) in samples]
+    return plan.graph, functools.partial(target.run, plan)
 
 
 def run(args: argparse.Namespace) -> int:
     import numpy as np
 
-    from ..runners.borders import read_input, to_file
+    from ..runners.borders import read_input, read_stream, to_file
 
     files = [path for path in args.input if str(path) != ELSEWHERE]
     args.input = ELSEWHERE if len(files) < len(args.input) else None
@@ -89,10 +97,15 @@ def run(args: argparse.Namespace) -> int:
                 str(args.model),
             )
         )
-    sample = [read_input(path, graph, port) for path, port in zip(files, graph.inputs, strict=True)]
+    moves = getattr(args, "hop", 0) > 0
+    read = read_stream if moves else read_input
+    sample = [read(path, graph, port) for path, port in zip(files, graph.inputs, strict=True)]
     outputs = run_on([sample])[0]
     for number, (port, data) in enumerate(zip(graph.outputs, outputs, strict=True)):
-        values = to_file(data, graph, port)
+        if moves:
+            values = np.stack([to_file(answer, graph, port) for answer in data])
+        else:
+            values = to_file(data, graph, port)
         if number < len(args.output):
             np.save(args.output[number], values)
         else:

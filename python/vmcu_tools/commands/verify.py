@@ -40,7 +40,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         type=count,
         default=20,
         help="random inputs; with --hop so many hops of one stream, each compared with the runtime "
-        "on the whole window (default 20)",
+        "on the whole window, or, of a file that keeps its state, call by call (default 20)",
     )
     verify.add_argument(
         "--structured", type=count, default=5, help="constant and patterned inputs, 0-5 (default 5)"

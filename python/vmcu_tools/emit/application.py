@@ -33,9 +33,9 @@ class PortText:
     is_index: bool
 
 
-def application(graph: Graph, name: str, model: str) -> dict[str, str]:
+def application(graph: Graph, name: str, model: str, hop: int = 0) -> dict[str, str]:
     """The text of each file, by path. `name` is the model's C name, `model` its file inside the
-    application.
+    application, `hop` the rows from one answer to the next where it keeps its state.
 
     Raises UserError for a name that C cannot use.
     """
@@ -43,6 +43,7 @@ def application(graph: Graph, name: str, model: str) -> dict[str, str]:
     values = {
         "name": name,
         "model": model,
+        "hop": hop,
         "inputs": [_port(f"{name}_INPUT{n}", port) for n, port in enumerate(graph.inputs)],
         "outputs": [_port(f"{name}_OUTPUT{n}", port) for n, port in enumerate(graph.outputs)],
     }

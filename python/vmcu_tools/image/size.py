@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .. import paths
-from ..emit.structs import LAYER, MODEL, ROTATION_BYTES, STREAM_BYTES
+from ..emit.structs import LAYER, MODEL, ROTATION_BYTES, STATE_HEAD, STREAM_BYTES
 from ..errors import Problem, UserError
 from .elf import FUNCTION, OBJECT, Elf, Symbol
 from .linked import KernelCost, kernel_costs, stacks
@@ -45,7 +45,8 @@ class SizedSymbol:
 @dataclass(frozen=True)
 class SizeReport:
     """Bytes. `parts` are sums over `symbols`, by part and kind of memory. `kernels` and `stacks`,
-    by model, are those of Cortex-M images; stacks need debug information."""
+    by model, are those of Cortex-M images; stacks need debug information. `states`: what
+    vmcu_state_save() takes, of models that keep their state in their pool."""
 
     elf: str
     models: tuple[str, ...]
@@ -55,6 +56,7 @@ class SizeReport:
     symbols: tuple[SizedSymbol, ...]
     kernels: tuple[KernelCost, ...]
     stacks: dict[str, int]
+    states: dict[str, int]
     notes: tuple[str, ...]
 
 
@@ -100,6 +102,11 @@ def size(path: Path) -> SizeReport:
         symbols=tuple(symbols),
         kernels=costs,
         stacks=depths,
+        states={
+            model.name: STATE_HEAD.size + model.pool_bytes
+            for model in models
+            if elf.find(f"{model.name}_stream") is not None
+        },
         notes=tuple(notes),
     )
 

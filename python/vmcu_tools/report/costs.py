@@ -128,5 +128,10 @@ def print_size(report: SizeReport, console: Console) -> None:
     say(console, f"{report.elf}: models {', '.join(report.models)}; bytes")
     for model, depth in report.stacks.items():
         say(console, f"{model}: an inference takes {depth:,} bytes of its thread's stack")
+    for model, state in report.states.items():
+        say(
+            console,
+            f"{model}: keeps its state in its pool; vmcu_state_save() takes {state:,} bytes",
+        )
     for note in report.notes:
         say(console, note)

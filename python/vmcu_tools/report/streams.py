@@ -15,18 +15,21 @@ from .text import table
 
 def print_verified(outcome: StreamVerification, console: Console) -> None:
     """How many hops differ, a line for each who judges them."""
+    shown = "call by call" if outcome.keeps else "on whole windows"
     for one in outcome.judged:
         allowed = "" if one.strict else "; a step a node is allowed"
         say(
             console,
-            f"{one.wrong:,} of {outcome.hops:,} hops differ from {one.judge} on whole windows "
+            f"{one.wrong:,} of {outcome.hops:,} hops differ from {one.judge} {shown} "
             f"({one.differing:,} of {one.bytes:,} bytes, by {one.largest} at most{allowed})",
         )
+    moves = f"window {outcome.window} rows, hop {outcome.hop}"
+    if outcome.keeps:
+        moves = f"{outcome.hop} rows a call, with the file's own state"
     said = "[green]PASSED" if outcome.passed else "[red]FAILED"
     say(
         console,
-        f"{outcome.model} on {outcome.target}, window {outcome.window} rows, hop {outcome.hop}: "
-        + said,
+        f"{outcome.model} on {outcome.target}, {moves}: " + said,
         markup=True,
     )
 

@@ -37,8 +37,23 @@ def refuse_stream(plan: Plan) -> None:
     """Raises UserError for a plan that takes no inputs one by one, but rows without end."""
     if plan.graph.hop:
         reason = "it keeps its state from call to call, which is not for single inputs"
-        remedy = "`vmcu verify` and `vmcu bench` push rows without end"
+        remedy = "`vmcu run`, `vmcu verify` and `vmcu bench` push rows without end"
         raise UserError(Problem(reason, remedy, plan.graph.origin))
+
+
+def split_answers(data: bytes, plan: Plan, rows: int, target: str) -> np.ndarray:
+    """int8 (hops, W, C): the answers to a stream of so many rows, of a plan with a hop.
+
+    Raises RunnerError if `target` has delivered too few or too many.
+    """
+    shape = plan.graph.tensors[plan.graph.outputs[0].tensor].shape[1:]
+    window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
+    hops = (rows - window) // plan.graph.hop + 1
+    found = np.frombuffer(data, np.int8).reshape(-1, *shape)
+    # A window whose last rows nobody reads is done before they come.
+    if len(found) < hops or (len(found) - hops) * plan.graph.hop > window:
+        raise RunnerError(f"{target}: {len(found)} answers, not {hops}")
+    return found[:hops]
 
 
 def sample_bytes(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> bytes:

@@ -4,6 +4,8 @@ does on a device, in numpy."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,23 @@ def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
     """An .npy file as int8 (H, W, C), see to_memory(). Raises UserError for a file that holds no
     such array, or NaN."""
     return to_memory(inputs.load(path, port, graph.tensors[port.tensor].bytes), graph, port)
+
+
+def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
+    """An .npy file of rows, int8 (rows, W, C): the input's array of the file with any number of
+    rows from its window's on. UserError as of read_input()."""
+    tensor = graph.tensors[port.tensor]
+    window, *rest = tensor.shape
+    of_row = math.prod(rest)
+    rows = max(inputs.count_of(path, port) // of_row, window)
+    shape = list(port.file_shape)
+    # Behind the batch, and the channels where they come first.
+    shape[shape.index(window, 2 if port.layout == "nchw" else min(1, len(shape) - 1))] = rows
+    long = replace(port, file_shape=tuple(shape))
+    remedy = f"Give an array of that shape, with {window} rows or more."
+    data = inputs.load(path, long, rows * of_row, remedy)
+    tensors = {**graph.tensors, port.tensor: replace(tensor, shape=(rows, *rest))}
+    return to_memory(data, replace(graph, tensors=tensors), long)
 
 
 def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:

@@ -27,7 +27,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import image_values
-from .base import RunnerError, refuse_stream, sample_bytes, split_outputs
+from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
 
 IMAGE = Path(__file__).parent / "image"
 INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
@@ -145,15 +145,8 @@ class CompiledRunner(ABC):
         """run_stream() of an image that has been built."""
         (image.parent / INPUT_FILE).write_bytes(np.asarray(rows, np.int8).tobytes())
         self._start(image)
-        shape = plan.graph.tensors[plan.graph.outputs[0].tensor].shape[1:]
         data = (image.parent / OUTPUT_FILE).read_bytes()
-        window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
-        hops = (len(rows) - window) // plan.graph.hop + 1
-        found = np.frombuffer(data, np.int8).reshape(-1, *shape)
-        # A window whose last rows nobody reads is done before they come.
-        if len(found) < hops or (len(found) - hops) * plan.graph.hop > window:
-            raise RunnerError(f"{self.name}: {len(found)} answers, not {hops}")
-        return found[:hops]
+        return split_answers(data, plan, len(rows), self.name)
 
     def roomy(self: RunnerT) -> RunnerT:
         """The target with all the memory that its emulator has."""

@@ -20,10 +20,12 @@ _HEADERS = {
 }
 _ARCHIVE = b"PK"
 _SAVE = "Save the array with numpy.save."
+_SHAPE = "Give an array of that shape."
 
 
-def load(path: Path, port: Port, count: int) -> np.ndarray:
+def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray:
     """The numbers that an .npy file holds for an input of `count` elements; none is NaN.
+    remedy: where it holds another number of them.
 
     Raises UserError for anything else, before memory is taken for what the file declares, and
     OSError for a file that cannot be read.
@@ -31,7 +33,7 @@ def load(path: Path, port: Port, count: int) -> np.ndarray:
     with path.open("rb") as file:
         shape, dtype = _header(path, file)
         size = path.stat().st_size - file.tell()
-    _check(path, port, count, shape, dtype)
+    _check(path, port, count, shape, dtype, remedy)
     needed = math.prod(shape) * dtype.itemsize
     if size < needed:
         raise _problem(
@@ -44,6 +46,13 @@ def load(path: Path, port: Port, count: int) -> np.ndarray:
         reason = f"{missing.size} of its {data.size} values are NaN, the first at {place}"
         raise _problem(path, reason, "Give numbers: no int8 value stands for NaN.")
     return data
+
+
+def count_of(path: Path, port: Port) -> int:
+    """How many values an .npy file declares; what is wrong with them, load() says."""
+    with path.open("rb") as file:
+        shape, _ = _header(path, file)
+    return math.prod(shape)
 
 
 def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype]:
@@ -62,14 +71,16 @@ def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
-def _check(path: Path, port: Port, count: int, shape: tuple[int, ...], dtype: np.dtype) -> None:
+def _check(
+    path: Path, port: Port, count: int, shape: tuple[int, ...], dtype: np.dtype, remedy: str
+) -> None:
     takes = f"input '{port.name}' takes {count} {list(port.file_shape)}"
     if dtype.kind not in "biuf":
         kind = "Python objects" if dtype.hasobject else dtype.name
         raise _problem(path, f"it holds {kind}, not real numbers", f"Give numbers: {takes}.")
     if math.prod(shape) != count:
         reason = f"it holds {math.prod(shape):,} values {list(shape)}, {takes}"
-        raise _problem(path, reason, "Give an array of that shape.")
+        raise _problem(path, reason, remedy)
 
 
 def _problem(path: Path, reason: str, remedy: str) -> UserError:

@@ -12,16 +12,18 @@ from ..planner.stages.endless import over
 from .base import Runner
 from .compiled import CompiledRunner
 from .virtual import VirtualRunner
+from .zephyr import ZephyrRunner
 
 
 def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
     """The answers to rows int8 (rows, W, C) that are pushed one by one, int8 (hops, W, C). Raises
     UserError for a target that takes no streams."""
-    if isinstance(runner, CompiledRunner):
+    if isinstance(runner, CompiledRunner | ZephyrRunner) and not runner.container:
         return runner.run_stream(plan, rows)
     if isinstance(runner, VirtualRunner):
         return _virtual(plan, rows)
-    raise UserError(Problem(f"'{runner.name}' runs no models with --hop", "choose host or qemu:m4"))
+    reason = f"'{runner.name}' runs no models with --hop: containers have no state yet"
+    raise UserError(Problem(reason, "leave out '+container'", plan.graph.origin))
 
 
 def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:

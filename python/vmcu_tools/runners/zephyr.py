@@ -26,7 +26,7 @@ from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
 from . import workspace
-from .base import RunnerError, refuse_stream, sample_bytes, split_outputs
+from .base import RunnerError, refuse_stream, sample_bytes, split_answers, split_outputs
 from .compiled import LOADING, container_files, find_program, loaded_files
 
 APPLICATION = Path(__file__).parent / "zephyr_app"
@@ -85,7 +85,15 @@ class ZephyrRunner:
 
     def run(self, plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
         """Raises UserError where the workspace, the board or the model's size are in the way."""
-        return self._outputs(self._said(self._image(plan), plan, samples), plan, len(samples))
+        refuse_stream(plan)
+        said = self._said(self._image(plan), samples_header(plan, samples))
+        return self._outputs(said, plan, len(samples))
+
+    def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
+        """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps
+        what the next hop needs: int8 (hops, W, C). UserError as of run()."""
+        said = self._said(self._image(plan), header_of(np.asarray(rows, np.int8)))
+        return split_answers(outputs_of(said), plan, len(rows), self.name)
 
     def run_container(
         self, opened: Opened, samples: Sequence[Sequence[np.ndarray]]
@@ -93,7 +101,7 @@ class ZephyrRunner:
         """run() of a container: loaded from it, or with its tables compiled in."""
         files = container_files(opened, MODEL_NAME, self.container)
         kconfig = self._kconfig({"POOL_ROTATE": opened.rotates})
-        said = self._said(_Image(files, kconfig), opened.outline, samples)
+        said = self._said(_Image(files, kconfig), samples_header(opened.outline, samples))
         return self._outputs(said, opened.outline, len(samples))
 
     def loading(self) -> ZephyrRunner:
@@ -105,7 +113,8 @@ class ZephyrRunner:
     ) -> tuple[list[np.ndarray], Measured]:
         """The outputs of one sample, and what the board counted. UserError as of run(), and where
         the board's counter stands still."""
-        said = self._said(self._image(plan, PROFILE=True), plan, [sample])
+        refuse_stream(plan)
+        said = self._said(self._image(plan, PROFILE=True), samples_header(plan, [sample]))
         (outputs,) = self._outputs(said, plan, 1)
         layers = [tuple(map(int, text.split())) for text in after(LAYER, said)]
         ((cycles, hertz),) = (map(int, text.split()) for text in after(INFERENCE, said))
@@ -119,15 +128,18 @@ class ZephyrRunner:
         return outputs, Measured(hertz, cycles, tuple((calls, spent) for calls, spent in layers))
 
     def _outputs(self, said: Sequence[str], plan: Plan, samples: int) -> list[list[np.ndarray]]:
-        data = bytes.fromhex("".join(after(OUTPUTS, said)))
-        return split_outputs(data, plan, samples, self.name)
+        return split_outputs(outputs_of(said), plan, samples, self.name)
 
     def _image(self, plan: Plan, **options: bool) -> _Image:
         """The application of a plan, with more options of vmcu's, without their prefix."""
         files = emit(plan, MODEL_NAME).files
         if self.container:
             files = loaded_files(files, MODEL_NAME)
-        wanted = {"POOL_ROTATE": plan.rotation, "SEVERAL_POOLS": plan.regions}
+        wanted = {
+            "POOL_ROTATE": plan.rotation,
+            "SEVERAL_POOLS": plan.regions,
+            "STREAMS": plan.graph.hop,
+        }
         return _Image(files, self._kconfig({**wanted, **options}))
 
     def _kconfig(self, wanted: Mapping[str, object]) -> tuple[str, ...]:
@@ -137,17 +149,14 @@ class ZephyrRunner:
             chosen += ["CONTAINERS=y", "CONTAINER_ALL_KERNELS=n"]
         return tuple(f"-DCONFIG_VMCU_{option}" for option in chosen)
 
-    def _said(
-        self, image: _Image, plan: Plan, samples: Sequence[Sequence[np.ndarray]]
-    ) -> list[str]:
-        """The application's lines. plan: whose inputs the samples are."""
-        refuse_stream(plan)
+    def _said(self, image: _Image, samples: str) -> list[str]:
+        """The application's lines. samples: what samples.h says."""
         tree = workspace.zephyr_base()
         with tempfile.TemporaryDirectory(prefix="vmcu-zephyr-") as folder:
             application = Path(folder) / "application"
             shutil.copytree(APPLICATION, application)
             write(image.files, application)
-            write({"samples.h": samples_header(plan, samples)}, application)
+            write({"samples.h": samples}, application)
             build = Path(folder) / "build"
             self._build(application, build, tree, image.kconfig)
             return self._console(build, tree)
@@ -171,9 +180,9 @@ class ZephyrRunner:
             )
         elif overflow := re.search(r"region `(\w+)' overflowed by (\d+) bytes", log):
             problem = Problem(
-                f"the model does not fit into {self.board}: {overflow[2]} bytes too many in "
-                f"{overflow[1]}",
-                "choose another board, or a smaller plan with --stream-input",
+                f"the model with its samples does not fit into {self.board}: {overflow[2]} bytes "
+                f"too many in {overflow[1]}",
+                "choose another board, fewer samples, or a smaller plan with --stream-input",
             )
         else:
             problem = Problem(
@@ -230,6 +239,11 @@ def after(start: str, lines: Sequence[str]) -> list[str]:
     return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
 
+def outputs_of(said: Sequence[str]) -> bytes:
+    """The outputs in an application's lines."""
+    return bytes.fromhex("".join(after(OUTPUTS, said)))
+
+
 def last_lines(log: str) -> str:
     """The end of a build's log, without lines that are only long."""
     lines = [line for line in log.splitlines() if line.strip() and len(line) < LOG_COLUMNS]
@@ -238,15 +252,20 @@ def last_lines(log: str) -> str:
 
 def samples_header(plan: Plan, samples: Sequence[Sequence[np.ndarray]]) -> str:
     """The inputs of every sample, one after the other, as C."""
+    data = [np.frombuffer(sample_bytes(plan, [sample]), np.int8) for sample in samples]
+    return header_of(np.stack(data))
+
+
+def header_of(samples: np.ndarray) -> str:
+    """What samples.h says of int8 (samples, ...): single inputs, or rows of a stream."""
     rows = []
-    for sample in samples:
-        values = np.frombuffer(sample_bytes(plan, [sample]), np.int8).tolist()
+    data = samples.reshape(len(samples), -1)
+    for values in data.tolist():
         lines = (values[at : at + BYTES_A_LINE] for at in range(0, len(values), BYTES_A_LINE))
         rows.append("\t{\n" + "".join(f"\t\t{', '.join(map(str, n))},\n" for n in lines) + "\t},\n")
-    size = sum(plan.graph.tensors[port.tensor].bytes for port in plan.graph.inputs)
     return (
-        f"#define SAMPLES {len(samples)}\n\n"
-        f"static const int8_t samples[SAMPLES][{size}] = {{\n{''.join(rows)}}};\n"
+        f"#define SAMPLES {len(data)}\n\n"
+        f"static const int8_t samples[SAMPLES][{data.shape[1]}] = {{\n{''.join(rows)}}};\n"
     )
 
 

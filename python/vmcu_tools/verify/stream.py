@@ -2,7 +2,7 @@
 """A model that keeps its rows from hop to hop, against the file's runtime on each whole window.
 
 The target gets one stream of rows, once. The runtime gets each position of the window by itself and
-computes all of it; it keeps nothing.
+computes all of it; it keeps nothing. Where the file has variables, it gets the new rows alone.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Against:
 
 @dataclass(frozen=True)
 class StreamVerification:
-    """`hops` of a stream on a target, whose window of `window` rows moves by `hop`."""
+    """`hops` of a stream on a target, whose window of `window` rows moves by `hop`; `keeps`: the
+    file keeps its state by itself, and its window is the rows of a call."""
 
     model: str
     target: str
@@ -53,6 +54,7 @@ class StreamVerification:
     window: int
     hops: int
     judged: tuple[Against, ...]
+    keeps: bool
 
     @property
     def passed(self) -> bool:
@@ -73,7 +75,15 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
         wanted = list(meaning(plan, rows))
         judged.append(against("the meaning of the file's nodes", True, found, wanted))
     height = graph.tensors[graph.inputs[0].tensor].shape[0]
-    return StreamVerification(graph.name, target, plan.graph.hop, height, len(found), tuple(judged))
+    return StreamVerification(
+        model=graph.name,
+        target=target,
+        hop=plan.graph.hop,
+        window=height,
+        hops=len(found),
+        judged=tuple(judged),
+        keeps=bool(graph.states),
+    )
 
 
 def against(said: str, strict: bool, found: np.ndarray, wanted: Sequence[np.ndarray]) -> Against:

@@ -20,8 +20,11 @@ static inline int update_from_file(struct vmcu_slots *slots, const void *data, s
 #endif
 
 #if defined(CONFIG_MCUMGR_GRP_FS)
-/** Looks for updates in the file system, takes them, and tells @a report. Does not return. */
-void wait_for_updates(struct vmcu_slots *slots, void (*report)(const char *what, int err));
+/**
+ * Looks for updates in the file system, takes them, tells @a report and removes them. Returns only
+ * where that fails: a negative errno.
+ */
+int wait_for_updates(struct vmcu_slots *slots, void (*report)(const char *what, int err));
 #endif
 
 #endif /* SAMPLE_FILES_H_ */

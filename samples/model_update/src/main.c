@@ -111,7 +111,8 @@ int main(void)
 	err = (slots.ctx.model != NULL && strcmp(slots.model.name, "digits_2") == 0) ? 0 : 1;
 	printf("model_update: %s\n", (err == 0) ? "PASS" : "FAIL");
 #if defined(CONFIG_MCUMGR_GRP_FS)
-	wait_for_updates(&slots, report);
+	err = wait_for_updates(&slots, report);
+	printf("model_update: no more updates, error %d\n", err);
 #endif
 	return err;
 }

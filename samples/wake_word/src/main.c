@@ -26,7 +26,6 @@ BUILD_ASSERT(FRONT_END_CHANNELS == VMCU_MODEL_ROW_BYTES(wake_word));
 #define ANSWERS   5
 #define ENOUGH    (ANSWERS * MOST * 3 / 4)
 #define QUIET_MS  1000
-#define WORDS     2
 #define BLOCKS_MS (1000U * FRONT_END_HOP / FRONT_END_SAMPLE_RATE)
 
 VMCU_POOL_DEFINE(pool, VMCU_MODEL_POOL_BYTES(wake_word));
@@ -94,7 +93,5 @@ int main(void)
 	       (unsigned int)(BLOCKS * BLOCK_SAMPLES * sizeof(int16_t)));
 	printk("wake_word: %u s of sound, heard %u times, blocks lost: %u\n", now / 1000U, heard,
 	       microphone_lost());
-	printk("wake_word: %s\n",
-	       (err == -ENODATA && heard == WORDS && microphone_lost() == 0U) ? "PASS" : "FAIL");
 	return (err == -ENODATA) ? 0 : err;
 }

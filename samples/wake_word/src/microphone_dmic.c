@@ -62,6 +62,9 @@ int microphone_read(const int16_t **block)
 		held = NULL;
 	}
 	err = dmic_read(microphone, 0, &held, &size, TIMEOUT_MS);
+	if (err == -ENODATA) {
+		return err;
+	}
 	if (err != 0 || size != BLOCK_SAMPLES * sizeof(int16_t)) {
 		/* The driver found no free block, and has stopped. */
 		lost++;

@@ -9,11 +9,9 @@
 #include <zephyr/kernel.h>
 
 #include "microphone.h"
+#include "sine.h"
 
 #define BLOCK_MS (1000U * BLOCK_SAMPLES / FRONT_END_SAMPLE_RATE)
-/* A whole turn of the phase, and a quarter. */
-#define TURN     65536
-#define QUARTER  (TURN / 4)
 
 /* From one pitch to another, in hertz. */
 struct slide {
@@ -53,16 +51,6 @@ static struct k_sem ready;
 static struct k_timer clock;
 static unsigned int lost;
 static uint32_t made, taken;
-
-/* A sine of up to 4096, by a parabola. */
-static int32_t sine(uint32_t phase)
-{
-	int32_t at = (int32_t)(phase % TURN);
-	int32_t half = at % (TURN / 2);
-	int32_t value = half * (TURN / 2 - half) / (QUARTER * QUARTER / 4096);
-
-	return (at < TURN / 2) ? value : -value;
-}
 
 /* The next sample; false behind the last. */
 static bool sample(int16_t *value)
