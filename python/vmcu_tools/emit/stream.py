@@ -29,7 +29,7 @@ def stream_row(plan: Plan) -> StreamRow | None:
     if not plan.graph.hop:
         return None
     turns, calls, again = turns_of(plan), [], []
-    for step, rows, start in zip(plan.steps, turns.rows, turns.starts, strict=True):
+    for step, rows, start in zip(plan.stages[0], turns.rows, turns.starts, strict=True):
         layer = step.bind(plan.graph)
         across = -(-layer.width // layer.columns)
         calls.append((start + rows) * across)

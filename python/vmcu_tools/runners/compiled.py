@@ -135,7 +135,7 @@ class CompiledRunner(ABC):
 
     def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
         """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps
-        what the next hop needs: int8 (hops, W, C)."""
+        what the next hop needs: int8 (hops, H, W, C)."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
@@ -145,7 +145,8 @@ class CompiledRunner(ABC):
         """run_stream() of an image that has been built."""
         (image.parent / INPUT_FILE).write_bytes(np.asarray(rows, np.int8).tobytes())
         self._start(image)
-        shape = plan.graph.tensors[plan.graph.outputs[0].tensor].shape[1:]
+        port = plan.graph.outputs[0]
+        shape = plan.graph.at_once(port), *plan.graph.tensors[port.tensor].shape[1:]
         data = (image.parent / OUTPUT_FILE).read_bytes()
         window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
         hops = (len(rows) - window) // plan.graph.hop + 1
