@@ -184,10 +184,10 @@ class Graph:
     another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
     so (`fetches`), and are never in the pool. `hop`: rows of the only input between an output and
     the next, of a graph whose rows go on and on; its heights are as many as somebody looks at. 0
-    for a graph of one input and its outputs. Of such a graph `endless`, the number of its first nodes
-    that go on and on, if those behind them have the rows of one window, which they compute anew for
-    each hop; 0 if all go on. `states`: names in the file of what it keeps from call
-    to call. Such a graph is that of a first call: of the rows that earlier ones had it has padding.
+    for a graph of one input and its outputs. `endless`: of such a graph how many of its first nodes
+    go on and on, if those behind them have the rows of one window, which they compute anew for each
+    hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
+    graph is that of a first call: of the rows that earlier ones had it has padding.
     """
 
     name: str

@@ -13,7 +13,6 @@ read of layers in front the window's rows are kept, and looked back at hop by ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import Problem, UserError
@@ -31,7 +30,7 @@ COUNT = "hops"
 class Split:
     """A graph's nodes as they go on and on, in order, and those that do not; for how many rows of
     the input each tensor of the former has one; why each of the latter that read nothing but those
-    does not go on."""
+    does not go on, or why all of an answer does not come with its last row."""
 
     endless: tuple[Node, ...]
     whole: tuple[Node, ...]
@@ -53,8 +52,7 @@ def moving(graph: Graph, hop: int, hops: int) -> Graph:
     for name, step in split.every.items():
         tensors[name] = _taller(graph.tensors[name], step, hop, hops)
     found = replace(graph, tensors=tensors, nodes=split.endless, hop=hop)
-    answer = graph.tensors[graph.outputs[0].tensor]
-    if not split.whole and len(graph.outputs) == 1 and answer.shape[0] == 1:
+    if not split.whole and not split.reasons:
         return found
     return _looked_back(graph, found, split, hops)
 
@@ -73,6 +71,8 @@ def split_of(graph: Graph, hop: int) -> Split:
             continue
         whole.append(node)
         reasons += [moved] if moved is not None else []
+    if not whole:
+        reasons = _several(graph)
     return Split(tuple(endless), tuple(whole), every, tuple(reasons))
 
 
@@ -95,7 +95,8 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
         return out
 
     for node in split.whole:
-        ins = {name: look(name, node.name) for name in node.inputs if name in split.every}
+        read = [name for name in dict.fromkeys(node.inputs) if name in split.every]
+        ins = {name: look(name, node.name) for name in read}
         nodes.append(replace(node, inputs=tuple(ins.get(name, name) for name in node.inputs)))
     outs = {p.tensor: look(p.tensor, "the answer") for p in graph.outputs if p.tensor in kept}
     ports = tuple(replace(p, tensor=outs.get(p.tensor, p.tensor)) for p in graph.outputs)
@@ -127,9 +128,7 @@ def _check_ports(graph: Graph, hop: int) -> None:
         raise UserError(Problem(reason, remedy, graph.origin))
 
 
-def _moved(
-    graph: Graph, node: Node, every: dict[str, int], hop: int
-) -> tuple[Node, int] | Problem:
+def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[Node, int] | Problem:
     """The node over rows that go on and on, and for how many rows of the input it has one, or why
     there is none."""
     layer = bind(graph, node)
@@ -147,10 +146,26 @@ def _moved(
     return replace(node, op=replace(node.op, window=window)), hop
 
 
+def _several(graph: Graph) -> list[Problem]:
+    """Why an answer is more than the row that comes last."""
+    rows = graph.tensors[graph.outputs[0].tensor].shape[0]
+    if rows == len(graph.outputs) == 1:
+        return []
+    node = graph.producer(graph.outputs[0].tensor)
+    reason, remedy = f"there are {len(graph.outputs)} outputs", "split the model"
+    if rows > 1:
+        reason = f"its output has {rows} rows in time, all of which are an answer"
+        remedy = "end the model with a layer that sees the whole window, or take the last row of it"
+    who = (node.name, node.kind) if node else ("", "")
+    return [Problem(reason, remedy, graph.origin, *who)]
+
+
 def _uneven(graph: Graph, node: Node, step: int, hop: int) -> Problem:
     """A layer that has no whole number of rows a hop."""
     reason = f"its row comes every {step} rows of the input, which {hop} is no multiple of"
-    return Problem(reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind)
+    return Problem(
+        reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind
+    )
 
 
 def _still(graph: Graph, node: Node) -> Problem:
@@ -174,10 +189,3 @@ def endless_part(graph: Graph) -> Graph:
     name = graph.nodes[graph.endless - 1].outputs[0]
     port = replace(graph.outputs[0], tensor=name)
     return replace(graph, nodes=graph.nodes[: graph.endless], outputs=(port,), endless=0)
-
-
-def said(reasons: Sequence[Problem]) -> str:
-    """Where layers begin that do not go on, and why."""
-    first, others = reasons[0], len(reasons) - 1
-    more = f" So do {others} others." if others else ""
-    return f"'{first.node}' ({first.op}): {first.reason}; {first.remedy}.{more}"

@@ -135,7 +135,7 @@ class CompiledRunner(ABC):
 
     def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
         """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps
-        what the next hop needs: int8 (hops, H, W, C)."""
+        what the next hop needs: int8 (hops, bytes), outputs one behind the other."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))
@@ -145,12 +145,12 @@ class CompiledRunner(ABC):
         """run_stream() of an image that has been built."""
         (image.parent / INPUT_FILE).write_bytes(np.asarray(rows, np.int8).tobytes())
         self._start(image)
-        port = plan.graph.outputs[0]
-        shape = plan.graph.at_once(port), *plan.graph.tensors[port.tensor].shape[1:]
+        graph = plan.graph
+        size = sum(graph.at_once(p) * graph.tensors[p.tensor].row_bytes for p in graph.outputs)
         data = (image.parent / OUTPUT_FILE).read_bytes()
         window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
         hops = (len(rows) - window) // plan.graph.hop + 1
-        found = np.frombuffer(data, np.int8).reshape(-1, *shape)
+        found = np.frombuffer(data, np.int8).reshape(-1, size)
         # A window whose last rows nobody reads is done before they come.
         if len(found) < hops or (len(found) - hops) * plan.graph.hop > window:
             raise RunnerError(f"{self.name}: {len(found)} answers, not {hops}")
