@@ -59,7 +59,10 @@ LIMITS = {
         **dict.fromkeys(("part_count", "first", "count", "taken"), UINT16),
     },
     "vmcu_io": {"tensor": UINT16},
-    "vmcu_stream": {"model": UINT32, "rows": UINT16},
+    "vmcu_stream": {
+        **dict.fromkeys(("model", "state", "state_bytes"), UINT32),
+        **{"rows": UINT16},
+    },
     "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
 }
 
@@ -145,6 +148,7 @@ class _Decoder:
             progress=tuple(map(self._progress, self.stages)),
             rotation=rotation,
             regions=self.regions,
+            saved=streams.saved(self.stream, size),
         )
         self._check_ports(plan)
         if self.stream is not None:

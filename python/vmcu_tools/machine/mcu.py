@@ -203,6 +203,7 @@ class VirtualMcu:
             if before is not None and self._hop_over(before, event):
                 held = (self.expiry >= event.start) & (self.owner >= 0)
                 self.kept |= set(self.owner[held].tolist())
+            self._check_saved(event)
             before = event
             if event.layer is None:
                 self._deliver(event, produced if inputs is not None else None)
@@ -216,6 +217,17 @@ class VirtualMcu:
             name: values if np.ma.is_masked(values) else np.asarray(values)
             for name, values in produced.items()
         }
+
+    def _check_saved(self, event: Event) -> None:
+        """What is there when a row comes is part of the state, but for an answer."""
+        if event.layer is not None or event.x or not self.played.answers:
+            return
+        at, size = self.plan.state
+        alive = self.expiry >= event.start
+        alive[at : at + size] = False
+        if alive.any():
+            byte = int(np.argmax(alive))
+            raise PlanError(f"pool byte {byte} is not saved with the state; {self._holder(byte)}")
 
     def _hop_over(self, before: Event, event: Event) -> bool:
         """True between two calls where the caller has an answer."""

@@ -33,6 +33,15 @@ def stream_of(objects: Objects, name: str, model: dict) -> dict | None:
     return found
 
 
+def saved(stream: dict | None, pool: int) -> tuple[int, int] | None:
+    """What of a pool of so many bytes is saved: from where on, how many; None of no stream."""
+    if stream is None:
+        return None
+    at, size = stream.get("state", 0), stream.get("state_bytes", 0)
+    expect(at + size <= pool, "more is saved than the pool has")
+    return at, size
+
+
 def check_turns(
     objects: Objects, name: str, stream: dict, plan: Plan, layers: Sequence[Layer]
 ) -> None:

@@ -95,4 +95,5 @@ def _joined(tall: Graph, front: Plan, rest: Plan, state: int) -> Plan:
         taken=front.taken,
         progress=(front.progress[0] + state, *rest.progress),
         kept=front.kept,
+        saved=(state, front.pool_bytes),
     )
