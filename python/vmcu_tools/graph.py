@@ -187,7 +187,8 @@ class Graph:
     for a graph of one input and its outputs. `endless`: of such a graph how many of its first nodes
     go on and on, if those behind them have the rows of one window, which they compute anew for each
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
-    graph is that of a first call: of the rows that earlier ones had it has padding.
+    graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
+    names, where the file has inputs and outputs in place of variables.
     """
 
     name: str
@@ -205,6 +206,7 @@ class Graph:
     hop: int = 0
     endless: int = 0
     states: tuple[str, ...] = ()
+    fed: tuple[tuple[str, str], ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:

@@ -17,8 +17,8 @@ from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.ops import LAYER_OF, bind, kernel_of
 from vmcu_tools.ops.fetch import Fetch
 from vmcu_tools.ops.hop_count import HopCount
-from vmcu_tools.ops.look_back import LookBack
 from vmcu_tools.ops.layer import Layer
+from vmcu_tools.ops.look_back import LookBack
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 # Rooms whose code is about single ops: it makes them out of a file's, or rewrites them.

@@ -76,7 +76,7 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     if hop.variables:
         say(
             console,
-            f"a call takes {hop.rows} rows; {hop.variables} variables of the file are rings: "
+            f"a call takes {hop.rows} rows; {hop.variables} states of the file are rings: "
             f"state: {hop.state_bytes:,} bytes of the pool",
         )
         return

@@ -119,11 +119,35 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield np.concatenate([np.ravel(found[name]) for name in names])
 
 
+class _State:
+    """What a runtime is given in place of variables: of each state the output of the call before.
+    `file`: the graph of the file as it is, with inputs and outputs for them."""
+
+    def __init__(self, graph: Graph, file: Graph):
+        self.file, self.outs = file, {behind: ahead for ahead, behind in graph.fed}
+        self.held = {}
+        for port in file.inputs:
+            tensor = file.tensors[port.tensor]
+            zeros = np.full(tensor.shape, tensor.zero_point, np.int8)
+            self.held[port.name] = to_file(zeros, file, port)
+
+    def before(self, given: np.ndarray) -> list[np.ndarray]:
+        """All inputs of a call."""
+        states = self.outs.values()
+        return [self.held[p.name] if p.name in states else given for p in self.file.inputs]
+
+    def after(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a call that are no state."""
+        named = {port.name: one for port, one in zip(self.file.outputs, values, strict=True)}
+        self.held |= {ahead: named[behind] for behind, ahead in self.outs.items()}
+        return [one for name, one in named.items() if name not in self.outs]
+
+
 def judge(graph: Graph) -> tuple[str, bool, Callable[[np.ndarray], np.ndarray]]:
     """The file's runtime: its name, whether it computes what the graph means in every byte, and
     what it makes of a window int8 (H, W, C): its outputs' bytes, one behind the other."""
     theirs = oracle.open(graph.origin)
-    source = graph.inputs[0]
+    state = _State(graph, theirs.graph)
     try:
         run, exact = whole.runner(Path(graph.origin), theirs.graph)
     except whole.UnfitError as error:
@@ -131,7 +155,7 @@ def judge(graph: Graph) -> tuple[str, bool, Callable[[np.ndarray], np.ndarray]]:
     exact = exact and all(theirs.tolerance(node) == 0 for node in theirs.graph.nodes)
 
     def of_window(window: np.ndarray) -> np.ndarray:
-        values = run([to_file(window, graph, source)])
+        values = state.after(run(state.before(to_file(window, graph, graph.inputs[0]))))
         pairs = zip(values, graph.outputs, strict=True)
         found = [np.ravel(to_memory(one, graph, port)) for one, port in pairs]
         return np.concatenate(found).astype(np.int64)
