@@ -81,10 +81,10 @@ def test_drawn_files(
 
 
 def test_states_are_rings(tmp_path: Path) -> None:
-    """No bytes for a state beside those of its ring, and nothing that copies it."""
+    """Of the rows that a layer sees, those of a state among them, and nothing copies them."""
     plan = compile_model(listening(tmp_path / "fed.onnx", (3, 5), NAMES[:2], rows=2), state=None)
     assert [step.node.kind for step in plan.steps] == ["Conv2D"] * 3
-    assert {plan.placements[name].ring for name in plan.kept} == {(3 + 1) * 4, (5 + 1) * 4}
+    assert {plan.placements[name].ring for name in plan.kept} == {3 * 4, 5 * 4}
 
 
 def test_states_in_c(tmp_path: Path) -> None:
