@@ -123,7 +123,9 @@ def _check_ports(graph: Graph, hop: int) -> None:
         height = graph.tensors[graph.inputs[0].tensor].shape[0]
         if not 1 <= hop < height:
             reason = f"its window has {height} rows along H, which is time to {OPTION} {hop}"
-            remedy = f"choose a hop from 1 to {height - 1}" if height > 1 else f"leave out {OPTION}"
+            remedy = f"choose a hop from 1 to {height - 1}"
+            if height < 2:
+                remedy = f"export it with time in front of its other axes, or leave out {OPTION}"
     if reason:
         raise UserError(Problem(reason, remedy, graph.origin))
 
