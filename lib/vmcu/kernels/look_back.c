@@ -17,13 +17,14 @@ void vmcu_look_back(const struct vmcu_call *call)
 	const struct vmcu_tensor *in = vmcu_call_input(call, 0);
 	const struct vmcu_tensor *out = vmcu_call_output(call);
 	const uint32_t end = (uint32_t)call->x + call->columns;
+	uint32_t x = call->x;
 	uint16_t number;
 	uint32_t y;
 
 	__builtin_memcpy(&number, vmcu_row(call->pool, vmcu_call_input(call, 1), 0U),
 			 sizeof(number));
 	y = (uint32_t)number * p->step + call->y;
-	for (uint32_t x = call->x; x < end;) {
+	while (x < end) {
 		const uint32_t part = (uint32_t)vmcu_unsplit(in, y, x, (int32_t)(end - x));
 
 		__builtin_memcpy(vmcu_pixel(call->pool, out, call->y, x),
