@@ -109,7 +109,8 @@ endfunction()
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
 #                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
-#                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows>] [ROTATE] [ARGS <argument>...])
+#                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> | STATE <in>:<out>...]
+#                  [ROTATE] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
 # MODEL        .onnx or .tflite file, relative to the current source folder.
@@ -122,11 +123,13 @@ endfunction()
 #              The input is read where vmcu_set_input() says, and no part of the pool.
 # HOP          The window moves by so many rows from one answer to the next, and what both need is
 #              kept; Zephyr: CONFIG_VMCU_STREAMS=y.
+# STATE        Inputs of the file, each with the output whose value of the call before it is given;
+#              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP" "ARGS" ${ARGN})
+  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP" "STATE;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -172,11 +175,14 @@ function(vmcu_add_model target)
 
   if(arg_HOP)
     list(APPEND options --hop "${arg_HOP}")
-    if(ZEPHYR_BASE AND NOT CONFIG_VMCU_STREAMS)
-      message(FATAL_ERROR
-        "vmcu_add_model(${target} NAME ${arg_NAME} HOP): set CONFIG_VMCU_STREAMS=y in prj.conf"
-      )
-    endif()
+  endif()
+  foreach(pair IN LISTS arg_STATE)
+    list(APPEND options --state "${pair}")
+  endforeach()
+  if((arg_HOP OR arg_STATE) AND ZEPHYR_BASE AND NOT CONFIG_VMCU_STREAMS)
+    message(FATAL_ERROR
+      "vmcu_add_model(${target} NAME ${arg_NAME} HOP or STATE): set CONFIG_VMCU_STREAMS=y in prj.conf"
+    )
   endif()
 
   if(arg_ROTATE)
@@ -196,7 +202,7 @@ function(vmcu_add_model target)
     if(arg_ROTATE)
       target_compile_definitions(vmcu PUBLIC VMCU_POOL_ROTATE)
     endif()
-    if(arg_HOP)
+    if(arg_HOP OR arg_STATE)
       target_compile_definitions(vmcu PUBLIC VMCU_STREAMS)
     endif()
     if(arg_MEMORY MATCHES ",")

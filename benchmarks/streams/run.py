@@ -24,7 +24,8 @@ START, END = "<!-- hops -->", "<!-- end of hops -->"
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = "qemu:m4"
 # File and hop.
-MODELS = (("mlperf-tiny-sww.tflite", 1), ("mlperf-tiny-sww.tflite", 5))
+SWW, KWS = "mlperf-tiny-sww.tflite", "mlperf-tiny-kws.tflite"
+MODELS = ((SWW, 1), (SWW, 5), (KWS, 1))
 HEAD = (
     "| model | hop | RAM | of it state | MACs | whole | instructions | worst | whole | "
     "hops that differ |\n"

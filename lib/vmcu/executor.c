@@ -126,15 +126,10 @@ static const struct vmcu_tensor *output_tensor(const struct vmcu_context *ctx, u
 	return &ctx->model->tensors[ctx->model->outputs[index].tensor];
 }
 
-/** Rows of an input or output that there are at once: one, where they go on and on. */
-static uint16_t rows_of(const struct vmcu_context *ctx, const struct vmcu_tensor *t)
+/** Bytes of so many rows. */
+static size_t bytes_of(const struct vmcu_tensor *t, uint16_t rows)
 {
-	return vmcu_is_stream(ctx->model) ? 1U : t->height;
-}
-
-static size_t tensor_bytes(const struct vmcu_context *ctx, const struct vmcu_tensor *t)
-{
-	return (t == NULL) ? 0U : (size_t)rows_of(ctx, t) * t->width * t->channels;
+	return (size_t)rows * t->width * t->channels;
 }
 
 int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
@@ -171,14 +166,19 @@ int vmcu_set_input(struct vmcu_context *ctx, const int8_t *input)
 
 size_t vmcu_input_size(const struct vmcu_context *ctx, unsigned int index)
 {
-	return tensor_bytes(ctx, input_tensor(ctx, index));
+	const struct vmcu_tensor *t = input_tensor(ctx, index);
+
+	if (t == NULL) {
+		return 0U;
+	}
+	return bytes_of(t, vmcu_is_stream(ctx->model) ? 1U : t->height);
 }
 
 size_t vmcu_row_size(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = input_tensor(ctx, index);
 
-	return (t == NULL) ? 0U : (size_t)t->width * t->channels;
+	return (t == NULL) ? 0U : bytes_of(t, 1U);
 }
 
 static const int8_t *output_row(const struct vmcu_context *ctx, const struct vmcu_tensor *t,
@@ -200,12 +200,17 @@ const int8_t *vmcu_row_of_output(const struct vmcu_context *ctx, unsigned int in
 {
 	const struct vmcu_tensor *t = output_tensor(ctx, index);
 
-	return (t == NULL || y >= rows_of(ctx, t)) ? NULL : output_row(ctx, t, y);
+	if (t == NULL || y >= vmcu_rows_of_output(ctx->model, t)) {
+		return NULL;
+	}
+	return output_row(ctx, t, y);
 }
 
 size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 {
-	return tensor_bytes(ctx, output_tensor(ctx, index));
+	const struct vmcu_tensor *t = output_tensor(ctx, index);
+
+	return (t == NULL) ? 0U : bytes_of(t, vmcu_rows_of_output(ctx->model, t));
 }
 
 /** Computes all rows of a layer on its own, in its direction. */

@@ -149,7 +149,7 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 		call.layer = &layers[number];
 		call.scratch = vmcu_scratch(ctx, call.layer, scratch);
 		call_next(ctx, &call, &progress[number]);
-		vmcu_come_round(ctx->model, number, &progress[number]);
+		vmcu_come_round(ctx->model, stage, number, &progress[number]);
 	}
 	return entry;
 }
@@ -183,7 +183,7 @@ VMCU_SMALL bool vmcu_stage_run(const struct vmcu_context *ctx, const struct vmcu
 			       struct vmcu_position *at, const int8_t *row)
 {
 #if defined(VMCU_STREAMS)
-	if (vmcu_is_stream(ctx->model)) {
+	if (vmcu_is_endless(ctx->model, stage)) {
 		return run_hop(ctx, stage, at, row);
 	}
 #endif

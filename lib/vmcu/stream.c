@@ -20,12 +20,12 @@
 /* "vmS" and the version of what follows. */
 #define STATE_MAGIC 0x01536d76U
 
-/** In front of the pool's bytes. */
+/** In front of the bytes of the pool. */
 struct head {
 	uint32_t magic;
 	uint32_t model;
 	uint32_t bytes;
-	uint32_t sum; /**< of the pool's bytes and of the position */
+	uint32_t sum; /**< of these bytes and of the position */
 	struct vmcu_position at;
 };
 
@@ -45,10 +45,16 @@ static uint32_t summed(uint32_t sum, const void *data, size_t size)
 	return sum;
 }
 
+/** Where in the pool what it keeps is. */
+static uint8_t *state_of(const struct vmcu_context *ctx)
+{
+	return (uint8_t *)ctx->pool.start + ctx->model->stream->state;
+}
+
 static struct head head_of(const struct vmcu_context *ctx, const struct vmcu_position *at,
 			   const void *bytes)
 {
-	const uint32_t size = ctx->model->pool_bytes;
+	const uint32_t size = ctx->model->stream->state_bytes;
 	const struct head head = {
 		.magic = STATE_MAGIC,
 		.model = ctx->model->stream->model,
@@ -71,7 +77,7 @@ int vmcu_reset(struct vmcu_context *ctx)
 
 size_t vmcu_state_size(const struct vmcu_context *ctx)
 {
-	return keeps_state(ctx) ? sizeof(struct head) + ctx->model->pool_bytes : 0U;
+	return keeps_state(ctx) ? sizeof(struct head) + ctx->model->stream->state_bytes : 0U;
 }
 
 /** What save and restore refuse alike. */
@@ -94,10 +100,10 @@ int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size)
 		return -ENOMEM;
 	}
 
-	const struct head head = head_of(ctx, vmcu_position(ctx), ctx->pool.start);
+	const struct head head = head_of(ctx, vmcu_position(ctx), state_of(ctx));
 
 	__builtin_memcpy(state, &head, sizeof(head));
-	__builtin_memcpy((uint8_t *)state + sizeof(head), ctx->pool.start, head.bytes);
+	__builtin_memcpy((uint8_t *)state + sizeof(head), state_of(ctx), head.bytes);
 	return 0;
 }
 
@@ -123,7 +129,7 @@ int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size)
 	if (head.sum != wanted.sum) {
 		return -EILSEQ;
 	}
-	__builtin_memcpy(ctx->pool.start, bytes, head.bytes);
+	__builtin_memcpy(state_of(ctx), bytes, head.bytes);
 	*vmcu_position(ctx) = head.at;
 	vmcu_position(ctx)->time = VMCU_INTERRUPTED;
 	return 0;

@@ -4,7 +4,8 @@
 
 /**
  * @file
- * @brief Models that were built with --hop: a stage that never ends.
+ * @brief Models that were built with --hop: a first stage that never ends, and those behind it that
+ * run once a hop.
  *
  * Its first part leads to the first answer, its second from each answer to the next, over and over.
  * Rows are counted up to where all rings are as they were at the first, and then from 0 again.
@@ -26,6 +27,19 @@ static inline bool vmcu_is_stream(const struct vmcu_model *model)
 	return model->stream != NULL;
 }
 
+/** True for the stage that never ends. */
+static inline bool vmcu_is_endless(const struct vmcu_model *model, const struct vmcu_stage *stage)
+{
+	return model->stream != NULL && stage->first == 0U;
+}
+
+/** Rows of a graph output that there are at once: one, where its rows go on and on. */
+static inline uint16_t vmcu_rows_of_output(const struct vmcu_model *model,
+					   const struct vmcu_tensor *t)
+{
+	return (model->stream != NULL && model->stage_count == 1U) ? 1U : t->height;
+}
+
 /** The row of the input that comes behind row @a y. */
 static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t y)
 {
@@ -34,9 +48,10 @@ static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t 
 }
 
 /** Begins to count the calls of layer @a number anew where its rings have come round. */
-static inline void vmcu_come_round(const struct vmcu_model *model, uint8_t number, uint16_t *made)
+static inline void vmcu_come_round(const struct vmcu_model *model, const struct vmcu_stage *stage,
+				   uint8_t number, uint16_t *made)
 {
-	if (model->stream != NULL && *made == model->stream->calls[number]) {
+	if (vmcu_is_endless(model, stage) && *made == model->stream->calls[number]) {
 		*made = model->stream->again[number];
 	}
 }
@@ -49,15 +64,24 @@ static inline bool vmcu_is_stream(const struct vmcu_model *model)
 	return false;
 }
 
+static inline uint16_t vmcu_rows_of_output(const struct vmcu_model *model,
+					   const struct vmcu_tensor *t)
+{
+	(void)model;
+	return t->height;
+}
+
 static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t y)
 {
 	(void)model;
 	return (uint16_t)(y + 1U);
 }
 
-static inline void vmcu_come_round(const struct vmcu_model *model, uint8_t number, uint16_t *made)
+static inline void vmcu_come_round(const struct vmcu_model *model, const struct vmcu_stage *stage,
+				   uint8_t number, uint16_t *made)
 {
 	(void)model;
+	(void)stage;
 	(void)number;
 	(void)made;
 }

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from .errors import Problem, UserError
-from .frontends import load
+from .frontends import load, may_keep_state
 from .kernels.targets import named
 from .passes import optimize
 from .passes.carried import prepared
+from .passes.fed_back import NONE, fed_back
 from .plan.plan import Plan
 from .plan.pools import Region
 from .planner.options import DEFAULT, SOLVER_SECONDS, Options
@@ -36,6 +38,7 @@ def compile_model(
     regions: tuple[Region, ...] = (),
     online: bool = False,
     hop: int = 0,
+    state: Sequence[str] | None = (NONE,),
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -49,13 +52,14 @@ def compile_model(
     `ram`, `rotated` and `plan_seconds`.
     online: layers one by one, which a device can place anew. hop: rows by which the window of the
     only input moves, and what the next one needs is kept, 0 for none of it; of all other options
-    only `ram` and `target` go with it.
+    only `ram` and `target` go with it. state: inputs that are given what an output was in the call
+    before, each as "input:output"; None: those whose names say so, see passes/fed_back.py.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
         known = ", ".join(PLANNERS)
         raise UserError(Problem(f"there is no planner '{planner}'", f"choose one of: {known}"))
-    graph = replace(load(path), target=named(target).name)
+    graph = replace(fed_back(load(path), state), target=named(target).name)
     if not PLANNERS[planner].as_written:
         # What is constant in a first call is not in the next.
         whole = PLANNERS[planner].original is not None or bool(graph.states)
@@ -93,6 +97,18 @@ def compile_model(
     with contextlib.suppress(UserError):
         plan = make_plan(planner, graph, less, original, prove=False, begun=begun)
     return rotate(plan, ram)
+
+
+def rows_of_call(path: Path, state: Sequence[str] | None) -> int:
+    """Rows that a file takes a call which keeps its state, of which `state` is as compile_model()
+    has it; 0 for one that keeps none, and for one of which compile_model() says what is wrong."""
+    try:
+        graph = load(path) if may_keep_state(path) else None
+        graph = graph and fed_back(graph, state)
+    except UserError:
+        return 0
+    keeps = graph is not None and graph.states and graph.inputs
+    return graph.tensors[graph.inputs[0].tensor].shape[0] if keeps else 0
 
 
 def _check_alone(

@@ -11,7 +11,7 @@ frontends needs to know the format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -120,6 +120,14 @@ class Op:
         """The op for an output that begins with column `first`, where it fetches columns."""
         return self
 
+    def looks_at(self, inputs: Sequence[str]) -> str:
+        """Of its inputs the one that goes on and on, of which it copies a window; "" for none."""
+        return ""
+
+    def at_hop(self, number: int) -> Op:
+        """The op in hop `number` of a graph that goes on and on, where it depends on that."""
+        return self
+
     @property
     def requantisers(self) -> set[str]:
         """Which requantisers a build with this op must not leave out, by the names of Kconfig."""
@@ -176,8 +184,11 @@ class Graph:
     another runtime. `elsewhere`: inputs that are read where the caller has them, by ops that say
     so (`fetches`), and are never in the pool. `hop`: rows of the only input between an output and
     the next, of a graph whose rows go on and on; its heights are as many as somebody looks at. 0
-    for a graph of one input and its outputs. `states`: names in the file of what it keeps from call
-    to call. Such a graph is that of a first call: of the rows that earlier ones had it has padding.
+    for a graph of one input and its outputs. `endless`: of such a graph how many of its first nodes
+    go on and on, if those behind them have the rows of one window, which they compute anew for each
+    hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
+    graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
+    names, where the file has inputs and outputs in place of variables.
     """
 
     name: str
@@ -193,12 +204,19 @@ class Graph:
     offline: Mapping[str, int] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     hop: int = 0
+    endless: int = 0
     states: tuple[str, ...] = ()
+    fed: tuple[tuple[str, str], ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:
         """The inputs that a pool holds."""
         return tuple(port for port in self.inputs if port.tensor not in self.elsewhere)
+
+    def at_once(self, port: Port) -> int:
+        """Rows of an input or output that there are at once: one, where they go on and on."""
+        goes_on = self.hop > 0 and (self.endless == 0 or port in self.inputs)
+        return 1 if goes_on else self.tensors[port.tensor].shape[0]
 
     def part(self, tensor: str, values: np.ndarray) -> np.ndarray:
         """What this graph has of a tensor's values in the file, in its shape (H, W, C)."""

@@ -58,11 +58,14 @@ class Temporal:
         return self.b.node(AveragePool2D(window), [x], shape)
 
     def _sum(self, x: Tensor) -> Tensor:
+        other = convolution(self.b, x, Window(), *x.shape[:2], x.shape[2])
+        return self._added(other, x)
+
+    def _added(self, one: Tensor, other: Tensor) -> Tensor:
         fixed = FixedSum(
             self.b.factor(0.1, 1.0), self.b.factor(0.1, 1.0), self.b.factor(2.0**-21, 2.0**-17)
         )
-        other = convolution(self.b, x, Window(), *x.shape[:2], x.shape[2])
-        return self.b.node(Add(fixed), [other, x], x.shape)
+        return self.b.node(Add(fixed), [one, other], other.shape)
 
     def _branches(self, x: Tensor) -> Tensor:
         """Two that are as tall, one of them in two steps, side by side."""
@@ -89,3 +92,53 @@ class Temporal:
             self.b.weights(cout, depth), self.b.bias(cout), self.b.requant(cout, depth)
         )
         return self.b.node(op, [x], (1, 1, cout))
+
+
+class Mixed(Temporal):
+    """A network in which some layers see their rows otherwise at the ends of a window, or in other
+    strides than the hop's; its answer may have several rows."""
+
+    def __init__(self, seed: int):
+        super().__init__(seed)
+        height = self.graph.tensors[self.graph.inputs[0].tensor].shape[0]
+        self.hop = min(self.b.pick(1, 1, 2, 3, 4), height - 1)
+
+    def _layer(self, x: Tensor) -> Tensor:
+        kind = self.b.pick(*range(8))
+        if kind == 0:
+            return self._padded(x)
+        if kind == 1:
+            return self._residual(x)
+        if kind == 2:
+            return self._beside(x)
+        if kind == 3:
+            return self.b.node(Concat(0, (None, None)), [x, x], (2 * x.shape[0], *x.shape[1:]))
+        return super()._layer(x)
+
+    def _padded(self, x: Tensor) -> Tensor:
+        """Zeros in front of the rows, behind them, or both."""
+        tall, stride = self.b.pick(2, 3, 5), self.b.pick(1, 1, 2, 3)
+        window = Window((tall, 1), (stride, 1), (1, 1), (self.b.pick(0, 1), 0, tall // 2, 0))
+        height = window.out_size(0, x.shape[0])
+        if height < 1:
+            return x
+        if self.b.pick(0, 1):
+            return depthwise_of(self.b, x, window, height, x.shape[1], 1)
+        return convolution(self.b, x, window, height, x.shape[1], self.b.pick(2, 8))
+
+    def _residual(self, x: Tensor) -> Tensor:
+        """Past a layer that pads."""
+        same = Window((3, 1), pad=(1, 0, 1, 0))
+        other = convolution(self.b, x, same, *x.shape)
+        return self._added(other, x)
+
+    def _beside(self, x: Tensor) -> Tensor:
+        """A branch that pads beside one that does not, and both beside what they read."""
+        window = Window((3, 1), pad=(0, 0, 2, 0))
+        one = convolution(self.b, x, window, *x.shape[:2], self.b.pick(2, 4))
+        other = convolution(self.b, x, Window(), *x.shape[:2], self.b.pick(1, 3))
+        channels = sum(tensor.shape[2] for tensor in (one, other, x))
+        return self.b.node(Concat(2, (None,) * 3), [one, other, x], (*x.shape[:2], channels))
+
+    def _answer(self, x: Tensor) -> Tensor:
+        return x if self.b.pick(0, 0, 0, 1) else super()._answer(x)

@@ -45,6 +45,7 @@ static unsigned int calls;
 static unsigned int cancel_at;
 
 static bool open;
+static uint16_t stage;
 
 void vmcu_hook_init(const struct vmcu_model *model, size_t size, int err)
 {
@@ -66,18 +67,20 @@ void vmcu_hook_end(const struct vmcu_context *ctx, int err)
 	(void)err;
 	CHECK(open);
 	open = false;
+	stage = 0U;
 }
 
 void vmcu_hook_stage_begin(const struct vmcu_context *ctx, uint16_t number)
 {
 	(void)ctx;
-	CHECK(open && number == 0U);
+	CHECK(open && number == stage);
 }
 
 void vmcu_hook_stage_end(const struct vmcu_context *ctx, uint16_t number)
 {
 	(void)ctx;
-	CHECK(open && number == 0U);
+	CHECK(open && number == stage);
+	stage++;
 }
 
 /** The executor's call of a kernel; number @a cancel_at is cancelled when it is over. */
@@ -179,7 +182,8 @@ static void test_two_streams(void)
 	char *const one = (char *)malloc(size + 1U) + 1;
 	char *const two = (char *)malloc(size + 1U) + 1;
 
-	CHECK(size > VMCU_MODEL_POOL_BYTES(model));
+	CHECK(size > model_model.stream->state_bytes);
+	CHECK(model_model.stream->state_bytes <= VMCU_MODEL_POOL_BYTES(model));
 	push_all(&ctx, 0U, 50U);
 	CHECK(vmcu_state_save(&ctx, one, size) == 0);
 	CHECK(vmcu_reset(&ctx) == 0);

@@ -24,6 +24,7 @@ from table_mutants import Files, damage
 from test_proof import ONE_POOL, PLANS, plan
 from test_streams import plan_of
 from test_variables import listening
+from test_windows_anew import small
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import proof
 from vmcu_tools.emit.model import write_tables
@@ -40,6 +41,7 @@ from vmcu_tools.ops import mac as mac_kernels
 from vmcu_tools.ops.once import once
 from vmcu_tools.plan.plan import Placement, Plan
 from vmcu_tools.plan.pools import MOST_OF_SEVERAL, POOL_NUMBER, Pool
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.compiled import MODEL_NAME
 
@@ -300,8 +302,24 @@ def endless(one: Plan) -> Iterator[Files]:
             yield {**files, source: text.replace(found[0], lines)}
 
 
+def looked_back(one: Plan) -> Iterator[Files]:
+    """Tables of a stage that never ends with layers behind it: less of it is saved, or more than
+    there is, or the number of a hop is not where those layers look."""
+    yield from edited(r"(\.state_bytes = )\d+", r"\1 8", one)
+    yield from edited(r"(\.state_bytes = )\d+", r"\1 999999", one)
+    place, (start, size) = one.placements["hops"], one.state
+    assert place.base + place.ring == start + size == one.pool_bytes
+    for files in edited(rf"(\.base = {place.base},\n\t\t\.ring = )2", r"\1 4", one):
+        source = f"{MODEL_NAME}.c"
+        text = re.sub(r"(\.pool_bytes = )\w+", rf"\g<1>{one.pool_bytes + 2}", files[source])
+        yield {**files, source: re.sub(r"(\.state_bytes = )\d+", rf"\g<1>{size + 2}", text)}
+
+
 def mutants() -> Iterator[tuple[Files, Plan]]:
     """Damaged tables and the plan that they were."""
+    anew = make_plan("vmcu", small(), Options(hop=1))
+    for files in itertools.chain(endless(anew), looked_back(anew)):
+        yield files, anew
     with tempfile.TemporaryDirectory() as folder:
         variables = compile_model(listening("strided", Path(folder)))
     for files in endless(variables):

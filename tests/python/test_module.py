@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from builders.onnx_states import listening
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits"
@@ -124,6 +125,21 @@ def test_a_model_that_keeps_its_state(tmp_path: Path):
         '#include "digits.h"\n'
         "static char hop_is_four[(VMCU_MODEL_DIGITS_HOP_ROWS == 4) ? 1 : -1];\n"
         "int main(void) { return vmcu_reset(NULL) + hop_is_four[0] == 0; }\n"
+    )
+    assert configure(tmp_path).returncode == 0
+    done = run("cmake", "--build", "build", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_cmake
+def test_a_model_whose_inputs_are_its_state(tmp_path: Path):
+    pairs = [("a", "b"), ("past", "present")]
+    listening(tmp_path / "fed.onnx", (3, 4), pairs, rows=2)
+    cmake_project(tmp_path, "MODEL fed.onnx STATE a:b past:present")
+    (tmp_path / "main.c").write_text(
+        '#include "digits.h"\n'
+        "static char two_rows[(VMCU_MODEL_DIGITS_HOP_ROWS == 2) ? 1 : -1];\n"
+        "int main(void) { return vmcu_reset(NULL) + two_rows[0] == 0; }\n"
     )
     assert configure(tmp_path).returncode == 0
     done = run("cmake", "--build", "build", cwd=tmp_path)

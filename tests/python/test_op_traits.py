@@ -16,7 +16,9 @@ from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Node, Op
 from vmcu_tools.ops import LAYER_OF, bind, kernel_of
 from vmcu_tools.ops.fetch import Fetch
+from vmcu_tools.ops.hop_count import HopCount
 from vmcu_tools.ops.layer import Layer
+from vmcu_tools.ops.look_back import LookBack
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 # Rooms whose code is about single ops: it makes them out of a file's, or rewrites them.
@@ -44,7 +46,7 @@ def test_every_op_is_drawn() -> None:
     graphs = [random_layers(kind, COUNT, seed=3) for kind in LAYERS]
     drawn = {type(node.op) for graph in graphs for node in graph.nodes}
     # A fetch has no inputs in the pool: tests/python/test_elsewhere.py.
-    assert drawn == set(LAYER_OF) - {Fetch}
+    assert drawn == set(LAYER_OF) - {Fetch, HopCount, LookBack}
 
 
 def test_ops_that_clamp_do(drawn: tuple[Graph, list[np.ndarray]]) -> None:

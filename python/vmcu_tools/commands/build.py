@@ -137,10 +137,14 @@ def command_line(args: argparse.Namespace, name: str) -> str:
     """What makes the same tables again, in the folder that the model is in: paths are from there,
     so that they do not depend on where that is."""
     words = ["vmcu", "build", args.model.name, "--name", name]
-    defaults = {"ram": None, "hop": 0, **vars(model_options().parse_args([args.model.name]))}
+    usual = vars(model_options().parse_args([args.model.name]))
+    defaults = {"ram": None, "hop": 0, "state": None, **usual}
     for option, default in defaults.items():
         value = getattr(args, option)
         if option == "model" or value == default:
+            continue
+        if isinstance(value, list):
+            words += [word for one in value for word in ("--" + option, one)]
             continue
         words.append("--" + option.replace("_", "-"))
         if isinstance(value, Path):

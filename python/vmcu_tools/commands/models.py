@@ -14,11 +14,13 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from ..compiler import compile_model
+from ..compiler import compile_model, rows_of_call
 from ..errors import Problem, UserError
-from ..frontends import format_of, rows_of_call
+from ..frontends import format_of
 from ..graph import Port
 from ..ops import bias_warnings
+from ..passes.fed_back import NONE
+from ..passes.fed_back import OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.options import DEFAULT
 from ..quantize import calibration
@@ -80,22 +82,32 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         regions=args.memory,
         online=getattr(args, "online", False),
         hop=getattr(args, "hop", 0),
+        state=getattr(args, "state", (NONE,)),
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:
         print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
     notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in warnings)
-    plan = replace(plan, notes=(*plan.notes, *notes))
+    plan = replace(plan, notes=(*plan.notes, *notes, *_fed(args, plan)))
     return with_layout(plan, getattr(args, "input_layout", "file"))
+
+
+def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
+    """What a person should know of states that are inputs and outputs of the file."""
+    by_name = f"; by their names, see {STATE} {NONE}" if args.state is None else ""
+    return tuple(
+        f"state: '{ahead}' is given what '{behind}' was in the call before{by_name}"
+        for ahead, behind in plan.model.fed
+    )
 
 
 def check_hop(args: argparse.Namespace) -> None:
     """Raises UserError for what does not go with --hop. A file that keeps its state has one."""
     said, remedy = "--hop", "leave out one of the two"
-    if hasattr(args, "hop"):
-        if not args.hop:
-            said, remedy = "a file that keeps its state", "leave out that option"
-        args.hop = args.hop or rows_of_call(args.model)
+    if hasattr(args, "hop") and not args.hop:
+        args.hop = rows_of_call(args.model, args.state)
+        said = "a file that keeps its state"
+        remedy = f"leave it out: the file keeps a state, if not told otherwise by {STATE} {NONE}"
     if not getattr(args, "hop", 0):
         return
     others = {

@@ -290,7 +290,17 @@ def hop_option(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="N",
         help="time is the input's H: take N new rows a call (vmcu_push_row), and keep of each "
-        "layer the rows that the next position of the window needs; see doc/streaming.md",
+        "layer the rows that the next position of the window needs; layers that need all of a "
+        "window anew are named; see doc/streaming.md",
+    )
+    parser.add_argument(
+        "--state",
+        action="append",
+        metavar="IN:OUT",
+        help="give input IN what output OUT was in the call before, zeros in the first: both are "
+        "rings of the pool then, and a call takes the rows of the other input; may be repeated "
+        "(default: those whose names say so, as in state_in and state_out, and that fit; none: "
+        "leave all as they are)",
     )
 
 

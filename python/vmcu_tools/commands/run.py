@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..graph import Graph
+    from ..plan.plan import Plan
 
     Run = Callable[[list[list[np.ndarray]]], list[list[np.ndarray]]]
 
@@ -77,8 +79,17 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
     plan = compiled(args)
     target = runners.get(args.on or runners.VIRTUAL)
     if plan.graph.hop:
-        return plan.model, lambda samples: [[streamed(target, plan, rows)] for (rows,) in samples]
+        return plan.model, _streaming(plan, functools.partial(streamed, target, plan))
     return plan.graph, functools.partial(target.run, plan)
+
+
+def _streaming(plan: Plan, streamed: Callable[[np.ndarray], np.ndarray]) -> Run:
+    """What runs rows: of each output its answers, int8 (hops, bytes)."""
+    import numpy as np
+
+    sizes = [plan.model.tensors[port.tensor].bytes for port in plan.model.outputs]
+    ends = list(itertools.accumulate(sizes))[:-1]
+    return lambda samples: [np.split(streamed(rows), ends, axis=1) for (rows,) in samples]
 
 
 def run(args: argparse.Namespace) -> int:

@@ -178,10 +178,8 @@ def _check_whole(plan: Plan, port: Port) -> None:
     placement = plan.placements[port.tensor]
     circle = plan.pool_of(placement.base)
     start = circle.around(placement.base)
-    around = start + tensor.bytes > circle.stop and plan.rotation is None
-    if plan.graph.hop:
-        around = start + tensor.row_bytes > circle.stop
-    whole = tensor.row_bytes if plan.graph.hop else tensor.bytes
+    whole = plan.graph.at_once(port) * tensor.row_bytes
+    around = start + whole > circle.stop and plan.rotation is None
     if placement.ring < whole or around:
         raise PlanError(f"graph input or output '{port.tensor}' is not one piece of the pool")
 
@@ -328,9 +326,8 @@ class _Emitter:
 
     def _io(self, label: str, port: Port) -> IoRow:
         tensor = self.graph.tensors[port.tensor]
-        height, width, channels = tensor.shape
-        if self.graph.hop:
-            height = 1
+        _, width, channels = tensor.shape
+        height = self.graph.at_once(port)
         return IoRow(
             macro=f"VMCU_MODEL_{self.name.upper()}_{label}",
             name=string(port.name),
@@ -353,7 +350,7 @@ class _Emitter:
             + MODEL.size
             + (ROTATION_BYTES if self.plan.rotation else 0)
             + (POOLS_BYTES if self.plan.regions else 0)
-            + (STREAM_BYTES + STREAM.size + 4 * len(self.plan.steps) if self.stream else 0)
+            + (STREAM_BYTES + STREAM.size + 4 * len(self.plan.stages[0]) if self.stream else 0)
             + TENSOR.size * len(self.index)
             + LAYER.size * len(self.plan.steps)
             + STAGE.size * len(self.plan.stages)

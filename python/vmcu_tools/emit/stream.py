@@ -14,11 +14,13 @@ from .initialisers import rows_of
 class StreamRow:
     """struct vmcu_stream: lines of `calls`, by layer, until its rings are as they were `again`
     calls after the first; `rows` of the input until its own is; `model` tells it from others.
-    window, hop: for the header, rows."""
+    state, state_bytes: of the pool, all that it keeps. window, hop: for the header, rows."""
 
     calls: list[str]
     again: list[str]
     rows: int
+    state: int
+    state_bytes: int
     window: int
     hop: int
     model: int = 0
@@ -29,11 +31,11 @@ def stream_row(plan: Plan) -> StreamRow | None:
     if not plan.graph.hop:
         return None
     turns, calls, again = turns_of(plan), [], []
-    for step, rows, start in zip(plan.steps, turns.rows, turns.starts, strict=True):
+    for step, rows, start in zip(plan.stages[0], turns.rows, turns.starts, strict=True):
         layer = step.bind(plan.graph)
         across = -(-layer.width // layer.columns)
         calls.append((start + rows) * across)
         again.append(start * across)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
     lines = (rows_of([*map(str, counts)], 12) for counts in (calls, again))
-    return StreamRow(*lines, turns.source, window, plan.graph.hop)
+    return StreamRow(*lines, turns.source, *plan.state, window, plan.graph.hop)

@@ -29,7 +29,10 @@ MODEL = CStruct(
     "const struct vmcu_io *inputs, *outputs; uint16_t tensor_count, layer_count, stage_count;"
     "uint8_t input_count, output_count; bool streamed, elsewhere;",
 )
-STREAM = CStruct("vmcu_stream", "const uint16_t *calls, *again; uint32_t model; uint16_t rows;")
+STREAM = CStruct(
+    "vmcu_stream",
+    "const uint16_t *calls, *again; uint32_t model, state, state_bytes; uint16_t rows;",
+)
 # By which struct vmcu_model is larger in a build for models that keep their state.
 STREAM_BYTES = 4
 # What vmcu_state_save() puts in front of the pool; struct vmcu_position at its end.

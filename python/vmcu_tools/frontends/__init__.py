@@ -28,20 +28,16 @@ def load(path: str | Path) -> Graph:
     return onnx.load(path)
 
 
-def rows_of_call(path: Path) -> int:
-    """Rows that a file which keeps its state takes a call; 0 for one that keeps none, and for one
-    that cannot be read, of which load() says why."""
-    try:
-        if format_of(path) != "tflite":
-            return 0
+def may_keep_state(path: Path) -> bool:
+    """True if a file has variables, or several inputs. Raises UserError if it cannot be read."""
+    if format_of(path) == "tflite":
         from .tflite import states as tflite_states
 
-        if not tflite_states.read(path).states:
-            return 0
-        graph = load(path)
-    except UserError:
-        return 0
-    return graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
+        model = tflite_states.read(path)
+        return bool(model.states) or len(model.inputs) > 1
+    from .onnx import file as onnx_file
+
+    return len(onnx_file.read(path).inputs) > 1
 
 
 def file_nodes(path: Path) -> list[tuple[str, str]]:

@@ -59,7 +59,10 @@ LIMITS = {
         **dict.fromkeys(("part_count", "first", "count", "taken"), UINT16),
     },
     "vmcu_io": {"tensor": UINT16},
-    "vmcu_stream": {"model": UINT32, "rows": UINT16},
+    "vmcu_stream": {
+        **dict.fromkeys(("model", "state", "state_bytes"), UINT32),
+        **{"rows": UINT16},
+    },
     "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
 }
 
@@ -145,10 +148,12 @@ class _Decoder:
             progress=tuple(map(self._progress, self.stages)),
             rotation=rotation,
             regions=self.regions,
+            saved=streams.saved(self.stream, size),
         )
         self._check_ports(plan)
         if self.stream is not None:
-            streams.check_turns(self.objects, self.name, self.stream, plan, self.bound)
+            layers = self.bound[: len(plan.stages[0])]
+            streams.check_turns(self.objects, self.name, self.stream, plan, layers)
         calls = tuple(tuple(self._calls(plan, number)) for number in range(len(stages)))
         rows = tuple(self._row(layer) for layer in self.layers)
         return Decoded(plan, calls, rows, tuple(self.bound))
@@ -346,7 +351,7 @@ class _Decoder:
     def _check_border(self, plan: Plan, port: Port) -> None:
         """Callers see inputs and outputs as one array, or, in a pool that rotates, row by row."""
         placement, tensor = plan.placements[port.tensor], self.graph.tensors[port.tensor]
-        size = tensor.row_bytes if plan.graph.hop else tensor.bytes
+        size = plan.graph.at_once(port) * tensor.row_bytes
         whole = placement.ring == size if plan.graph.hop else placement.ring >= size
         straight = placement.phase % placement.ring == 0 and whole
         circle = plan.pool_of(placement.base)
@@ -366,10 +371,10 @@ class _Decoder:
         expect(not any(step.descending for step in steps), "a stage of several layers descends")
         made, taken = [0] * len(steps), Taken(plan) if streamed else None
         call = None
-        for entry in self._entries(stage):
+        for entry in self._entries(stage, self.stream is not None and number == 0):
             if entry <= END:
                 assert taken is not None
-                streams.check_hop(plan, END - entry, call, taken.y)
+                streams.check_hop(plan, layers[len(steps) - 1], END - entry, call, taken.y)
                 continue
             if entry == TAKE:
                 expect(taken is not None, "a stage takes rows that nobody delivers")
@@ -389,15 +394,16 @@ class _Decoder:
             for part in parts_of(plan, layer, row.get("splits", 0), call):
                 yield steps[entry], layer, part
 
-    def _entries(self, stage: dict) -> Iterator[int]:
-        """The schedule of a stage, part by part; of a stream END and less where a hop ends."""
+    def _entries(self, stage: dict, endless: bool) -> Iterator[int]:
+        """The schedule of a stage, part by part; of one that never ends END and less where a hop
+        does."""
         first = self._address(stage, "parts", "parts")
         start = self._address(stage, "schedule", "schedule")
         schedule = self.objects.values[f"{self.name}_schedule"]
         assert isinstance(schedule, np.ndarray)
         count = stage.get("part_count", 0)
         expect(first + count <= len(self.parts), "a stage has parts that are not there")
-        if self.stream is not None:
+        if endless:
             streams.check_parts(self.parts[first : first + count])
         hops = 0
         for part in self.parts[first : first + count]:
@@ -406,7 +412,7 @@ class _Decoder:
             expect(end <= len(schedule), "a part is longer than the schedule")
             for _ in range(part.get("times", 0)):
                 yield from schedule[begin:end].tolist()
-                if self.stream is not None:
+                if endless:
                     yield END - hops
                     hops += 1
 

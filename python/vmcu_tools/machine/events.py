@@ -49,11 +49,17 @@ def events(plan: Plan, calls: Sequence[Sequence[Called]] | None = None) -> Itera
     number = 0
     for index in range(len(plan.stages)):
         here = list(planned_calls(plan, index)) if calls is None else calls[index]
-        for place, (step, layer, call) in enumerate(here):
-            first, last = place == 0, place == len(here) - 1
-            where = (call.y, call.x, call.columns)
-            yield Event(number, index, step, layer, *where, call.layer == WHOLE, first, last)
-            number += 1
+        yield from events_of(index, here, number)
+        number += len(here)
+
+
+def events_of(stage: int, calls: Sequence[Called], number: int) -> Iterator[Event]:
+    """The calls of a stage in which it is done, of which the first is `number`."""
+    for place, (step, layer, call) in enumerate(calls):
+        first, last = place == 0, place == len(calls) - 1
+        where = (call.y, call.x, call.columns)
+        whole = call.layer == WHOLE
+        yield Event(number + place, stage, step, layer, *where, whole, first, last)
 
 
 def planned_calls(plan: Plan, number: int) -> Iterator[Called]:

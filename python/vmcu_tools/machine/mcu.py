@@ -20,7 +20,8 @@ from ..graph import Tensor
 from ..ops import Layer
 from ..plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, Plan, Step, pool_scratch
 from ..plan.schedule import OUTPUT, in_one_piece
-from .events import TICKS, Called, Event, events
+from .events import TICKS, Called, Event
+from .hops import played
 from .streams import meeting
 
 POISON = np.int8(-91)
@@ -35,11 +36,13 @@ class VirtualMcu:
     its emitted tables lead to, see decoded.py."""
 
     def __init__(self, plan: Plan, calls: Sequence[Sequence[Called]] | None = None):
-        self.plan, self.size = plan, plan.pool_bytes
+        self.whole, self.size = plan, plan.pool_bytes
+        self.played = played(plan, calls)
+        self.plan = plan = self.played.plan
         self.tensors = plan.graph.tensors
         self.ids = {name: number for number, name in enumerate(self.tensors)}
         self.names = list(self.tensors)
-        self.events = list(events(plan, calls))
+        self.events = self.played.events
         self.layers = {id(e.step): e.layer for e in self.events if e.step and e.layer}
         self.writes_of: dict[int, np.ndarray] = {}
         self.in_calls: dict[tuple[int, int, int, int], np.ndarray | None] = {}
@@ -49,8 +52,8 @@ class VirtualMcu:
         self._check_elsewhere()
 
     def _check_rings(self) -> None:
-        for name, placement in self.plan.placements.items():
-            tensor, ring = self.tensors[name], placement.ring
+        for name, placement in self.whole.placements.items():
+            tensor, ring = self.whole.graph.tensors[name], placement.ring
             circle = self.plan.pool_of(placement.base)
             if ring % tensor.shape[2] or ring < 1 or ring > circle.size:
                 raise PlanError(f"the ring of tensor '{name}' is no number of pixels in the pool")
@@ -78,14 +81,19 @@ class VirtualMcu:
 
     def _expiries(self) -> dict[str, np.ndarray]:
         """Time of the last read of every byte of every tensor, int64 (H, W, C)."""
+        copies = self.played.copies
         expiry = {
-            name: np.full(tensor.shape, BEFORE, np.int64) for name, tensor in self.tensors.items()
+            name: np.full(tensor.shape, BEFORE, np.int64)
+            for name, tensor in self.tensors.items()
+            if name not in copies
         }
         for event in self.events:
             layer = event.layer
             if layer is None:
                 continue
             for index, tensor in enumerate(layer.ins):
+                if tensor.name in copies:
+                    continue
                 if not event.whole:
                     ticks = self._in_call(event, layer, index)
                     for y, start, stop in self._reads(event, layer, index):
@@ -100,18 +108,26 @@ class VirtualMcu:
                 self.writes_of[id(layer)] = layer.writes()
         for port in self.plan.graph.outputs:
             expiry[port.tensor][...] = FOREVER
-        if self.plan.graph.hop:
-            self._answers(expiry[self.plan.graph.outputs[0].tensor])
+        self._answers(expiry)
         return expiry
 
-    def _answers(self, expiry: np.ndarray) -> None:
+    def _answers(self, expiry: dict[str, np.ndarray]) -> None:
         """The caller of a stream reads an answer before it brings the next row."""
         until = FOREVER
-        for event in reversed(self.events):
+        for event in reversed(self.events if self.played.answers else ()):
             if event.layer is None:
                 until = event.start - 1
-            elif event.layer.out.name == self.plan.graph.outputs[0].tensor:
-                expiry[event.y] = until
+            elif event.layer.out.name in self.played.answers:
+                rows = slice(None) if event.layer.sums else event.y
+                expiry[event.layer.out.name][rows] = until
+
+    def _expiry(self, name: str, y: int, part: slice) -> np.ndarray:
+        """Time of the last read of the bytes of columns of a row, int64."""
+        copy = self.played.copies.get(name)
+        if copy is None:
+            return self.expiry_of[name][y, part].ravel()
+        times = self.expiry_of[copy.of][y, part].ravel()
+        return np.where(times < 0, BEFORE, times + copy.later)
 
     def _in_call(self, event: Event, layer: Layer, index: int) -> np.ndarray | None:
         """The ticks of reads or, for OUTPUT, writes in a call of a stage of several layers. They
@@ -167,7 +183,6 @@ class VirtualMcu:
         self.expiry = np.full(size, BEFORE, np.int64)
         self.value = np.full(size, POISON, np.int8)
         produced: dict[str, np.ndarray] = {}
-        answer = self.plan.graph.outputs[0].tensor if self.plan.graph.hop else ""
         seen = {name: np.full(t.shape, POISON, np.int8) for name, t in self.tensors.items()}
         for number, port in enumerate(self.plan.graph.inputs):
             tensor = self.tensors[port.tensor]
@@ -183,22 +198,44 @@ class VirtualMcu:
                 for name in node.outputs:
                     produced[name] = np.ma.masked_all(self.tensors[name].shape, np.int8)
         self.kept: set[int] = set()
-        answered = False
+        before = None
         for event in self.events:
-            if answered and event.layer is None:
+            if before is not None and self._hop_over(before, event):
                 held = (self.expiry >= event.start) & (self.owner >= 0)
                 self.kept |= set(self.owner[held].tolist())
-            answered = event.layer is not None and event.layer.out.name == answer
+            self._check_saved(event)
+            before = event
             if event.layer is None:
                 self._deliver(event, produced if inputs is not None else None)
             else:
                 self._compute(event, event.layer, seen, produced if inputs is not None else None)
         self._check_outputs()
         self._check_kept()
+        for name, names in self.played.hops.items() if inputs is not None else ():
+            produced[name] = np.ma.concatenate([produced.pop(at) for at in names])
         return {
             name: values if np.ma.is_masked(values) else np.asarray(values)
             for name, values in produced.items()
         }
+
+    def _check_saved(self, event: Event) -> None:
+        """What is there when a row comes is part of the state, but for an answer."""
+        if event.layer is not None or event.x or not self.played.answers:
+            return
+        at, size = self.plan.state
+        alive = self.expiry >= event.start
+        alive[at : at + size] = False
+        if alive.any():
+            byte = int(np.argmax(alive))
+            raise PlanError(f"pool byte {byte} is not saved with the state; {self._holder(byte)}")
+
+    def _hop_over(self, before: Event, event: Event) -> bool:
+        """True between two calls where the caller has an answer."""
+        if before.layer is None or not self.played.answers:
+            return False
+        if self.plan.graph.endless:
+            return before.stage > 0 and event.stage == 0
+        return event.layer is None and before.layer.out.name in self.played.answers
 
     def _deliver(self, event: Event, produced: dict[str, np.ndarray] | None) -> None:
         tensor = self.tensors[self.plan.graph.inputs[0].tensor]
@@ -295,7 +332,7 @@ class VirtualMcu:
             raise PlanError(
                 f"step '{event.step.node.name}' needs row {y} of '{tensor.name}' in one piece"
             )
-        wanted = self.expiry_of[tensor.name][y, start:stop].ravel() >= event.start
+        wanted = self._expiry(tensor.name, y, slice(start, stop)) >= event.start
         first = y * tensor.row_bytes + start * tensor.shape[2]
         expected = np.arange(first, first + wanted.size)
         lost = wanted & (
@@ -334,7 +371,7 @@ class VirtualMcu:
         first = y * tensor.row_bytes + part[0] * tensor.shape[2]
         self.owner[where] = self.ids[tensor.name]
         self.index[where] = np.arange(first, first + flat.size)
-        self.expiry[where] = self.expiry_of[tensor.name][y, slice(*part)].ravel()
+        self.expiry[where] = self._expiry(tensor.name, y, slice(*part))
         if values is not None:
             self.value[where] = values.ravel()
 
@@ -342,7 +379,7 @@ class VirtualMcu:
         """Graph outputs are there, whole, when the inference is over."""
         for port in self.plan.graph.outputs:
             tensor = self.tensors[port.tensor]
-            for y in range(tensor.shape[0] - 1 if self.plan.graph.hop else 0, tensor.shape[0]):
+            for y in range(tensor.shape[0] - self.plan.graph.at_once(port), tensor.shape[0]):
                 where = self._where(tensor, y, 0, tensor.shape[1])
                 expected = np.arange(tensor.row_bytes) + y * tensor.row_bytes
                 mine = self.owner[where] == self.ids[tensor.name]
@@ -351,8 +388,9 @@ class VirtualMcu:
 
     def _check_kept(self) -> None:
         """What a stream keeps from one hop to the next turns at its own speed."""
-        kept = [self.plan.placements[self.names[number]] for number in sorted(self.kept)]
-        for one, other in meeting(kept, self.plan):
+        names = [self.names[number] for number in sorted(self.kept)]
+        kept = [self.plan.placements[name] for name in names if name not in self.played.answers]
+        for one, other in meeting(kept, self.whole):
             raise PlanError(f"rings of '{one}' and '{other}' share bytes, but turn differently")
 
     def _holder(self, at: int) -> str:

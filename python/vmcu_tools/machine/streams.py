@@ -33,6 +33,15 @@ def stream_of(objects: Objects, name: str, model: dict) -> dict | None:
     return found
 
 
+def saved(stream: dict | None, pool: int) -> tuple[int, int] | None:
+    """What of a pool of so many bytes is saved: from where on, how many; None of no stream."""
+    if stream is None:
+        return None
+    at, size = stream.get("state", 0), stream.get("state_bytes", 0)
+    expect(at + size <= pool, "more is saved than the pool has")
+    return at, size
+
+
 def check_turns(
     objects: Objects, name: str, stream: dict, plan: Plan, layers: Sequence[Layer]
 ) -> None:
@@ -53,6 +62,11 @@ def check_turns(
         around = all(length % plan.placements[one].ring == 0 for one, length in moved)
         expect(around, f"layer {number} starts over where a ring does not")
         expect(last < layer.height, f"layer {number} does not start over in the replay")
+    if plan.graph.endless:
+        number = layers[-1].out
+        there = plan.placements[number.name]
+        one_place = (there.ring, there.phase) == (number.row_bytes, 0)
+        expect(one_place, "the number of a hop is not where those behind look for it")
     source = plan.graph.tensors[plan.graph.inputs[0].tensor]
     rows, ring = stream.get("rows", 0), plan.placements[source.name].ring
     expect(
@@ -76,9 +90,10 @@ def check_parts(parts: Sequence[dict]) -> None:
     expect(once, "a stream has other parts than its beginning and a hop")
 
 
-def check_hop(plan: Plan, hop: int, made: Call | None, taken: int) -> None:
-    """At the end of hop number `hop` its answer is the last call, and all of its rows are taken."""
-    out, source = (plan.graph.tensors[p[0].tensor] for p in (plan.graph.outputs, plan.graph.inputs))
+def check_hop(plan: Plan, last: Layer, hop: int, made: Call | None, taken: int) -> None:
+    """At the end of hop number `hop` that row of the stage's `last` layer is the last call, and all
+    of the hop's rows are taken."""
+    out, source = last.out, plan.graph.tensors[plan.graph.inputs[0].tensor]
     answered = made is not None and made.y == hop and made.x + made.columns == out.shape[1]
     expect(answered, f"hop {hop} ends without its answer")
     within = source.shape[0] - (out.shape[0] - 1 - hop) * plan.graph.hop

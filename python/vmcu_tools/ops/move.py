@@ -88,6 +88,12 @@ class MoveLayer(Layer[Move], op=Move):
         np.maximum.at(last, self.source.ravel(), self.writes().ravel())
         return last.reshape(self.ins[0].shape)
 
+    @property
+    def turned(self) -> Op | None:
+        """Of one row, whose bytes are in the same order as those of one column."""
+        none = np.zeros(1, np.int64)
+        return Move(self.op.rows[0] + self.op.columns, none, self.op.channels)
+
     @functools.cached_property
     def run(self) -> int:
         """Channels that can be copied together: neighbours in one row of the input."""

@@ -6,39 +6,102 @@ rows of most layers are in both windows. In the graph made here each layer has i
 whatever the number of windows that they are in, and the layer that brings the window down to one
 row has one row for each of its positions. That is exact where a row is made in the same way
 wherever it is.
+
+From the first layer on that is otherwise, layers are those of one window. Of the tensors that they
+read of layers in front the window's rows are kept, and looked back at hop by hop.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..errors import Problem, UserError
 from ..graph import Graph, Node, Tensor
 from ..ops import bind
+from ..ops.hop_count import BYTES, HopCount
+from ..ops.look_back import LookBack
 from .carried import carried
 from .option import OPTION
+
+COUNT = "hops"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A graph's nodes as they go on and on, in order, and those that do not; for how many rows of
+    the input each tensor of the former has one; why each of the latter that read nothing but those
+    does not go on, or why all of an answer does not come with its last row."""
+
+    endless: tuple[Node, ...]
+    whole: tuple[Node, ...]
+    every: dict[str, int]
+    reasons: tuple[Problem, ...]
 
 
 def moving(graph: Graph, hop: int, hops: int) -> Graph:
     """The graph for `hops` positions of its window, `hop` rows apart: H of the input is as many
-    rows as they cover, H of the output is `hops`. Of a graph that keeps its state see carried().
+    rows as they cover, and so for the layers that go on. H of the output is `hops`, if all do. Of a
+    graph that keeps its state see carried().
 
-    Raises UserError where there is no such graph, with the layer that stands in its way.
+    Raises UserError where there is no such graph.
     """
     if graph.states:
         return carried(graph, hop, hops)
+    split = split_of(graph, hop)
+    tensors = dict(graph.tensors)
+    for name, step in split.every.items():
+        tensors[name] = _taller(graph.tensors[name], step, hop, hops)
+    found = replace(graph, tensors=tensors, nodes=split.endless, hop=hop)
+    if not split.whole and not split.reasons:
+        return found
+    return _looked_back(graph, found, split, hops)
+
+
+def split_of(graph: Graph, hop: int) -> Split:
+    """Which of a graph's layers go on and on. Raises UserError where nothing can."""
     _check_ports(graph, hop)
-    source = graph.inputs[0].tensor
-    every = {source: 1}
-    tensors = {source: _taller(graph.tensors[source], 1, hop, hops)}
-    nodes = []
+    every = {graph.inputs[0].tensor: 1}
+    endless, whole, reasons = [], [], []
     for node in graph.nodes:
-        node, step = _moved(graph, node, every, hop)
-        out = graph.tensors[node.outputs[0]]
-        every[out.name] = step
-        tensors[out.name] = _taller(out, step, hop, hops)
-        nodes.append(node)
-    return replace(graph, tensors=tensors, nodes=tuple(nodes), hop=hop)
+        inside = all(name in every for name in node.inputs)
+        moved = _moved(graph, node, every, hop) if inside else None
+        if isinstance(moved, tuple):
+            endless.append(moved[0])
+            every[node.outputs[0]] = moved[1]
+            continue
+        whole.append(node)
+        reasons += [moved] if moved is not None else []
+    if not whole:
+        reasons = _several(graph)
+    return Split(tuple(endless), tuple(whole), every, tuple(reasons))
+
+
+def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
+    """With the layers of one window behind those that go on."""
+    tensors, nodes = dict(found.tensors), []
+    wanted = [name for node in split.whole for name in node.inputs]
+    wanted += [port.tensor for port in graph.outputs]
+    kept = [name for name in dict.fromkeys(wanted) if name in split.every]
+    rows = tuple(graph.tensors[name].shape[0] for name in kept)
+    steps = tuple(found.hop // split.every[name] for name in kept)
+    tensors[COUNT] = Tensor(COUNT, (hops, 1, BYTES), 1.0, 0)
+    endless = (*split.endless, Node(COUNT, HopCount(rows, steps), tuple(kept), (COUNT,)))
+
+    def look(name: str, reader: str) -> str:
+        out = f"{name} for {reader}"
+        tensors[out] = replace(graph.tensors[name], name=out)
+        op = LookBack(found.hop // split.every[name])
+        nodes.append(Node(f"window of {name}", op, (name, COUNT), (out,)))
+        return out
+
+    for node in split.whole:
+        read = [name for name in dict.fromkeys(node.inputs) if name in split.every]
+        ins = {name: look(name, node.name) for name in read}
+        nodes.append(replace(node, inputs=tuple(ins.get(name, name) for name in node.inputs)))
+    outs = {p.tensor: look(p.tensor, "the answer") for p in graph.outputs if p.tensor in kept}
+    ports = tuple(replace(p, tensor=outs.get(p.tensor, p.tensor)) for p in graph.outputs)
+    all_ = (*endless, *nodes)
+    return replace(found, tensors=tensors, nodes=all_, outputs=ports, endless=len(endless))
 
 
 def _taller(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:
@@ -49,51 +112,62 @@ def _taller(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:
 
 def _check_ports(graph: Graph, hop: int) -> None:
     reason = remedy = ""
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        reason = f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs"
-        remedy = f"{OPTION} takes models of one input and one output"
+    if len(graph.inputs) != 1:
+        reason = f"{len(graph.inputs)} inputs, of which one can have its rows pushed"
+        remedy = (
+            f"leave out {OPTION}, or put the inputs side by side into one whose rows come together"
+        )
     elif not graph.nodes:
         reason, remedy = "there is no layer", f"leave out {OPTION}"
     else:
         height = graph.tensors[graph.inputs[0].tensor].shape[0]
         if not 1 <= hop < height:
             reason = f"its window has {height} rows along H, which is time to {OPTION} {hop}"
-            remedy = f"choose a hop from 1 to {height - 1}" if height > 1 else f"leave out {OPTION}"
+            remedy = f"choose a hop from 1 to {height - 1}"
+            if height < 2:
+                remedy = f"export it with time in front of its other axes, or leave out {OPTION}"
     if reason:
         raise UserError(Problem(reason, remedy, graph.origin))
-    answer = graph.tensors[graph.outputs[0].tensor]
-    if answer.shape[0] != 1:
-        node = graph.producer(answer.name)
-        reason = f"its output has {answer.shape[0]} rows in time, an answer of a hop is one"
-        remedy = "end the model with a layer that sees the whole window, or take the last row of it"
-        raise UserError(
-            Problem(
-                reason, remedy, graph.origin, node.name if node else "", node.kind if node else ""
-            )
-        )
 
 
-def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[Node, int]:
-    """The node over rows that go on and on, and for how many rows of the input it has one."""
+def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[Node, int] | Problem:
+    """The node over rows that go on and on, and for how many rows of the input it has one, or why
+    there is none."""
     layer = bind(graph, node)
     steps = {every[name] for name in node.inputs}
     if not layer.by_rows or layer.reach(0).before[0] or len(steps) != 1:
-        raise UserError(_still(graph, node))
+        return _still(graph, node)
     (step,) = steps
     if layer.out.shape[0] > 1:
-        return node, step * layer.reach(0).stride[0]
+        step *= layer.reach(0).stride[0]
+        return _uneven(graph, node, step, hop) if hop % step else (node, step)
     if all(tensor.shape[0] == 1 for tensor in layer.ins):
         return node, hop
     # The whole window, of which there is one for each hop.
-    if hop % step:
-        reason = f"a row of its input comes every {step} rows, which {hop} is no multiple of"
-        raise UserError(
-            Problem(
-                reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind
-            )
-        )
     window = replace(node.op.window, stride=(hop // step, node.op.window.stride[1]))
     return replace(node, op=replace(node.op, window=window)), hop
+
+
+def _several(graph: Graph) -> list[Problem]:
+    """Why an answer is more than the row that comes last."""
+    rows = graph.tensors[graph.outputs[0].tensor].shape[0]
+    if rows == len(graph.outputs) == 1:
+        return []
+    node = graph.producer(graph.outputs[0].tensor)
+    reason, remedy = f"there are {len(graph.outputs)} outputs", "split the model"
+    if rows > 1:
+        reason = f"its output has {rows} rows in time, all of which are an answer"
+        remedy = "end the model with a layer that sees the whole window, or take the last row of it"
+    who = (node.name, node.kind) if node else ("", "")
+    return [Problem(reason, remedy, graph.origin, *who)]
+
+
+def _uneven(graph: Graph, node: Node, step: int, hop: int) -> Problem:
+    """A layer that has no whole number of rows a hop."""
+    reason = f"its row comes every {step} rows of the input, which {hop} is no multiple of"
+    return Problem(
+        reason, f"choose {OPTION} {step} or a multiple", graph.origin, node.name, node.kind
+    )
 
 
 def _still(graph: Graph, node: Node) -> Problem:
@@ -109,4 +183,11 @@ def _still(graph: Graph, node: Node) -> Problem:
     else:
         reason = "its rows depend on where in the window they are"
         remedy = "use convolutions, pooling and element-wise layers along time"
-    return Problem(reason, f"{remedy}, or leave out {OPTION}", graph.origin, node.name, node.kind)
+    return Problem(reason, remedy, graph.origin, node.name, node.kind)
+
+
+def endless_part(graph: Graph) -> Graph:
+    """The layers that go on of a graph that has others, which look back."""
+    name = graph.nodes[graph.endless - 1].outputs[0]
+    port = replace(graph.outputs[0], tensor=name)
+    return replace(graph, nodes=graph.nodes[: graph.endless], outputs=(port,), endless=0)

@@ -97,6 +97,8 @@ class Plan:
     before. `gap`: bytes of the pool beyond the bound of its order.
     `rotation`: how the pool rotates; its end then may split rows. `kept`: of a graph whose window
     moves (Graph.hop), the tensors whose rings hold rows from one answer to the next.
+    `saved`: of such a graph where layers see windows anew, from where on so many bytes of the pool
+    are those of the stage that never ends.
     `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
     own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
     """
@@ -116,6 +118,7 @@ class Plan:
     notes: tuple[str, ...] = field(default=())
     rotation: Rotation | None = None
     kept: tuple[str, ...] = ()
+    saved: tuple[int, int] | None = None
     regions: tuple[Region, ...] = ()
 
     @property
@@ -140,6 +143,12 @@ class Plan:
         if self.regions:
             return sum(region.pool_bytes for region in self.regions)
         return self.pool_bytes + (self.rotation.overhang if self.rotation else 0)
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """From where on so many bytes of the pool hold all that there is between two rows of a
+        stream."""
+        return self.saved or (0, self.pool_bytes)
 
     @property
     def tensors(self) -> tuple[str, ...]:

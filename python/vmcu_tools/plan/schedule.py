@@ -138,8 +138,12 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     if len(steps) == 1 and source is None:
         return None
     layers = [step.bind(plan.graph) for step in steps]
+    endless = number == 0 and plan.graph.hop > 0
     kept = kept_outputs(plan.graph, [step.node for step in steps])
-    return stage_of(layers, kept, source, plan.taken, plan.graph.hop > 0)
+    if endless:
+        # Whoever looks back from behind the stage has its rows held by the last layer.
+        kept = [layer is layers[-1] for layer in layers]
+    return stage_of(layers, kept, source, plan.taken, endless)
 
 
 def feed_of(layer: Layer, index: int, producer: int = READY) -> Feed:

@@ -33,16 +33,16 @@ def turn_of(ring: int, row_bytes: int) -> int:
 
 
 def turns_of(plan: Plan) -> Turns:
-    """Of a plan whose only stage never ends."""
+    """Of a plan whose first stage never ends."""
     source = plan.graph.tensors[plan.graph.inputs[0].tensor]
     every, rows, starts = {source.name: 1}, [], []
-    for step in plan.steps:
+    for step in plan.stages[0]:
         layer = step.bind(plan.graph)
         rows.append(_rows(plan, layer))
         reach = layer.reach(0)
         starts.append(-(-reach.before[0] // reach.stride[0]))
         every[layer.out.name] = every[layer.ins[0].name] * layer.reach(0).stride[0]
-    outs = tuple(every[step.node.outputs[0]] for step in plan.steps)
+    outs = tuple(every[step.node.outputs[0]] for step in plan.stages[0])
     ring = plan.placements[source.name].ring
     return Turns(tuple(rows), tuple(starts), outs, turn_of(ring, source.row_bytes))
 
@@ -57,12 +57,13 @@ def _rows(plan: Plan, layer: Layer) -> int:
 
 def macs_of_hop(plan: Plan) -> list[int]:
     """Multiply-accumulates of each layer from one answer to the next."""
-    hop = plan.graph.hop
-    return [
+    hop, first = plan.graph.hop, plan.stages[0]
+    endless = [
         layer.macs // layer.out.shape[0] * (hop // every)
-        for step, every in zip(plan.steps, turns_of(plan).every, strict=True)
+        for step, every in zip(first, turns_of(plan).every, strict=True)
         for layer in (step.bind(plan.graph),)
     ]
+    return endless + [step.bind(plan.graph).macs for step in plan.steps[len(first) :]]
 
 
 def first_rows(plan: Plan) -> int:

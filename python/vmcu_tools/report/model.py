@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ops import bind
+from ..passes.moving import split_of
 from ..plan.accesses import by_region
 from ..plan.plan import Placement, Plan
 from ..plan.turns import first_rows, macs_of_hop
@@ -61,11 +62,27 @@ class KeptReport:
 
 
 @dataclass(frozen=True)
+class AnewReport:
+    """`layers` layers, the first of which is `first`, that are computed over kept windows for each
+    hop, with `macs` multiply-accumulates, why, and what to do about it; `others`: layers that do
+    not go on either and read nothing but those that do."""
+
+    first: str
+    op: str
+    reason: str
+    remedy: str
+    others: tuple[str, ...]
+    layers: int
+    macs: int
+
+
+@dataclass(frozen=True)
 class HopReport:
     """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
     after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
     bytes of the pool that stay from one answer to the next, those of all `kept`. `variables` of the
-    file, where it keeps its state by itself; a window is then what a call takes."""
+    file, where it keeps its state by itself; a window is then what a call takes. `anew`: what is
+    computed for each window as a whole; None for nothing."""
 
     rows: int
     window: int
@@ -74,6 +91,7 @@ class HopReport:
     state_bytes: int
     kept: tuple[KeptReport, ...]
     variables: int = 0
+    anew: AnewReport | None = None
 
 
 @dataclass(frozen=True)
@@ -193,7 +211,20 @@ def hop_of(plan: Plan) -> HopReport | None:
     macs = sum(bind(model, node).macs for node in model.nodes)
     state = sum(one.bytes for one in kept)
     rows, variables = plan.graph.hop, len(model.states)
-    return HopReport(rows, window, first_rows(plan), macs, state, kept, variables)
+    return HopReport(rows, window, first_rows(plan), macs, state, kept, variables, anew_of(plan))
+
+
+def anew_of(plan: Plan) -> AnewReport | None:
+    """What of a plan's layers is computed anew for each hop."""
+    endless = plan.graph.endless
+    if not endless:
+        return None
+    first, *others = split_of(plan.model, plan.graph.hop).reasons
+    behind = [bind(plan.graph, node) for node in plan.graph.nodes[endless:]]
+    own = [layer for layer in behind if not layer.node.op.looks_at(layer.node.inputs)]
+    macs = sum(layer.macs for layer in own)
+    names = tuple(problem.node for problem in others)
+    return AnewReport(first.node, first.op, first.reason, first.remedy, names, len(own), macs)
 
 
 def memories(plan: Plan) -> tuple[MemoryReport, ...]:

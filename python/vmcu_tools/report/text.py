@@ -14,10 +14,12 @@ from ..planner.stages.cuts import Choice
 from ..verify.end_to_end import FAR, EndToEnd
 from ..verify.verify import Check, Verification
 from .comparison import Comparison
-from .model import HopReport, MemoryReport, ModelReport
+from .model import AnewReport, HopReport, MemoryReport, ModelReport
 from .terminal import say
 
 BAR = 20
+# Layers that a line names beside the first.
+MOST_NAMED = 3
 
 
 def table(*columns: str, left: int = 2) -> Table:
@@ -74,7 +76,7 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
     if hop.variables:
         say(
             console,
-            f"a call takes {hop.rows} rows; {hop.variables} variables of the file are rings: "
+            f"a call takes {hop.rows} rows; {hop.variables} states of the file are rings: "
             f"state: {hop.state_bytes:,} bytes of the pool",
         )
         return
@@ -83,6 +85,20 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
         f"the window of {hop.window} rows moves by {hop.rows} from one answer to the next, the "
         f"first comes after {hop.first}: {macs:,} MACs a hop, {hop.macs_window:,} where nothing is "
         f"kept; state: {hop.state_bytes:,} bytes of the pool",
+    )
+    if hop.anew is not None:
+        print_anew(hop.anew, macs, console)
+
+
+def print_anew(anew: AnewReport, macs: int, console: Console) -> None:
+    """Which layers see their windows as a whole, and why."""
+    others = "".join(f", '{name}'" for name in anew.others[:MOST_NAMED])
+    others += " and others" if len(anew.others) > MOST_NAMED else ""
+    say(
+        console,
+        f"{anew.layers} layers are computed anew for each hop, over windows that are kept: "
+        f"{anew.macs:,} of its {macs:,} MACs. They begin with '{anew.first}' ({anew.op}){others}: "
+        f"{anew.reason}. To have their rows kept as well: {anew.remedy}",
     )
 
 

@@ -42,14 +42,16 @@ def refuse_stream(plan: Plan) -> None:
 
 
 def split_answers(data: bytes, plan: Plan, rows: int, target: str) -> np.ndarray:
-    """int8 (hops, W, C): the answers to a stream of so many rows, of a plan with a hop.
+    """int8 (hops, bytes), outputs one behind the other: the answers to a stream of so many rows, of
+    a plan with a hop.
 
     Raises RunnerError if `target` has delivered too few or too many.
     """
-    shape = plan.graph.tensors[plan.graph.outputs[0].tensor].shape[1:]
+    graph = plan.graph
+    size = sum(graph.at_once(p) * graph.tensors[p.tensor].row_bytes for p in graph.outputs)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
     hops = (rows - window) // plan.graph.hop + 1
-    found = np.frombuffer(data, np.int8).reshape(-1, *shape)
+    found = np.frombuffer(data, np.int8).reshape(-1, size)
     # A window whose last rows nobody reads is done before they come.
     if len(found) < hops or (len(found) - hops) * plan.graph.hop > window:
         raise RunnerError(f"{target}: {len(found)} answers, not {hops}")

@@ -40,9 +40,11 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
 
 
 def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
-    """Values of an input in the order of the file's axes as int8 (H, W, C): int8 as it is, real
-    values quantised as the file's runtime does it."""
+    """Values of an input or output in the order of the file's axes as int8 (H, W, C): int8 as it
+    is, real values quantised as the file's runtime does it, the bytes of numbers."""
     tensor = graph.tensors[port.tensor]
+    if port.dtype in ("int32", "int64"):
+        return data.astype("<i4").view(np.int8).reshape(tensor.shape)
     if port.layout == "nchw":
         data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
     data = data.reshape(tensor.shape)

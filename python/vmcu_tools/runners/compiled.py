@@ -135,7 +135,7 @@ class CompiledRunner(ABC):
 
     def run_stream(self, plan: Plan, rows: np.ndarray) -> np.ndarray:
         """The answers to rows int8 (rows, W, C) that are pushed one by one to a plan that keeps
-        what the next hop needs: int8 (hops, W, C)."""
+        what the next hop needs: int8 (hops, bytes), outputs one behind the other."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             target = self.suited(plan)
             image = target.build(emit(plan, MODEL_NAME).files, MODEL_NAME, Path(folder))

@@ -16,8 +16,8 @@ from .zephyr import ZephyrRunner
 
 
 def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
-    """The answers to rows int8 (rows, W, C) that are pushed one by one, int8 (hops, W, C). Raises
-    UserError for a target that takes no streams."""
+    """The answers to rows int8 (rows, W, C) that are pushed one by one, int8 (hops, bytes), outputs
+    one behind the other. Raises UserError for a target that takes no streams."""
     if isinstance(runner, CompiledRunner | ZephyrRunner) and not runner.container:
         return runner.run_stream(plan, rows)
     if isinstance(runner, VirtualRunner):
@@ -31,4 +31,6 @@ def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:
     hops = (len(rows) - plan.model.tensors[source].shape[0]) // plan.graph.hop + 1
     whole = over(plan, plan.graph.hop, hops)
     given = rows[: whole.graph.tensors[source].shape[0]]
-    return np.asarray(VirtualMcu(whole).run([given])[plan.graph.outputs[0].tensor])
+    found = VirtualMcu(whole).run([given])
+    ports = plan.graph.outputs
+    return np.hstack([np.asarray(found[port.tensor]).reshape(hops, -1) for port in ports])

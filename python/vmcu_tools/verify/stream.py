@@ -87,9 +87,9 @@ def verify(plan: Plan, target: str, hops: int, seed: int) -> StreamVerification:
 
 
 def against(said: str, strict: bool, found: np.ndarray, wanted: Sequence[np.ndarray]) -> Against:
-    """Answers int8 (hops, W, C) beside those of a judge."""
+    """Answers int8 (hops, bytes) beside those of a judge."""
     off = np.abs(found.astype(np.int64) - np.stack(wanted))
-    wrong = int(off.any(axis=(1, 2)).sum())
+    wrong = int(off.any(axis=1).sum())
     return Against(said, strict, off.size, int(np.count_nonzero(off)), wrong, int(off.max()))
 
 
@@ -116,23 +116,48 @@ def windows(graph: Graph, rows: np.ndarray, hop: int) -> Iterator[np.ndarray]:
 
 
 def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """What each hop of a stream means, int8 (W, C): of whole windows, or, where a file keeps its
-    state, of all rows up to there."""
+    """What each hop of a stream means, int8 (bytes,), outputs one behind the other: of whole
+    windows, or, where a file keeps its state, of all rows up to there."""
     graph, hop = plan.model, plan.graph.hop
-    name = graph.outputs[0].tensor
+    names = [port.tensor for port in graph.outputs]
     if graph.states:
-        yield from reference.run(moving(graph, hop, len(rows) // hop), [rows])[name]
+        found = reference.run(moving(graph, hop, len(rows) // hop), [rows])
+        yield from found[names[0]].reshape(len(rows) // hop, -1)
         return
     for window in windows(graph, rows, hop):
-        yield reference.run(graph, [window])[name][0]
+        found = reference.run(graph, [window])
+        yield np.concatenate([np.ravel(found[name]) for name in names])
+
+
+class _State:
+    """What a runtime is given in place of variables: of each state the output of the call before.
+    `file`: the graph of the file as it is, with inputs and outputs for them."""
+
+    def __init__(self, graph: Graph, file: Graph):
+        self.file, self.outs = file, {behind: ahead for ahead, behind in graph.fed}
+        self.held = {}
+        for port in file.inputs:
+            tensor = file.tensors[port.tensor]
+            zeros = np.full(tensor.shape, tensor.zero_point, np.int8)
+            self.held[port.name] = to_file(zeros, file, port)
+
+    def before(self, given: np.ndarray) -> list[np.ndarray]:
+        """All inputs of a call."""
+        states = self.outs.values()
+        return [self.held[p.name] if p.name in states else given for p in self.file.inputs]
+
+    def after(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs of a call that are no state."""
+        named = {port.name: one for port, one in zip(self.file.outputs, values, strict=True)}
+        self.held |= {ahead: named[behind] for behind, ahead in self.outs.items()}
+        return [one for name, one in named.items() if name not in self.outs]
 
 
 def judge(graph: Graph) -> tuple[str, bool, Callable[[np.ndarray], np.ndarray]]:
     """The file's runtime: its name, whether it computes what the graph means in every byte, and
-    what it makes of a window, int8 (W, C) of int8 (H, W, C)."""
+    what it makes of a window int8 (H, W, C): its outputs' bytes, one behind the other."""
     theirs = oracle.open(graph.origin)
-    source, answer = graph.inputs[0], graph.outputs[0]
-    shape = graph.tensors[answer.tensor].shape[1:]
+    state = _State(graph, theirs.graph)
     try:
         run, exact = whole.runner(Path(graph.origin), theirs.graph)
     except whole.UnfitError as error:
@@ -140,7 +165,9 @@ def judge(graph: Graph) -> tuple[str, bool, Callable[[np.ndarray], np.ndarray]]:
     exact = exact and all(theirs.tolerance(node) == 0 for node in theirs.graph.nodes)
 
     def of_window(window: np.ndarray) -> np.ndarray:
-        values = run([to_file(window, graph, source)])
-        return to_memory(values[0], graph, answer).reshape(shape).astype(np.int64)
+        values = state.after(run(state.before(to_file(window, graph, graph.inputs[0]))))
+        pairs = zip(values, graph.outputs, strict=True)
+        found = [np.ravel(to_memory(one, graph, port)) for one, port in pairs]
+        return np.concatenate(found).astype(np.int64)
 
     return "the file's own runtime", exact, of_window

@@ -193,7 +193,9 @@ struct vmcu_stream {
 	const uint16_t *calls; /**< of each layer until all of its rings are as they were */
 	const uint16_t *again; /**< so many calls after the first */
 	uint32_t model;        /**< tells this model's state from that of any other */
-	uint16_t rows;         /**< of the input until its ring is as it was */
+	uint32_t state;        /**< where in the pool all begins that it keeps from row to row */
+	uint32_t state_bytes;
+	uint16_t rows; /**< of the input until its ring is as it was */
 };
 #endif
 

@@ -169,6 +169,17 @@ struct vmcu_log_softmax_tflite_params {
 /** @brief The same as TensorFlow Lite has it, in 1/16 below 127. */
 void vmcu_log_softmax_tflite(const struct vmcu_call *call);
 
+struct vmcu_look_back_params {
+	uint16_t step; /**< rows from a window to that of the next hop */
+};
+
+/**
+ * @brief Copies pixels of the window that input 0 has for the hop whose number input 1 is.
+ *
+ * Reads the number, then the pixels of its row, which their ring may split.
+ */
+void vmcu_look_back(const struct vmcu_call *call);
+
 struct vmcu_lookup_params {
 	const int8_t *table; /**< 256 results, for -128 to 127 */
 };

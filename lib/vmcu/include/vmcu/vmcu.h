@@ -269,7 +269,8 @@ int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size);
 /**
  * @brief Goes on where a stream was when its state was saved.
  *
- * Where it fails, the context's own state is as it was.
+ * Where it fails, the context's own state is as it was. Outputs are not part of it: there are some
+ * when the next answer is there.
  *
  * @retval 0        The next row is the one behind that state's last.
  * @retval -EINVAL  A pointer is NULL, @a ctx was not set up, or @a size is too small.

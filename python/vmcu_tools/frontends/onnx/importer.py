@@ -228,7 +228,7 @@ def _input(context: Context, value: FileValue) -> Value:
                 order = np.arange(math.prod(shape))
             else:
                 layout = "nchw"
-        elif len(shape) == 3 and shape[0] == 1 and any(_is_spatial(n) for n in consumers):
+        elif len(shape) == 3 and shape[0] == 1 and _is_sequence(context.model, value.name):
             layout = "nchw"
             order, memory = arrangement(shape, channels_last(shape))
         if value.dtype == "float32":
@@ -244,6 +244,19 @@ def _input(context: Context, value: FileValue) -> Value:
         return Failed()
     context.builder.inputs.append(Port(value.name, value.name, shape, value.dtype, layout))
     return result
+
+
+def _is_sequence(model: FileModel, name: str) -> bool:
+    """Whether an input (1, C, L) has channels: a layer sees it so, by itself or beside others."""
+    found, seen = _consumers(model, name, _QDQ), set()
+    while found:
+        node = found.pop()
+        if _is_spatial(node):
+            return True
+        if node.op == "Concat" and node.outputs[0] not in seen:
+            seen.add(node.outputs[0])
+            found += _consumers(model, node.outputs[0], _QDQ)
+    return False
 
 
 def _is_spatial(node: FileNode) -> bool:

@@ -9,6 +9,8 @@ linear pool (solve.py), from there down to the smallest circle. A linear pool is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...graph import Graph
 from ...plan.plan import Plan
 from . import circle
@@ -42,6 +44,19 @@ def place(planner: str, layout: Layout, seconds: float) -> Plan:
     return walked(planner, layout) or packed(planner, layout, seconds)
 
 
+def linear(planner: str, layout: Layout, seconds: float) -> Plan:
+    """The smallest pool found whose end no tensor reaches around."""
+    free = pieces_of(layout, both_ways=True)
+    bound = max(piece.bound() for piece in free)
+    search = Walk(free, bound, False)
+    if search.run():
+        return plan_of(planner, layout, search, bound)
+    if len(free) > MOST_PIECES:
+        return plan_of(planner, layout, walked_least(free, bound, WRAPS[:1]), bound)
+    search, proven = solved(free, bound, seconds)
+    return plan_of(planner, layout, search, proven)
+
+
 def packed(planner: str, layout: Layout, seconds: float) -> Plan:
     """The constraint solver's plan."""
     free = pieces_of(layout, both_ways=True)
@@ -70,13 +85,13 @@ def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
     return None if found is None else plan_of(planner, layout, found, bound)
 
 
-def walked_least(pieces: list[Piece], bound: int) -> Walk:
+def walked_least(pieces: list[Piece], bound: int, wraps: Sequence[bool] = WRAPS) -> Walk:
     """The walk's placement in the smallest pool that bisection finds, in steps of a part STEP."""
     best = None
     low, high = bound, most_of(pieces)
     while best is None or high - low > max(low * STEP, 1):
         size = high if best is None else (low + high) // 2
-        found = next((w for w in (Walk(pieces, size, wraps) for wraps in WRAPS) if w.run()), None)
+        found = next((w for w in (Walk(pieces, size, wrap) for wrap in wraps) if w.run()), None)
         assert found is not None or best is not None, "side by side is a placement"
         if found is None:
             low = size

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ...errors import Problem, UserError
 from ...graph import Graph
 from ...ops import bind
-from ...passes.moving import moving
+from ...passes.moving import endless_part, moving
 from ...passes.option import OPTION
 from ...passes.turned import turned
 from ...plan.plan import MOST_CALLS, Plan
@@ -23,9 +23,10 @@ from ...plan.turns import turns_of
 from ..options import Options
 from ..places.hops import in_hop
 from ..places.layout import Cut, Layout
-from ..places.swing import place
+from ..places.swing import linear, place
 from .costs import extra_cost
 from .cuts import TILES
+from .windows import planned as behind
 
 MOST_HOPS = 4096
 
@@ -38,8 +39,11 @@ def plan(graph: Graph, options: Options) -> Plan:
     """
     graph = graph if graph.states else turned(graph)
     few = moving(graph, options.hop, _enough(graph, options.hop))
-    found = [_placed(few, cut, options) for cut in _cuts(few)]
+    endless = endless_part(few) if few.endless else few
+    found = [_placed(endless, cut, options, few.endless > 0) for cut in _cuts(endless)]
     best = min(found, key=lambda one: (one.pool_bytes, _cost(one)))
+    if few.endless:
+        best = behind(few, best, options)
     return _tall(best, graph, options.hop)
 
 
@@ -57,7 +61,8 @@ def _cuts(graph: Graph) -> list[Cut]:
     return [Cut(0, len(graph.nodes), tile, direct) for tile in tiles for direct in (False, True)]
 
 
-def _placed(graph: Graph, cut: Cut, options: Options) -> Plan:
+def _placed(graph: Graph, cut: Cut, options: Options, straight: bool) -> Plan:
+    """A plan in a pool whose end tensors may reach around, if not `straight`."""
     layout = Layout(graph, (cut,), streamed=True)
     trace = layout.groups[0].trace
     assert trace is not None
@@ -66,7 +71,8 @@ def _placed(graph: Graph, cut: Cut, options: Options) -> Plan:
         for number, tensor in enumerate(trace.tensors)
         if trace.homes[number].owner == number and in_hop(trace, number)[1] is None
     )
-    return replace(place("vmcu", layout, options.seconds), kept=kept)
+    placed = linear if straight else place
+    return replace(placed("vmcu", layout, options.seconds), kept=kept)
 
 
 def _cost(plan: Plan) -> float:
@@ -100,5 +106,10 @@ def over(plan: Plan, hop: int, hops: int) -> Plan:
     """The same plan, of which so many hops are looked at."""
     tall = moving(plan.model, hop, hops)
     nodes = iter(tall.nodes)
-    stages = tuple(tuple(replace(step, node=next(nodes)) for step in s) for s in plan.stages)
-    return replace(plan, graph=tall, stages=stages)
+    first, *others = plan.stages
+    first = tuple(replace(step, node=next(nodes)) for step in first)
+    if tall.endless:
+        # Layers of one window are what they were, in the order of the plan.
+        behind = tuple(step.node for stage in others for step in stage)
+        tall = replace(tall, nodes=(*tall.nodes[: tall.endless], *behind))
+    return replace(plan, graph=tall, stages=(first, *others))

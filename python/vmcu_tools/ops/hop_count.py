@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many hops there have been, for those that look at the windows of a stream as a whole.
+
+It stands at the end of a stage that never ends and reads nothing itself: its windows are what the
+layers behind that stage read before the next hop, so that rows are there when it is called, and
+stay for as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph import Op
+from .layer import NEVER, Layer
+from .reach import Reach
+from .values import Kernel
+
+# Of the number.
+BYTES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class HopCount(Op):
+    """Row y is the number y, uint16. By input, `rows` of a window and the `steps` by which the next
+    one begins further down."""
+
+    exact = True
+
+    rows: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+class HopCountLayer(Layer[HopCount], op=HopCount):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        numbers = np.arange(y0, y1, dtype="<u2")
+        return numbers.view(np.int8).reshape(-1, 1, BYTES)
+
+    def input_rows(self, index: int, y: int) -> range:
+        return self.reach(index).span(0, y, y, self.ins[index].shape[0])
+
+    def reach(self, index: int) -> Reach:
+        columns = self.ins[index].shape[1]
+        below = self.op.rows[index] - 1, columns - 1
+        return Reach((self.op.steps[index], 0), (0, 0), below)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        return np.full(self.ins[index].shape, NEVER, np.int64)
+
+    @property
+    def by_rows(self) -> bool:
+        return True
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("vmcu_hop_count", None)

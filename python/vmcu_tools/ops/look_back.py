@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A window of rows that go on and on, copied to where layers see it from its first row on.
+
+Order of access: the number of the hop, then the call's pixels of its row; output bytes in
+ascending order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..graph import Op
+from .layer import NEVER, Layer
+from .reach import Reach
+from .values import CStruct, Kernel
+
+PARAMS = CStruct(
+    "vmcu_look_back_params",
+    """
+	uint16_t step; /**< rows from a window to that of the next hop */
+""",
+    declares="""
+/**
+ * @brief Copies pixels of the window that input 0 has for the hop whose number input 1 is.
+ *
+ * Reads the number, then the pixels of its row, which their ring may split.
+ */
+void vmcu_look_back(const struct vmcu_call *call);
+""",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LookBack(Op):
+    """Rows of its first input from row `hop` * `step` on, as many as the output has. Its second
+    input counts hops; `hop` says which one is meant."""
+
+    exact = True
+
+    step: int
+    hop: int = 0
+
+    def looks_at(self, inputs: Sequence[str]) -> str:
+        return inputs[0]
+
+    def at_hop(self, number: int) -> LookBack:
+        return replace(self, hop=number)
+
+
+class LookBackLayer(Layer[LookBack], op=LookBack):
+    @property
+    def _first(self) -> int:
+        return self.op.hop * self.op.step
+
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        return data[0][self._first + y0 : self._first + y1]
+
+    def input_rows(self, index: int, y: int) -> range:
+        row = self.op.hop if index else self._first + y
+        return range(row, row + 1)
+
+    def reach(self, index: int) -> Reach:
+        """The kernel looks for the row itself, and for where its ring splits it: the rows of calls
+        are not those of the input."""
+        everything = Reach.everything(self.ins[index])
+        if index:
+            return everything
+        return Reach((0, 1), (0, 0), (everything.after[0], 0))
+
+    def last_reads(self, index: int) -> np.ndarray:
+        tensor = self.ins[index]
+        found = np.full(tensor.shape, NEVER, np.int64)
+        last = self.out.bytes - 1
+        if index:
+            found[self.op.hop] = last
+        else:
+            rows = slice(self._first, self._first + self.out.shape[0])
+            found[rows] = self.writes()
+        return found
+
+    @property
+    def by_columns(self) -> bool:
+        return True
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("vmcu_look_back", PARAMS(step=self.op.step))

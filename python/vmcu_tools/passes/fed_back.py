@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph some of whose inputs are to be given what an output was in the call before.
+
+Formats without variables have streaming models written so: an input of the latest rows of a tensor,
+put in front of the new ones, and an output of the last rows of both. A first call sees zeros there,
+all later ones the rows that were: the concatenation is padding, and the graph keeps a state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import Problem, UserError
+from ..graph import Graph, Node, Port
+from ..ops.concat import Concat
+from ..ops.move import Move
+from ..ops.pad import Pad
+from .rewrite import same_quantisation
+from .turned import turned
+
+OPTION = "--state"
+NONE = "none"
+REMEDY = (
+    "export it as streaming models are: an input of the last rows of a tensor, in front of the new "
+    "ones along time, and an output of the last rows of both, in the same scale"
+)
+# What names of a state say besides which one it is, before a call and after it.
+BEFORE = {"in", "input", "prev", "previous", "past", "old", "initial"}
+AFTER = {"out", "output", "next", "new", "present", "updated"}
+# As exporters of recurrent layers number steps: the first, and the one behind the last.
+FIRST, LAST = re.compile(r"^([a-z]+)0$"), re.compile(r"^([a-z]+)n$")
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Where a state goes: the concatenation that has it in front, of which it has `rows` rows."""
+
+    join: Node
+    rows: int
+
+
+def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
+    """The graph that keeps the states which `pairs` name, each as "input:output"; None: all whose
+    names say so and that fit. Raises UserError for one that does not fit, or is not there."""
+    if graph.states or tuple(pairs or ()) == (NONE,) or len(graph.inputs) < 2:
+        if pairs and tuple(pairs) != (NONE,):
+            reason = "it has no input that an output could be given to"
+            raise UserError(Problem(reason, f"leave out {OPTION}", graph.origin))
+        return graph
+    if pairs is None:
+        found = recognised(graph)
+        return graph if not found else _without(*_fitting(graph, found), found)
+    named = [_named(graph, pair) for pair in pairs]
+    _check_once(graph, named)
+    upright, fits = _fitting(graph, named)
+    for (ahead, behind), fit in zip(named, fits, strict=True):
+        if isinstance(fit, str):
+            reason = f"'{ahead.name}' cannot be given what '{behind.name}' was: {fit}"
+            raise UserError(Problem(reason, REMEDY, graph.origin))
+    return _without(upright, fits, named)
+
+
+def recognised(graph: Graph) -> list[tuple[Port, Port]]:
+    """Inputs and outputs that are states by their names, and fit."""
+    ins, outs = ([(key(p.name, words), p) for p in ports] for ports, words in _sides(graph))
+    found = []
+    for name, ahead in ins:
+        mine = [port for other, port in outs if other == name]
+        alone = [other for other, _ in ins].count(name) == 1
+        if name and alone and len(mine) == 1:
+            found.append((ahead, mine[0]))
+    _, fits = _fitting(graph, found)
+    return [pair for pair, fit in zip(found, fits, strict=True) if not isinstance(fit, str)]
+
+
+def key(name: str, words: set[str]) -> tuple[str, ...]:
+    """What a name says of a state besides whether it is before or after a call; words: those that
+    say that."""
+    parts = [part for part in re.split(r"[^a-z0-9]+", name.lower()) if part]
+    step = FIRST if words is BEFORE else LAST
+    shorter = [match[1] if (match := step.match(part)) else part for part in parts]
+    if parts == shorter:
+        return tuple(part for part in parts if part not in words)
+    return tuple(shorter)
+
+
+def _sides(graph: Graph) -> tuple[tuple[tuple[Port, ...], set[str]], ...]:
+    return (graph.inputs, BEFORE), (graph.outputs, AFTER)
+
+
+def _named(graph: Graph, pair: str) -> tuple[Port, Port]:
+    """The ports that "input:output" means; names may have colons themselves."""
+    for ahead in graph.inputs:
+        for behind in graph.outputs:
+            if f"{ahead.name}:{behind.name}" == pair:
+                return ahead, behind
+    ins, outs = (", ".join(port.name for port in ports) for ports, _ in _sides(graph))
+    reason = f"{OPTION} {pair}: it has inputs {ins}, and outputs {outs}"
+    raise UserError(Problem(reason, f"write {OPTION} INPUT:OUTPUT", graph.origin))
+
+
+def _check_once(graph: Graph, named: Sequence[tuple[Port, Port]]) -> None:
+    for side in zip(*named, strict=True):
+        names = [port.name for port in side]
+        again = next((name for name in names if names.count(name) > 1), None)
+        if again is not None:
+            reason = f"'{again}' is in two states"
+            raise UserError(Problem(reason, "name each input and output once", graph.origin))
+
+
+def _fitting(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> tuple[Graph, list[_Fit | str]]:
+    """By pair where the state goes, or why it cannot be one, in a graph whose time is H."""
+    for upright in (graph, turned(graph)):
+        fits = [_fit(upright, *pair) for pair in pairs]
+        if not any(isinstance(fit, str) for fit in fits):
+            return upright, fits
+    return upright, fits
+
+
+def _fit(graph: Graph, ahead: Port, behind: Port) -> _Fit | str:
+    state, last = graph.tensors[ahead.tensor], graph.tensors[behind.tensor]
+    if (ahead.file_shape, ahead.dtype) != (behind.file_shape, behind.dtype):
+        return f"they are {ahead.dtype} {ahead.file_shape} and {behind.dtype} {behind.file_shape}"
+    if not same_quantisation(state, last):
+        return "they have other scales or zero points"
+    readers = graph.consumers(state.name)
+    if len(readers) != 1 or not isinstance(readers[0].op, Concat) or readers[0].op.axis != 0:
+        return f"'{ahead.name}' is not put in front of new rows"
+    join = readers[0]
+    if len(join.inputs) != 2 or join.inputs[0] != state.name or join.inputs[1] == state.name:
+        return f"'{ahead.name}' is not put in front of new rows"
+    if any(table is not None for table in join.op.tables):
+        return "it has another scale or zero point than the rows that it is put in front of"
+    if not _gets_last_rows(graph, join, ahead, behind):
+        return f"'{behind.name}' does not have the last {state.shape[0]} rows"
+    return _Fit(join, state.shape[0])
+
+
+def _gets_last_rows(graph: Graph, join: Node, ahead: Port, behind: Port) -> bool:
+    """True if an output is the last rows of what a node joins, in the order in which the file has
+    them as an input."""
+    joined, new = graph.tensors[join.outputs[0]], graph.tensors[join.inputs[1]]
+    name = behind.tensor
+    places = np.arange(graph.tensors[name].bytes)
+    while name not in (joined.name, new.name):
+        maker = graph.producer(name)
+        if maker is None or not (isinstance(maker.op, Move) or maker.op.relabels):
+            return False
+        if isinstance(maker.op, Move):
+            places = maker.op.index.ravel()[places]
+        name = maker.inputs[0]
+    start = graph.tensors[name].bytes - len(places)
+    wanted = np.arange(start, start + len(places))
+    return np.array_equal(_in_file(graph, behind, places), _in_file(graph, ahead, wanted))
+
+
+def _in_file(graph: Graph, port: Port, values: np.ndarray) -> np.ndarray:
+    """What a port has in its tensor's order, in the order of the file."""
+    image = values.reshape(graph.tensors[port.tensor].shape)
+    return np.ravel(image.transpose(2, 0, 1) if port.layout == "nchw" else image)
+
+
+def _without(graph: Graph, fits: Sequence[_Fit | str], pairs: Sequence[tuple[Port, Port]]) -> Graph:
+    """The graph of a first call."""
+    pads = {id(fit.join): fit.rows for fit in fits if isinstance(fit, _Fit)}
+    nodes = tuple(_padded(graph, node, pads.get(id(node), 0)) for node in graph.nodes)
+    ins, outs = ({port.name for port in side} for side in zip(*pairs, strict=True))
+    return replace(
+        graph,
+        nodes=nodes,
+        inputs=tuple(port for port in graph.inputs if port.name not in ins),
+        outputs=tuple(port for port in graph.outputs if port.name not in outs),
+        tensors={n: t for n, t in graph.tensors.items() if n not in {p.tensor for p, _ in pairs}},
+        states=tuple(ahead.name for ahead, _ in pairs),
+        fed=tuple((ahead.name, behind.name) for ahead, behind in pairs),
+    )
+
+
+def _padded(graph: Graph, node: Node, rows: int) -> Node:
+    if not rows:
+        return node
+    zero = graph.tensors[node.outputs[0]].zero_point
+    return replace(node, op=Pad(((rows, 0), (0, 0), (0, 0)), zero), inputs=node.inputs[1:])
