@@ -36,6 +36,7 @@ def compile_model(
     regions: tuple[Region, ...] = (),
     online: bool = False,
     hop: int = 0,
+    choices: bool = False,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -49,7 +50,7 @@ def compile_model(
     `ram`, `rotated` and `plan_seconds`.
     online: layers one by one, which a device can place anew. hop: rows by which the window of the
     only input moves, and what the next one needs is kept, 0 for none of it; of all other options
-    only `ram` and `target` go with it.
+    only `ram` and `target` go with it. choices: as planner.Options has it.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -81,6 +82,7 @@ def compile_model(
         regions,
         online,
         hop,
+        choices,
     )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:

@@ -9,6 +9,7 @@ from ..errors import PlanError
 from ..graph import Graph, Node
 from ..ops import Form, Layer, bind
 from ..ops.layer import STACK_SCRATCH
+from .choice import Choice
 from .pools import Pool, Region, pool_at, pools_of
 
 SCRATCH_ALIGN = 4
@@ -99,6 +100,7 @@ class Plan:
     moves (Graph.hop), the tensors whose rings hold rows from one answer to the next.
     `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
     own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
+    `choices`: what else could have been chosen, where Options.choices asks for it.
     """
 
     planner: str
@@ -117,6 +119,7 @@ class Plan:
     rotation: Rotation | None = None
     kept: tuple[str, ...] = ()
     regions: tuple[Region, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     @property
     def pools(self) -> tuple[Pool, ...]:
