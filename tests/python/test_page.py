@@ -19,6 +19,7 @@ import pytest
 from browser import DESKTOP, PHONE, Browser, browser, missing
 from builders import onnx_models
 from random_networks import wide
+from random_streams import Temporal
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.machine.events import TICKS
@@ -141,6 +142,18 @@ def test_names_are_short_and_apart() -> None:
     assert short_names(["a/x/Relu", "a/y/Relu"]) == {"a/x/Relu": "a/x/Relu", "a/y/Relu": "a/y/Relu"}
     assert short_names(["same", "same"]) == {"same": "same"}
     assert short_names([]) == {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_window_that_moves(seed: int) -> None:
+    drawn = Temporal(seed)
+    plan = make_plan("vmcu", drawn.graph, Options(hop=drawn.hop))
+    found = lives_of(plan)
+    start, stop = found.sight
+    first, second = np.split(found.ledger.needed[start:stop], 2)
+    assert (first == second).all()
+    assert start <= found.peak < stop and plot.whole(found).peak is not None
+    assert "State from call to call" in page_of(plan)
 
 
 def page_of(plan: Plan, name: str = "net") -> str:

@@ -82,7 +82,7 @@ def render(plan: Plan, report: ModelReport, compared: Comparison | None = None) 
         names=names,
         colours=_colours(seen, told),
         views=[view(seen, told, "a"), *([view(close, told, "b")] if close else [])],
-        rows=rows(plan, found, names, peak),
+        rows=rows(found, report, names, peak),
         cards=_script([_card(card) for card in told]),
         compared=compared,
         warnings=[note[len(WARNING) :].strip() for note in plan.notes if note.startswith(WARNING)],
@@ -161,8 +161,9 @@ def view(seen: plot.Plot, told: Sequence[Card], key: str) -> View:
     return View(tuple(areas), svg.curve_path(seen), at, up, tuple(marks), tuple(ticks), key)
 
 
-def rows(plan: Plan, found: Lives, names: Mapping[str, str], peak: Peak) -> list[TableRow]:
+def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak) -> list[TableRow]:
     """By layer."""
+    plan = found.plan
     cycles, lives = cycles_of(plan), {life.tensor: n for n, life in enumerate(found.lives)}
     stages = [n for n, stage in enumerate(plan.stages) for _ in stage]
     most = [0] * len(plan.steps)
@@ -171,7 +172,7 @@ def rows(plan: Plan, found: Lives, names: Mapping[str, str], peak: Peak) -> list
             most[step] = max(most[step], needed)
     listed = []
     for number, step in enumerate(plan.steps):
-        layer = bind(plan.graph, step.node)
+        layer, macs = bind(plan.graph, step.node), report.steps[number].macs
         listed.append(
             TableRow(
                 number,
@@ -180,10 +181,11 @@ def rows(plan: Plan, found: Lives, names: Mapping[str, str], peak: Peak) -> list
                 step.node.kind,
                 stages[number],
                 len(plan.stages[stages[number]]) > 1,
-                layer.macs,
+                macs,
                 layer.weight_bytes,
                 most[number],
-                cycles[number],
+                # Of a hop where there are many, as the multiply-accumulates are.
+                round(cycles[number] * (macs / layer.macs if layer.macs else 1)),
                 lives.get(step.node.outputs[0], -1),
                 number == peak.step,
             )

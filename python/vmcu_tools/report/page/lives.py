@@ -91,6 +91,25 @@ class Lives:
     def ledger(self) -> Ledger:
         return ledger_of(self)
 
+    @functools.cached_property
+    def sight(self) -> tuple[int, int]:
+        """The calls [start, stop) that stand for all: of a window that moves, those of two hops at
+        the end, where one is as the other."""
+        if self.plan.graph.hop:
+            last = np.flatnonzero(self.makers == len(self.plan.steps) - 1)
+            answer = self.plan.steps[-1].bind(self.plan.graph)
+            across = -(-answer.width // answer.columns)
+            ends = last[across - 1 :: across]
+            if len(ends) > 3:
+                return int(ends[-4]) + 1, int(ends[-2]) + 1
+        return 0, self.calls
+
+    @functools.cached_property
+    def peak(self) -> int:
+        """The first call in sight that needs the most; 0 where there are no calls."""
+        start, stop = self.sight
+        return start + int(self.ledger.needed[start:stop].argmax()) if self.calls else 0
+
     def span_of(self, call: int) -> int:
         """The stage of a call."""
         return next(n for n, span in enumerate(self.spans) if span.start <= call < span.stop)
@@ -103,11 +122,6 @@ class Ledger:
 
     needed: np.ndarray
     heirs: dict[tuple[int, int], int]
-
-    @property
-    def peak(self) -> int:
-        """The first call that needs the most."""
-        return int(self.needed.argmax())
 
 
 class _Times:

@@ -41,7 +41,7 @@ class Peak:
 
 def peak_of(found: Lives, names: Mapping[str, str]) -> Peak:
     """The peak in words."""
-    call = found.ledger.peak if found.calls else 0
+    call = found.peak
     parts = sorted(_parts(found, call, names), key=lambda part: (-part.bytes, part.tensor))
     step = int(found.makers[call]) if found.calls else -1
     total = sum(part.bytes for part in parts)
@@ -99,7 +99,8 @@ def _why(found: Lives, call: int, number: int, names: Mapping[str, str]) -> str:
             for other in plan.placements.values()
         )
         shared = f", in turns with {also - 1} more" if also > 1 else ""
-        return f"a ring of {rows:.3g} of its {tensor.shape[0]} rows{read}{shared}"
+        of = "" if plan.graph.hop else f" of its {tensor.shape[0]}"
+        return f"a ring of {rows:.3g}{of} rows{read}{shared}"
     if life.first == BEFORE:
         return f"the input, {_percent(share)} of it still to be read"
     if any(port.tensor == life.tensor for port in plan.graph.outputs) and reader is None:

@@ -66,15 +66,9 @@ class Plot:
 
 
 def whole(found: Lives) -> Plot:
-    """The plot of an inference; of a window that moves, of the last hop but one."""
-    if not found.plan.graph.hop or not found.calls:
-        return _plotted(found, _times(found), 0, found.calls)
-    last = np.flatnonzero(found.makers == len(found.plan.steps) - 1)
-    answer = found.plan.steps[-1].bind(found.plan.graph)
-    across = -(-answer.width // answer.columns)
-    ends = last[across - 1 :: across]
-    start, stop = (int(ends[-4]) + 1, int(ends[-2]) + 1) if len(ends) > 3 else (0, found.calls)
-    return _plotted(found, _even(found, start, stop), start, stop)
+    """The plot of an inference; of a window that moves, of two hops."""
+    x = _even(found, *found.sight) if found.plan.graph.hop else _times(found)
+    return _plotted(found, x, *found.sight)
 
 
 def close(found: Lives, call: int) -> Plot | None:
@@ -125,7 +119,7 @@ def _plotted(found: Lives, x: np.ndarray, start: int, stop: int) -> Plot:
         for span in found.spans
         if span.start < stop and start < span.stop
     )
-    peak = found.ledger.peak if found.calls else 0
+    peak = found.peak
     seen = None
     if found.calls and start <= peak < stop:
         seen = round((x[peak] + x[peak + 1]) / 2), int(found.ledger.needed[peak])
