@@ -13,6 +13,7 @@ from .commands import (
     build,
     compare,
     container,
+    fit,
     inspect,
     new,
     ops,
@@ -29,7 +30,7 @@ from .errors import Problem, UserError
 
 # In the order of `vmcu --help`.
 COMMANDS = (
-    *(build, compare, verify, run, bench, size),
+    *(build, fit, compare, verify, run, bench, size),
     *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear),
 )
 
