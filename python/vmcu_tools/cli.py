@@ -10,9 +10,12 @@ from . import __version__
 from .commands import (
     audio,
     bench,
+    boards,
     build,
+    check,
     compare,
     container,
+    diff,
     fit,
     inspect,
     new,
@@ -30,7 +33,7 @@ from .errors import Problem, UserError
 
 # In the order of `vmcu --help`.
 COMMANDS = (
-    *(build, fit, compare, verify, run, bench, size),
+    *(build, fit, check, diff, compare, verify, run, bench, size, boards),
     *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear),
 )
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import jinja2
 
-from ...ops import bind
 from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ..comparison import Comparison
-from ..cycles import cycles_of
 from ..model import ModelReport
 from . import plot, svg
 from .cards import Card, cards
@@ -164,7 +162,7 @@ def view(seen: plot.Plot, told: Sequence[Card], key: str) -> View:
 def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak) -> list[TableRow]:
     """By layer."""
     plan = found.plan
-    cycles, lives = cycles_of(plan), {life.tensor: n for n, life in enumerate(found.lives)}
+    lives = {life.tensor: n for n, life in enumerate(found.lives)}
     stages = [n for n, stage in enumerate(plan.stages) for _ in stage]
     most = [0] * len(plan.steps)
     for step, needed in zip(found.makers.tolist(), found.ledger.needed.tolist(), strict=True):
@@ -172,7 +170,7 @@ def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak
             most[step] = max(most[step], needed)
     listed = []
     for number, step in enumerate(plan.steps):
-        layer, macs = bind(plan.graph, step.node), report.steps[number].macs
+        known = report.steps[number]
         listed.append(
             TableRow(
                 number,
@@ -181,11 +179,10 @@ def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak
                 step.node.kind,
                 stages[number],
                 len(plan.stages[stages[number]]) > 1,
-                macs,
-                layer.weight_bytes,
+                known.macs,
+                known.weights_bytes,
                 most[number],
-                # Of a hop where there are many, as the multiply-accumulates are.
-                round(cycles[number] * (macs / layer.macs if layer.macs else 1)),
+                known.cycles,
                 lives.get(step.node.outputs[0], -1),
                 number == peak.step,
             )
