@@ -35,9 +35,16 @@ class Browser:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        media = {"media": "screen", "features": [scheme]}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         self.driver.get_log("performance")
         self.driver.get(page.resolve().as_uri())
+
+    def print_dark(self) -> None:
+        """As it is printed by who has chosen dark pages."""
+        features = [{"name": "prefers-color-scheme", "value": "dark"}]
+        media = {"media": "print", "features": features}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
     def run(self, script: str, *arguments: object) -> Any:
         return self.driver.execute_script(script, *arguments)

@@ -248,6 +248,18 @@ def test_it_fits_and_asks_for_nothing(
 
 
 @LOOKS
+def test_paper_is_white(chromium: Browser, page: Path) -> None:
+    chromium.open(page, (760, 1075))
+    chromium.print_dark()
+    ground = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    assert chromium.run(ground, "section", "backgroundColor") == "rgb(255, 255, 255)"
+    ink = chromium.run(ground, ".peak p", "color")
+    assert sum(map(int, re.findall(r"\d+", ink)[:3])) < 200
+    assert chromium.run(ground, ".card", "display") == "none"
+    assert chromium.sideways <= 0
+
+
+@LOOKS
 def test_the_peak_is_in_sight_at_once(chromium: Browser, page: Path) -> None:
     for size in (DESKTOP, PHONE):
         chromium.open(page, size)
