@@ -124,7 +124,7 @@ def _layer(plan: Plan, step: int | None, names: Mapping[str, str]) -> str:
 
 
 def _percent(share: float) -> str:
-    return "all" if share > 0.995 else f"{max(100 * share, 1):.0f} %"
+    return "all" if share > 0.995 else f"{max(100 * share, 1):.0f}\u00a0%"
 
 
 def _sentence(
@@ -146,7 +146,9 @@ def _sentence(
     listed = "; ".join(f"{part.bytes:,} for {part.name} ({part.why})" for part in main)
     rest = total - sum(part.bytes for part in main)
     more = f"; {rest:,} for the rest" if rest else ""
+    left = plan.pool_bytes - total
+    gaps = f" The other {left:,} are gaps, and what rings need at other times." if left else ""
     return (
         f"The pool is fullest while {who}: {total:,} of {plan.pool_bytes:,} bytes are "
-        f"needed at once, {listed}{more}."
+        f"needed at once, {listed}{more}.{gaps}"
     )
