@@ -87,7 +87,7 @@ SHELVES = (
             Box("oracle/", ("TFLite Micro,", "ONNX Runtime")),
             Box("verify/", ("each tensor, and the", "file end to end")),
             Box("bench/, image/", ("instructions;", "what an ELF holds")),
-            Box("wear/", ("where writes go in", "NVM main memory")),
+            Box("wear/, fit/", ("where writes go in NVM;", "what fits, and what would")),
         ),
     ),
     (

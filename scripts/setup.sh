@@ -54,25 +54,38 @@ list_missing() {
 	fi
 }
 
+# install_packages PACKAGE...
 install_packages() {
 	local sudo=()
 
 	if ! has apt-get; then
-		say "no apt-get here; please install: ${MISSING[*]}"
+		say "no apt-get here; please install: $*"
 		return
 	fi
 	if [ "$(id -u)" -ne 0 ]; then
 		if ! sudo -n true 2>/dev/null; then
-			say "neither root nor sudo; please install: ${MISSING[*]}"
+			say "neither root nor sudo; please install: $*"
 			return
 		fi
 		sudo=(sudo)
 	fi
-	say "installing ${MISSING[*]}"
+	say "installing $*"
 	export DEBIAN_FRONTEND=noninteractive
 	quietly apt-update "${sudo[@]}" apt-get update -q || true
-	quietly apt-install "${sudo[@]}" apt-get install -q -y --no-install-recommends "${MISSING[@]}" ||
+	quietly apt-install "${sudo[@]}" apt-get install -q -y --no-install-recommends "$@" ||
 		say "some packages could not be installed; continuing without"
+}
+
+# For tests of pages, on their own and once: not every system has these packages.
+add_browser() {
+	local stamp=$VENV/.vmcu-browser
+
+	if has chromium && has chromedriver || [ -e "$stamp" ]; then
+		return 0
+	fi
+	install_packages chromium chromium-driver
+	touch "$stamp"
+	has chromedriver || say "without chromium-driver: no tests of pages in a browser"
 }
 
 # What is missing after all decides what can still be done.
@@ -150,7 +163,7 @@ add_zephyr_packages() {
 
 list_missing
 if [ ${#MISSING[@]} -gt 0 ]; then
-	install_packages
+	install_packages "${MISSING[@]}"
 fi
 if ! python_ok; then
 	say "vmcu needs Python 3.10 or newer; here is $(python3 -V 2>/dev/null || echo none)"
@@ -158,6 +171,7 @@ if ! python_ok; then
 fi
 make_venv
 add_zephyr_packages
+add_browser
 enter_venv
 list_missing
 explain_missing

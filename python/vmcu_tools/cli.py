@@ -10,10 +10,14 @@ from . import __version__, paths
 from .commands import (
     audio,
     bench,
+    boards,
     build,
+    check,
     compare,
     completion,
     container,
+    diff,
+    fit,
     inspect,
     new,
     ops,
@@ -30,8 +34,8 @@ from .errors import Problem, UserError
 
 # In the order of `vmcu --help`.
 COMMANDS = (
-    *(build, compare, verify, run, bench, size),
-    *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear, completion),
+    *(build, fit, check, diff, compare, verify, run, bench, size, boards, container, place),
+    *(plan_tflite, inspect, new, ops, quantize, audio, wear, completion),
 )
 
 

@@ -39,6 +39,7 @@ def compile_model(
     online: bool = False,
     hop: int = 0,
     state: Sequence[str] | None = (NONE,),
+    choices: bool = False,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -54,6 +55,7 @@ def compile_model(
     only input moves, and what the next one needs is kept, 0 for none of it; of all other options
     only `ram` and `target` go with it. state: inputs that are given what an output was in the call
     before, each as "input:output"; None: those whose names say so, see passes/fed_back.py.
+    choices: as planner.Options has it.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -85,6 +87,7 @@ def compile_model(
         regions,
         online,
         hop,
+        choices,
     )
     plan = make_plan(planner, graph, options, original, prove=False, begun=begun)
     if not rotated:

@@ -12,7 +12,7 @@ frontends needs to know the format.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -71,6 +71,33 @@ class Window:
         padded = size + self.pad[axis] + self.pad[axis + 2]
         return (padded - self.extent(axis)) // self.stride[axis] + 1
 
+    def scaled(self, was: Shape, now: Shape, out: Shape) -> tuple[Window, tuple[int, int]] | None:
+        """For an image of shape `now` in place of `was`, which made `out`: the window and the
+        output's height and width. One that sees all of the image still does; padding that is not
+        alike on both sides keeps the output's size what the stride makes of the input's. None if
+        there is no output."""
+        parts = [self._scaled(axis, was[axis], now[axis], out[axis]) for axis in (0, 1)]
+        if any(size < 1 for _, _, _, size in parts):
+            return None
+        (kernel_y, top, bottom, high), (kernel_x, left, right, wide) = parts
+        pad = (top, left, bottom, right)
+        return replace(self, kernel=(kernel_y, kernel_x), pad=pad), (high, wide)
+
+    def _scaled(self, axis: int, was: int, now: int, out: int) -> tuple[int, int, int, int]:
+        """Of one axis: kernel, padding in front and behind, size of the output."""
+        kernel, stride = self.kernel[axis], self.stride[axis]
+        before, behind = self.pad[axis], self.pad[axis + 2]
+        if now == was:
+            return kernel, before, behind, out
+        if out == 1 and kernel == was and before == behind == 0:
+            return now, 0, 0, 1
+        if before != behind:
+            size = -(-now // stride)
+            total = max((size - 1) * stride + self.extent(axis) - now, 0)
+            less, more = total // 2, total - total // 2
+            before, behind = (less, more) if before < behind else (more, less)
+        return kernel, before, behind, (now + before + behind - self.extent(axis)) // stride + 1
+
 
 @dataclass(frozen=True, eq=False)
 class Op:
@@ -115,6 +142,18 @@ class Op:
     def of_channels(self, picked: np.ndarray) -> Op:
         """The op for some channels of its tensors alone, where it works by_channel."""
         return self
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        """The op for inputs of shapes `ins` in place of `was`, and its output's shape in place of
+        `out`; channels: of the output, where the op has weights of its own for each. Weights are
+        made up by repeating or leaving out. None where there is no such op."""
+        if tuple(ins) == tuple(was):
+            return self, out
+        if self.elementwise and len(set(ins)) == 1:
+            return self, ins[0]
+        return None
 
     def of_columns(self, first: int) -> Op:
         """The op for an output that begins with column `first`, where it fetches columns."""

@@ -34,6 +34,7 @@ ROOMS = (
         "wear",
         "quantize",
         "audio",
+        "fit",
     ),
     *("report", "commands", "cli", "entry", "__main__"),
 )

@@ -49,12 +49,20 @@ class Flash:
 @dataclass(frozen=True)
 class Microcontroller:
     """A microcontroller. target: the emulated board with its core. manual: ST's reference manual,
-    whose chapter on flash has wait states by clock, and caches."""
+    whose chapter on flash has wait states by clock, and caches. ram: kilobytes of its RAM in one
+    piece, which Zephyr links into by default; flash_size: of flash. By its datasheet."""
 
     target: str
     megahertz: int
     flash: Flash
     manual: str
+    ram: int
+    flash_size: int
+
+    @property
+    def core(self) -> str:
+        """As compilers call it."""
+        return f"cortex-{self.target.partition(':')[2]}"
 
 
 # Lines of 256 bits; 1 KB for code and 256 bytes for constants.
@@ -68,17 +76,19 @@ L1 = Flash(32, 16384, 16384)
 
 # By Zephyr's names; each at its highest clock.
 BOARDS = {
-    "nucleo_l4r5zi": Microcontroller("qemu:m4", 120, replace(ART, waits=5), "RM0432"),
-    "nucleo_l476rg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351"),
-    "nucleo_l496zg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351"),
-    "nucleo_g474re": Microcontroller("qemu:m4", 170, replace(ART, waits=4), "RM0440"),
-    "nucleo_f401re": Microcontroller("qemu:m4", 84, replace(ART_F4, waits=2), "RM0368"),
-    "nucleo_f411re": Microcontroller("qemu:m4", 100, replace(ART_F4, waits=3), "RM0383"),
-    "stm32f4_disco": Microcontroller("qemu:m4", 168, replace(ART_F4, waits=5), "RM0090"),
-    "nucleo_f429zi": Microcontroller("qemu:m4", 180, replace(ART_F4, waits=5), "RM0090"),
-    "nucleo_f446re": Microcontroller("qemu:m4", 180, replace(ART_F4, waits=5), "RM0390"),
-    "nucleo_u575zi_q": Microcontroller("qemu:m33", 160, replace(ICACHE, waits=4), "RM0456"),
-    "nucleo_h7a3zi_q": Microcontroller("qemu:m7", 280, replace(L1, waits=6), "RM0455"),
+    "nucleo_l4r5zi": Microcontroller("qemu:m4", 120, replace(ART, waits=5), "RM0432", 640, 2048),
+    "nucleo_l476rg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351", 96, 1024),
+    "nucleo_l496zg": Microcontroller("qemu:m4", 80, replace(ART, waits=4), "RM0351", 320, 1024),
+    "nucleo_g474re": Microcontroller("qemu:m4", 170, replace(ART, waits=4), "RM0440", 128, 512),
+    "nucleo_f401re": Microcontroller("qemu:m4", 84, replace(ART_F4, waits=2), "RM0368", 96, 512),
+    "nucleo_f411re": Microcontroller("qemu:m4", 100, replace(ART_F4, waits=3), "RM0383", 128, 512),
+    "stm32f4_disco": Microcontroller("qemu:m4", 168, replace(ART_F4, waits=5), "RM0090", 128, 1024),
+    "nucleo_f429zi": Microcontroller("qemu:m4", 180, replace(ART_F4, waits=5), "RM0090", 192, 2048),
+    "nucleo_f446re": Microcontroller("qemu:m4", 180, replace(ART_F4, waits=5), "RM0390", 128, 512),
+    "nucleo_u575zi_q": Microcontroller(
+        "qemu:m33", 160, replace(ICACHE, waits=4), "RM0456", 768, 2048
+    ),
+    "nucleo_h7a3zi_q": Microcontroller("qemu:m7", 280, replace(L1, waits=6), "RM0455", 256, 2048),
 }
 
 

@@ -26,6 +26,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..plan.plan import Plan
+    from ..report.model import ModelReport
 
 FORMATS = ("c", "container")
 
@@ -71,9 +72,13 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     hop_option(build)
     json_option(build)
-    build.add_argument(
-        "--html", type=Path, metavar="FILE", help="write the figures and a map of the pool as HTML"
+    drawn = (
+        ("--html", "a page: the map of the pool, its peak, layers, other planners; one file"),
+        ("--svg", "the map of the pool alone, as SVG"),
+        ("--png", "the same as PNG; needs Pillow"),
     )
+    for option, what in drawn:
+        build.add_argument(option, type=Path, metavar="FILE", help=f"write {what}")
     return build
 
 
@@ -86,23 +91,44 @@ def run(args: argparse.Namespace) -> int:
         return show_front(args)
     from ..emit import emit, write
     from ..planner.anytime import INTERRUPTED
-    from ..report import html, model, text
+    from ..report import model, text
     from ..report.terminal import console, write_json
     from .models import compiled, name_of
 
     name = args.name or name_of(args.model)
-    plan = compiled(args, args.ram)
+    plan = compiled(args, args.ram, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
     text.print_report(report, console())
     write_json(asdict(report), args.json)
-    if args.html:
-        args.html.write_text(html.render(plan, report))
+    for path, content in drawings(args, plan, report):
+        path.write_bytes(content)
     if args.output:
         files = emitted.files if args.format == "c" else one_file(plan, name, args.online)
         for path in write(files, args.output):
             print(f"wrote {path}")
     return EXIT_INTERRUPTED if INTERRUPTED in plan.notes else EXIT_DONE
+
+
+def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[tuple[Path, bytes]]:
+    """The page and the pictures that are asked for, all of them before any is written."""
+    if not (args.html or args.svg or args.png):
+        return []
+    from ..report.comparison import beside
+    from ..report.page import html, picture, raster, svg
+    from ..report.page.lives import lives_of
+    from ..report.page.plot import whole
+
+    found = []
+    if args.html:
+        found.append((args.html, html.render(plan, report, beside(plan)).encode()))
+    if args.svg or args.png:
+        shapes = picture.shapes(whole(lives_of(plan)), report)
+        if args.svg:
+            found.append((args.svg, svg.picture(shapes, f"{report.model}: its pool").encode()))
+        if args.png:
+            found.append((args.png, raster.png(shapes)))
+    return found
 
 
 def one_file(plan: Plan, name: str, online: bool) -> dict[str, bytes]:

@@ -53,9 +53,9 @@ def quantised(args: argparse.Namespace) -> Path:
     return target
 
 
-def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
+def compiled(args: argparse.Namespace, ram: int | None = None, choices: bool = False) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
-    goes to stderr and among the plan's notes."""
+    goes to stderr and among the plan's notes. choices: as planner.Options has it."""
     check_hop(args)
     elsewhere = args.input == ELSEWHERE
     if elsewhere and args.stream_input:
@@ -83,6 +83,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None) -> Plan:
         online=getattr(args, "online", False),
         hop=getattr(args, "hop", 0),
         state=getattr(args, "state", (NONE,)),
+        choices=choices,
     )
     warnings = bias_warnings(plan.model)
     for warning in warnings:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Graph, Node, Op, Window
+from ..graph import Graph, Node, Op, Shape, Window
 from ..kernels.programs import PROGRAMS
 from ..kernels.targets.portable.pooling import (
     MEAN_KEPT,
@@ -20,7 +20,7 @@ from ..kernels.targets.portable.pooling import (
 from ..quant import FloatScale, Requant, divide_away, float_bits
 from .layer import Binding, Form, Layer, Reach
 from .values import CStruct, factor
-from .window import WindowLayer, gather, window_fields
+from .window import WindowLayer, gather, scaled_pooling, window_fields
 
 PARAMS = CStruct(
     "vmcu_average_pool_params",
@@ -51,6 +51,11 @@ class AveragePool2D(Op):
     @property
     def by_channel(self) -> bool:
         return True
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        return scaled_pooling(self, self.window, ins[0], was[0], out)
 
 
 class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):

@@ -111,6 +111,20 @@ class Binary(Op):
             return self
         return replace(self, constant=self.constant[:, :, picked])
 
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        sizes = [max(shape[axis] for shape in ins) for axis in range(3)]
+        if any(shape[axis] not in (1, sizes[axis]) for shape in ins for axis in range(3)):
+            return None
+        constant = self.constant
+        if constant is not None:
+            pairs = zip(constant.shape, sizes, strict=True)
+            picks = (np.arange(1 if old == 1 else size) % old for old, size in pairs)
+            constant = constant[np.ix_(*picks)]
+        height, width, depth = sizes
+        return replace(self, constant=constant), (height, width, depth)
+
 
 class BinaryLayer(Layer[Binary], op=Binary):
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op
+from ..graph import Op, Shape
 from ..quant import INT8_MIN
 from .layer import Interval, Layer, Reach
 from .lookup import images_of
@@ -38,6 +38,16 @@ class Concat(Op):
     @property
     def by_channel(self) -> bool:
         return self.axis != 2
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        others = {shape[: self.axis] + shape[self.axis + 1 :] for shape in ins}
+        if len(others) > 1:
+            return None
+        found = list(ins[0])
+        found[self.axis] = sum(shape[self.axis] for shape in ins)
+        return self, (found[0], found[1], found[2])
 
 
 class ConcatLayer(Layer[Concat], op=Concat):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Graph, Node, Op, Window
+from ..graph import Graph, Node, Op, Shape, Window
 from ..quant import Requant
 from .layer import PAIR, Cost, Form, Layer
-from .mac import MacLayer, Reading, accumulate
+from .mac import MacLayer, Reading, accumulate, repeated
 
 # Taps of a window that gather.h collects side by side, at most: VMCU_PACKED.
 PACKED = 32
@@ -33,6 +33,26 @@ class Conv2D(Op):
     def pointwise(self) -> bool:
         """True if each output pixel is made of one input pixel, all of it."""
         return self.window == Window() and self.groups == 1
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        found = self.window.scaled(was[0], ins[0], out)
+        same = (ins[0][2], channels) == (was[0][2], out[2])
+        if found is None or (self.groups > 1 and not same):
+            return None
+        window, size = found
+        depth = ins[0][2] // self.groups
+        shape = channels, *window.kernel, depth
+        pick = repeated(channels, out[2])
+        op = replace(
+            self,
+            weights=self.weights[np.ix_(*map(repeated, shape, self.weights.shape))],
+            bias=self.bias[pick],
+            requant=self.requant.pick(pick),
+            window=window,
+        )
+        return op, (*size, channels)
 
 
 class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Window
+from ..graph import Op, Shape, Window
 from ..kernels.language.target import Target
 from ..kernels.pack import (
     MacWeights,
@@ -35,7 +35,7 @@ from ..kernels.targets.portable.depthwise import (
 from ..kernels.targets.portable.strips import WIDER
 from ..quant import Requant
 from .layer import Binding, Cost
-from .mac import WORD, MacLayer
+from .mac import WORD, MacLayer, repeated
 from .window import window_fields
 
 # Scratch that costs no RAM of its own: plan.STACK_SCRATCH. A row in one strip saves a tenth of the
@@ -63,6 +63,18 @@ class DepthwiseConv2D(Op):
     def of_channels(self, picked: np.ndarray) -> DepthwiseConv2D:
         weights, requant = self.weights[:, :, picked], self.requant.pick(picked)
         return replace(self, weights=weights, bias=self.bias[picked], requant=requant)
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        found = self.window.scaled(was[0], ins[0], out)
+        if found is None:
+            return None
+        window, size = found
+        count = ins[0][2] * self.multiplier
+        op = self.of_channels(repeated(count, out[2]))
+        taps = np.ix_(*map(repeated, (*window.kernel, count), op.weights.shape))
+        return replace(op, weights=op.weights[taps], window=window), (*size, count)
 
 
 def blocks_of(target: Target, taps: int, stride: int, pixels: int) -> list[int]:

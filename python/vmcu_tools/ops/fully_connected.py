@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph import Op, Window
+from ..graph import Op, Shape, Window
 from ..quant import Requant
-from .mac import MacLayer, Reading, accumulate
+from .mac import MacLayer, Reading, accumulate, repeated
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +22,18 @@ class FullyConnected(Op):
     weights: np.ndarray
     bias: np.ndarray
     requant: Requant
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        pick = repeated(channels, out[2])
+        op = replace(
+            self,
+            weights=self.weights[np.ix_(pick, repeated(ins[0][2], was[0][2]))],
+            bias=self.bias[pick],
+            requant=self.requant.pick(pick),
+        )
+        return op, (*ins[0][:2], channels)
 
 
 class FullyConnectedLayer(MacLayer[FullyConnected], op=FullyConnected):

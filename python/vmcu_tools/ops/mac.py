@@ -47,6 +47,11 @@ def requant_bytes(requant: Requant) -> int:
     return requant.scale.size * 8
 
 
+def repeated(count: int, of: int) -> np.ndarray:
+    """Which of `of` channels or taps stand for `count`: the first ones, again and again."""
+    return np.arange(count) % of
+
+
 def accumulate(taps: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """(..., K) taps times (K, N) weights plus bias (N,), exact.
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Op, Window
+from ..graph import Op, Shape, Window
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MIN
 from .layer import Binding
 from .values import CStruct
-from .window import WindowLayer, gather, window_fields
+from .window import WindowLayer, gather, scaled_pooling, window_fields
 
 PARAMS = CStruct("vmcu_max_pool_params", "struct vmcu_window window; int8_t act_min, act_max;")
 
@@ -30,6 +30,11 @@ class MaxPool2D(Op):
     @property
     def by_channel(self) -> bool:
         return True
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        return scaled_pooling(self, self.window, ins[0], was[0], out)
 
 
 class MaxPool2DLayer(WindowLayer[MaxPool2D], op=MaxPool2D):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Op
+from ..graph import Op, Shape
 from .layer import Layer, Reach
 from .values import CStruct, Kernel
 
@@ -30,6 +30,13 @@ class Pad(Op):
     @property
     def by_channel(self) -> bool:
         return self.amounts[2] == (0, 0)
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        sizes = zip(ins[0], self.amounts, strict=True)
+        height, width, depth = (size + sum(amount) for size, amount in sizes)
+        return self, (height, width, depth)
 
 
 class PadLayer(Layer[Pad], op=Pad):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Op
+from ..graph import Op, Shape
 from .layer import Layer
 from .values import Kernel
 
@@ -21,6 +21,14 @@ class Reshape(Op):
     """The same bytes in NHWC order under another shape."""
 
     exact = relabels = monotone = True
+
+    def scaled(
+        self, ins: Sequence[Shape], was: Sequence[Shape], out: Shape, channels: int
+    ) -> tuple[Op, Shape] | None:
+        height, width, depth = ins[0]
+        if out[:2] == (1, 1):
+            return self, (1, 1, height * width * depth)
+        return super().scaled(ins, was, out, channels)
 
 
 class ReshapeLayer(Layer[Reshape], op=Reshape):

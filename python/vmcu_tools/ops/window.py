@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..graph import Op, Window
+from ..graph import Op, Shape, Window
 from .layer import OpT, ProgramLayer, Reach
 from .values import CStruct
 
@@ -28,6 +28,14 @@ def window_fields(window: Window) -> dict[str, int]:
     """Of a struct whose member `window` is a struct vmcu_window: its values by their path."""
     values = window_values(window.kernel, window.stride, window.dilation, window.pad[:2])
     return {f"window.{name}": value for name, value in values.items()}
+
+
+def scaled_pooling(
+    op: Op, window: Window, image: Shape, was: Shape, out: Shape
+) -> tuple[Op, Shape] | None:
+    """Op.scaled() of one that works channel by channel and has nothing but a window."""
+    found = window.scaled(was, image, out)
+    return None if found is None else (replace(op, window=found[0]), (*found[1], image[2]))
 
 
 class WindowLayer(ProgramLayer[OpT]):

@@ -9,6 +9,7 @@ from ..errors import PlanError
 from ..graph import Graph, Node
 from ..ops import Form, Layer, bind
 from ..ops.layer import STACK_SCRATCH
+from .choice import Choice
 from .pools import Pool, Region, pool_at, pools_of
 
 SCRATCH_ALIGN = 4
@@ -101,6 +102,7 @@ class Plan:
     are those of the stage that never ends.
     `regions`: of a plan with several pools the memories that they are in. Each is a circle of its
     own; addresses go through one after the other, and `pool_bytes` is where the last one ends.
+    `choices`: what else could have been chosen, where Options.choices asks for it.
     """
 
     planner: str
@@ -120,6 +122,7 @@ class Plan:
     kept: tuple[str, ...] = ()
     saved: tuple[int, int] | None = None
     regions: tuple[Region, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     @property
     def pools(self) -> tuple[Pool, ...]:

@@ -32,7 +32,8 @@ class Options:
     for when the planner ends by itself. regions: memories to put pools in, those first that
     accesses cost least in; none for one pool. online: layers one by one, which a device can place
     anew, see places/online.py. hop: rows of the only input by which its window moves from one
-    inference to the next, 0 where nothing is kept, see stages/endless.py."""
+    inference to the next, 0 where nothing is kept, see stages/endless.py. choices: note down in the
+    plan what else the search has found, which costs little."""
 
     seconds: float = SOLVER_SECONDS
     ram: int | None = None
@@ -44,3 +45,4 @@ class Options:
     regions: tuple[Region, ...] = ()
     online: bool = False
     hop: int = 0
+    choices: bool = False

@@ -4,10 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from ..errors import UserError
+from ..frontends import load
+from ..passes import optimize
 from ..plan.plan import Plan
 from ..planner.options import DEFAULT
+from ..planner.registry import PLANNERS, make_plan
 from .model import step_bytes
 
 
@@ -47,3 +52,26 @@ def comparison(model: str, plans: Mapping[str, Plan]) -> Comparison:
         for name, plan in plans.items()
     )
     return Comparison(model, rows)
+
+
+# Planners that take no search worth the name, and the most nodes for which that holds.
+AT_ONCE = ("single", "tinyengine", "hmcos", "tflm")
+FEW = 100
+
+
+def beside(plan: Plan) -> Comparison | None:
+    """A plan beside those of other planners that are soon found; None where there are none."""
+    graph = plan.model
+    if plan.planner != DEFAULT or graph.states or plan.graph.hop or len(graph.nodes) > FEW:
+        return None
+    written = load(Path(graph.origin))
+    whole = replace(optimize(written, all_channels=True), target=graph.target)
+    plans = {DEFAULT: plan}
+    for name in AT_ONCE:
+        chosen = PLANNERS[name]
+        source = written if chosen.as_written else graph if chosen.original is None else whole
+        try:
+            plans[name] = make_plan(name, source, original=True, prove=False)
+        except UserError:
+            continue
+    return comparison(graph.name, plans)

@@ -12,16 +12,20 @@ from ..passes.moving import split_of
 from ..plan.accesses import by_region
 from ..plan.plan import Placement, Plan
 from ..plan.turns import first_rows, macs_of_hop
+from .cycles import cycles_of
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """`pool_bytes`: bytes of the pool that hold something needed while the step runs."""
+    """`pool_bytes`: bytes of the pool that hold something needed while the step runs; `cycles`: by
+    estimate, see cycles.py."""
 
     name: str
     op: str
     pool_bytes: int
     macs: int
+    weights_bytes: int = 0
+    cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -156,8 +160,10 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
     graph = plan.graph
     each = macs_of_hop(plan) if graph.hop else [bind(graph, s.node).macs for s in plan.steps]
     steps = [
-        StepReport(step.node.name, step.node.kind, used, macs)
-        for step, used, macs in zip(plan.steps, step_bytes(plan), each, strict=True)
+        StepReport(step.node.name, step.node.kind, used, macs, *costs)
+        for step, used, macs, costs in zip(
+            plan.steps, step_bytes(plan), each, _costs(plan, each), strict=True
+        )
     ]
     tensors = tuple(
         TensorReport(
@@ -195,6 +201,17 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
         memories=memories(plan),
         hop=hop_of(plan),
     )
+
+
+def _costs(plan: Plan, macs: list[int]) -> list[tuple[int, int]]:
+    """By step, bytes of weights, and cycles; those of a hop where there are many, as the
+    multiply-accumulates are."""
+    found = []
+    for step, cycles, each in zip(plan.steps, cycles_of(plan), macs, strict=True):
+        layer = bind(plan.graph, step.node)
+        part = each / layer.macs if layer.macs else 1.0
+        found.append((layer.weight_bytes, round(cycles * part)))
+    return found
 
 
 def hop_of(plan: Plan) -> HopReport | None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...graph import Graph
+from ...plan.choice import Choice
 from ...plan.schedule import Tile
 from ..places import circle
 from ..places.layout import Cut, Layout
@@ -45,18 +45,6 @@ STRETCH = 0.1
 # After so many stages without places the others are looked at with so many times less effort.
 MOST_FAILED, LESS = 20, 10
 UNLIMITED = 1 << 62
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a model may cost: bytes of RAM before tensors are placed, cycles besides those of
-    layers one by one (a part of theirs, by estimate), and how many stages have several layers.
-    extra_macs: multiply-accumulates that are done twice."""
-
-    pool_bytes: int
-    extra_cycles: float
-    extra_macs: int
-    stages: int
 
 
 class Cutter(Needs):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from ...errors import Problem, UserError
 from ...graph import Graph
 from ...kernels.targets import named
+from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ...plan.schedule import ONE_COLUMN, Tile
 from ..options import Options
@@ -25,7 +26,7 @@ from ..places.swing import packed, place, walked, walked_least
 from ..places.walk import Walk, plan_of
 from . import bands
 from .costs import bargain, extra_cost
-from .cuts import TILES, UNLIMITED, Choice, Cutter, count_of
+from .cuts import TILES, UNLIMITED, Cutter, count_of
 from .elsewhere import fetched
 from .spending import Bands, Spender, applied
 
@@ -176,6 +177,8 @@ def smallest(variant: Variant, options: Options) -> Plan:
         plan = placed(cutter, cutter.within_budget(least, options.tile_cost), options)
     over_all = f"Over all cuts of this order and all tiles that were tried, it is {least:,} bytes."
     plan = replace(plan, notes=(*plan.notes, over_all, *([TILES_LEFT] if cutter.cut_short else ())))
+    if options.choices:
+        plan = replace(plan, choices=tuple(cutter.front(least)))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
         # The stages could not be placed without a gap; layers one by one perhaps can.
         single = replace(joint.in_order(cutter.graph, options.seconds), planner="vmcu")

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu boards`: RAM, flash, core and clock of boards."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from .options import EXIT_DONE, Subparsers, json_option
+
+TREE = "ZEPHYR_BASE"
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    boards = commands.add_parser(
+        "boards",
+        help="RAM, flash, core and clock of boards",
+        description="Those that `vmcu bench --board` and `vmcu fit --board` know; with a Zephyr "
+        "tree all boards with a microcontroller that it describes.",
+    )
+    boards.add_argument("pattern", nargs="?", default="*", help="such as 'nucleo_f4*'")
+    boards.add_argument(
+        "--zephyr",
+        type=Path,
+        nargs="?",
+        const=Path(os.environ.get(TREE, "")),
+        metavar="TREE",
+        help=f"a Zephyr tree (without TREE: ${TREE})",
+    )
+    json_option(boards, "them")
+    return boards
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..bench.boards import known, of_tree
+    from ..report.boards import print_boards
+    from ..report.terminal import console, write_json
+
+    listed = known() if args.zephyr is None else of_tree(args.zephyr)
+    shown = [board for board in listed if fnmatch.fnmatch(board.name, args.pattern)]
+    print_boards(shown, console())
+    write_json([asdict(board) for board in shown], args.json)
+    return EXIT_DONE

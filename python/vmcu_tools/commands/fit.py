@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu fit`: does a model fit, by how much not, and what would make it fit."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from ..errors import Problem, UserError
+from .options import (
+    ELSEWHERE,
+    EXIT_DONE,
+    EXIT_PROBLEM,
+    Subparsers,
+    byte_count,
+    hop_option,
+    json_option,
+    model_options,
+    zephyr_board,
+)
+
+if TYPE_CHECKING:
+    from ..fit.figures import Limits
+    from ..plan.plan import Plan
+
+# What Zephyr and a small application take of a board, by default.
+APP_RAM, APP_FLASH = "16K", "48K"
+
+
+def add(commands: Subparsers) -> argparse.ArgumentParser:
+    fit = commands.add_parser(
+        "fit",
+        parents=[model_options()],
+        help="does a model fit, and what would make it fit",
+        description="Exit 0: it fits; 1: it does not, or something is wrong.",
+    )
+    fit.add_argument("--ram", type=byte_count, metavar="SIZE", help="what the pool may have")
+    fit.add_argument(
+        "--flash", type=byte_count, metavar="SIZE", help="what weights and tables may have"
+    )
+    fit.add_argument(
+        "--board",
+        type=zephyr_board,
+        metavar="BOARD",
+        help="take RAM and flash of a board that `vmcu boards` lists, such as nucleo_f411re, but "
+        "for what the application needs",
+    )
+    for option, default, what in (("ram", APP_RAM, "RAM"), ("flash", APP_FLASH, "flash")):
+        fit.add_argument(
+            f"--app-{option}",
+            type=byte_count,
+            default=byte_count(default),
+            metavar="SIZE",
+            help=f"with --board: {what} that everything but the model takes (default {default})",
+        )
+    fit.add_argument(
+        "--grow",
+        action="store_true",
+        help="if it fits: the largest image and the most channels with which it still would",
+    )
+    hop_option(fit)
+    json_option(fit)
+    return fit
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..fit.ways import fit
+    from ..frontends import load
+    from ..passes import optimize
+    from ..report.fit import print_fit
+    from ..report.terminal import console, write_json
+    from .models import compiled, name_of, quantised
+
+    limits = limits_of(args)
+    # Quantised once, however many plans there are.
+    args = argparse.Namespace(**{**vars(args), "model": quantised(args), "calibration": None})
+
+    def planned(streams: bool, lies: bool, ram: int | None) -> Plan:
+        asked = {"stream_input": streams, "input": ELSEWHERE if lies else None}
+        return compiled(argparse.Namespace(**{**vars(args), **asked}), ram)
+
+    outcome = fit(
+        name_of(args.model),
+        compiled(args),
+        limits,
+        planned,
+        lambda: replace(optimize(load(args.model), all_channels=True), target=args.target),
+        args.grow,
+    )
+    print_fit(outcome, console())
+    write_json(asdict(outcome), args.json)
+    return EXIT_DONE if outcome.fits else EXIT_PROBLEM
+
+
+def limits_of(args: argparse.Namespace) -> Limits:
+    """What the model may have. Raises UserError where nothing says so."""
+    from ..bench.flash import part
+    from ..fit.figures import Limits
+
+    if args.board is None:
+        if args.ram is None and args.flash is None:
+            raise UserError(
+                Problem("fit into what?", "name --ram, --flash or --board", str(args.model))
+            )
+        return Limits(args.ram, args.flash)
+    found = part(args.board)
+    left = found.ram * 1024 - args.app_ram, found.flash_size * 1024 - args.app_flash
+    if min(left) <= 0:
+        reason = f"--app-ram and --app-flash leave nothing of {args.board}"
+        raise UserError(Problem(reason, "name less", str(args.model)))
+    ram, flash = (given or rest for given, rest in zip((args.ram, args.flash), left, strict=True))
+    return Limits(ram, flash, args.board)

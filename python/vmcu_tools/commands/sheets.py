@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model costs, of whatever a command is given: a model, a container, a report."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .options import is_container
+
+if TYPE_CHECKING:
+    from ..report.model import ModelReport
+    from ..report.sheet import Sheet
+
+WHAT = "a model, .tflite or .onnx, a container, .vmcu, or a report, .json"
+REPORT = ".json"
+
+
+def report_of(args: argparse.Namespace) -> ModelReport:
+    """The figures of the model that a command is given, planned as its options say."""
+    from ..emit import emit
+    from ..report import model
+    from .models import compiled, name_of
+
+    name = name_of(args.model)
+    plan = compiled(args)
+    emitted = emit(plan, name, "")
+    return model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
+
+
+def sheet(args: argparse.Namespace, path: Path) -> Sheet:
+    """What a file costs; a model planned as the options say."""
+    from ..container.files import facts_of
+    from ..report import sheet
+
+    if path.suffix == REPORT:
+        return sheet.of_json(path)
+    if is_container(path):
+        return sheet.of_container(facts_of(path))
+    return sheet.of_report(report_of(argparse.Namespace(**{**vars(args), "model": path})))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many bytes of RAM a network's pool takes, for whoever asks often.
+
+The default planner's number, to the byte, because it is the default planner. What a plan depends on
+is shapes, operators and their parameters, not weights: networks that differ in weights alone are
+planned once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..frontends import load
+from ..graph import Graph
+from ..passes import optimize
+from ..planner.options import Options
+from ..planner.registry import make_plan
+
+# Of weights and what goes with them only shapes count.
+WEIGHTS = ("weights", "bias", "requant")
+MOST_KEPT = 4096
+_known: OrderedDict[str, int] = OrderedDict()
+
+
+def peak(model: str | Path | Graph, cache: Path | None = None) -> int:
+    """Bytes of RAM of the pool of a model, a .tflite or .onnx file or a graph that is optimised, as
+    `vmcu build` has them. cache: a folder that remembers between programs, and for several at once.
+
+    Raises UserError for a file that is not a model, or has what is not supported.
+    """
+    graph = model if isinstance(model, Graph) else optimize(load(Path(model)))
+    key = structure(graph)
+    found = _known.get(key)
+    entry = None if cache is None else cache / key
+    if found is None and entry is not None and entry.is_file():
+        found = int(entry.read_text() or 0) or None
+    if found is None:
+        found = make_plan("vmcu", graph, Options(), prove=False).ram_bytes
+        if entry is not None:
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            partly = entry.with_suffix(f".{id(graph):x}")
+            partly.write_text(str(found))
+            partly.replace(entry)
+    _known[key] = found
+    if len(_known) > MOST_KEPT:
+        _known.popitem(last=False)
+    return found
+
+
+def structure(graph: Graph) -> str:
+    """What a plan of a graph depends on, as a digest: the same for other names and weights."""
+    digest = hashlib.sha256()
+    numbers = {name: number for number, name in enumerate(graph.tensors)}
+
+    def note(*values: object) -> None:
+        digest.update(repr(values).encode())
+
+    for tensor in graph.tensors.values():
+        note(tensor.shape)
+    for node in graph.nodes:
+        note(node.kind, [numbers[name] for name in (*node.inputs, *node.outputs)])
+        trained = any(field.name == "weights" for field in fields(node.op))
+        for field in fields(node.op):
+            shapes_only = trained and field.name in WEIGHTS
+            _note(note, field.name, getattr(node.op, field.name), shapes_only)
+    for ports in (graph.inputs, graph.outputs):
+        note([numbers[port.tensor] for port in ports])
+    note(graph.target, sorted(graph.elsewhere), graph.hop, graph.states)
+    return digest.hexdigest()
+
+
+def _note(note: object, name: str, value: object, shapes_only: bool) -> None:
+    assert callable(note)
+    if isinstance(value, np.ndarray):
+        note(name, value.shape, str(value.dtype))
+        if not shapes_only:
+            note(hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest())
+    elif is_dataclass(value):
+        note(name, type(value).__name__)
+        for field in fields(value):
+            _note(note, field.name, getattr(value, field.name), shapes_only)
+    elif isinstance(value, tuple):
+        note(name, len(value))
+        for one in value:
+            _note(note, name, one, shapes_only)
+    else:
+        note(name, value)

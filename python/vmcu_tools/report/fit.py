@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fits, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from ..fit.figures import CONTEXT_BYTES, MOST_STACK, Fit, Remedy
+from .terminal import say
+from .text import table
+
+
+def print_fit(outcome: Fit, console: Console) -> None:
+    """Whether it fits, then what would make it fit, the best first."""
+    limits, found = outcome.limits, outcome.measured
+    on = f" of {limits.board}" if limits.board else ""
+    for what, size, most, missing in (
+        ("RAM", found.pool_bytes, limits.ram, outcome.ram_lacking),
+        ("flash", found.flash_bytes, limits.flash, outcome.flash_lacking),
+    ):
+        if most is None:
+            say(console, f"{outcome.model}: {size:,} bytes of {what}")
+        elif missing:
+            parts = f"{size:,} bytes of {what} for {most:,}{on}"
+            say(console, f"{outcome.model}: {parts}: {missing:,} too many")
+        else:
+            say(console, f"{outcome.model}: {size:,} bytes of {what} of {most:,}{on}: it fits")
+    say(
+        console,
+        f"RAM is the pool; besides there are {CONTEXT_BYTES} bytes and at most {MOST_STACK:,} of "
+        "the stack. Flash is weights and tables, without code.",
+    )
+    if outcome.ways:
+        _print_ways(outcome.ways, console)
+        best = outcome.ways[0]
+        if best.fits:
+            how = f": vmcu build {best.options}" if best.options else ", trained anew"
+            say(console, f"It fits if {_clause(best)}{how}")
+    if not outcome.fits and not any(way.fits for way in outcome.ways):
+        say(console, "Nothing that was tried makes it fit.")
+    if outcome.grown:
+        say(console, "It would still fit with")
+        _print_ways(outcome.grown, console)
+    for reason in outcome.refused:
+        say(console, f"no way: {reason}")
+
+
+def _clause(way: Remedy) -> str:
+    return f"it has {way.what}" if way.shape else way.what
+
+
+def _print_ways(ways: Sequence[Remedy], console: Console) -> None:
+    grid = table("", "what", "RAM", "flash", "MACs", "done twice", left=2)
+    for way in ways:
+        missing = way.ram_lacking or way.flash_lacking
+        found = way.measured
+        grid.add_row(
+            "fits" if way.fits else f"{missing:,} too many",
+            way.what,
+            f"{found.pool_bytes:,}",
+            f"{found.flash_bytes:,}",
+            f"{found.macs:,}",
+            f"{100 * found.macs_extra / max(found.macs, 1):.1f} %" if found.macs_extra else "",
+        )
+    console.print(grid)

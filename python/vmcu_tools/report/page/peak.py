@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a plan needs the most bytes, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...plan.plan import Plan
+from .lives import BEFORE, NOBODY, Lives
+
+SCRATCH, NOTES = "scratch", "notes"
+NO_LAYER = "the caller's next row comes in"
+
+
+@dataclass(frozen=True)
+class PeakPart:
+    """What is needed at the peak: `tensor` is empty for scratch and what a stage notes down."""
+
+    tensor: str
+    name: str
+    bytes: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The call that needs the most bytes, its layer (-1: input is taken) and what needs them, the
+    most first."""
+
+    call: int
+    calls: int
+    step: int
+    bytes: int
+    pool_bytes: int
+    parts: tuple[PeakPart, ...]
+    sentence: str
+
+
+def peak_of(found: Lives, names: Mapping[str, str]) -> Peak:
+    """The peak in words."""
+    call = found.peak
+    parts = sorted(_parts(found, call, names), key=lambda part: (-part.bytes, part.tensor))
+    step = int(found.makers[call]) if found.calls else -1
+    total = sum(part.bytes for part in parts)
+    said = _sentence(found, call, step, total, parts, names)
+    return Peak(call, found.calls, step, total, found.plan.pool_bytes, tuple(parts), said)
+
+
+def _parts(found: Lives, call: int, names: Mapping[str, str]) -> list[PeakPart]:
+    """Bytes by who needs them; those that change hands in the call are the later one's."""
+    if not found.calls:
+        return []
+    owner = np.full(found.plan.pool_bytes + max(life.pixel for life in found.lives), NOBODY)
+    order = sorted(range(len(found.lives)), key=lambda n: found.lives[n].first)
+    late: list[tuple[int, np.ndarray]] = []
+    for number in order:
+        life = found.lives[number]
+        alive = life.alive(call)
+        late.append((number, life.at[alive & (life.births == call)]))
+        _paint(owner, life.at[alive & (life.births < call)], life.pixel, number)
+    for number, at in late:
+        _paint(owner, at, found.lives[number].pixel, number)
+    counts = np.bincount(owner[owner >= 0], minlength=len(found.lives))
+    parts = []
+    for number, life in enumerate(found.lives):
+        if counts[number]:
+            why = _why(found, call, number, names)
+            parts.append(PeakPart(life.tensor, names[life.tensor], int(counts[number]), why))
+    for box in found.boxes:
+        if box.start <= call < box.stop and box.step in (None, int(found.makers[call])):
+            noted = "how far each layer of the stage has come"
+            why = noted if box.step is None else "what its kernel works in"
+            parts.append(PeakPart("", NOTES if box.step is None else SCRATCH, box.bytes, why))
+    return parts
+
+
+def _paint(owner: np.ndarray, at: np.ndarray, pixel: int, number: int) -> None:
+    for byte in range(pixel):
+        owner[at + byte] = number
+
+
+def _why(found: Lives, call: int, number: int, names: Mapping[str, str]) -> str:
+    """Why a tensor's bytes are needed in a call."""
+    plan, life = found.plan, found.lives[number]
+    tensor, placement = plan.graph.tensors[life.tensor], plan.placements[life.tensor]
+    span = found.spans[found.span_of(call)]
+    share = np.count_nonzero(life.alive(call)) / max(len(life.at), 1)
+    reader = _last_reader(plan, life.tensor)
+    if life.tensor in plan.kept:
+        return "kept from one answer to the next"
+    if placement.ring < tensor.bytes:
+        rows = placement.ring / tensor.row_bytes
+        read = "" if reader is None else f" that {names[plan.steps[reader].node.name]} reads"
+        also = sum(
+            (other.base, other.ring) == (placement.base, placement.ring)
+            for other in plan.placements.values()
+        )
+        shared = f", in turns with {also - 1} more" if also > 1 else ""
+        of = "" if plan.graph.hop else f" of its {tensor.shape[0]}"
+        return f"a ring of {rows:.3g}{of} rows{read}{shared}"
+    if life.first == BEFORE:
+        return f"the input, {_percent(share)} of it still to be read"
+    if any(port.tensor == life.tensor for port in plan.graph.outputs) and reader is None:
+        return "an output of the model"
+    if life.first >= span.start and life.last >= span.stop:
+        return f"written so far, for {_layer(plan, reader, names)}"
+    if reader is not None and reader > span.last:
+        return f"kept for {_layer(plan, reader, names)}"
+    if life.first >= span.start:
+        return f"made and read here, {_percent(share)} of it"
+    return f"{_percent(share)} of it still to be read"
+
+
+def _last_reader(plan: Plan, tensor: str) -> int | None:
+    readers = [n for n, step in enumerate(plan.steps) if tensor in step.node.inputs]
+    return readers[-1] if readers else None
+
+
+def _layer(plan: Plan, step: int | None, names: Mapping[str, str]) -> str:
+    return "nobody" if step is None else f"layer {step} ({names[plan.steps[step].node.name]})"
+
+
+def _percent(share: float) -> str:
+    return "all" if share > 0.995 else f"{max(100 * share, 1):.0f}\u00a0%"
+
+
+def _sentence(
+    found: Lives,
+    call: int,
+    step: int,
+    total: int,
+    parts: list[PeakPart],
+    names: Mapping[str, str],
+) -> str:
+    if not found.calls:
+        return "The model has no layers; the pool holds what goes in and comes out."
+    plan, span = found.plan, found.spans[found.span_of(call)]
+    who = NO_LAYER if step < 0 else f"{_layer(plan, step, names)} runs"
+    many = span.last - span.first
+    if many:
+        who += f", interleaved with layers {span.first} to {span.last}"
+    main = [part for part in parts if part.bytes >= total / 10][:3] or parts[:1]
+    listed = "; ".join(f"{part.bytes:,} for {part.name} ({part.why})" for part in main)
+    rest = total - sum(part.bytes for part in main)
+    more = f"; {rest:,} for the rest" if rest else ""
+    left = plan.pool_bytes - total
+    gaps = f" The other {left:,} are gaps, and what rings need at other times." if left else ""
+    return (
+        f"The pool is fullest while {who}: {total:,} of {plan.pool_bytes:,} bytes are "
+        f"needed at once, {listed}{more}.{gaps}"
+    )

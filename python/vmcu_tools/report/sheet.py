@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model costs, from wherever that is written down: to be compared with another's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..container.read import Facts
+from ..errors import Problem, UserError
+from .model import ModelReport
+
+
+@dataclass(frozen=True)
+class SheetLayer:
+    """As StepReport has it; None where a report is of another version and does not say."""
+
+    name: str
+    op: str
+    pool_bytes: int
+    macs: int
+    weights_bytes: int | None = None
+    cycles: int | None = None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Bytes of RAM and flash, multiply-accumulates and modelled cycles of an inference; None where
+    nothing says so, as containers do not."""
+
+    model: str
+    pool_bytes: int
+    flash_bytes: int
+    macs: int | None = None
+    cycles: int | None = None
+    layers: tuple[SheetLayer, ...] = ()
+
+
+def of_report(report: ModelReport) -> Sheet:
+    """Of a plan's figures."""
+    layers = tuple(
+        SheetLayer(step.name, step.op, step.pool_bytes, step.macs, step.weights_bytes, step.cycles)
+        for step in report.steps
+    )
+    flash = report.weights_bytes + report.tables_bytes
+    cycles = sum(step.cycles for step in report.steps)
+    return Sheet(report.model, report.pool_bytes, flash, report.macs, cycles, layers)
+
+
+def of_container(facts: Facts) -> Sheet:
+    """Of a file that firmware loads, all of which is in flash."""
+    return Sheet(facts.name, facts.pool_bytes, facts.size)
+
+
+def of_json(path: Path) -> Sheet:
+    """Of a report that `vmcu build --json` or `vmcu check --json` wrote. Raises UserError for what
+    is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        layers = tuple(_layer(step) for step in found["steps"])
+        cycles = [layer.cycles for layer in layers if layer.cycles is not None]
+        return Sheet(
+            str(found["model"]),
+            int(found["pool_bytes"]),
+            int(found["weights_bytes"]) + int(found["tables_bytes"]),
+            int(found["macs"]),
+            sum(cycles) if len(cycles) == len(layers) else None,
+            layers,
+        )
+    except (KeyError, TypeError, ValueError, UnicodeDecodeError):
+        reason = "it is no report of a model"
+        remedy = "give it one that `vmcu build MODEL --json FILE` wrote"
+        raise UserError(Problem(reason, remedy, str(path))) from None
+
+
+def _layer(step: Mapping) -> SheetLayer:
+    known = (step.get(name) for name in ("weights_bytes", "cycles"))
+    weights, cycles = (None if one is None else int(one) for one in known)
+    sizes = int(step["pool_bytes"]), int(step["macs"])
+    return SheetLayer(str(step["name"]), str(step["op"]), *sizes, weights, cycles)
