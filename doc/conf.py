@@ -14,7 +14,7 @@ breathe_projects = {"vmcu": str(Path(__file__).parents[1] / "build" / "docs" / "
 breathe_default_project = "vmcu"
 breathe_domain_by_extension = {"h": "c"}
 
-html_theme = "alabaster"
-html_theme_options = {"description": "int8 neural networks on Zephyr", "page_width": "1100px"}
+html_theme = "furo"
+html_title = "vmcu"
 # Devicetree, Kconfig fragments and consoles have no lexer here.
 highlight_language = "none"

@@ -37,13 +37,14 @@ def main(argv: list[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             # What stands in for a terminal in tests, or under pythonw, has no such method.
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+        from . import cli
+
         if "_ARGCOMPLETE" in os.environ:
-            from .commands.completion import complete
+            # A shell asks what may follow.
+            import argcomplete
 
-            complete()
-        from .cli import main as command
-
-        code = command(argv)
+            argcomplete.autocomplete(cli.parser())
+        code = cli.main(argv)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -162,7 +162,6 @@ def test_a_file_that_keeps_its_state(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--model", str(TINY), "--hop", "1"], "pad"),
         (["--model", "missing.onnx"], "missing.onnx: no such file"),
         (["--model", str(TINY), "--name", "1st"], "'1st' is not a C identifier"),
         (["--model", str(TINY), "--name", "string"], "string.h, which hides another"),

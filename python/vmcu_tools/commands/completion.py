@@ -27,12 +27,3 @@ def run(args: argparse.Namespace) -> int:
 
     print(argcomplete.shellcode(["vmcu"], shell=args.shell))
     return EXIT_DONE
-
-
-def complete() -> None:
-    """Answers a shell that asks for what may follow, and ends the program."""
-    import argcomplete
-
-    from ..cli import parser
-
-    argcomplete.autocomplete(parser())

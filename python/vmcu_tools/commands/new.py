@@ -28,22 +28,24 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from ..compiler import compile_model, rows_of_call
     from ..emit.application import application, check_new, create
-    from ..frontends import format_of, load, rows_of_call
+    from ..frontends import format_of, load
     from .models import name_of, quantised
 
     check_new(args.folder)
     model = quantised(args)
     graph = load(model)
-    hop = args.hop or rows_of_call(model)
+    hop = args.hop or rows_of_call(model, args.state)
     if hop:
-        from ..compiler import compile_model
-
-        # For what stands in the way of a stream.
-        compile_model(model, hop=hop)
+        # Which says what stands in the way of a stream, and what is left to be pushed.
+        graph = compile_model(model, hop=hop, state=args.state).model
     name = args.name or name_of(args.model)
     file = f"{name}.{format_of(model)}"
-    files = {path: text.encode() for path, text in application(graph, name, file, hop).items()}
+    files = {
+        path: text.encode()
+        for path, text in application(graph, name, file, hop, args.state).items()
+    }
     for path in create(files | {file: in_one_file(model)}, args.folder):
         print(f"wrote {path}")
     print(f"build and run: west build -b qemu_cortex_m3 {args.folder} -t run")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,9 +33,12 @@ class PortText:
     is_index: bool
 
 
-def application(graph: Graph, name: str, model: str, hop: int = 0) -> dict[str, str]:
+def application(
+    graph: Graph, name: str, model: str, hop: int = 0, state: Sequence[str] | None = None
+) -> dict[str, str]:
     """The text of each file, by path. `name` is the model's C name, `model` its file inside the
-    application, `hop` the rows from one answer to the next where it keeps its state.
+    application, `hop` the rows from one answer to the next where it keeps its state, `state` what
+    `--state` was given.
 
     Raises UserError for a name that C cannot use.
     """
@@ -44,6 +47,7 @@ def application(graph: Graph, name: str, model: str, hop: int = 0) -> dict[str, 
         "name": name,
         "model": model,
         "hop": hop,
+        "state": state or (),
         "inputs": [_port(f"{name}_INPUT{n}", port) for n, port in enumerate(graph.inputs)],
         "outputs": [_port(f"{name}_OUTPUT{n}", port) for n, port in enumerate(graph.outputs)],
     }
