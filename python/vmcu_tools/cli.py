@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from . import __version__, paths
 from .commands import (
@@ -29,7 +33,7 @@ from .commands import (
     verify,
     wear,
 )
-from .commands.options import EXIT_INTERRUPTED, EXIT_PROBLEM
+from .commands.options import EXIT_INTERRUPTED, EXIT_PROBLEM, quiet_option
 from .errors import Problem, UserError
 
 # In the order of `vmcu --help`.
@@ -71,8 +75,24 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
-        command.add(commands).set_defaults(action=command.run)
+        one = command.add(commands)
+        quiet_option(one)
+        one.set_defaults(action=command.run)
     return top
+
+
+@contextlib.contextmanager
+def _reports_of(args: argparse.Namespace) -> Iterator[None]:
+    """Keeps what is for people off standard output where that is JSON's, and away where --quiet
+    says so."""
+    if args.quiet:
+        with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+            yield
+    elif str(getattr(args, "json", None)) == "-":
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    else:
+        yield
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -82,7 +102,8 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
-        return args.action(args)
+        with _reports_of(args):
+            return args.action(args)
     except UserError as error:
         print(f"vmcu {args.command}: {error}", file=sys.stderr)
     except BrokenPipeError:

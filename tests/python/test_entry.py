@@ -4,6 +4,7 @@ names that would hide a header. One line, an exit code, and no traceback."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -136,3 +137,33 @@ def test_what_a_shell_is_told(tmp_path: Path, line: str, expected: str) -> None:
     told = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE": "1"}
     called(environment=told | {"_ARGCOMPLETE_STDOUT_FILENAME": str(found)})
     assert expected in found.read_text()
+
+
+def test_json_has_standard_output_to_itself() -> None:
+    done = called("build", str(DIGITS), "--json", "-")
+    assert json.loads(done.stdout)["model"] == "digits"
+    assert b"2,696 bytes" in done.stderr
+    assert json.loads(called("build", str(DIGITS), "--json", "-", "--quiet").stdout)
+    assert not Path("-").exists()
+
+
+def test_quiet_says_nothing_but_what_is_wrong(tmp_path: Path) -> None:
+    done = called("build", str(DIGITS), "-o", str(tmp_path), "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "digits.c").is_file()
+    done = called("build", str(tmp_path / "none.onnx"), "--quiet")
+    assert done.returncode == 1
+    assert b"no such file" in done.stderr
+
+
+def test_no_colour_where_it_is_not_wanted() -> None:
+    plain = called("build", str(DIGITS), environment={"NO_COLOR": "1", "FORCE_COLOR": "1"})
+    assert b"\x1b[3" not in plain.stdout
+
+
+@pytest.mark.parametrize("command", ["verify", "run", "bench", "wear", "check", "diff"])
+def test_options_of_planning_are_those_of_build(command: str) -> None:
+    offered = called(command, "--help").stdout.decode()
+    for option in ("--ram", "--stream-input", "--memory", "--target", "--calibration", "--hop"):
+        if (command, option) not in {("wear", "--hop"), ("wear", "--calibration")}:
+            assert option in offered, option

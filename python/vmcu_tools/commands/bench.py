@@ -13,6 +13,7 @@ from .options import (
     EXIT_DONE,
     RUNNABLE,
     Subparsers,
+    calibration_options,
     count,
     hop_option,
     int8_model,
@@ -74,6 +75,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--keep", type=Path, metavar="DIR", help="leave the image that was counted in DIR"
     )
     hop_option(bench)
+    calibration_options(bench)
     json_option(bench)
     return bench
 

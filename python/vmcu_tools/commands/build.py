@@ -17,7 +17,6 @@ from .options import (
     EXIT_DONE,
     EXIT_INTERRUPTED,
     Subparsers,
-    byte_count,
     c_name,
     hop_option,
     json_option,
@@ -59,13 +58,6 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
     )
     build.add_argument("--name", type=c_name, help="C name of the model (default: the file's)")
     build.add_argument(
-        "--ram",
-        type=byte_count,
-        metavar="SIZE",
-        help="the fastest plan in so many bytes, e.g. 64K; fail if there is none (default: the "
-        "smallest pool)",
-    )
-    build.add_argument(
         "--pareto",
         action="store_true",
         help="only show what RAM can be had for which cost in cycles",
@@ -96,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     from .models import compiled, name_of
 
     name = args.name or name_of(args.model)
-    plan = compiled(args, args.ram, choices=args.html is not None)
+    plan = compiled(args, choices=args.html is not None)
     emitted = emit(plan, name, command_line(args, name))
     report = model.report(plan, name, emitted.tables_bytes, emitted.weights_bytes)
     text.print_report(report, console())
@@ -164,7 +156,7 @@ def command_line(args: argparse.Namespace, name: str) -> str:
     so that they do not depend on where that is."""
     words = ["vmcu", "build", args.model.name, "--name", name]
     usual = vars(model_options().parse_args([args.model.name]))
-    defaults = {"ram": None, "hop": 0, "state": None, **usual}
+    defaults = {"hop": 0, "state": None, **usual}
     for option, default in defaults.items():
         value = getattr(args, option)
         if option == "model" or value == default:

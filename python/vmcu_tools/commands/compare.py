@@ -6,12 +6,13 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from .options import EXIT_DONE, Subparsers, int8_model, json_option
+from .options import EXIT_DONE, Subparsers, calibration_options, int8_model, json_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="planners side by side")
     int8_model(compare)
+    calibration_options(compare)
     json_option(compare)
     return compare
 
@@ -22,9 +23,11 @@ def run(args: argparse.Namespace) -> int:
     from ..report.comparison import comparison
     from ..report.terminal import console, write_json
     from ..report.text import print_comparison
+    from .models import quantised
 
     # Those that come from elsewhere as they are there, for their own kernels.
-    plans = {name: compile_model(args.model, name, original=True) for name in SUMMARIES}
+    model = quantised(args)
+    plans = {name: compile_model(model, name, original=True) for name in SUMMARIES}
     outcome = comparison(args.model.stem, plans)
     print_comparison(outcome, console())
     write_json(asdict(outcome), args.json)

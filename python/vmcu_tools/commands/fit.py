@@ -35,7 +35,6 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         help="does a model fit, and what would make it fit",
         description="Exit 0: it fits; 1: it does not, or something is wrong.",
     )
-    fit.add_argument("--ram", type=byte_count, metavar="SIZE", help="what the pool may have")
     fit.add_argument(
         "--flash", type=byte_count, metavar="SIZE", help="what weights and tables may have"
     )
@@ -74,11 +73,12 @@ def run(args: argparse.Namespace) -> int:
 
     limits = limits_of(args)
     # Quantised once, however many plans there are.
-    args = argparse.Namespace(**{**vars(args), "model": quantised(args), "calibration": None})
+    once = {"model": quantised(args), "calibration": None, "ram": None}
+    args = argparse.Namespace(**{**vars(args), **once})
 
     def planned(streams: bool, lies: bool, ram: int | None) -> Plan:
-        asked = {"stream_input": streams, "input": ELSEWHERE if lies else None}
-        return compiled(argparse.Namespace(**{**vars(args), **asked}), ram)
+        asked = {"stream_input": streams, "input": ELSEWHERE if lies else None, "ram": ram}
+        return compiled(argparse.Namespace(**{**vars(args), **asked}))
 
     outcome = fit(
         name_of(args.model),

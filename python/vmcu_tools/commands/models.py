@@ -53,7 +53,7 @@ def quantised(args: argparse.Namespace) -> Path:
     return target
 
 
-def compiled(args: argparse.Namespace, ram: int | None = None, choices: bool = False) -> Plan:
+def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
     goes to stderr and among the plan's notes. choices: as planner.Options has it."""
     check_hop(args)
@@ -69,7 +69,7 @@ def compiled(args: argparse.Namespace, ram: int | None = None, choices: bool = F
     plan = compile_model(
         quantised(args),
         args.planner,
-        ram,
+        args.ram,
         args.solver_seconds,
         stream_input=args.stream_input,
         input_elsewhere=elsewhere,

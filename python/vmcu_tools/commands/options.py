@@ -169,7 +169,18 @@ def int8_model(
 
 
 def json_option(parser: argparse.ArgumentParser, what: str = "the figures") -> None:
-    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write {what} as JSON")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help=f"write {what} as JSON; -: to standard output, and nothing else there",
+    )
+
+
+def quiet_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-q", "--quiet", action="store_true", help="print nothing but warnings and what is wrong"
+    )
 
 
 def border_options(parser: argparse.ArgumentParser) -> None:
@@ -221,6 +232,13 @@ def planner_options() -> argparse.ArgumentParser:
         metavar="NAME",
         help="the cores to lay out weights for: dsp (Cortex-M4 and up), v7m (Cortex-M3), portable; "
         "all three have one layout, which every core runs (default dsp)",
+    )
+    planner.add_argument(
+        "--ram",
+        type=byte_count,
+        metavar="SIZE",
+        help="the fastest plan in so many bytes, e.g. 64K; fail if there is none (default: the "
+        "smallest pool)",
     )
     planner.add_argument(
         "--solver-seconds",

@@ -180,13 +180,10 @@ def pool_of_model(args: argparse.Namespace) -> int:
 
 def _write(args: argparse.Namespace, figures: object, drawn: Mapping[str, Strips]) -> None:
     """Everything is made before anything is written."""
-    import json
-
+    from ..report.terminal import write_json
     from ..wear import pictures
 
     files: dict[Path, bytes] = {}
-    if args.json:
-        files[args.json] = (json.dumps(figures, indent=2) + "\n").encode()
     if args.pictures:
         for name, strips in drawn.items():
             title = f"{name}: writes by address"
@@ -198,5 +195,5 @@ def _write(args: argparse.Namespace, figures: object, drawn: Mapping[str, Strips
         args.pictures.mkdir(parents=True, exist_ok=True)
     for path, data in files.items():
         path.write_bytes(data)
-        if path != args.json:
-            print(f"wrote {path}")
+        print(f"wrote {path}")
+    write_json(figures, args.json)

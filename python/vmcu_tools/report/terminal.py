@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from rich.console import Console
 
+# In place of a file.
+STANDARD_OUTPUT = Path("-")
 # Of lines that go to a file or a pipe.
 WIDTH = 160
 
@@ -24,6 +27,13 @@ def say(console: Console, text: str, markup: bool = False) -> None:
 
 
 def write_json(figures: object, path: Path | None) -> None:
-    """Nothing where no file was asked for."""
-    if path is not None:
-        path.write_text(json.dumps(figures, indent=2) + "\n")
+    """Nothing where no file was asked for; "-" is standard output, where all else keeps away."""
+    if path is None:
+        return
+    text = json.dumps(figures, indent=2) + "\n"
+    if path == STANDARD_OUTPUT:
+        assert sys.__stdout__ is not None
+        sys.__stdout__.write(text)
+        sys.__stdout__.flush()
+    else:
+        path.write_text(text)

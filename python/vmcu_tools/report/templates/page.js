@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 "use strict";
 (function () {
   const cards = JSON.parse(document.getElementById("cards").textContent);
