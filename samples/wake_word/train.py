@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from vmcu_tools.audio.front_end import FEATURE_STEP, FrontEnd
 from vmcu_tools.audio.settings import Settings
+from vmcu_tools.frontends import load
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "shared"))
@@ -37,6 +38,11 @@ BYTE_STEP = FEATURE_STEP * 666 / 256
 CHANNELS, FEATURES = 16, 24
 TRAINING, HELD_OUT = 120, 15
 PENALTY = 0.003
+# As main.c decides: the answers that are added up, what they must come to of the most that they
+# can, and seconds without another word.
+ANSWERS, ENOUGH, QUIET = 5, 0.75, 1.0
+# A word counts as heard from so many seconds before its end to so many behind it.
+HEARD = (-0.2, 0.6)
 
 
 def bytes_of(features: np.ndarray) -> np.ndarray:
@@ -58,6 +64,40 @@ def windows(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
                 inputs.append(rows[None, last - ROWS : last])
                 wanted.append(1 if late < 0.1 else -1)
     return ((np.stack(inputs) + 128) * BYTE_STEP).astype(np.float32), np.array(wanted)
+
+
+def heard(judge: Network, path: Path, sound: np.ndarray) -> list[float]:
+    """When the application hears a word, in seconds."""
+    rows = (bytes_of(FrontEnd(FRONT_END).process(sound)) + 128) * BYTE_STEP
+    inputs = [rows[None, last - ROWS : last] for last in range(ROWS, len(rows) + 1)]
+    graph = load(path)
+    answer = graph.tensors[graph.outputs[0].tensor]
+    most = (127 - answer.zero_point) * answer.scale
+    scores = judge.scores(str(path), np.stack(inputs).astype(np.float32))[:, 0]
+    sums = np.convolve(scores, np.ones(ANSWERS), "valid")
+    found: list[float] = []
+    for number in np.flatnonzero(sums >= ANSWERS * ENOUGH * most):
+        last = ROWS + ANSWERS + number - 2
+        now = (last * FRONT_END.hop + FRONT_END.window) / RATE
+        if not found or now >= found[-1] + QUIET:
+            found.append(now)
+    return found
+
+
+def print_decisions(judge: Network, path: Path, rng: np.random.Generator) -> None:
+    """How many words of other streams the application hears."""
+    words, missed, false = 0, 0, 0
+    for _ in range(HELD_OUT):
+        sound, ends = stream(rng)
+        times = heard(judge, path, sound)
+        near = np.array([[HEARD[0] < t - end < HEARD[1] for t in times] for end in ends])
+        near = near.reshape(len(ends), len(times))
+        words, missed = words + len(ends), missed + int((~near.any(axis=1)).sum())
+        false += int((~near.any(axis=0)).sum())
+    print(
+        f"{ANSWERS} answers together, {HELD_OUT} other streams: {missed} of {words} words missed, "
+        f"{false} heard where there was none"
+    )
 
 
 def network() -> Network:
@@ -97,6 +137,7 @@ def main() -> None:
         f"int8, {len(tests)} windows of other streams: {missed} of {(expected > 0).sum()} words "
         f"missed, {false} heard where there was none"
     )
+    print_decisions(listener, path, np.random.default_rng(SEED + 3))
     print(f"wrote {path} ({path.stat().st_size} bytes)")
 
 
