@@ -95,7 +95,7 @@ def test_rows_behind_are_no_state() -> None:
     """A layer of one window in bytes of rows that are kept, be it by one byte."""
     plan = make_plan("vmcu", small(), Options(hop=1))
     start, size = plan.state
-    (name,) = (name for name in plan.placements if name.endswith(" for n1"))
+    (name,) = (name for name in plan.placements if name.startswith("t1 for "))
     for base in (start + size - 1, start - plan.placements[name].ring + 1):
         one = replace(plan.placements[name], base=base % plan.pool_bytes)
         harmed = replace(plan, placements={**plan.placements, name: one})
@@ -127,6 +127,32 @@ def test_several_answers() -> None:
         wanted = answers(graph, rows, hop)
         for target in ("virtual", SANITIZED):
             np.testing.assert_array_equal(streamed(runners.get(target), plan, rows), wanted)
+
+
+def test_names_of_the_file_are_its_own() -> None:
+    """Nodes without names read one window, and a tensor has the name of the count of hops."""
+    b = Builder(np.random.default_rng(6))
+    x = b.input((9, 1, 4))
+    same = Window((3, 1), pad=(1, 0, 1, 0))
+    y = convolution(b, x, Window((2, 1)), 8, 1, 4)
+    both = [convolution(b, y, same, 8, 1, 4) for _ in range(2)]
+    out = b.node(Concat(2, (None, None)), both, (8, 1, 8))
+    graph = b.graph([out.name])
+    names = {y.name: "hops", both[0].name: "hops for t3"}
+    renamed = tuple(
+        replace(
+            node,
+            name="",
+            inputs=tuple(names.get(name, name) for name in node.inputs),
+            outputs=tuple(names.get(name, name) for name in node.outputs),
+        )
+        for node in graph.nodes
+    )
+    tensors = {names.get(n, n): replace(t, name=names.get(n, n)) for n, t in graph.tensors.items()}
+    graph = replace(graph, tensors=tensors, nodes=renamed)
+    rows = stream_of(graph, 1, 60, 1)
+    found = streamed(runners.get(SANITIZED), make_plan("vmcu", graph, Options(hop=1)), rows)
+    np.testing.assert_array_equal(found, answers(graph, rows, 1))
 
 
 def test_all_rows_are_an_answer() -> None:

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
         regions=args.memory,
         online=getattr(args, "online", False),
         hop=getattr(args, "hop", 0),
-        state=getattr(args, "state", (NONE,)),
+        state=_state(args),
         choices=choices,
     )
     warnings = bias_warnings(plan.model)
@@ -93,9 +94,14 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     return with_layout(plan, getattr(args, "input_layout", "file"))
 
 
+def _state(args: argparse.Namespace) -> Sequence[str] | None:
+    """What a command was told of states; those that have no streams leave files as they are."""
+    return getattr(args, "state", (NONE,))
+
+
 def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
     """What a person should know of states that are inputs and outputs of the file."""
-    by_name = f"; by their names, see {STATE} {NONE}" if args.state is None else ""
+    by_name = f"; by their names, see {STATE} {NONE}" if _state(args) is None else ""
     return tuple(
         f"state: '{ahead}' is given what '{behind}' was in the call before{by_name}"
         for ahead, behind in plan.model.fed
@@ -106,9 +112,10 @@ def check_hop(args: argparse.Namespace) -> None:
     """Raises UserError for what does not go with --hop. A file that keeps its state has one."""
     said, remedy = "--hop", "leave out one of the two"
     if hasattr(args, "hop") and not args.hop:
-        args.hop = rows_of_call(args.model, args.state)
-        said = "a file that keeps its state"
-        remedy = f"leave it out: the file keeps a state, if not told otherwise by {STATE} {NONE}"
+        args.hop = rows_of_call(args.model, _state(args))
+        if args.hop:
+            said, remedy = "a file that keeps its state", "leave out that option"
+            remedy += f", or say {STATE} {NONE}" if format_of(args.model) == "onnx" else ""
     if not getattr(args, "hop", 0):
         return
     others = {

@@ -29,6 +29,9 @@ PARAMS = CStruct(
  * Reads the number, then the pixels of its row, which their ring may split.
  */
 void vmcu_look_back(const struct vmcu_call *call);
+
+/** @brief Writes the number of its row, uint16_t, for vmcu_look_back(). Reads nothing. */
+void vmcu_hop_count(const struct vmcu_call *call);
 """,
 )
 

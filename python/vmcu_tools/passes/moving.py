@@ -23,7 +23,8 @@ from ..ops.look_back import LookBack
 from .carried import carried
 from .option import OPTION
 
-COUNT = "hops"
+# Of the tensor that counts them.
+HOPS = "hops"
 
 
 @dataclass(frozen=True)
@@ -84,24 +85,33 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
     kept = [name for name in dict.fromkeys(wanted) if name in split.every]
     rows = tuple(graph.tensors[name].shape[0] for name in kept)
     steps = tuple(found.hop // split.every[name] for name in kept)
-    tensors[COUNT] = Tensor(COUNT, (hops, 1, BYTES), 1.0, 0)
-    endless = (*split.endless, Node(COUNT, HopCount(rows, steps), tuple(kept), (COUNT,)))
+    count = _free(graph, HOPS)
+    tensors[count] = Tensor(count, (hops, 1, BYTES), 1.0, 0)
+    endless = (*split.endless, Node(HOPS, HopCount(rows, steps), tuple(kept), (count,)))
 
     def look(name: str, reader: str) -> str:
-        out = f"{name} for {reader}"
+        out = _free(graph, f"{name} for {reader}")
         tensors[out] = replace(graph.tensors[name], name=out)
         op = LookBack(found.hop // split.every[name])
-        nodes.append(Node(f"window of {name}", op, (name, COUNT), (out,)))
+        nodes.append(Node(f"window of {name}", op, (name, count), (out,)))
         return out
 
     for node in split.whole:
         read = [name for name in dict.fromkeys(node.inputs) if name in split.every]
-        ins = {name: look(name, node.name) for name in read}
+        # By what it makes: names of nodes may be alike.
+        ins = {name: look(name, node.outputs[0]) for name in read}
         nodes.append(replace(node, inputs=tuple(ins.get(name, name) for name in node.inputs)))
     outs = {p.tensor: look(p.tensor, "the answer") for p in graph.outputs if p.tensor in kept}
     ports = tuple(replace(p, tensor=outs.get(p.tensor, p.tensor)) for p in graph.outputs)
     all_ = (*endless, *nodes)
     return replace(found, tensors=tensors, nodes=all_, outputs=ports, endless=len(endless))
+
+
+def _free(graph: Graph, name: str) -> str:
+    """A name for a tensor that the graph does not have."""
+    while name in graph.tensors:
+        name += "'"
+    return name
 
 
 def _taller(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:

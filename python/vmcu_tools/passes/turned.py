@@ -53,7 +53,7 @@ def _between(graph: Graph, node: Node, tensors: dict[str, Tensor]) -> Iterator[N
         """An image's name as the node has it."""
         if not _lies(graph.tensors[name]):
             return name
-        flat = f"{name} for {node.name}"
+        flat = f"{name} for {node.outputs[0]}"
         tensors[flat] = replace(graph.tensors[name], name=flat)
         return flat
 

@@ -262,9 +262,6 @@ void vmcu_pad(const struct vmcu_call *call);
  */
 void vmcu_reshape(const struct vmcu_call *call);
 
-/** @brief Writes the number of its row, uint16_t, for vmcu_look_back(). Reads nothing. */
-void vmcu_hop_count(const struct vmcu_call *call);
-
 enum vmcu_axis {
 	VMCU_AXIS_HEIGHT,
 	VMCU_AXIS_WIDTH,

@@ -180,6 +180,9 @@ struct vmcu_look_back_params {
  */
 void vmcu_look_back(const struct vmcu_call *call);
 
+/** @brief Writes the number of its row, uint16_t, for vmcu_look_back(). Reads nothing. */
+void vmcu_hop_count(const struct vmcu_call *call);
+
 struct vmcu_lookup_params {
 	const int8_t *table; /**< 256 results, for -128 to 127 */
 };

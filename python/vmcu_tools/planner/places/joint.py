@@ -334,7 +334,9 @@ def plan_from(graph: Graph, program: IntegerProgram) -> Plan:
         name = piece.name
         search.bases[name] = round(pulp.value(program.base[name]))
         source = program.problem.edges[name].source
-        search.descending[name] = source >= 0 and round(pulp.value(program.turned[source])) == 1
+        # Of a direction that nothing depends on there is no value.
+        down = source >= 0 and pulp.value(program.turned[source])
+        search.descending[name] = bool(down) and round(down) == 1
         if piece.scratch:
             search.scratch[name] = round(pulp.value(program.base[scratch_name(name)]))
     bound = max(piece.bound() for piece in search.pieces)
