@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
+from ..planner.options import DEFAULT
 from .options import (
     ELSEWHERE,
     EXIT_DONE,
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from .models import compiled, name_of, quantised
 
     limits = limits_of(args)
+    _check(args)
     # Quantised once, however many plans there are.
     once = {"model": quantised(args), "calibration": None, "ram": None}
     args = argparse.Namespace(**{**vars(args), **once})
@@ -91,6 +93,19 @@ def run(args: argparse.Namespace) -> int:
     print_fit(outcome, console())
     write_json(asdict(outcome), args.json)
     return EXIT_DONE if outcome.fits else EXIT_PROBLEM
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises UserError for what other plans are not made with."""
+    others = {
+        "--planner": args.planner != DEFAULT,
+        "--memory": bool(args.memory),
+        "--rotate": args.rotate,
+    }
+    found = next((option for option, there in others.items() if there), None)
+    if found is not None:
+        reason = f"{found} does not go with fit, which looks for other plans in one pool"
+        raise UserError(Problem(reason, "leave it out", str(args.model)))
 
 
 def limits_of(args: argparse.Namespace) -> Limits:

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..compiler import compile_model
 from ..frontends import load
 from ..graph import Graph
 from ..passes import optimize
 from ..planner.options import Options
-from ..planner.registry import make_plan
+from ..planner.registry import DEFAULTS, make_plan
 
 # Of weights and what goes with them only shapes count.
 WEIGHTS = ("weights", "bias", "requant")
@@ -27,20 +28,23 @@ MOST_KEPT = 4096
 _known: OrderedDict[str, int] = OrderedDict()
 
 
-def peak(model: str | Path | Graph, cache: Path | None = None) -> int:
+def peak(model: str | Path | Graph, cache: Path | None = None, options: Options = DEFAULTS) -> int:
     """Bytes of RAM of the pool of a model, a .tflite or .onnx file or a graph that is optimised, as
     `vmcu build` has them. cache: a folder that remembers between programs, and for several at once.
 
     Raises UserError for a file that is not a model, or has what is not supported.
     """
     graph = model if isinstance(model, Graph) else optimize(load(Path(model)))
-    key = structure(graph)
+    if graph.states and not isinstance(model, Graph):
+        # It is prepared for that in more than one step, and its plan takes no search.
+        return compile_model(Path(model)).ram_bytes
+    key = f"{structure(graph)}-{_digest(options)}"
     found = _known.get(key)
     entry = None if cache is None else cache / key
     if found is None and entry is not None and entry.is_file():
         found = int(entry.read_text() or 0) or None
     if found is None:
-        found = make_plan("vmcu", graph, Options(), prove=False).ram_bytes
+        found = make_plan("vmcu", graph, options, prove=False).ram_bytes
         if entry is not None:
             entry.parent.mkdir(parents=True, exist_ok=True)
             partly = entry.with_suffix(f".{id(graph):x}")
@@ -50,6 +54,10 @@ def peak(model: str | Path | Graph, cache: Path | None = None) -> int:
     if len(_known) > MOST_KEPT:
         _known.popitem(last=False)
     return found
+
+
+def _digest(options: Options) -> str:
+    return hashlib.sha256(repr(options).encode()).hexdigest()[:8]
 
 
 def structure(graph: Graph) -> str:

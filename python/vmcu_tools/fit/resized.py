@@ -28,19 +28,22 @@ NAME = "candidate"
 
 @dataclass(frozen=True)
 class Scale:
-    """One way to scale a graph: `make` gives it `number` of `whole` parts of what it has."""
+    """One way to scale a graph, which is then planned with the same options: `make` gives it
+    `number` of `whole` parts of what it has."""
 
     kind: str
     whole: int
     make: Callable[[int], Graph]
+    options: Options
 
 
-def scale_of(kind: str, graph: Graph) -> Scale:
+def scale_of(kind: str, graph: Graph, options: Options) -> Scale:
     """How a graph can be scaled. Raises UserError if it cannot."""
-    if graph.states:
-        raise _refused("it keeps its state from call to call", graph)
+    if graph.states or options.hop:
+        raise _refused("it keeps something from call to call", graph)
     if kind == CHANNELS:
-        return Scale(kind, WIDTH_STEPS, lambda number: scaled(graph, None, number / WIDTH_STEPS))
+        steps = WIDTH_STEPS
+        return Scale(kind, steps, lambda number: scaled(graph, None, number / steps), options)
     if len(graph.inputs) != 1:
         raise _refused("it has several inputs", graph)
     sides = graph.tensors[graph.inputs[0].tensor].shape[:2]
@@ -54,7 +57,7 @@ def scale_of(kind: str, graph: Graph) -> Scale:
         height, width = (max(round(side * number / whole), 1) for side in sides)
         return scaled(graph, (height, width))
 
-    return Scale(kind, whole, make)
+    return Scale(kind, whole, make, options)
 
 
 def _refused(reason: str, graph: Graph) -> UserError:
@@ -86,7 +89,7 @@ def largest(
         weights = sum(bind(graph, node).weight_bytes for node in graph.nodes)
         if limits.flash is not None and weights + tables > limits.flash:
             return False
-        return limits.ram is None or peak(graph) <= limits.ram
+        return limits.ram is None or peak(graph, None, scale.options) <= limits.ram
 
     below, above = low - 1, high
     while above - below > 1:
@@ -105,7 +108,7 @@ def largest(
 
 
 def _way(scale: Scale, number: int, graph: Graph, limits: Limits) -> Remedy:
-    found = measured(make_plan("vmcu", graph, Options(), prove=False))
+    found = measured(make_plan("vmcu", graph, scale.options, prove=False))
     ram, flash = limits.lacking(found.pool_bytes, found.flash_bytes)
     factor, shape = round(number / scale.whole, 4), _shape(graph)
     said = f"{shape[0]} x {shape[1]}" if scale.kind == IMAGE else f"{factor:g} times the channels"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..errors import UserError
 from ..graph import Graph
 from ..plan.plan import Plan
+from ..planner.options import Options
 from .figures import Fit, Footprint, Limits, Remedy
 from .resized import CHANNELS, IMAGE, MOST_TIMES, Scale, largest, measured, scale_of
 
@@ -154,7 +155,12 @@ def _larger(
 
 def _scale(kind: str, base: Plan, whole: Callable[[], Graph], refused: list[str]) -> Scale | None:
     try:
-        return scale_of(kind, base.model if kind == IMAGE else whole())
+        graph = base.model if kind == IMAGE else whole()
+        elsewhere = bool(base.graph.elsewhere)
+        options = Options(
+            stream_input=base.input_streamed, input_elsewhere=elsewhere, hop=base.graph.hop
+        )
+        return scale_of(kind, graph, options)
     except UserError as error:
         refused.append(f"another {kind}: {error.problems[0].reason}")
         return None
