@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from builders.onnx_models import OnnxModel, conv, requantised
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 from random_builder import Builder
@@ -237,6 +237,8 @@ def written(layers: list[tuple], height: int, path: Path, seed: int) -> None:
 # Without shrinking: each example is compiled and run.
 @settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(LAYERS, min_size=1, max_size=4), st.integers(6, 20), st.integers(1, 4))
+# The last rows of the window, as many as a hop has, are read by none.
+@example([("conv", 1, 3, 0, 0), ("pool", 3, 3, 0, 0)], 10, 3)
 def test_files_beside_onnxruntime(
     tmp_path_factory: pytest.TempPathFactory, layers: list[tuple], height: int, hop: int
 ) -> None:

@@ -370,11 +370,12 @@ class _Decoder:
             return
         expect(not any(step.descending for step in steps), "a stage of several layers descends")
         made, taken = [0] * len(steps), Taken(plan) if streamed else None
-        call = None
+        call, first = None, 0
         for entry in self._entries(stage, self.stream is not None and number == 0):
             if entry <= END:
                 assert taken is not None
-                streams.check_hop(plan, layers[len(steps) - 1], END - entry, call, taken.y)
+                first = first or taken.y
+                streams.check_hop(plan, layers[len(steps) - 1], END - entry, call, taken.y, first)
                 continue
             if entry == TAKE:
                 expect(taken is not None, "a stage takes rows that nobody delivers")

@@ -90,14 +90,16 @@ def check_parts(parts: Sequence[dict]) -> None:
     expect(once, "a stream has other parts than its beginning and a hop")
 
 
-def check_hop(plan: Plan, last: Layer, hop: int, made: Call | None, taken: int) -> None:
-    """At the end of hop number `hop` that row of the stage's `last` layer is the last call, and all
-    of the hop's rows are taken."""
+def check_hop(plan: Plan, last: Layer, hop: int, made: Call | None, taken: int, first: int) -> None:
+    """At the end of hop number `hop` that row of the stage's `last` layer is the last call, and as
+    many rows are taken as a hop has more than at the end of the first, where they were `first`: of
+    the window's last rows there may be some that no layer reads."""
     out, source = last.out, plan.graph.tensors[plan.graph.inputs[0].tensor]
     answered = made is not None and made.y == hop and made.x + made.columns == out.shape[1]
     expect(answered, f"hop {hop} ends without its answer")
     within = source.shape[0] - (out.shape[0] - 1 - hop) * plan.graph.hop
-    expect(within - plan.graph.hop < taken <= within, f"hop {hop} takes another number of rows")
+    further = taken - first == hop * plan.graph.hop
+    expect(further and taken <= within, f"hop {hop} takes another number of rows")
 
 
 def meeting(placements: Sequence[Placement], plan: Plan) -> Iterator[tuple[str, str]]:
