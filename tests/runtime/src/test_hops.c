@@ -38,7 +38,8 @@ static void before(void *fixture)
 	zassert_ok(vmcu_init(&ctx, &hops_model, hops_pool, sizeof(hops_pool)));
 }
 
-/** Pushes rows of golden input @a i from @a first up to @a end; true if the last brings an answer. */
+/** Pushes rows of golden input @a i from @a first up to @a end; true if the last brings an answer.
+ */
 static bool push(unsigned int i, unsigned int first, unsigned int end)
 {
 	int wanted = 1;
@@ -54,7 +55,8 @@ static bool push(unsigned int i, unsigned int first, unsigned int end)
 static void expect(unsigned int i)
 {
 	zassert_true(push(i, 0, ROWS), "case %u", i);
-	zassert_mem_equal(vmcu_output(&ctx, 0), golden_outputs[i], GOLDEN_OUTPUT_BYTES, "case %u", i);
+	zassert_mem_equal(vmcu_output(&ctx, 0), golden_outputs[i], GOLDEN_OUTPUT_BYTES, "case %u",
+			  i);
 }
 
 ZTEST(vmcu_hops, test_golden)
