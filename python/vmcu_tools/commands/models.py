@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..compiler import compile_model, rows_of_call
+from ..emit.names import hides_header
 from ..errors import Problem, UserError
 from ..frontends import format_of
 from ..graph import Port
@@ -32,11 +33,12 @@ BEGUN = time.monotonic() - time.process_time()
 
 
 def name_of(path: Path) -> str:
-    """A C name made from a file's: 'mcunet-vww-5fps.tflite' gives mcunet_vww_5fps."""
+    """A C name made from a file's: 'mcunet-vww-5fps.tflite' gives mcunet_vww_5fps, and
+    'string.onnx' model_string, whose header hides none of C's."""
     # A file's name is bytes, of which every locale makes the same name.
     stem = os.fsencode(path.stem).decode("utf-8", "replace")
     name = re.sub(r"\W", "_", stem, flags=re.ASCII).lower()
-    return name if name[:1].isalpha() else f"model_{name}"
+    return name if name[:1].isalpha() and not hides_header(name) else f"model_{name}"
 
 
 def quantised(args: argparse.Namespace) -> Path:

@@ -18,12 +18,18 @@ _HEADERS = (
 )
 
 
+def hides_header(name: str) -> bool:
+    """Whether <name>.h would be found in place of another header, in capital letters too where a
+    file system does not tell them apart."""
+    return name.lower() in _HEADERS.split()
+
+
 def check_name(name: str) -> None:
     """Raises UserError for a name that C objects cannot begin with, or whose header would hide
-    another, in capital letters too where a file system does not tell them apart."""
+    another."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
         reason = f"'{name}' is not a C identifier"
-    elif name.lower() in _HEADERS.split():
+    elif hides_header(name):
         reason = f"its header would be {name}.h, which hides another of that name"
     else:
         return
