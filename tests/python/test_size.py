@@ -137,9 +137,12 @@ def test_a_pool_with_guards(tmp_path: Path) -> None:
     assert name == "arena" and ram >= plan.pool_bytes
 
 
-def test_a_model_that_keeps_its_state(tmp_path: Path) -> None:
-    keyword = Path(__file__).parents[2] / "samples/keyword/keyword.onnx"
-    plan = compile_model(keyword, hop=4)
+@pytest.mark.parametrize(
+    ("model", "hop"), [("samples/keyword/keyword.onnx", 4), ("tests/runtime/tiny.onnx", 3)]
+)
+def test_a_model_that_keeps_its_state(tmp_path: Path, model: str, hop: int) -> None:
+    """All of its pool, or what the layers that go on have of it."""
+    plan = compile_model(Path(__file__).parents[2] / model, hop=hop)
     image = board().suited(plan).build(emit(plan, "net").files, "net", tmp_path)
     promised = emit(plan, "net").tables_bytes - strings(plan, "net")
     tables = part(image, "tables", "net")

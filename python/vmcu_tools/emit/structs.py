@@ -35,7 +35,7 @@ STREAM = CStruct(
 )
 # By which struct vmcu_model is larger in a build for models that keep their state.
 STREAM_BYTES = 4
-# What vmcu_state_save() puts in front of the pool; struct vmcu_position at its end.
+# What vmcu_state_save() puts in front of what it keeps; struct vmcu_position at its end.
 STATE_HEAD = CStruct("head", "uint32_t magic, model, bytes, sum; uint16_t rows, part, time, entry;")
 # By which struct vmcu_model is larger in a build for pools that rotate.
 ROTATION_BYTES = 8

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .. import paths
-from ..emit.structs import LAYER, MODEL, ROTATION_BYTES, STATE_HEAD, STREAM_BYTES
+from ..emit.structs import LAYER, MODEL, ROTATION_BYTES, STATE_HEAD, STREAM, STREAM_BYTES
 from ..errors import Problem, UserError
 from .elf import FUNCTION, OBJECT, Elf, Symbol
 from .linked import KernelCost, kernel_costs, stacks
@@ -27,6 +27,8 @@ PARTS = (POOL, CONTEXT, WEIGHTS, TABLES, KERNELS, EXECUTOR, PORT)
 # Arrays that bring their own guards are larger than the pool inside them.
 POOL_SLACK = 256
 WORD = 4
+# Of struct vmcu_stream.
+_STATE_WORD = STREAM.members["state_bytes"].start // WORD
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,9 @@ def size(path: Path) -> SizeReport:
         kernels=costs,
         stacks=depths,
         states={
-            model.name: STATE_HEAD.size + model.pool_bytes
+            model.name: STATE_HEAD.size + elf.words(stream)[_STATE_WORD]
             for model in models
-            if elf.find(f"{model.name}_stream") is not None
+            if (stream := elf.find(f"{model.name}_stream")) is not None
         },
         notes=tuple(notes),
     )
