@@ -34,7 +34,7 @@ from .commands import (
     wear,
 )
 from .commands.options import EXIT_INTERRUPTED, EXIT_PROBLEM, quiet_option
-from .errors import Problem, UserError
+from .errors import PlanError, Problem, UserError
 
 # In the order of `vmcu --help`.
 COMMANDS = (
@@ -106,6 +106,12 @@ def main(argv: list[str] | None = None) -> int:
             return args.action(args)
     except UserError as error:
         print(f"vmcu {args.command}: {error}", file=sys.stderr)
+    except PlanError as error:
+        remedy = (
+            "This is a defect of vmcu: report it with the model. Other options may do meanwhile."
+        )
+        problem = Problem(f"the proof refuses the plan, nothing is written: {error}", remedy)
+        print(f"vmcu {args.command}: {problem}", file=sys.stderr)
     except BrokenPipeError:
         raise
     except OSError as error:
