@@ -15,8 +15,8 @@ EXIT_INTERRUPTED, EXIT_PIPE = 130, 141
 
 
 class _Interrupts:
-    """Whether Ctrl-C was pressed: modules of C++ that are being imported make an ImportError of
-    it."""
+    """Ends the program at once where a module is being imported: those of C++ crash, or make an
+    ImportError of an exception. Elsewhere Ctrl-C is a KeyboardInterrupt, as usual."""
 
     def __init__(self) -> None:
         self.seen = False
@@ -26,6 +26,11 @@ class _Interrupts:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
+        while frame is not None:
+            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+                os.write(2, b"vmcu: interrupted\n")
+                os._exit(EXIT_INTERRUPTED)
+            frame = frame.f_back
         raise KeyboardInterrupt
 
 
