@@ -14,30 +14,23 @@ EXIT_PROBLEM = 1
 EXIT_INTERRUPTED, EXIT_PIPE = 130, 141
 
 
-class _Interrupts:
+def _on_interrupt(number: int, frame: FrameType | None) -> None:
     """Ends the program at once where a module is being imported: those of C++ crash, or make an
     ImportError of an exception. Elsewhere Ctrl-C is a KeyboardInterrupt, as usual."""
-
-    def __init__(self) -> None:
-        self.seen = False
-        # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self)
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.seen = True
-        while frame is not None:
-            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-                os.write(2, b"vmcu: interrupted\n")
-                os._exit(EXIT_INTERRUPTED)
-            frame = frame.f_back
-        raise KeyboardInterrupt
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            os.write(2, b"vmcu: interrupted\n")
+            os._exit(EXIT_INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns its exit code. What a terminal cannot show becomes question marks;
     a reader that goes away, as `head` does, ends it without a word."""
-    interrupts = _Interrupts()
+    # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _on_interrupt)
     try:
         for stream in (sys.stdout, sys.stderr):
             # What stands in for a terminal in tests, or under pythonw, has no such method.
@@ -53,7 +46,8 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        return _interrupted()
+        print("vmcu: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         _discard()
         return EXIT_PIPE
@@ -61,15 +55,6 @@ def main(argv: list[str] | None = None) -> int:
         _discard()
         print(f"vmcu: cannot write: {error.strerror}", file=sys.stderr)
         return EXIT_PROBLEM
-    except Exception:
-        if interrupts.seen:
-            return _interrupted()
-        raise
-
-
-def _interrupted() -> int:
-    print("vmcu: interrupted", file=sys.stderr)
-    return EXIT_INTERRUPTED
 
 
 def _discard() -> None:
