@@ -20,6 +20,7 @@ from .options import (
     is_container,
     json_option,
     planner_options,
+    refuse_with,
     zephyr_board,
 )
 
@@ -138,10 +139,7 @@ def _stream(args: argparse.Namespace) -> StreamBench:
         "--flash-wait": args.flash_wait is not None,
         "a container": is_container(args.model),
     }
-    found = next((option for option, there in others.items() if there), None)
-    if found is not None:
-        reason = f"--hop does not go with {found}"
-        raise UserError(Problem(reason, "leave out one of the two", str(args.model)))
+    refuse_with(others, "--hop does not go with {}", "leave out one of the two", args.model)
     return bench(compiled(args), name_of(args.model), args.on or DEFAULT, keep=args.keep)
 
 

@@ -10,7 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Problem, UserError
 from ..planner.options import DEFAULT
 from .options import (
     ELSEWHERE,
@@ -21,6 +20,7 @@ from .options import (
     hop_option,
     json_option,
     model_options,
+    refuse_with,
 )
 
 if TYPE_CHECKING:
@@ -144,11 +144,9 @@ def check_online(args: argparse.Namespace) -> None:
         "--pareto": args.pareto,
         "--plan-seconds": args.plan_seconds is not None,
     }
-    found = next((option for option, there in others.items() if there), None)
-    if found is not None:
-        reason = f"--online does not go with {found}: devices plan whole tensors in one pool"
-        remedy = "leave out one of the two; --online needs --format container"
-        raise UserError(Problem(reason, remedy, str(args.model)))
+    reason = "--online does not go with {}: devices plan whole tensors in one pool"
+    remedy = "leave out one of the two; --online needs --format container"
+    refuse_with(others, reason, remedy, args.model)
 
 
 def command_line(args: argparse.Namespace, name: str) -> str:

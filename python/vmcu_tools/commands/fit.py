@@ -18,6 +18,7 @@ from .options import (
     hop_option,
     json_option,
     model_options,
+    refuse_with,
     zephyr_board,
 )
 
@@ -102,10 +103,8 @@ def _check(args: argparse.Namespace) -> None:
         "--memory": bool(args.memory),
         "--rotate": args.rotate,
     }
-    found = next((option for option, there in others.items() if there), None)
-    if found is not None:
-        reason = f"{found} does not go with fit, which looks for other plans in one pool"
-        raise UserError(Problem(reason, "leave it out", str(args.model)))
+    reason = "{} does not go with fit, which looks for other plans in one pool"
+    refuse_with(others, reason, "leave it out", args.model)
 
 
 def limits_of(args: argparse.Namespace) -> Limits:

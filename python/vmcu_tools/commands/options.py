@@ -7,9 +7,10 @@ import argparse
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ..errors import Problem, UserError
 from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES
 from ..quantize.ranges import METHODS
@@ -153,6 +154,14 @@ class Share(float):
 def percentage(text: str) -> Share:
     """'8' or '8%' to 0.08."""
     return Share(real(text, "percentage", most=1e6, unit="%") / 100)
+
+
+def refuse_with(others: Mapping[str, bool], reason: str, remedy: str, model: Path | None) -> None:
+    """Raises UserError for the first option that is there and does not go with what is asked for;
+    `reason` has {} where it is named."""
+    found = next((option for option, there in others.items() if there), None)
+    if found is not None:
+        raise UserError(Problem(reason.format(found), remedy, str(model)))
 
 
 def int8_model(
