@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of
@@ -12,6 +14,9 @@ from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.quant import FixedSum
 
 
@@ -142,3 +147,16 @@ class Mixed(Temporal):
 
     def _answer(self, x: Tensor) -> Tensor:
         return x if self.b.pick(0, 0, 0, 1) else super()._answer(x)
+
+
+@functools.cache
+def drawn(kind: type[Temporal], seed: int) -> tuple[Graph, int]:
+    """A network of a kind, and its hop."""
+    found = kind(seed)
+    return found.graph, found.hop
+
+
+@functools.cache
+def plan_of(kind: type[Temporal], seed: int) -> Plan:
+    graph, hop = drawn(kind, seed)
+    return make_plan("vmcu", graph, Options(hop=hop))

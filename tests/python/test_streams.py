@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import random_streams
 from builders.tflite_models import TfliteModel
 from builders.tflite_states import StatefulModel
 from random_builder import Builder
@@ -31,8 +32,6 @@ from vmcu_tools.oracle import whole
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import macs_of_hop
-from vmcu_tools.planner.options import Options
-from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
 from vmcu_tools.verify.stream import meaning, stream_of, windows
@@ -42,16 +41,8 @@ NETWORKS = 24
 SANITIZED = "host:sanitize"
 
 
-@functools.cache
-def drawn(seed: int) -> tuple[Graph, int]:
-    found = Temporal(seed)
-    return found.graph, found.hop
-
-
-@functools.cache
-def plan_of(seed: int) -> Plan:
-    graph, hop = drawn(seed)
-    return make_plan("vmcu", graph, Options(hop=hop))
+drawn = functools.partial(random_streams.drawn, Temporal)
+plan_of = functools.partial(random_streams.plan_of, Temporal)
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))

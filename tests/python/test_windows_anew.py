@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import random_streams
 from builders.onnx_models import OnnxModel, conv, requantised
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
@@ -31,7 +32,6 @@ from vmcu_tools.ops.move import Move
 from vmcu_tools.ops.pad import Pad
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.passes.turned import turned
-from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import macs_of_hop
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
@@ -41,16 +41,8 @@ from vmcu_tools.verify.stream import stream_of, verify
 NETWORKS = 16
 
 
-@functools.cache
-def drawn(seed: int) -> tuple[Graph, int]:
-    found = Mixed(seed)
-    return found.graph, found.hop
-
-
-@functools.cache
-def plan_of(seed: int) -> Plan:
-    graph, hop = drawn(seed)
-    return make_plan("vmcu", graph, Options(hop=hop))
+drawn = functools.partial(random_streams.drawn, Mixed)
+plan_of = functools.partial(random_streams.plan_of, Mixed)
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))
