@@ -226,12 +226,13 @@ def written(layers: list[tuple], height: int, path: Path, seed: int) -> None:
     onnx.save(m.proto({"x": (kind, (1, 4, height, 1))}, {out: (kind, None)}), path)
 
 
-# Without shrinking: each example is compiled and run. Always the same ones, as the proof still
-# refuses a few others, see test_a_plan_that_the_proof_refuses.
-@settings(max_examples=20, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
+# Without shrinking: each example is compiled and run.
+@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(st.lists(LAYERS, min_size=1, max_size=4), st.integers(6, 20), st.integers(1, 4))
 # The last rows of the window, as many as a hop has, are read by none.
 @example([("conv", 1, 3, 0, 0), ("pool", 3, 3, 0, 0)], 10, 3)
+# A stride over the only row of the window there is.
+@example([("pool", 2, 3, 0, 0), ("pool", 1, 2, 1, 2), ("depthwise", 1, 2, 1, 0)], 6, 3)
 def test_files_beside_onnxruntime(
     tmp_path_factory: pytest.TempPathFactory, layers: list[tuple], height: int, hop: int
 ) -> None:
@@ -241,17 +242,6 @@ def test_files_beside_onnxruntime(
     # Where branches come together, the runtime may be a step off by itself.
     exact = all(kind != "beside" for kind, *_ in layers)
     assert outcome.passed and outcome.judged[0].strict >= exact
-
-
-def test_a_plan_that_the_proof_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A defect that is known: calls are left over behind the last hop. It is said, and nothing is
-    written."""
-    layers = [("pool", 2, 3, 0, 0), ("pool", 1, 2, 1, 2), ("depthwise", 1, 2, 1, 0)]
-    written(layers, 6, tmp_path / "left.onnx", 9)
-    code, _, said = vmcu(capsys, "build", tmp_path / "left.onnx", "--hop", 3, "-o", tmp_path / "o")
-    assert code == 1
-    assert "the proof refuses the plan" in said
-    assert not (tmp_path / "o").exists()
 
 
 @pytest.fixture(scope="module")

@@ -152,8 +152,10 @@ def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[N
         step *= layer.reach(0).stride[0]
         return _uneven(graph, node, step, hop) if hop % step else (node, step)
     if all(tensor.shape[0] == 1 for tensor in layer.ins):
+        step = hop
+    if not node.op.windowed:
         return node, hop
-    # The whole window, of which there is one for each hop.
+    # The whole window, of which there is one for each hop, whatever its stride.
     window = replace(node.op.window, stride=(hop // step, node.op.window.stride[1]))
     return replace(node, op=replace(node.op, window=window)), hop
 
