@@ -187,7 +187,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", metavar="FILE", help="only these test files")
     parser.add_argument(
-        "--budget", type=float, default=60, help="seconds of tests a mutant, the fastest first"
+        "--budget", type=float, default=60, help="CPU seconds of tests a mutant, the fastest first"
     )
     parser.add_argument("--jobs", type=int, default=JOBS, help="mutants at a time")
     parser.add_argument("--json", type=Path, help="writes the results, too")

@@ -25,7 +25,6 @@ from ..passes.fed_back import NONE
 from ..passes.fed_back import OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.options import DEFAULT
-from ..quantize import calibration
 from .options import ELSEWHERE
 
 # About when the command was called: loading what it needs takes a part of its time.
@@ -50,6 +49,8 @@ def quantised(args: argparse.Namespace) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="vmcu-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = folder / args.model.name
+    from ..quantize import calibration
+
     samples = calibration.read_samples(args.model, args.calibration)
     method, per_channel = args.calibration_method, not args.per_tensor
     calibration.quantize(args.model, target, samples, method, per_channel)

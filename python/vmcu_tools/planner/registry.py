@@ -14,9 +14,8 @@ from ..plan.plan import Plan
 from . import anytime
 from .options import Options
 from .others import hmcos, single, tflm, tinyengine
-from .places import joint, online
+from .places import online
 from .places.widen import widened
-from .regions import search
 from .stages import endless, fusion
 
 
@@ -33,10 +32,17 @@ class Planner:
     streams: bool = False
 
 
+def _joint(graph: Graph, options: Options) -> Plan:
+    # Solvers take longer to load than most plans take, which ask none.
+    from .places import joint
+
+    return joint.plan(graph, options.seconds)
+
+
 # What each is, is said in options.py.
 PLANNERS = {
     "vmcu": Planner(fusion.plan, streams=True),
-    "model": Planner(lambda g, o: joint.plan(g, o.seconds)),
+    "model": Planner(_joint),
     "single": Planner(lambda g, _: single.plan(g)),
     "tflm": Planner(lambda g, _: tflm.plan(g), lambda g, _: tflm.original(g), as_written=True),
     "tinyengine": Planner(lambda g, _: tinyengine.plan(g), lambda g, _: tinyengine.original(g)),
@@ -74,6 +80,8 @@ def make_plan(
         _check_elsewhere(planner, graph)
     planned_by = chosen.original if original and chosen.original else chosen.plan
     if options.regions:
+        from .regions import search
+
         planned_by = search.plan
     if options.online:
         planned_by = _one_by_one

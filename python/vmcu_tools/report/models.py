@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.columns import Columns
 from rich.console import Console
 
-from ..quantize.calibration import QuantizationReport
 from .inspection import Coverage, Inspection, PortRow
 from .terminal import say
 from .text import table
+
+if TYPE_CHECKING:
+    # What it needs of onnx takes long to load, and only reports on such files are about it.
+    from ..quantize.calibration import QuantizationReport
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -10,13 +10,16 @@ That makes the question for a given size much easier than the search for the sma
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from ortools.sat.python import cp_model
+from typing import TYPE_CHECKING
 
 from ...plan.plan import SCRATCH_ALIGN
 from .overlap import Clearance
 from .pieces import Piece
 from .walk import Walk
+
+if TYPE_CHECKING:
+    # It takes longer to load than most plans take, which ask no solver.
+    from ortools.sat.python import cp_model
 
 # In the solver's deterministic measure of time, about seconds on a desktop computer. Where there is
 # a placement it is nearly always found with a third of it.
@@ -27,6 +30,8 @@ class Circle:
     """The constraint model of a list of pieces in a pool of `size` bytes."""
 
     def __init__(self, pieces: Sequence[Piece], size: int):
+        from ortools.sat.python import cp_model
+
         self.pieces, self.size = pieces, size
         self.model = cp_model.CpModel()
         self.bases = {piece.name: self.base(piece) for piece in pieces}
@@ -88,6 +93,8 @@ class Circle:
 
     def solve(self, effort: float) -> Walk | None:
         """A placement, None if there is none or none was found."""
+        from ortools.sat.python import cp_model
+
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 1

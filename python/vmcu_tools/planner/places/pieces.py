@@ -211,3 +211,8 @@ def stage_floor(layout: Layout, number: int) -> int:
 
 def _profiles(layout: Layout) -> Iterator[Profile]:
     return (layout.profile(name) for name in layout.births)
+
+
+def most_of(pieces: Sequence[Piece]) -> int:
+    """A pool in which everything fits side by side."""
+    return sum(piece.size + piece.scratch + SCRATCH_ALIGN for piece in pieces)

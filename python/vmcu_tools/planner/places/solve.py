@@ -137,8 +137,3 @@ class ConstraintModel:
             {name: bool(solver.value(turned)) for name, turned in self.turned.items()},
             {name: solver.value(offset) for name, offset in self.scratch.items()},
         )
-
-
-def most_of(pieces: Sequence[Piece]) -> int:
-    """A pool in which everything fits side by side."""
-    return sum(piece.size + piece.scratch + SCRATCH_ALIGN for piece in pieces)

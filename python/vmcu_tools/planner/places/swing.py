@@ -16,8 +16,7 @@ from ...plan.plan import Plan
 from . import circle
 from .layout import Layout
 from .order import reordered
-from .pieces import Piece, pieces_of
-from .solve import ConstraintModel, most_of
+from .pieces import Piece, most_of, pieces_of
 from .walk import Walk, plan_of
 
 # About how many circles are tried.
@@ -108,6 +107,9 @@ def least(plan: Plan) -> int:
 
 def solved(pieces: list[Piece], bound: int, seconds: float) -> tuple[Walk, int]:
     """The solver's placement as a finished search, and the bound it proved."""
+    # OR-tools takes longer to load than most plans take, which ask no solver.
+    from .solve import ConstraintModel
+
     solution = ConstraintModel(pieces, bound, most_of(pieces)).solve(seconds)
     if solution is None:
         # Never without time for a first solution: side by side is one.

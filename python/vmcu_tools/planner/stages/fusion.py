@@ -18,7 +18,6 @@ from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ...plan.schedule import ONE_COLUMN, Tile
 from ..options import Options
-from ..places import joint
 from ..places.layout import Cut, Layout
 from ..places.order import reordered
 from ..places.pieces import pieces_of
@@ -180,6 +179,8 @@ def smallest(variant: Variant, options: Options) -> Plan:
     if options.choices:
         plan = replace(plan, choices=tuple(cutter.front(least)))
     if plan.pool_bytes > max(least, *cutter.single) and not options.stream_input:
+        from ..places import joint
+
         # The stages could not be placed without a gap; layers one by one perhaps can.
         single = replace(joint.in_order(cutter.graph, options.seconds), planner="vmcu")
         plan = min(plan, single, key=lambda plan: plan.pool_bytes)
