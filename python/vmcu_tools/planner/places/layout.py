@@ -190,7 +190,11 @@ class Binder:
     def in_stage(self, cut: Cut, number: int) -> Layer:
         """Node `number` as a stage uses it; the last sums if it can, so that its input need not be
         whole."""
-        key = (number, cut.tile_of(number), cut.direct, number == cut.stop - 1)
+        return self.member(number, cut.tile_of(number), cut.direct, number == cut.stop - 1)
+
+    def member(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer:
+        """Node `number` as in_stage() has it, in a stage whose last one it is or is not."""
+        key = (number, tile, direct, last)
         if key not in self.chosen:
             self.chosen[key] = self._chosen(*key)
         return self.chosen[key]

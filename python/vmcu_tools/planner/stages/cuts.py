@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from ...graph import Graph
 from ...plan.choice import Choice
-from ...plan.schedule import Tile
+from ...plan.schedule import Tile, taken_columns
 from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
@@ -63,6 +63,8 @@ class Cutter(Needs):
         self.tiles = tiles
         self.bands = {number: band for band in bands for number in band}
         self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
+        self.alike: dict[tuple[int, tuple[Tile, ...]], list[list[int]]] = {}
+        self.members: dict[tuple[int, tuple[Tile, ...], bool], list[int]] = {}
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
@@ -74,6 +76,8 @@ class Cutter(Needs):
         best = [0] + [known] * self.count
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
+                if best[first] >= best[stop] or self.beyond(first, stop, best[stop] - 1):
+                    continue
                 # The small tiles first: what they need is hard to beat.
                 for cut in reversed(self.cuts_of(first, stop, tiles)):
                     if best[first] >= best[stop]:
@@ -98,13 +102,43 @@ class Cutter(Needs):
         tried = self.tiles if tiles is None else tuple(tiles)
         key = first, stop, tried
         if key not in self.different:
-            seen: dict[Shape, Cut] = {}
-            for tile, direct in itertools.product(tried, DIRECT):
-                cut = Cut(first, stop, tile, direct)
-                if self.shape(cut).possible:
-                    seen.setdefault(self.shape(cut), cut)
-            self.different[key] = list(seen.values())
+            seen: dict[object, Cut] = {}
+            choices = itertools.product(tried, DIRECT)
+            for (tile, direct), same in zip(choices, self._alike(*key), strict=True):
+                if same not in seen:
+                    seen[same] = Cut(first, stop, tile, direct)
+            self.different[key] = [cut for cut in seen.values() if self.shape(cut).possible]
         return [*self.different[key], *self.tiled.get((first, stop), ())]
+
+    def beyond(self, first: int, stop: int, limit: int) -> bool:
+        """True if nodes [first, stop) need more than `limit` bytes as a stage in whatever tiles."""
+        cut = Cut(first, stop)
+        return not self.alone_in(cut) and self.least_held(cut) > limit
+
+    def _alike(self, first: int, stop: int, tiles: tuple[Tile, ...]) -> list[object]:
+        """By tile, and whether without scratch: what is equal where nodes [first, stop) are the
+        same layers as a stage."""
+        fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(DIRECT)])
+        while len(fronts) < stop - first:
+            numbers: dict[object, int] = {}
+            pairs = zip(fronts[-1], self._members(first + len(fronts) - 1, tiles, False), strict=True)
+            fronts.append([numbers.setdefault(pair, len(numbers)) for pair in pairs])
+        taken = [0] * len(fronts[0])
+        if first == 0 and self.source is not None:
+            sizes = [taken_columns(self.graph, self.source, tile) for tile in tiles]
+            taken = [size for size in sizes for _ in DIRECT]
+        lasts = self._members(stop - 1, tiles, True)
+        return list(zip(fronts[stop - first - 1], lasts, taken, strict=True))
+
+    def _members(self, number: int, tiles: tuple[Tile, ...], last: bool) -> list[int]:
+        """As _alike(), of one node."""
+        key = number, tiles, last
+        if key not in self.members:
+            choices = itertools.product(tiles, DIRECT)
+            layers = [self.binder.member(number, tile, direct, last) for tile, direct in choices]
+            # The binder keeps them, so that no two of them have one address.
+            self.members[key] = [id(layer) for layer in layers]
+        return self.members[key]
 
     def apart(self, first: int, stop: int) -> bool:
         """True if nodes [first, stop) are one band, or of none."""
@@ -189,12 +223,11 @@ class Cutter(Needs):
         came: list[tuple[int, int]] = [(0, 0)] * (self.count + 1)
         for stop in range(1, self.count + 1):
             for first in range(stop - 1, max(stop - LONGEST, 0) - 1, -1):
-                cuts = self.cuts_of(first, stop)
-                if not cuts:
-                    continue
                 fixed = stop - first == 1 or (first, stop) in self.tiled
                 held = 0 if fixed else self.least_held(Cut(first, stop))
-                for cut in reversed(cuts):
+                if max(best[first], held) >= best[stop]:
+                    continue
+                for cut in reversed(self.cuts_of(first, stop)):
                     if max(best[first], held) >= best[stop]:
                         break
                     limit = best[stop] - 1 if fixed else int(best[stop] / HOPE) - 1
