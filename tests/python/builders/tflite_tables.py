@@ -9,7 +9,17 @@ from collections.abc import Callable
 import numpy as np
 
 from .tflite_models import Case, TfliteModel
-from .tflite_ops import any_shape, coin, draw, image, ints, scaled
+from .tflite_ops import (
+    any_shape,
+    coin,
+    draw,
+    image,
+    ints,
+    scaled,
+    split,
+    split_v,
+    unpack,
+)
 
 BOOL = np.bool_
 
@@ -72,6 +82,29 @@ def expression(m: TfliteModel):
     shape = any_shape(m)
     x = m.activation(shape, float(np.exp(m.rng.uniform(-5, -3))))
     return [x], [_mish(m, x, shape)]
+
+
+def parted_in_float(case: Case) -> Case:
+    """A case of one operator with several outputs, with its input computed in float, where the
+    converter leaves it, and its outputs in scales of their own."""
+
+    def build(m: TfliteModel):
+        (x,), outputs = case(m)
+        (parting,) = m.graph.operators
+        m.graph.operators = []
+        shapes = {i: tuple(m.graph.tensors[i].shape) for i in (x, *outputs)}
+        f = m.op("DEQUANTIZE", [x], real(m, shapes[x]))
+        g = m.op("ABS", [f], real(m, shapes[x]), "Abs") if coin(m) else f
+        parting.inputs = [g if i == x else i for i in parting.inputs]
+        parting.outputs = [real(m, shapes[i]) for i in outputs]
+        m.graph.operators.append(parting)
+        found = []
+        for i in parting.outputs:
+            shape, scale = tuple(m.graph.tensors[i].shape), scaled(m, float(m.scale(x)[0]))
+            found.append(m.op("QUANTIZE", [i], m.activation(shape, scale)))
+        return [x], found
+
+    return build
 
 
 def expression_behind(m: TfliteModel):
@@ -286,6 +319,9 @@ CASES: dict[str, Case] = {
     ),
     "float expression": expression,
     "float expression behind an operator": expression_behind,
+    "float SPLIT": parted_in_float(split),
+    "float SPLIT_V": parted_in_float(split_v),
+    "float UNPACK": parted_in_float(unpack),
     **{
         name: selected(name)
         for name in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")

@@ -24,12 +24,16 @@ from ..movement import file_index
 from ..tables import BYTES, in_double, real_values
 from .arrays import MOVERS
 from .file import FileOp
-from .ops import ACTIVATIONS, RULES, Derived, Importer, rule
-from .shapes import image_shape
+from .ops import ACTIVATIONS, RULES, SEVERAL_OUTPUTS, Derived, Importer, rule
 from .tables import erfc, quantised_away
 
 _ONE_TENSOR = "it joins several tensors in float or by a condition"
 _KEEP_INT8 = "Write it with operators that have int8 kernels; `vmcu ops` lists them."
+
+_IN_FLOAT = (
+    f"{KEEP_QUANTISATION} Where the converter leaves it in float all the same, as it does behind a "
+    "function without an int8 kernel, put that function behind it."
+)
 
 FloatFunction = Callable[..., np.ndarray]
 _double = in_double
@@ -125,6 +129,8 @@ def float_operator(importer: Importer, op: FileOp) -> None:
         _compare(importer, op)
     elif op.op in MOVERS:
         _move(importer, op)
+    elif op.op in SEVERAL_OUTPUTS:
+        RULES[op.op](importer, op)
     else:
         _compute(importer, op)
 
@@ -168,7 +174,7 @@ def _function(op: FileOp) -> FloatFunction:
     if op.op in _UNARY:
         return _UNARY[op.op]
     known = op.op in _BINARY
-    require(known, "it computes in float in the middle of the model", KEEP_QUANTISATION)
+    require(known, "it computes in float in the middle of the model", _IN_FLOAT)
     function, options = _BINARY[op.op]
     if options is None or op.table is None:
         return function
@@ -307,11 +313,7 @@ def _move(importer: Importer, op: FileOp) -> None:
         importer.constant(op, place, ("INT32", "INT64"), "parameters").data
         for place in range(1, len(op.inputs))
     ]
-    index = MOVERS[op.op](op, places, *others)
-    shape = image_shape(importer.shape(op.outputs[0]))
-    name = f"{importer.model.tensors[op.outputs[0]].name}/int8"
-    source = importer.arranged(found.source, index, shape, name)
-    importer.derived[op.outputs[0]] = Derived(source, found.values, found.plain)
+    importer.move_derived(op, found, MOVERS[op.op](op, places, *others))
 
 
 @rule("DEQUANTIZE")

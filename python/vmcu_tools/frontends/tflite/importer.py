@@ -28,14 +28,12 @@ from .float import TABULATED, float_operator, is_float
 from .fold import fold
 from .kinds import Kind, kind_of
 from .offline import offsets_of
-from .ops import RULES, Importer
+from .ops import RULES, SEVERAL_OUTPUTS, Importer
 from .shapes import image_shape
 from .states import read
 
 # What fills RULES.
 import_modules(__package__)
-
-_SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 
 NOT_SUPPORTED = "this operation is not supported"
 REPLACE = "Replace it; `vmcu ops` lists what is supported."
@@ -92,7 +90,7 @@ def _node(importer: Importer, op: FileOp, known: set[int]) -> None:
         if rule is None:
             raise UnsupportedError(NOT_SUPPORTED, REPLACE)
         op.check_options()
-        one = len(op.outputs) == 1 or (op.op in _SEVERAL_OUTPUTS and len(op.outputs) > 1)
+        one = len(op.outputs) == 1 or (op.op in SEVERAL_OUTPUTS and len(op.outputs) > 1)
         require(one, f"{len(op.outputs)} outputs instead of one")
         require(known.isdisjoint(op.outputs), f"tensor '{name}' is computed twice")
         unsigned = any(

@@ -38,13 +38,8 @@ _OTHERS = {
 }
 
 
-def _source(importer: Importer, op: FileOp, place: int = 0) -> tuple[Tensor, np.ndarray]:
-    """The activation, and its elements' places in the file's shape."""
-    x = importer.activation(op.inputs[place])
-    return x, file_index(importer.shape(op.inputs[place]))
-
-
 def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: int = 0) -> None:
+    """The elements of an activation at these places as an output of the file's operator."""
     out = importer.activation(op.outputs[output])
     same = (x.scale, x.zero_point) == (out.scale, out.zero_point)
     require(same, "its input and output have different scales or zero points", KEEP_QUANTISATION)
@@ -56,7 +51,7 @@ def _emit(importer: Importer, op: FileOp, x: Tensor, index: np.ndarray, output: 
 
 @rule(*_OTHERS)
 def _moved(importer: Importer, op: FileOp) -> None:
-    x, index = _source(importer, op)
+    x, index = importer.activation(op.inputs[0]), file_index(importer.shape(op.inputs[0]))
     others = [
         importer.constant(op, place, ("INT32", "INT64"), what).data
         for place, what in enumerate(_OTHERS[op.op], 1)
@@ -66,13 +61,18 @@ def _moved(importer: Importer, op: FileOp) -> None:
 
 def _parts(importer: Importer, op: FileOp, place: int, axis: int, sizes: list[int]) -> None:
     """One output for each stretch of an axis."""
-    x, index = _source(importer, op, place)
+    found = importer.derived.get(op.inputs[place])
+    index = file_index(importer.shape(op.inputs[place]))
     axis = axis_of(axis, index.ndim)
     whole = min(sizes, default=0) > 0 and sum(sizes) == index.shape[axis]
     require(whole and len(sizes) == len(op.outputs), f"it splits {index.shape[axis]} into {sizes}")
     starts = np.cumsum([0, *sizes[:-1]])
     for output, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        _emit(importer, op, x, index.take(range(start, start + size), axis), output)
+        part = index.take(range(start, start + size), axis)
+        if found is not None:
+            importer.move_derived(op, found, part, output)
+        else:
+            _emit(importer, op, importer.activation(op.inputs[place]), part, output)
 
 
 @rule("SPLIT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,7 +31,7 @@ from ..common import (
 )
 from ..movement import file_index, move
 from .file import FileModel, FileOp, FileTensor
-from .shapes import place_of
+from .shapes import image_shape, place_of
 
 ACTIVATIONS = {
     tflite.ActivationFunctionType.NONE: (-np.inf, np.inf),
@@ -41,6 +41,7 @@ ACTIVATIONS = {
 }
 
 
+SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 FOLD_CONSTANT = "Fold the constant into the layer before it."
 AT_THE_END = "Let the model end with it."
 
@@ -148,6 +149,16 @@ class Importer:
         result = self.builder.add_tensor(Tensor(name, shape, x.scale, x.zero_point))
         self.builder.add_node(name, kind, [x.name], name)
         return result
+
+    def move_derived(self, op: FileOp, found: Derived, index: np.ndarray, output: int = 0) -> None:
+        """An output of the file's operator that has the elements at these places of what is
+        computed from an int8 tensor: the tensor's own move."""
+        tensor = self.model.tensors[op.outputs[output]]
+        shape = image_shape(tensor.shape)
+        fits = index.size == math.prod(shape)
+        require(fits, f"its output is {shape} in the file but computes {list(index.shape)}")
+        source = self.arranged(found.source, index, shape, f"{tensor.name}/int8")
+        self.derived[op.outputs[output]] = replace(found, source=source)
 
 
 Rule = Callable[[Importer, FileOp], None]

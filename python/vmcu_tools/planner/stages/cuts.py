@@ -22,7 +22,7 @@ from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
 from .cheapest import LONGEST, Cheapest
 from .costs import bargain, calls_of, unbargained
-from .needs import Needs, Option, Shape
+from .needs import Needs, Option
 from .tiles import Descent, pareto, relaxed
 
 # Tiles that are tried, the large before the small.
@@ -121,7 +121,9 @@ class Cutter(Needs):
         fronts = self.alike.setdefault((first, tiles), [[0] * len(tiles) * len(DIRECT)])
         while len(fronts) < stop - first:
             numbers: dict[object, int] = {}
-            pairs = zip(fronts[-1], self._members(first + len(fronts) - 1, tiles, False), strict=True)
+            pairs = zip(
+                fronts[-1], self._members(first + len(fronts) - 1, tiles, False), strict=True
+            )
             fronts.append([numbers.setdefault(pair, len(numbers)) for pair in pairs])
         taken = [0] * len(fronts[0])
         if first == 0 and self.source is not None:
