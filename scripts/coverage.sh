@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the Zephyr tests on native_sim with gcov and prints which share of the lines of lib/vmcu they
-# reach; fails under 90 %. Needs a Zephyr tree, see common.sh, and gcovr.
+#     scripts/coverage.sh [FOLDER]
+#
+# Runs the samples and Zephyr tests on native_sim with gcov, if FOLDER has not been left by twister
+# for that, and prints which share of the lines of lib/vmcu they reach; fails under 90 %. Needs a
+# Zephyr tree, see common.sh, and gcovr.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -16,9 +19,12 @@ if ! ZEPHYR_BASE=$(find_zephyr); then
 fi
 export ZEPHYR_BASE
 enter_venv
-out=$ROOT/build/test/coverage
-rm -rf "$out"
-quietly coverage-twister "$ZEPHYR_BASE/scripts/twister" -T "$ROOT/tests" -p native_sim \
-	--enable-coverage -x=EXTRA_ZEPHYR_MODULES="$ROOT" -O "$out" -v
+out=${1:-}
+if [ -z "$out" ]; then
+	out=$ROOT/build/test/coverage
+	rm -rf "$out"
+	quietly coverage-twister "$ZEPHYR_BASE/scripts/twister" -T "$ROOT/samples" -T "$ROOT/tests" \
+		-p native_sim --enable-coverage -x=EXTRA_ZEPHYR_MODULES="$ROOT" -O "$out" -v
+fi
 gcovr --root "$ROOT" --filter "$ROOT/lib/vmcu/" --merge-mode-functions merge-use-line-max \
 	--print-summary --fail-under-line "$LEAST" "$out"
