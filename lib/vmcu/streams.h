@@ -51,8 +51,16 @@ static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t 
 static inline void vmcu_come_round(const struct vmcu_model *model, const struct vmcu_stage *stage,
 				   uint8_t number, uint16_t *made)
 {
-	if (vmcu_is_endless(model, stage) && *made == model->stream->calls[number]) {
-		*made = model->stream->again[number];
+	const uint16_t *calls;
+	const uint16_t *again;
+
+	if (!vmcu_is_endless(model, stage)) {
+		return;
+	}
+	calls = vmcu_at(vmcu_base(model), model->stream->calls);
+	again = vmcu_at(vmcu_base(model), model->stream->again);
+	if (*made == calls[number]) {
+		*made = again[number];
 	}
 }
 

@@ -48,6 +48,8 @@ enum vmcu_reads {
 	VMCU_READS_WINDOW, /**< those under its window, with which its parameters begin */
 	VMCU_READS_PADDED, /**< those that lie in the output, as vmcu_pad() has them */
 	VMCU_READS_JOINED, /**< those that lie in the output, as vmcu_concat() has them */
+	VMCU_READS_BACK,   /**< those of its hop's window, as vmcu_look_back() has them */
+	VMCU_READS_NONE,   /**< nothing, as vmcu_hop_count() */
 };
 
 /** A kernel as a container names it. */

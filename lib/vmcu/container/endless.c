@@ -1,0 +1,172 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ */
+
+/**
+ * @file
+ * @brief Checks of models that keep rows from one answer to the next.
+ *
+ * Their first stage never ends: how often its layers have been called outlives an inference, so
+ * that no layer at all may write there, and counts start over before one of them leaves its tensor.
+ */
+
+#include <errno.h>
+
+#include "check.h"
+#include "load.h"
+
+#include "../compiled.h"
+
+#if defined(VMCU_STREAMS)
+
+/** How many entries of a part are the number @a entry. */
+static uint32_t found_in(const uint8_t *schedule, uint32_t length, uint8_t entry)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < length; i++) {
+		found += (schedule[i] == entry) ? 1U : 0U;
+	}
+	return found;
+}
+
+VMCU_SMALL bool vmcu_check_hops(const struct vmcu_check *c, const struct vmcu_stage *stage)
+{
+	const struct vmcu_part *parts = vmcu_at(c->model->base, stage->parts);
+
+	if (stage->count >= VMCU_TAKE || stage->taken == 0U || stage->part_count != 2U ||
+	    (uintptr_t)stage->schedule > c->size ||
+	    !vmcu_check_array(c, stage->parts, stage->part_count, sizeof(*parts))) {
+		return false;
+	}
+	for (uint32_t i = 0; i < stage->part_count; i++) {
+		const uint64_t start = (uintptr_t)stage->schedule + (uint64_t)parts[i].start;
+		const uint8_t *const schedule = &c->data[start];
+
+		if (start + parts[i].length > c->size) {
+			return false;
+		}
+		for (uint32_t k = 0; k < parts[i].length; k++) {
+			if (schedule[k] >= stage->count && schedule[k] != VMCU_TAKE) {
+				return false;
+			}
+		}
+		/* A row is pushed into one part after the other until it is taken. */
+		if (found_in(schedule, parts[i].length, VMCU_TAKE) == 0U) {
+			return false;
+		}
+	}
+	return parts[0].times == 1U;
+}
+
+/** True if counts of calls, and of rows, start over within what there is, somewhere behind 0. */
+static bool start_over(const struct vmcu_check *c)
+{
+	const struct vmcu_model *model = c->model;
+	const struct vmcu_stream *stream = model->stream;
+	const struct vmcu_stage *stage = &model->stages[0];
+	const uint16_t *calls = vmcu_at(model->base, stream->calls);
+	const uint16_t *again = vmcu_at(model->base, stream->again);
+
+	if (!vmcu_check_array(c, stream->calls, stage->count, sizeof(*calls)) ||
+	    !vmcu_check_array(c, stream->again, stage->count, sizeof(*again))) {
+		return false;
+	}
+	for (uint32_t i = 0; i < stage->count; i++) {
+		const struct vmcu_layer *layer = &model->layers[i];
+		const uint32_t across = (layer->width + layer->columns - 1U) / layer->columns;
+
+		if (calls[i] > across * layer->rows || again[i] >= calls[i]) {
+			return false;
+		}
+	}
+	return stream->rows != 0U && stream->rows < model->tensors[model->inputs[0].tensor].height;
+}
+
+/** True if nothing is written where the stage that never ends counts its calls. */
+static bool counts_stay(const struct vmcu_check *c, const struct vmcu_loading *l)
+{
+	const struct vmcu_stage *stage = &c->model->stages[0];
+	const uint32_t bytes = (uint32_t)sizeof(uint16_t) * stage->count;
+	const struct vmcu_layer counts = {.scratch = stage->progress};
+	const struct vmcu_check counting = {.model = c->model, .layer = &counts};
+
+	for (uint32_t i = 1; i < c->model->stage_count; i++) {
+		const struct vmcu_tensor others = {
+			.base = c->model->stages[i].progress,
+			.ring = (uint32_t)sizeof(uint16_t) * c->model->stages[i].count,
+		};
+
+		if (c->model->stages[i].schedule != NULL &&
+		    !vmcu_check_apart(&counting, bytes, &others)) {
+			return false;
+		}
+	}
+	return vmcu_check_counts(c, l, stage, 0U, c->model->layer_count);
+}
+
+/** True if what is saved is in the pool, counts of calls among it. */
+static bool is_saved(const struct vmcu_model *model)
+{
+	const struct vmcu_stream *stream = model->stream;
+	const uint64_t end = (uint64_t)stream->state + stream->state_bytes;
+	const uint32_t counts = model->stages[0].progress;
+
+	return end <= model->pool_bytes && counts >= stream->state &&
+	       counts + (uint64_t)sizeof(uint16_t) * model->stages[0].count <= end;
+}
+
+VMCU_SMALL int vmcu_check_stream(const struct vmcu_model *model, struct vmcu_loading *l)
+{
+	const struct vmcu_check c = {.data = l->data, .size = l->size, .model = model};
+
+	if (model->stream == NULL) {
+		return 0;
+	}
+	if (!is_saved(model)) {
+		return vmcu_refuse(l, -EBADMSG, "state", model->stream->state);
+	}
+	if (!start_over(&c) || !counts_stay(&c, l)) {
+		return vmcu_refuse(l, -EBADMSG, "stream", model->stream->rows);
+	}
+	return 0;
+}
+
+VMCU_SMALL static bool hop_count(const struct vmcu_check *c)
+{
+	const struct vmcu_tensor *out = vmcu_check_output(c);
+
+	return vmcu_check_calls(c) && out->width == 1U && out->channels == sizeof(uint16_t);
+}
+
+VMCU_SMALL static bool look_back(const struct vmcu_check *c)
+{
+	const struct vmcu_tensor *out = vmcu_check_output(c);
+	const struct vmcu_layer copied = {.scratch = out->base};
+	const struct vmcu_check copying = {.model = c->model, .layer = &copied};
+	const struct vmcu_tensor *in;
+	const struct vmcu_tensor *number;
+
+	if (!vmcu_check_inputs(c, 2U) || !vmcu_check_calls(c)) {
+		return false;
+	}
+	in = vmcu_check_input(c, 0);
+	number = vmcu_check_input(c, 1);
+	return in->width == out->width && in->channels == out->channels && number->width == 1U &&
+	       number->channels == sizeof(uint16_t) && vmcu_check_rows(c, 1) &&
+	       /* What is copied must not overlap. */
+	       vmcu_check_apart(&copying, out->ring, in);
+}
+
+extern const struct vmcu_kernel vmcu_hop_count_kernel;
+
+const struct vmcu_kernel vmcu_hop_count_kernel = {
+	.name = "vmcu_hop_count",
+	.run = vmcu_hop_count,
+	.check = hop_count,
+	.reads = VMCU_READS_NONE,
+};
+
+VMCU_KERNEL_PLAIN(vmcu_look_back, vmcu_look_back_params, look_back, VMCU_READS_BACK);
+
+#endif /* VMCU_STREAMS */
