@@ -30,33 +30,48 @@ static uint32_t found_in(const uint8_t *schedule, uint32_t length, uint8_t entry
 	return found;
 }
 
+/** Calls of a layer for all of its columns. */
+static uint64_t calls_of(const struct vmcu_layer *layer)
+{
+	return (uint64_t)((layer->width + layer->columns - 1U) / layer->columns) * layer->rows;
+}
+
+/** True if a part calls layers for no more than all of their columns, and takes some of the input. */
+static bool is_part(const struct vmcu_check *c, const struct vmcu_stage *stage,
+		    const struct vmcu_part *part)
+{
+	const struct vmcu_tensor *in = &c->model->tensors[c->model->inputs[0].tensor];
+	const uint64_t start = (uintptr_t)stage->schedule + (uint64_t)part->start;
+	const uint8_t *const schedule = &c->data[start];
+	uint32_t entries;
+
+	if (start + part->length > c->size) {
+		return false;
+	}
+	/* A row is pushed into one part after the other until it is taken. */
+	entries = found_in(schedule, part->length, VMCU_TAKE);
+	if (entries == 0U || entries > (uint32_t)in->width * in->height) {
+		return false;
+	}
+	for (uint32_t i = 0; i < stage->count; i++) {
+		const uint32_t found = found_in(schedule, part->length, (uint8_t)i);
+
+		if (found > calls_of(&c->model->layers[stage->first + i])) {
+			return false;
+		}
+		entries += found;
+	}
+	return entries == part->length;
+}
+
 VMCU_SMALL bool vmcu_check_hops(const struct vmcu_check *c, const struct vmcu_stage *stage)
 {
 	const struct vmcu_part *parts = vmcu_at(c->model->base, stage->parts);
 
-	if (stage->count >= VMCU_TAKE || stage->taken == 0U || stage->part_count != 2U ||
-	    (uintptr_t)stage->schedule > c->size ||
-	    !vmcu_check_array(c, stage->parts, stage->part_count, sizeof(*parts))) {
-		return false;
-	}
-	for (uint32_t i = 0; i < stage->part_count; i++) {
-		const uint64_t start = (uintptr_t)stage->schedule + (uint64_t)parts[i].start;
-		const uint8_t *const schedule = &c->data[start];
-
-		if (start + parts[i].length > c->size) {
-			return false;
-		}
-		for (uint32_t k = 0; k < parts[i].length; k++) {
-			if (schedule[k] >= stage->count && schedule[k] != VMCU_TAKE) {
-				return false;
-			}
-		}
-		/* A row is pushed into one part after the other until it is taken. */
-		if (found_in(schedule, parts[i].length, VMCU_TAKE) == 0U) {
-			return false;
-		}
-	}
-	return parts[0].times == 1U;
+	return stage->count < VMCU_TAKE && stage->taken != 0U && stage->part_count == 2U &&
+	       (uintptr_t)stage->schedule <= c->size &&
+	       vmcu_check_array(c, stage->parts, stage->part_count, sizeof(*parts)) &&
+	       parts[0].times == 1U && is_part(c, stage, &parts[0]) && is_part(c, stage, &parts[1]);
 }
 
 /** True if counts of calls, and of rows, start over within what there is, somewhere behind 0. */
@@ -73,10 +88,7 @@ static bool start_over(const struct vmcu_check *c)
 		return false;
 	}
 	for (uint32_t i = 0; i < stage->count; i++) {
-		const struct vmcu_layer *layer = &model->layers[i];
-		const uint32_t across = (layer->width + layer->columns - 1U) / layer->columns;
-
-		if (calls[i] > across * layer->rows || again[i] >= calls[i]) {
+		if (calls[i] > calls_of(&model->layers[i]) || again[i] >= calls[i]) {
 			return false;
 		}
 	}

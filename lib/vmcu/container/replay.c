@@ -194,11 +194,14 @@ static struct run next_of(const struct vmcu_layer *layer, uint32_t number)
 	};
 }
 
-/** Takes the next columns of a streamed input. */
+/** Takes the next columns of a streamed input; false if there are no more. */
 static bool take(const struct replay *r, struct run *at)
 {
 	const uint32_t left = r->model->tensors[at->tensor].width - at->x;
 
+	if (at->y >= r->model->tensors[at->tensor].height) {
+		return false;
+	}
 	at->columns = (left < r->stage->taken) ? left : r->stage->taken;
 	(void)vmcu_replay_visit(r, at, true);
 	at->x += at->columns;
