@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes containers.c and streams.c: containers of every kernel, of layers that run together and of a streamed
+"""Writes containers.c: containers of every kernel, of layers that run together and of a streamed
 input, with random inputs and the outputs of the layers' numpy meaning; then containers with one
-thing wrong, as what differs from these. CMake runs it with python/, tests/python and tests/runtime
-in PYTHONPATH; the same sources give the same bytes.
+thing wrong, as what differs from these; streams.c: those of models that keep their rows. CMake
+runs it with python/, tests/python and tests/runtime in PYTHONPATH; the same sources give the same
+bytes.
 """
 
 from __future__ import annotations

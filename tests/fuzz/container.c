@@ -22,11 +22,11 @@
 
 #include <vmcu/container.h>
 
-#define DIGEST_AT 16U
-#define MODEL_AT  112U
-#define ARENA     ((size_t)1 << 20)
+#define DIGEST_AT   16U
+#define MODEL_AT    112U
+#define ARENA       ((size_t)1 << 20)
 /* More than any input has rows. */
-#define ROWS      (UINT32_C(1) << 16)
+#define ROWS        (UINT32_C(1) << 16)
 /* Of one that keeps rows. */
 #define STREAM_ROWS 300U
 
@@ -86,8 +86,8 @@ static void run(const struct vmcu_model *model)
 			go_on(&ctx, row);
 		} else
 #endif
-		for (uint32_t y = 0; y < ROWS && vmcu_push_row(&ctx, row) == 1; y++) {
-		}
+			for (uint32_t y = 0; y < ROWS && vmcu_push_row(&ctx, row) == 1; y++) {
+			}
 		free(row);
 	} else {
 		for (unsigned int i = 0; i < model->input_count; i++) {

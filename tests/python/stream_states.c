@@ -234,8 +234,8 @@ static void mend(unsigned char *state, size_t size)
 /** A state with a right checksum and a place that no stream can be at: of each number one. */
 static void test_places(struct vmcu_context *ctx, unsigned char *state, size_t size)
 {
-	const size_t counts = size - MODEL.stream->state_bytes + MODEL.stages[0].progress -
-			      MODEL.stream->state;
+	const size_t counts =
+		size - MODEL.stream->state_bytes + MODEL.stages[0].progress - MODEL.stream->state;
 	const size_t at[] = {16U, 18U, 22U, counts, counts + 2U * MODEL.stages[0].count - 2U};
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {

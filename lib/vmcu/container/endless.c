@@ -36,7 +36,8 @@ static uint64_t calls_of(const struct vmcu_layer *layer)
 	return (uint64_t)((layer->width + layer->columns - 1U) / layer->columns) * layer->rows;
 }
 
-/** True if a part calls layers for no more than all of their columns, and takes some of the input. */
+/** True if a part calls layers for no more than all of their columns, and takes some of the input.
+ */
 static bool is_part(const struct vmcu_check *c, const struct vmcu_stage *stage,
 		    const struct vmcu_part *part)
 {

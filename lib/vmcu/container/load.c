@@ -10,7 +10,7 @@
 #include "../compiled.h"
 
 /** "VMCU". */
-#define MAGIC 0x55434d56U
+#define MAGIC         0x55434d56U
 /** Another major version is refused; a minor one adds what this one may pass over. */
 #define MAJOR         1U
 /** Of models that keep rows, which nobody may pass over. */
@@ -171,14 +171,16 @@ static int find_additions(struct vmcu_loading *l, const struct file *file)
 	} *const behind = (const void *)(file + 1);
 	const uint32_t left = l->size - (uint32_t)sizeof(*file);
 
-	if (file->major == MAJOR_STREAMS) {
-		if (left < sizeof(*behind)) {
-			return vmcu_refuse(l, -EBADMSG, "stream", left);
+	if (file->major != MAJOR_STREAMS) {
+		if (file->minor != 0U && left >= sizeof(behind->online)) {
+			l->online = &behind->online;
 		}
-		l->stream = &behind->stream;
-	} else if (file->minor != 0U && left >= sizeof(behind->online)) {
-		l->online = &behind->online;
+		return 0;
 	}
+	if (left < sizeof(*behind)) {
+		return vmcu_refuse(l, -EBADMSG, "stream", left);
+	}
+	l->stream = &behind->stream;
 	return 0;
 }
 

@@ -67,7 +67,8 @@ VMCU_SMALL bool vmcu_replay_follows(const struct replay *r, const struct run *ou
 		in.x = out->x;
 	}
 	in.columns = (t->width != 1U) ? out->columns : 1U;
-	return in.y >= t->height || in.x + in.columns > t->width || vmcu_replay_visit(r, &in, false);
+	return in.y >= t->height || in.x + in.columns > t->width ||
+	       vmcu_replay_visit(r, &in, false);
 }
 
 /** Where in a layer's output its input @a i begins; false if only parts of pixels are read. */
@@ -93,7 +94,8 @@ static bool begins(const struct replay *r, uint16_t i, int32_t *y, int32_t *x)
 }
 
 /** What a call reads of an input that lies in its output. */
-VMCU_SMALL bool vmcu_replay_contains(const struct replay *r, const struct run *out, uint32_t tensor, uint16_t i)
+VMCU_SMALL bool vmcu_replay_contains(const struct replay *r, const struct run *out, uint32_t tensor,
+				     uint16_t i)
 {
 	const struct vmcu_tensor *t = &r->model->tensors[tensor];
 	int32_t y;
@@ -107,7 +109,8 @@ VMCU_SMALL bool vmcu_replay_contains(const struct replay *r, const struct run *o
 		const int32_t at = (int32_t)out->x + k - x;
 		const struct run one = {tensor, (uint32_t)y, (uint32_t)at, 1U};
 
-		if (y >= 0 && y < t->height && at >= 0 && at < t->width && !vmcu_replay_visit(r, &one, false)) {
+		if (y >= 0 && y < t->height && at >= 0 && at < t->width &&
+		    !vmcu_replay_visit(r, &one, false)) {
 			return false;
 		}
 	}

@@ -54,8 +54,8 @@ bool vmcu_replay_looks_back(const struct replay *r, const struct run *out, uint1
 
 #if defined(VMCU_STREAMS)
 /**
- * True if the replay has seen the layer whose turn it is, number @a number, begin to count anew, and
- * its rings are then as they were when it had made as many calls.
+ * True if the replay has seen the layer whose turn it is, number @a number, begin to count anew,
+ * and its rings are then as they were when it had made as many calls.
  */
 bool vmcu_replay_turns(const struct replay *r, uint32_t number);
 #endif

@@ -21,7 +21,7 @@ def bench_stream(
     plan = opened.outline
     machine = board(target).suited(plan)
     window = plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0]
-    subject = stream.Subject(
+    subject = stream.StreamSubject(
         plan,
         window,
         tuple((f"layer {n}", kernel, 0) for n, kernel in enumerate(opened.kernels)),

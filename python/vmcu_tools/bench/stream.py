@@ -72,7 +72,7 @@ class _Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class StreamSubject:
     """What is counted: an image that `build` makes in a folder. begun: rows up to its first answer;
     layers: names, kinds, multiply-accumulates a hop; wanted: the answers to rows."""
 
@@ -90,7 +90,7 @@ def bench(
     answers are not those of whole windows."""
     machine = board(target).suited(plan)
     files = emit(plan, MODEL_NAME).files
-    subject = Subject(
+    subject = StreamSubject(
         plan,
         first_rows(plan),
         tuple(
@@ -104,7 +104,7 @@ def bench(
 
 
 def counted(
-    subject: Subject, machine: QemuRunner, name: str, target: str, seed: int, keep: Path | None
+    subject: StreamSubject, machine: QemuRunner, name: str, target: str, seed: int, keep: Path | None
 ) -> StreamBench:
     """bench() of a subject."""
     plan, begun = subject.plan, subject.begun
@@ -154,7 +154,7 @@ def _counted(machine: QemuRunner, image: Path, plan: Plan, rows: np.ndarray) -> 
     return _Run(counts, cycles, calls_in(folder), answers)
 
 
-def _hop(subject: Subject, first: _Run, all_: _Run) -> list[LayerBench]:
+def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:
     """The executor and each layer in a hop, on average."""
     named = [("(between layers)", "executor", 0), *subject.layers]
     found = []

@@ -16,14 +16,14 @@
 
 #include "containers.h"
 
-static uint8_t arena[16384] __aligned(VMCU_POOL_ALIGN);
+static uint8_t arena[6144] __aligned(VMCU_POOL_ALIGN);
 static struct vmcu_model model;
 
 #if defined(CONFIG_VMCU_STREAMS)
 
 static struct vmcu_context ctx;
-static uint8_t one[8192];
-static uint8_t two[8192];
+static uint8_t one[1200];
+static uint8_t two[1200];
 
 static void load(const struct kept *of)
 {
