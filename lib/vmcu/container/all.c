@@ -27,7 +27,7 @@
 									entry(transpose_conv)
 
 #if defined(VMCU_STREAMS)
-#define OF_STREAMS(entry) entry(hop_count) entry(look_back)
+#define OF_STREAMS(entry) entry(hop_count) entry(look_back) entry(recall) entry(remember)
 #else
 #define OF_STREAMS(entry)
 #endif

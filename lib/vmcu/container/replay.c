@@ -108,7 +108,10 @@ static bool finds(const struct replay *r, const struct run *out, uint16_t i, boo
 	if (r->kernel->reads == VMCU_READS_NONE) {
 		return true;
 	}
-	if (r->kernel->reads == VMCU_READS_BACK) {
+	if (r->kernel->reads == VMCU_READS_RECALLED && i == 0U) {
+		return r->hop == 0U || vmcu_replay_follows(r, out, inputs[i]);
+	}
+	if (r->kernel->reads == VMCU_READS_BACK || r->kernel->reads == VMCU_READS_RECALLED) {
 		return vmcu_replay_looks_back(r, out, i);
 	}
 	if (r->kernel->reads != VMCU_READS_ALL) {

@@ -104,7 +104,12 @@ def bench(
 
 
 def counted(
-    subject: StreamSubject, machine: QemuRunner, name: str, target: str, seed: int, keep: Path | None
+    subject: StreamSubject,
+    machine: QemuRunner,
+    name: str,
+    target: str,
+    seed: int,
+    keep: Path | None,
 ) -> StreamBench:
     """bench() of a subject."""
     plan, begun = subject.plan, subject.begun

@@ -55,6 +55,7 @@ def check_turns(
         rows, reach = last - first, layer.reach(0)
         expect(rows > 0 and rest == more == 0, f"layer {number} starts over within a row")
         below = first * reach.stride[0] >= reach.before[0]
+        below = below and first >= layer.apart
         expect(below, f"layer {number} starts over in front of its first row")
         moved = [(layer.out.name, rows * layer.out.row_bytes)]
         for index, tensor in enumerate(layer.ins):
