@@ -33,6 +33,13 @@ static inline bool vmcu_is_endless(const struct vmcu_model *model, const struct 
 	return model->stream != NULL && stage->first == 0U;
 }
 
+/** The first of the stages that keep states which layers compute; of other models the end. */
+static inline uint16_t vmcu_first_keeping(const struct vmcu_model *model)
+{
+	return (model->stream != NULL) ? (uint16_t)(model->stage_count - model->stream->states)
+				       : model->stage_count;
+}
+
 /** Rows of a graph output that there are at once: one, where its rows go on and on. */
 static inline uint16_t vmcu_rows_of_output(const struct vmcu_model *model,
 					   const struct vmcu_tensor *t)
@@ -70,6 +77,11 @@ static inline bool vmcu_is_stream(const struct vmcu_model *model)
 {
 	(void)model;
 	return false;
+}
+
+static inline uint16_t vmcu_first_keeping(const struct vmcu_model *model)
+{
+	return model->stage_count;
 }
 
 static inline uint16_t vmcu_rows_of_output(const struct vmcu_model *model,

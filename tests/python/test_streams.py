@@ -113,6 +113,7 @@ def check_states(plan: Plan, tmp_path: Path, loaded: bool = False) -> None:
         f"-I{tmp_path}",
     ]
     flags += ["-DVMCU_CONTAINERS"] if loaded else []
+    flags += ["-DCOMPUTED"] if plan.model.recurs else []
     command = ["gcc", *flags, f"-I{runtime / 'include'}", *map(str, sources)]
     subprocess.run([*command, "-o", str(tmp_path / "states")], check=True)
     subprocess.run(["./states", "rows", "answers"], cwd=tmp_path, check=True)

@@ -129,6 +129,21 @@ static bool is_saved(const struct vmcu_model *model)
 	       counts + (uint64_t)sizeof(uint16_t) * model->stages[0].count <= end;
 }
 
+/** True if stages that keep states are layers on their own, behind the one that never ends. */
+static bool are_states(const struct vmcu_model *model)
+{
+	if (model->stream->states >= model->stage_count) {
+		return false;
+	}
+	for (uint32_t i = model->stage_count - (uint32_t)model->stream->states;
+	     i < model->stage_count; i++) {
+		if (model->stages[i].schedule != NULL) {
+			return false;
+		}
+	}
+	return true;
+}
+
 VMCU_SMALL int vmcu_check_stream(const struct vmcu_model *model, struct vmcu_loading *l)
 {
 	const struct vmcu_check c = {.data = l->data, .size = l->size, .model = model};
@@ -139,7 +154,7 @@ VMCU_SMALL int vmcu_check_stream(const struct vmcu_model *model, struct vmcu_loa
 	if (!is_saved(model)) {
 		return vmcu_refuse(l, -EBADMSG, "state", model->stream->state);
 	}
-	if (!start_over(&c) || !counts_stay(&c, l)) {
+	if (!are_states(model) || !start_over(&c) || !counts_stay(&c, l)) {
 		return vmcu_refuse(l, -EBADMSG, "stream", model->stream->rows);
 	}
 	return 0;

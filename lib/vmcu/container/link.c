@@ -94,6 +94,7 @@ static struct vmcu_stream *widen_stream(struct vmcu_loading *l)
 		stream->state = l->stream->state;
 		stream->state_bytes = l->stream->state_bytes;
 		stream->rows = l->stream->rows;
+		stream->states = l->stream->states;
 	}
 	return stream;
 }

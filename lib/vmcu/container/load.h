@@ -65,7 +65,7 @@ struct vmcu_container_stream {
 	uint32_t state;
 	uint32_t state_bytes;
 	uint16_t rows;
-	uint16_t reserved;
+	uint16_t states;
 };
 
 /** A kernel that a container uses: its name and that of its parameters. */

@@ -63,6 +63,7 @@ def check_turns(
         around = all(length % plan.placements[one].ring == 0 for one, length in moved)
         expect(around, f"layer {number} starts over where a ring does not")
         expect(last < layer.height, f"layer {number} does not start over in the replay")
+    _check_states(stream, plan)
     if plan.graph.endless:
         number = layers[-1].out
         there = plan.placements[number.name]
@@ -75,6 +76,17 @@ def check_turns(
         "rows of the input start over where its ring does not",
     )
     expect(rows < source.shape[0], "rows of the input do not start over in the replay")
+
+
+def _check_states(stream: dict, plan: Plan) -> None:
+    """What keeps states comes last, each on its own: all of a hop's are kept, or none."""
+    kept = set(plan.graph.remembered.values())
+    ends = [{step.node.outputs[0] for step in steps} for steps in plan.stages]
+    states = stream.get("states", 0)
+    expect(states == len(kept), "states are kept that nobody reads, or not kept")
+    last = ends[len(ends) - states :] if states else []
+    expect(all(len(one) == 1 for one in last), "a state is kept among other layers")
+    expect(set().union(*last) == kept, "a layer comes behind one that keeps a state")
 
 
 def _counts(objects: Objects, name: str, stream: dict, member: str) -> np.ndarray:

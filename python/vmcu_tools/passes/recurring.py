@@ -74,7 +74,8 @@ class _Maker:
         self.nodes: list[Node] = []
 
     def run(self) -> Graph:
-        op = HopCount((self.hop,), (self.hop,), 1)
+        # A count of 0 or 1 is a stream that has no state yet, see lib/vmcu/executor.c.
+        op = HopCount((self.hop,), (self.hop,), 2)
         self.nodes.append(Node(HOPS, op, (self.source,), (self.count,)))
         places = {made: self._named(f"{made} until the next call") for _, made in self.graph.recurs}
         for ahead, made in self.graph.recurs:

@@ -85,7 +85,8 @@ class HopReport:
     """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
     after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
     bytes of the pool that stay from one answer to the next, those of all `kept`. `variables` of the
-    file, where it keeps its state by itself; a window is then what a call takes. `anew`: what is
+    file, where it keeps its state by itself; a window is then what a call takes; computed: by
+    layers, from what they were. `anew`: what is
     computed for each window as a whole; None for nothing."""
 
     rows: int
@@ -95,6 +96,7 @@ class HopReport:
     state_bytes: int
     kept: tuple[KeptReport, ...]
     variables: int = 0
+    computed: bool = False
     anew: AnewReport | None = None
 
 
@@ -228,13 +230,16 @@ def hop_of(plan: Plan) -> HopReport | None:
     macs = sum(bind(model, node).macs for node in model.nodes)
     state = sum(one.bytes for one in kept)
     rows, variables = plan.graph.hop, len(model.states)
-    return HopReport(rows, window, first_rows(plan), macs, state, kept, variables, anew_of(plan))
+    computed = bool(model.recurs)
+    return HopReport(
+        rows, window, first_rows(plan), macs, state, kept, variables, computed, anew_of(plan)
+    )
 
 
 def anew_of(plan: Plan) -> AnewReport | None:
-    """What of a plan's layers is computed anew for each hop."""
+    """What of a plan's layers is computed anew for each hop, where a window is more than a hop."""
     endless = plan.graph.endless
-    if not endless:
+    if not endless or plan.model.recurs:
         return None
     first, *others = split_of(plan.model, plan.graph.hop).reasons
     behind = [bind(plan.graph, node) for node in plan.graph.nodes[endless:]]
