@@ -84,7 +84,8 @@ class AnewReport:
 class HopReport:
     """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
     after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
-    bytes of the pool that stay from one answer to the next, those of all `kept`. `variables` of the
+    bytes of the pool that stay from one answer to the next, those of all `kept`, of which some share
+    a ring. `variables` of the
     file, where it keeps its state by itself; a window is then what a call takes; computed: by
     layers, from what they were. `anew`: what is
     computed for each window as a whole; None for nothing."""
@@ -228,7 +229,8 @@ def hop_of(plan: Plan) -> HopReport | None:
     )
     window = model.tensors[model.inputs[0].tensor].shape[0]
     macs = sum(bind(model, node).macs for node in model.nodes)
-    state = sum(one.bytes for one in kept)
+    rings = {(plan.placements[name].base, plan.placements[name].ring) for name in plan.kept}
+    state = sum(size for _, size in rings)
     rows, variables = plan.graph.hop, len(model.states)
     computed = bool(model.recurs)
     return HopReport(

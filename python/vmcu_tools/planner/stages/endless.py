@@ -72,7 +72,7 @@ def _placed(graph: Graph, cut: Cut, options: Options, straight: bool) -> Plan:
     kept = tuple(
         tensor.name
         for number, tensor in enumerate(trace.tensors)
-        if trace.homes[number].owner == number and in_hop(trace, number)[1] is None
+        if in_hop(trace, trace.homes[number].owner)[1] is None
     )
     placed = linear if straight else place
     return replace(placed("vmcu", layout, options.seconds), kept=kept)
