@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..ops import bind
 from ..passes.moving import split_of
 from ..plan.accesses import by_region
-from ..plan.plan import Placement, Plan
+from ..plan.plan import Plan
 from ..plan.turns import first_rows, macs_of_hop
 from .cycles import cycles_of
+from .page.lives import lives_of
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,10 @@ class AnewReport:
 class HopReport:
     """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
     after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
-    bytes of the pool that stay from one answer to the next, those of all `kept`, of which some share
-    a ring. `variables` of the
-    file, where it keeps its state by itself; a window is then what a call takes; computed: by
-    layers, from what they were. `anew`: what is
-    computed for each window as a whole; None for nothing."""
+    bytes of the pool that stay from one answer to the next, those of all `kept`, of which some
+    share a ring. `variables` of the file, where it keeps its state by itself; a window is then
+    what a call takes; computed: by layers, from what they were. `anew`: what is computed for each
+    window as a whole; None for nothing."""
 
     rows: int
     window: int
@@ -134,30 +132,6 @@ class ModelReport:
     hop: HopReport | None = None
 
 
-def occupied(placement: Placement, plan: Plan) -> np.ndarray:
-    """Which of a plan's addresses a tensor's ring covers, bool (pool_bytes,)."""
-    covered = np.zeros(plan.pool_bytes, bool)
-    circle = plan.pool_of(placement.base)
-    start = circle.around(placement.base)
-    covered[start : min(start + placement.ring, circle.stop)] = True
-    covered[circle.start : max(start + placement.ring - circle.size, circle.start)] = True
-    return covered
-
-
-def step_bytes(plan: Plan) -> list[int]:
-    """Bytes of the pool that hold something needed, for every step."""
-    covers = {tensor: occupied(placement, plan) for tensor, placement in plan.placements.items()}
-    found = []
-    for number, step in enumerate(plan.steps):
-        live = np.zeros(plan.pool_bytes, bool)
-        live[step.scratch : step.scratch + step.scratch_bytes] = True
-        for tensor, placement in plan.placements.items():
-            if placement.first <= number <= placement.last or tensor in plan.kept:
-                live |= covers[tensor]
-        found.append(int(live.sum()))
-    return found
-
-
 def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
     """The figures of a plan whose tables have been emitted under `name`."""
     graph = plan.graph
@@ -165,7 +139,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
     steps = [
         StepReport(step.node.name, step.node.kind, used, macs, *costs)
         for step, used, macs, costs in zip(
-            plan.steps, step_bytes(plan), each, _costs(plan, each), strict=True
+            plan.steps, lives_of(plan).by_step, each, _costs(plan, each), strict=True
         )
     ]
     tensors = tuple(
