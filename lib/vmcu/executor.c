@@ -213,8 +213,9 @@ size_t vmcu_output_size(const struct vmcu_context *ctx, unsigned int index)
 	return (t == NULL) ? 0U : bytes_of(t, vmcu_rows_of_output(ctx->model, t));
 }
 
-/** Computes all rows of a layer on its own, in its direction. */
-static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *layer)
+/** Computes all rows of a layer on its own, in its direction; it may be cancelled unless @a whole.
+ */
+static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *layer, bool whole)
 {
 	uint32_t scratch[VMCU_STACK_SCRATCH / sizeof(uint32_t)];
 	struct vmcu_call call = {
@@ -229,7 +230,7 @@ static void run_layer(const struct vmcu_context *ctx, const struct vmcu_layer *l
 #endif
 	};
 
-	for (uint16_t i = 0; i < layer->rows && !ctx->cancelled; i++) {
+	for (uint16_t i = 0; i < layer->rows && (whole || !ctx->cancelled); i++) {
 		call.y = (layer->descending != 0U) ? (uint16_t)(layer->rows - 1U - i) : i;
 		vmcu_hook_call(ctx, &call);
 	}
@@ -261,6 +262,35 @@ static void over(struct vmcu_context *ctx)
 	}
 }
 
+#if defined(VMCU_STREAMS)
+/**
+ * Keeps the states that layers have computed: all of them, or none of a hop that is cancelled, so
+ * that no two are of different hops. Where there are none yet, the stream begins again.
+ */
+static int keep_states(struct vmcu_context *ctx, int err)
+{
+	const struct vmcu_model *model = ctx->model;
+	const bool keeps = err == 0 && !ctx->cancelled;
+
+	for (uint16_t i = vmcu_first_keeping(model); keeps && err == 0 && i < model->stage_count;
+	     i++) {
+		vmcu_hook_stage_begin(ctx, i);
+		run_layer(ctx, &model->layers[model->stages[i].first], true);
+		err = stage_over(ctx, i);
+	}
+	if (!keeps && vmcu_first_keeping(model) < model->stage_count && vmcu_stage_first_hop(ctx)) {
+		vmcu_position(ctx)->rows = 0U;
+	}
+	return err;
+}
+#else
+static int keep_states(struct vmcu_context *ctx, int err)
+{
+	(void)ctx;
+	return err;
+}
+#endif
+
 /**
  * @brief Computes stages from @a number on to the end of the inference, or until it is cancelled.
  *
@@ -271,12 +301,14 @@ static void over(struct vmcu_context *ctx)
  */
 static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 {
-	for (; err == 0 && number < ctx->model->stage_count; number++) {
+	const uint16_t end = vmcu_first_keeping(ctx->model);
+
+	for (; err == 0 && number < end; number++) {
 		const struct vmcu_stage *stage = &ctx->model->stages[number];
 
 		vmcu_hook_stage_begin(ctx, number);
 		if (stage->schedule == NULL) {
-			run_layer(ctx, &ctx->model->layers[stage->first]);
+			run_layer(ctx, &ctx->model->layers[stage->first], false);
 		} else {
 			struct vmcu_position at = {.rows = 0U};
 
@@ -285,6 +317,7 @@ static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 		}
 		err = stage_over(ctx, number);
 	}
+	err = keep_states(ctx, err);
 	over(ctx);
 	if (ctx->cancelled) {
 		ctx->cancelled = false;

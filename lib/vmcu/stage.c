@@ -155,6 +155,15 @@ VMCU_CALLED uint16_t follow(const struct vmcu_context *ctx, const struct vmcu_st
 }
 
 #if defined(VMCU_STREAMS)
+VMCU_SMALL bool vmcu_stage_first_hop(const struct vmcu_context *ctx)
+{
+	const struct vmcu_stage *endless = ctx->model->stages;
+	const uint16_t counted = progress_of(ctx, endless)[endless->count - 1U];
+
+	/* Its last layer counts hops at their end, and never starts over so far down. */
+	return counted == 0U || (counted == 1U && ctx->positions[0].entry == 0U);
+}
+
 /** vmcu_stage_run() of a stream. */
 static bool run_hop(const struct vmcu_context *ctx, const struct vmcu_stage *stage,
 		    struct vmcu_position *at, const int8_t *row)

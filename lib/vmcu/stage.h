@@ -30,6 +30,11 @@ static inline void *vmcu_scratch(const struct vmcu_context *ctx, const struct vm
 		       : (void *)vmcu_pool_run(&ctx->pool, layer->scratch);
 }
 
+#if defined(VMCU_STREAMS)
+/** True if a stream whose layers compute states has come to the end of no hop but its first. */
+bool vmcu_stage_first_hop(const struct vmcu_context *ctx);
+#endif
+
 /** Goes to the start of a stage. */
 void vmcu_stage_start(struct vmcu_context *ctx, const struct vmcu_stage *stage);
 

@@ -107,6 +107,30 @@ int vmcu_state_save(struct vmcu_context *ctx, void *state, size_t size)
 	return 0;
 }
 
+/** True if a stream that was saved with such bytes can have been there, whoever made its sum. */
+static bool is_place(const struct vmcu_model *model, const struct vmcu_position *at,
+		     const uint8_t *bytes)
+{
+	const struct vmcu_stream *stream = model->stream;
+	const struct vmcu_stage *stage = &model->stages[0];
+	const struct vmcu_part *parts = vmcu_at(vmcu_base(model), stage->parts);
+	const uint16_t *calls = vmcu_at(vmcu_base(model), stream->calls);
+	const uint8_t *const counts = &bytes[stage->progress - stream->state];
+
+	if (at->part > 1U || at->entry > parts[at->part].length || at->rows > stream->rows) {
+		return false;
+	}
+	for (uint16_t i = 0; at->rows != 0U && i < stage->count; i++) {
+		uint16_t made;
+
+		__builtin_memcpy(&made, &counts[sizeof(made) * i], sizeof(made));
+		if (made >= calls[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
 int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size)
 {
 	const uint8_t *const bytes = (const uint8_t *)state + sizeof(struct head);
@@ -126,7 +150,7 @@ int vmcu_state_restore(struct vmcu_context *ctx, const void *state, size_t size)
 	    head.bytes != wanted.bytes) {
 		return -EBADMSG;
 	}
-	if (head.sum != wanted.sum) {
+	if (head.sum != wanted.sum || !is_place(ctx->model, &head.at, bytes)) {
 		return -EILSEQ;
 	}
 	__builtin_memcpy(state_of(ctx), bytes, head.bytes);

@@ -33,6 +33,13 @@ static inline bool vmcu_is_endless(const struct vmcu_model *model, const struct 
 	return model->stream != NULL && stage->first == 0U;
 }
 
+/** The first of the stages that keep states which layers compute; of other models the end. */
+static inline uint16_t vmcu_first_keeping(const struct vmcu_model *model)
+{
+	return (model->stream != NULL) ? (uint16_t)(model->stage_count - model->stream->states)
+				       : model->stage_count;
+}
+
 /** Rows of a graph output that there are at once: one, where its rows go on and on. */
 static inline uint16_t vmcu_rows_of_output(const struct vmcu_model *model,
 					   const struct vmcu_tensor *t)
@@ -51,8 +58,16 @@ static inline uint16_t vmcu_row_behind(const struct vmcu_model *model, uint16_t 
 static inline void vmcu_come_round(const struct vmcu_model *model, const struct vmcu_stage *stage,
 				   uint8_t number, uint16_t *made)
 {
-	if (vmcu_is_endless(model, stage) && *made == model->stream->calls[number]) {
-		*made = model->stream->again[number];
+	const uint16_t *calls;
+	const uint16_t *again;
+
+	if (!vmcu_is_endless(model, stage)) {
+		return;
+	}
+	calls = vmcu_at(vmcu_base(model), model->stream->calls);
+	again = vmcu_at(vmcu_base(model), model->stream->again);
+	if (*made == calls[number]) {
+		*made = again[number];
 	}
 }
 
@@ -62,6 +77,11 @@ static inline bool vmcu_is_stream(const struct vmcu_model *model)
 {
 	(void)model;
 	return false;
+}
+
+static inline uint16_t vmcu_first_keeping(const struct vmcu_model *model)
+{
+	return model->stage_count;
 }
 
 static inline uint16_t vmcu_rows_of_output(const struct vmcu_model *model,

@@ -13,7 +13,8 @@ from .frontends import load, may_keep_state
 from .kernels.targets import named
 from .passes import optimize
 from .passes.carried import prepared
-from .passes.fed_back import NONE, fed_back
+from .passes.fed_back import NONE, fed_back, recurs
+from .passes.recurring import detached
 from .plan.plan import Plan
 from .plan.pools import Region
 from .planner.options import DEFAULT, SOLVER_SECONDS, Options
@@ -66,7 +67,7 @@ def compile_model(
         # What is constant in a first call is not in the next.
         whole = PLANNERS[planner].original is not None or bool(graph.states)
         graph = optimize(graph, all_channels=whole)
-        graph = prepared(graph) if graph.states else graph
+        graph = (detached if recurs(graph) else prepared)(graph) if graph.states else graph
     if regions:
         _check_alone(path, planner, ram, rotated, input_elsewhere, plan_seconds)
     if len(regions) == 1:

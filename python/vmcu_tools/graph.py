@@ -163,6 +163,10 @@ class Op:
         """Of its inputs the one that goes on and on, of which it copies a window; "" for none."""
         return ""
 
+    def of_before(self, inputs: Sequence[str]) -> str:
+        """Of its inputs the one that it has as the hop before has left it; "" for none."""
+        return ""
+
     def at_hop(self, number: int) -> Op:
         """The op in hop `number` of a graph that goes on and on, where it depends on that."""
         return self
@@ -227,7 +231,9 @@ class Graph:
     go on and on, if those behind them have the rows of one window, which they compute anew for each
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
     graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
-    names, where the file has inputs and outputs in place of variables.
+    names, where the file has inputs and outputs in place of variables. `recurs`: of states that
+    layers compute anew, pairs of tensors: what a layer reads, which the graph does not make, and
+    what it then is in the next call.
     """
 
     name: str
@@ -246,11 +252,19 @@ class Graph:
     endless: int = 0
     states: tuple[str, ...] = ()
     fed: tuple[tuple[str, str], ...] = ()
+    recurs: tuple[tuple[str, str], ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:
         """The inputs that a pool holds."""
         return tuple(port for port in self.inputs if port.tensor not in self.elsewhere)
+
+    @property
+    def remembered(self) -> dict[str, str]:
+        """Of a graph that goes on and on with states that layers compute, by tensor that one is
+        then, the tensor that has it until the next hop."""
+        read = {node.op.of_before(node.inputs) for node in self.nodes}
+        return {node.inputs[0]: node.outputs[0] for node in self.nodes if node.outputs[0] in read}
 
     def at_once(self, port: Port) -> int:
         """Rows of an input or output that there are at once: one, where they go on and on."""

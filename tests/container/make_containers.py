@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes containers.c: containers of every kernel, of layers that run together and of a streamed
 input, with random inputs and the outputs of the layers' numpy meaning; then containers with one
-thing wrong, as what differs from these. CMake runs it with python/, tests/python and tests/runtime
-in PYTHONPATH; the same sources give the same bytes.
+thing wrong, as what differs from these; streams.c: those of models that keep their rows. CMake
+runs it with python/, tests/python and tests/runtime in PYTHONPATH; the same sources give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from damages import BUILT, GREEDY, SEGMENTS, Damage, damages
 from make_vectors import array, declared, kernels_of, plans
 from random_graphs import random_inputs
 from random_networks import AnyNetwork, EveryNetwork
+from random_streams import Mixed, Temporal, plan_of
 from vmcu_tools import container, frontends, passes, paths
 from vmcu_tools.container import layout
 from vmcu_tools.emit.model import write_tables
@@ -24,9 +26,12 @@ from vmcu_tools.machine import reference
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.verify.stream import meaning, stream_of
 
 DIGITS = paths.root() / "samples" / "digits" / "digits.onnx"
 SEED = 11
+# Of models that keep their rows.
+HOPS = 150
 # Of random networks, those with stages of several layers and, but for the last, a streamed input.
 NETWORKS = ((AnyNetwork, 3), (AnyNetwork, 10), (EveryNetwork, 22), (EveryNetwork, 10))
 LAYERS = 8
@@ -121,6 +126,31 @@ def entry(number: int, damage: Damage, names: list[str]) -> str:
     )
 
 
+def streams() -> Iterator[tuple[str, Plan]]:
+    """Models that keep their rows: all of whose layers go on, and some of whose do not."""
+    yield "temporal", plan_of(Temporal, 3)
+    yield "mixed", plan_of(Mixed, 1)
+
+
+def streams_text() -> str:
+    """Their containers, with rows and the answers that whole windows mean."""
+    arrays, entries = [], []
+    for name, plan in streams():
+        rows = stream_of(plan.model, plan.graph.hop, HOPS, SEED)
+        answers = list(meaning(plan, rows))
+        bytes_of = f"static const uint8_t {name}_file[] __aligned(VMCU_CONTAINER_ALIGN) = {{\n"
+        arrays.append(f"{bytes_of}{initialiser(container.build(plan, name))}}};\n")
+        arrays += [array(f"{name}_rows", [rows]), array(f"{name}_answers", answers)]
+        window, hop = plan.model.tensors[plan.model.inputs[0].tensor].shape[0], plan.graph.hop
+        files = f"{name}_file, sizeof({name}_file), {name}_rows, {name}_answers"
+        entries.append(f'\t{{"{name}", {files}, {len(rows)}, {window}, {hop}}},\n')
+    return (
+        '/* Written by make_containers.py. */\n\n#include "containers.h"\n\n'
+        f"{''.join(arrays)}\nconst struct kept kept[] = {{\n{''.join(entries)}}};\n\n"
+        "const unsigned int kept_count = sizeof(kept) / sizeof(kept[0]);\n"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
@@ -146,6 +176,7 @@ def main() -> None:
         "const unsigned int damage_count = sizeof(damages) / sizeof(damages[0]);\n",
         encoding="utf-8",
     )
+    (folder / "streams.c").write_text(streams_text(), encoding="utf-8")
     largest = max(len(image) for image in images.values())
     (folder / "container_sizes.h").write_text(
         f"/* Written by make_containers.py. */\n\n#define CONTAINER_BYTES {largest}U\n"

@@ -22,11 +22,13 @@
 
 #include <vmcu/container.h>
 
-#define DIGEST_AT 16U
-#define MODEL_AT  112U
-#define ARENA     ((size_t)1 << 20)
+#define DIGEST_AT   16U
+#define MODEL_AT    112U
+#define ARENA       ((size_t)1 << 20)
 /* More than any input has rows. */
-#define ROWS      (UINT32_C(1) << 16)
+#define ROWS        (UINT32_C(1) << 16)
+/* Of one that keeps rows. */
+#define STREAM_ROWS 300U
 
 static void *block(size_t size)
 {
@@ -37,6 +39,33 @@ static void *block(size_t size)
 	}
 	return made;
 }
+
+#if defined(VMCU_STREAMS)
+/** Rows of a stream, which goes on in a pool of its own. */
+static void go_on(struct vmcu_context *ctx, int8_t *row)
+{
+	const size_t size = vmcu_state_size(ctx);
+	/* Damaged ones may have rows of any length. */
+	const unsigned int rows = (vmcu_row_size(ctx, 0) < 4096U) ? STREAM_ROWS : 8U;
+	uint8_t *state = malloc(size);
+
+	for (unsigned int y = 0; y < rows; y++) {
+		row[0] = (int8_t)y;
+		if (vmcu_push_row(ctx, row) < 0) {
+			abort();
+		}
+		if (y % 64U == 5U && vmcu_state_save(ctx, state, size) != 0) {
+			abort();
+		}
+		if (y % 64U == 63U && vmcu_state_restore(ctx, state, size) != 0) {
+			abort();
+		}
+	}
+	(void)vmcu_reset(ctx);
+	(void)vmcu_push_row(ctx, row);
+	free(state);
+}
+#endif
 
 static void run(const struct vmcu_model *model)
 {
@@ -52,8 +81,13 @@ static void run(const struct vmcu_model *model)
 	if (model->streamed) {
 		int8_t *row = calloc(1, vmcu_row_size(&ctx, 0));
 
-		for (uint32_t y = 0; y < ROWS && vmcu_push_row(&ctx, row) == 1; y++) {
-		}
+#if defined(VMCU_STREAMS)
+		if (model->stream != NULL) {
+			go_on(&ctx, row);
+		} else
+#endif
+			for (uint32_t y = 0; y < ROWS && vmcu_push_row(&ctx, row) == 1; y++) {
+			}
 		free(row);
 	} else {
 		for (unsigned int i = 0; i < model->input_count; i++) {

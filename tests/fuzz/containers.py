@@ -24,7 +24,12 @@ CORPUS = HERE / "containers"
 NETWORKS, FIRST = 8, 300
 # Of these, those that devices may plan, too.
 ONLINE = (0, 3, 5)
-DEFINES = ("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY")
+DEFINES = (
+    *("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER"),
+    *("-DVMCU_CONTAINER_REPLAY", "-DVMCU_STREAMS"),
+)
+# Of random streams, of layers that go on and of others behind them.
+STREAMS = 2
 FLAGS = ("-std=gnu11", "-O1", "-g", "-ffp-contract=off", *DEFINES)
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
@@ -37,6 +42,7 @@ def made() -> Iterator[tuple[str, bytes]]:
     """The containers of the corpus by their names."""
     sys.path.insert(0, str(ROOT / "tests/python"))
     from random_networks import EveryNetwork
+    from random_streams import Mixed, Temporal, plan_of
     from vmcu_tools import container, frontends, passes
     from vmcu_tools.planner.options import Options
     from vmcu_tools.planner.registry import make_plan
@@ -51,6 +57,9 @@ def made() -> Iterator[tuple[str, bytes]]:
         graphs.append((f"network_{number}", graph, rows if streamed else Options()))
         if number in ONLINE:
             graphs.append((f"online_{number}", graph, online))
+    for kind in (Temporal, Mixed):
+        for seed in range(STREAMS):
+            yield f"{kind.__name__.lower()}_{seed}", container.build(plan_of(kind, seed), "m")
     for name, graph, options in graphs:
         plan = make_plan("vmcu", passes.optimize(graph), options)
         yield name, container.build(plan, name, online=options.online)

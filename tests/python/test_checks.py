@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders.onnx_states import Recurrent
 from random_builder import Builder
 from random_graphs import convolution
 from table_mutants import Files, damage
@@ -266,6 +267,7 @@ def numbers(lines: str) -> list[int]:
 def endless(one: Plan) -> Iterator[Files]:
     """Tables of a stage that never ends, with other counts, parts and hops."""
     yield from edited(r"\t\.stream = &\w+,\n", "", one)
+    yield from edited(r"\t\.states = \d+,\n", "", one)
     yield from edited(r"(\.stream = &)model_stream", r"\1model_other", one)
     yield from edited(r"(\.calls = )\w+", r"\1model_layers", one)
     yield from edited(r"(_calls\[\] = \{\n\t)\d+, ", r"\1", one)
@@ -322,8 +324,12 @@ def mutants() -> Iterator[tuple[Files, Plan]]:
         yield files, anew
     with tempfile.TemporaryDirectory() as folder:
         variables = compile_model(listening("strided", Path(folder)))
+        path = Recurrent(3, 1).save(Path(folder) / "cell.onnx")
+        computed = compile_model(path, state=["h0:hn0"])
     for files in endless(variables):
         yield files, variables
+    for files in endless(computed):
+        yield files, computed
     for number in (*range(ONE_POOL, PLANS), *range(ONE_POOL)):
         one = plan(number)
         ways = [edited(pattern, to, one) for pattern, to in DIRECTED]

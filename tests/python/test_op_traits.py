@@ -19,6 +19,7 @@ from vmcu_tools.ops.fetch import Fetch
 from vmcu_tools.ops.hop_count import HopCount
 from vmcu_tools.ops.layer import Layer
 from vmcu_tools.ops.look_back import LookBack
+from vmcu_tools.ops.recall import Recall, Remember
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 # Rooms whose code is about single ops: it makes them out of a file's, or rewrites them.
@@ -46,7 +47,7 @@ def test_every_op_is_drawn() -> None:
     graphs = [random_layers(kind, COUNT, seed=3) for kind in LAYERS]
     drawn = {type(node.op) for graph in graphs for node in graph.nodes}
     # A fetch has no inputs in the pool: tests/python/test_elsewhere.py.
-    assert drawn == set(LAYER_OF) - {Fetch, HopCount, LookBack}
+    assert drawn == set(LAYER_OF) - {Fetch, HopCount, LookBack, Recall, Remember}
 
 
 def test_ops_that_clamp_do(drawn: tuple[Graph, list[np.ndarray]]) -> None:

@@ -50,8 +50,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return onnx_models.quantised_network(tmp_path_factory.mktemp("net"), "QDQ", "QInt8", True)
 
 
-def needed_by_replay(plan: Plan) -> int:
-    """The most bytes that any event writes, or some later one reads, byte by byte."""
+def needed_by_replay(plan: Plan) -> list[int]:
+    """By step the most bytes that an event of it writes, or some later one reads, byte by byte; at
+    the end those of the input that comes in."""
     machine = VirtualMcu(plan)
     spans: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for name, placement in plan.placements.items():
@@ -72,12 +73,13 @@ def needed_by_replay(plan: Plan) -> int:
         circle = plan.pool_of(placement.base)
         at = np.array([placement.at(offset, circle) for offset in range(tensor.bytes)])
         spans.append((at, births.ravel(), deaths.ravel()))
-    most = 0
+    most = [0] * (len(plan.steps) + 1)
     for event in machine.events:
         here = [
             at[(births <= event.number) & (event.number <= deaths)] for at, births, deaths in spans
         ]
-        most = max(most, len(np.unique(np.concatenate(here))))
+        step = -1 if event.step is None else plan.steps.index(event.step)
+        most[step] = max(most[step], len(np.unique(np.concatenate(here))))
     return most
 
 
@@ -87,8 +89,14 @@ def test_what_is_needed_is_what_a_replay_needs(network: Path, way: str) -> None:
     plan = make_plan("vmcu", graph, WAYS[way])
     found = lives_of(plan)
     without = replace(found, boxes=())
-    assert needed_by_replay(plan) <= without.ledger.needed.max() <= plan.pool_bytes
+    least = needed_by_replay(plan)
+    assert max(least) <= without.ledger.needed.max() <= plan.pool_bytes
     assert found.ledger.needed.max() <= plan.pool_bytes
+    # Of each layer the report has the same figure, those that run in turns with others among them.
+    said = [step.pool_bytes for step in model.report(plan, "m", 1, 2).steps]
+    assert said == found.by_step
+    assert all(one <= other for one, other in zip(least, without.by_step, strict=False))
+    assert max(said) == found.ledger.needed[found.makers >= 0].max()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -96,7 +104,7 @@ def test_what_is_needed_of_random_networks(seed: int) -> None:
     plan = make_plan("vmcu", wide(seed), Options(tile_cost=9.0))
     found = lives_of(plan)
     least = needed_by_replay(plan)
-    assert least <= replace(found, boxes=()).ledger.needed.max()
+    assert max(least) <= replace(found, boxes=()).ledger.needed.max()
     assert found.ledger.needed.max() <= plan.pool_bytes
 
 

@@ -32,6 +32,7 @@ from vmcu_tools.oracle import whole
 from vmcu_tools.passes.moving import moving
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.turns import macs_of_hop
+from vmcu_tools.runners.compiled import loaded_files
 from vmcu_tools.runners.stream import streamed
 from vmcu_tools.verify import stream
 from vmcu_tools.verify.stream import meaning, stream_of, windows
@@ -87,17 +88,21 @@ def test_states_in_c(tmp_path: Path) -> None:
     check_states(plan_of(seed), tmp_path)
 
 
-def check_states(plan: Plan, tmp_path: Path) -> None:
+def check_states(plan: Plan, tmp_path: Path, loaded: bool = False) -> None:
     """What a hop of one row survives in C: cancelled, saved and restored, reset, and given what is
-    no state of it."""
+    no state of it. loaded: from a container."""
     graph, hop = plan.model, plan.graph.hop
     rows = stream_of(graph, hop, 200 - graph.tensors[graph.inputs[0].tensor].shape[0] + 1, 5)
     (tmp_path / "rows").write_bytes(rows.tobytes())
     (tmp_path / "answers").write_bytes(np.stack(list(meaning(plan, rows))).tobytes())
-    write(emit(plan, "model").files, tmp_path)
+    files = emit(plan, "model").files
+    write(loaded_files(files, "model") if loaded else files, tmp_path)
     runtime, tests = paths.runtime(), Path(__file__).parents[1]
     sources = [Path(__file__).with_name("stream_states.c"), tmp_path / "model.c"]
     sources += [*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]
+    if loaded:
+        files = sorted((runtime / "container").glob("*.c"))
+        sources += [file for file in files if file.name != "all.c"]
     flags = ["-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags += [
@@ -107,6 +112,8 @@ def check_states(plan: Plan, tmp_path: Path) -> None:
         f"-I{tests / 'c'}",
         f"-I{tmp_path}",
     ]
+    flags += ["-DVMCU_CONTAINERS"] if loaded else []
+    flags += ["-DCOMPUTED"] if plan.model.recurs else []
     command = ["gcc", *flags, f"-I{runtime / 'include'}", *map(str, sources)]
     subprocess.run([*command, "-o", str(tmp_path / "states")], check=True)
     subprocess.run(["./states", "rows", "answers"], cwd=tmp_path, check=True)
@@ -193,8 +200,9 @@ def test_vmcu_run_answers_for_each_window(
     judge, _ = whole.runner(model, load(model))
     wanted = [judge([values[:, :, at : at + 45]])[0] for at in range(0, 28, 4)]
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.stack(wanted))
-    code, _, said = vmcu(capsys, *words[:-1], "host+container")
-    assert code == 1 and "containers have no state yet" in said
+    loaded = (*words[:-1], "host+container", "--output", tmp_path / "z.npy")
+    assert vmcu(capsys, *loaded)[0] == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), np.stack(wanted))
     np.save(tmp_path / "x.npy", values[:, :, :44])
     code, _, said = vmcu(capsys, *words)
     assert code == 1 and "it holds 132 values [1, 3, 44, 1]" in said
@@ -253,7 +261,6 @@ BESIDE = (
     ("--extra-macs", "5"),
     ("--plan-seconds", "5"),
     ("--pareto",),
-    ("--format", "container"),
 )
 
 

@@ -26,9 +26,16 @@
 								entry(softmax_onnx)                \
 									entry(transpose_conv)
 
+#if defined(VMCU_STREAMS)
+#define OF_STREAMS(entry) entry(hop_count) entry(look_back) entry(recall) entry(remember)
+#else
+#define OF_STREAMS(entry)
+#endif
+
 #define DECLARED(kernel) extern const struct vmcu_kernel vmcu_##kernel##_kernel;
 #define LISTED(kernel)   &vmcu_##kernel##_kernel,
 
 ALL(DECLARED)
+OF_STREAMS(DECLARED)
 
-const struct vmcu_kernel *const vmcu_kernels[] = {ALL(LISTED) NULL};
+const struct vmcu_kernel *const vmcu_kernels[] = {ALL(LISTED) OF_STREAMS(LISTED) NULL};

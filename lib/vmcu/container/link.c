@@ -77,6 +77,29 @@ VMCU_SMALL int vmcu_link_kernels(struct vmcu_model *model, struct vmcu_loading *
 
 #if UINTPTR_MAX > UINT32_MAX
 
+#if defined(VMCU_STREAMS)
+/** What a model keeps, with pointers of this core; NULL if there is no room, or nothing is kept. */
+static struct vmcu_stream *widen_stream(struct vmcu_loading *l)
+{
+	struct vmcu_stream *stream;
+
+	if (l->stream == NULL) {
+		return NULL;
+	}
+	stream = vmcu_take_tail(l, sizeof(*stream));
+	if (stream != NULL) {
+		stream->calls = (const uint16_t *)(uintptr_t)l->stream->calls;
+		stream->again = (const uint16_t *)(uintptr_t)l->stream->again;
+		stream->model = l->stream->model;
+		stream->state = l->stream->state;
+		stream->state_bytes = l->stream->state_bytes;
+		stream->rows = l->stream->rows;
+		stream->states = l->stream->states;
+	}
+	return stream;
+}
+#endif
+
 /** Offsets as pointers of this core, and what is behind them. */
 static void widen(void *to, const uint8_t *from, uint32_t pointers, uint32_t behind,
 		  uint32_t native, uint32_t rest)
@@ -125,6 +148,9 @@ VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *
 	struct vmcu_io *ios =
 		vmcu_take_tail(l, (size_t)(m->input_count + m->output_count) * sizeof(*ios));
 
+#if defined(VMCU_STREAMS)
+	model->stream = widen_stream(l);
+#endif
 	for (uint32_t i = 0; ios != NULL && i < m->stage_count; i++) {
 		widen(&stages[i], &l->data[m->stages + VMCU_STAGE_BYTES * i], 2U, 8U,
 		      offsetof(struct vmcu_stage, progress), VMCU_STAGE_BYTES - 8U);
@@ -170,6 +196,10 @@ VMCU_SMALL int vmcu_widen_tables(struct vmcu_model *model, struct vmcu_loading *
 	_Static_assert(sizeof(struct vmcu_layer) == VMCU_LAYER_BYTES, "");
 	_Static_assert(sizeof(struct vmcu_stage) == VMCU_STAGE_BYTES, "");
 	_Static_assert(sizeof(struct vmcu_io) == VMCU_IO_BYTES, "");
+#if defined(VMCU_STREAMS)
+	_Static_assert(sizeof(struct vmcu_stream) == sizeof(*l->stream), "");
+	model->stream = (const struct vmcu_stream *)(const void *)l->stream;
+#endif
 	if (l->tail > l->arena_size) {
 		return vmcu_refuse(l, -ENOMEM, "arena", model->pool_bytes + (uint32_t)l->tail);
 	}

@@ -10,9 +10,11 @@
 #include "../compiled.h"
 
 /** "VMCU". */
-#define MAGIC 0x55434d56U
+#define MAGIC         0x55434d56U
 /** Another major version is refused; a minor one adds what this one may pass over. */
-#define MAJOR 1U
+#define MAJOR         1U
+/** Of models that keep rows, which nobody may pass over. */
+#define MAJOR_STREAMS 2U
 
 /** The first bytes of a container. */
 struct file {
@@ -52,12 +54,21 @@ static bool is_digest(const struct file *file)
 	return true;
 }
 
+static bool is_known(uint16_t major)
+{
+#if defined(VMCU_STREAMS)
+	return major == MAJOR || major == MAJOR_STREAMS;
+#else
+	return major == MAJOR;
+#endif
+}
+
 static int check_file(struct vmcu_loading *l, const struct file *file, size_t size)
 {
 	if (size < sizeof(*file) || file->magic != MAGIC) {
 		return vmcu_refuse(l, -EBADMSG, "magic number", 0U);
 	}
-	if (file->major != MAJOR) {
+	if (!is_known(file->major)) {
 		return vmcu_refuse(l, -ENOTSUP, "version", file->major);
 	}
 	if (file->size < sizeof(*file) || file->size > size || file->size > INT32_MAX) {
@@ -151,6 +162,28 @@ static void fill(struct vmcu_model *model, const struct vmcu_loading *l)
 #endif
 }
 
+/** Finds what there is behind the model. */
+static int find_additions(struct vmcu_loading *l, const struct file *file)
+{
+	const struct {
+		struct vmcu_container_online online;
+		struct vmcu_container_stream stream;
+	} *const behind = (const void *)(file + 1);
+	const uint32_t left = l->size - (uint32_t)sizeof(*file);
+
+	if (file->major != MAJOR_STREAMS) {
+		if (file->minor != 0U && left >= sizeof(behind->online)) {
+			l->online = &behind->online;
+		}
+		return 0;
+	}
+	if (left < sizeof(*behind)) {
+		return vmcu_refuse(l, -EBADMSG, "stream", left);
+	}
+	l->stream = &behind->stream;
+	return 0;
+}
+
 /** Takes the container's plan, or makes one; 1: not the one that was asked for. */
 static int plan(struct vmcu_model *model, struct vmcu_loading *l, enum vmcu_planner planner)
 {
@@ -173,6 +206,11 @@ static int check(struct vmcu_model *model, struct vmcu_loading *l)
 	if (err == 0) {
 		err = vmcu_check_stages(model, l);
 	}
+#if defined(VMCU_STREAMS)
+	if (err == 0) {
+		err = vmcu_check_stream(model, l);
+	}
+#endif
 	if (err == 0) {
 		err = vmcu_check_io(model, l);
 	}
@@ -204,9 +242,9 @@ static int load(struct vmcu_model *model, struct vmcu_loading *l, const struct f
 
 	if (err == 0) {
 		l->size = file->size;
-		if (file->minor != 0U && l->size - sizeof(*file) >= sizeof(*l->online)) {
-			l->online = (const struct vmcu_container_online *)(const void *)(file + 1);
-		}
+		err = find_additions(l, file);
+	}
+	if (err == 0) {
 		err = check_tables(l);
 	}
 	if (err != 0) {

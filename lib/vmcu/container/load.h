@@ -54,6 +54,20 @@ struct vmcu_container_online {
 	uint32_t distance_count;
 };
 
+/**
+ * What a container has behind these where its model keeps rows, which is what its major version
+ * says: struct vmcu_stream as cores of 32 bits have it.
+ */
+struct vmcu_container_stream {
+	uint32_t calls;
+	uint32_t again;
+	uint32_t model;
+	uint32_t state;
+	uint32_t state_bytes;
+	uint16_t rows;
+	uint16_t states;
+};
+
 /** A kernel that a container uses: its name and that of its parameters. */
 struct vmcu_container_kernel {
 	uint32_t name;
@@ -71,6 +85,7 @@ struct vmcu_loading {
 	uint32_t size;
 	const struct vmcu_container_model *tables;
 	const struct vmcu_container_online *online; /**< NULL: the container has none */
+	const struct vmcu_container_stream *stream; /**< NULL: its model keeps nothing */
 	int8_t *arena;
 	size_t arena_size;
 	size_t tail; /**< bytes taken of the arena's end */
@@ -105,6 +120,18 @@ int vmcu_check_tensors(const struct vmcu_model *model, struct vmcu_loading *l);
 int vmcu_check_stages(const struct vmcu_model *model, struct vmcu_loading *l);
 int vmcu_check_io(const struct vmcu_model *model, struct vmcu_loading *l);
 /** @} */
+
+#if defined(VMCU_STREAMS)
+/** The same of what a model keeps, behind those of its layers. */
+int vmcu_check_stream(const struct vmcu_model *model, struct vmcu_loading *l);
+
+/** True if the stage that never ends has a beginning and a hop, which takes some of the input. */
+bool vmcu_check_hops(const struct vmcu_check *c, const struct vmcu_stage *stage);
+#endif
+
+/** True if a stage's counts of calls share no byte with what so many layers write. */
+bool vmcu_check_counts(const struct vmcu_check *c, const struct vmcu_loading *l,
+		       const struct vmcu_stage *stage, uint32_t first, uint32_t count);
 
 /** Goes through all calls of a model whose tables are checked. */
 int vmcu_replay(const struct vmcu_model *model, struct vmcu_loading *l);

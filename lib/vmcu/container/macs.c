@@ -208,4 +208,4 @@ VMCU_KERNEL_READING(vmcu_pointwise_narrow, vmcu_mac_params, 1U, window, pointwis
 		    VMCU_READS_WINDOW);
 VMCU_KERNEL_READING(vmcu_conv, vmcu_mac_params, 1U, window, conv, VMCU_READS_WINDOW);
 VMCU_KERNEL_READING(vmcu_conv_narrow, vmcu_mac_params, 1U, window, conv_narrow, VMCU_READS_WINDOW);
-VMCU_KERNEL_OF(vmcu_dense, vmcu_mac_params, 1U, window, dense);
+VMCU_KERNEL_READING(vmcu_dense, vmcu_mac_params, 1U, window, dense, VMCU_READS_WINDOW);

@@ -15,32 +15,15 @@
 
 #include "check.h"
 #include "load.h"
+#include "replay.h"
 
 #include "../compiled.h"
+#include "../streams.h"
 
 #if defined(VMCU_CONTAINER_REPLAY)
 
 /** Of the bytes of a pixel that is read, one in so many is looked at. */
 #define STRIDE 8U
-
-/** A model that is being replayed, and the layer whose turn it is. */
-struct replay {
-	const struct vmcu_model *model;
-	uint8_t *marks; /**< by byte of the pool whose it is, 0: nobody's */
-	uint32_t circle;
-	struct vmcu_check c;
-	const struct vmcu_kernel *kernel;
-	const struct vmcu_stage *stage;
-	uint32_t scratch; /**< bytes that a layer on its own has in the pool */
-};
-
-/** Columns of a row of a tensor. */
-struct run {
-	uint32_t tensor;
-	uint32_t y;
-	uint32_t x;
-	uint32_t columns;
-};
 
 /** What bytes of a row are marked with; rows of a tensor that share a place differ. */
 static uint8_t mark_of(uint32_t tensor, uint32_t y)
@@ -79,7 +62,7 @@ static bool is_marked(const struct replay *r, uint32_t at, uint32_t bytes, uint8
 	return r->marks[last] == with;
 }
 
-static bool visit(const struct replay *r, const struct run *run, bool write)
+VMCU_SMALL bool vmcu_replay_visit(const struct replay *r, const struct run *run, bool write)
 {
 	const struct vmcu_tensor *t = &r->model->tensors[run->tensor];
 
@@ -104,108 +87,7 @@ static bool visit_all(const struct replay *r, uint32_t tensor, bool write)
 	for (uint32_t y = 0; y < t->height; y++) {
 		const struct run row = {.tensor = tensor, .y = y, .columns = t->width};
 
-		if (!visit(r, &row, write)) {
-			return false;
-		}
-	}
-	return true;
-}
-
-/** A row under a window: from each place that it has taps at. */
-static bool sees_row(const struct replay *r, const struct vmcu_window *w, const struct run *out,
-		     uint32_t tensor, uint32_t y)
-{
-	const int32_t width = r->model->tensors[tensor].width;
-
-	for (uint32_t x = out->x; x < out->x + out->columns; x++) {
-		for (int32_t tap = 0; tap < w->kernel_w; tap++) {
-			const int32_t at =
-				(int32_t)x * w->stride_w - w->pad_left + tap * w->dilation_w;
-			const struct run one = {tensor, y, (uint32_t)at, 1U};
-
-			/* All but the last window leave to the next what that one has, too. */
-			if (w->dilation_w == 1U && tap >= w->stride_w &&
-			    x + 1U != out->x + out->columns) {
-				break;
-			}
-			if (at >= 0 && at < width && !visit(r, &one, false)) {
-				return false;
-			}
-		}
-	}
-	return true;
-}
-
-static bool sees(const struct replay *r, const struct run *out, uint32_t tensor)
-{
-	const struct vmcu_window *w =
-		(const void *)((const uint8_t *)r->c.params + r->kernel->native);
-
-	for (int32_t tap = 0; tap < w->kernel_h; tap++) {
-		const int32_t y = (int32_t)out->y * w->stride_h - w->pad_top + tap * w->dilation_h;
-
-		if (y >= 0 && y < r->model->tensors[tensor].height &&
-		    !sees_row(r, w, out, tensor, (uint32_t)y)) {
-			return false;
-		}
-	}
-	return true;
-}
-
-/** What a call reads pixel for pixel; an input of one row or column is repeated. */
-static bool follows(const struct replay *r, const struct run *out, uint32_t tensor)
-{
-	const struct vmcu_tensor *t = &r->model->tensors[tensor];
-	struct run in = {.tensor = tensor};
-
-	if (t->height != 1U) {
-		in.y = out->y;
-	}
-	if (t->width != 1U) {
-		in.x = out->x;
-	}
-	in.columns = (t->width != 1U) ? out->columns : 1U;
-	return in.y >= t->height || in.x + in.columns > t->width || visit(r, &in, false);
-}
-
-/** Where in a layer's output its input @a i begins; false if only parts of pixels are read. */
-static bool begins(const struct replay *r, uint16_t i, int32_t *y, int32_t *x)
-{
-	const struct vmcu_concat_params *joined = r->c.params;
-	const struct vmcu_pad_params *padded = r->c.params;
-
-	*y = 0;
-	*x = 0;
-	if (r->kernel->reads == VMCU_READS_PADDED) {
-		*y = padded->top;
-		*x = padded->left;
-		return padded->before >= 0 &&
-		       padded->before + vmcu_check_input(&r->c, i)->channels <=
-			       vmcu_check_output(&r->c)->channels;
-	}
-	for (uint16_t k = 0; k < i; k++) {
-		*y += (joined->axis == VMCU_AXIS_HEIGHT) ? vmcu_check_input(&r->c, k)->height : 0;
-		*x += (joined->axis == VMCU_AXIS_WIDTH) ? vmcu_check_input(&r->c, k)->width : 0;
-	}
-	return true;
-}
-
-/** What a call reads of an input that lies in its output. */
-static bool contains(const struct replay *r, const struct run *out, uint32_t tensor, uint16_t i)
-{
-	const struct vmcu_tensor *t = &r->model->tensors[tensor];
-	int32_t y;
-	int32_t x;
-
-	if (!begins(r, i, &y, &x)) {
-		return true;
-	}
-	y = (int32_t)out->y - y;
-	for (int32_t k = 0; k < (int32_t)out->columns; k++) {
-		const int32_t at = (int32_t)out->x + k - x;
-		const struct run one = {tensor, (uint32_t)y, (uint32_t)at, 1U};
-
-		if (y >= 0 && y < t->height && at >= 0 && at < t->width && !visit(r, &one, false)) {
+		if (!vmcu_replay_visit(r, &row, write)) {
 			return false;
 		}
 	}
@@ -218,13 +100,22 @@ static bool finds(const struct replay *r, const struct run *out, uint16_t i, boo
 	const uint16_t *inputs = vmcu_at(r->model->base, r->c.layer->inputs);
 
 	if (r->kernel->reads == VMCU_READS_WINDOW) {
-		return sees(r, out, inputs[i]);
+		return vmcu_replay_sees(r, out, inputs[i]);
 	}
 	if (r->kernel->reads == VMCU_READS_PIXEL) {
-		return follows(r, out, inputs[i]);
+		return vmcu_replay_follows(r, out, inputs[i]);
+	}
+	if (r->kernel->reads == VMCU_READS_NONE) {
+		return true;
+	}
+	if (r->kernel->reads == VMCU_READS_RECALLED && i == 0U) {
+		return r->hop == 0U || vmcu_replay_follows(r, out, inputs[i]);
+	}
+	if (r->kernel->reads == VMCU_READS_BACK || r->kernel->reads == VMCU_READS_RECALLED) {
+		return vmcu_replay_looks_back(r, out, i);
 	}
 	if (r->kernel->reads != VMCU_READS_ALL) {
-		return contains(r, out, inputs[i], i);
+		return vmcu_replay_contains(r, out, inputs[i], i);
 	}
 	/* In an order of its own: all is there at the start, if nobody else computes meanwhile. */
 	return !first || r->stage->schedule != NULL || visit_all(r, inputs[i], false);
@@ -245,7 +136,7 @@ static bool call(struct replay *r, const struct run *out, uint32_t number)
 		mark(r, layer->scratch, r->scratch, 0U);
 	}
 	if (layer->rows == t->height && layer->width == t->width) {
-		return visit(r, out, true);
+		return vmcu_replay_visit(r, out, true);
 	}
 	if (out->y + 1U == layer->rows && out->x + out->columns == layer->width) {
 		return visit_all(r, layer->output, true);
@@ -306,13 +197,16 @@ static struct run next_of(const struct vmcu_layer *layer, uint32_t number)
 	};
 }
 
-/** Takes the next columns of a streamed input. */
+/** Takes the next columns of a streamed input; false if there are no more. */
 static bool take(const struct replay *r, struct run *at)
 {
 	const uint32_t left = r->model->tensors[at->tensor].width - at->x;
 
+	if (at->y >= r->model->tensors[at->tensor].height) {
+		return false;
+	}
 	at->columns = (left < r->stage->taken) ? left : r->stage->taken;
-	(void)visit(r, at, true);
+	(void)vmcu_replay_visit(r, at, true);
 	at->x += at->columns;
 	if (at->columns == left) {
 		at->x = 0U;
@@ -344,24 +238,110 @@ static bool entry(struct replay *r, uint8_t number, struct run *input)
 	return true;
 }
 
+/** A part of a schedule, once. */
+static bool replay_part(struct replay *r, const struct vmcu_part *part, struct run *input)
+{
+	const uint8_t *schedule = vmcu_at(r->model->base, r->stage->schedule);
+
+	for (uint32_t k = 0; k < part->length; k++) {
+		if (!entry(r, schedule[part->start + k], input)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** Begins to count the calls of a stage. */
+static void start(const struct replay *r)
+{
+	mark(r, r->stage->progress, (uint32_t)sizeof(uint16_t) * r->stage->count, 0U);
+}
+
 static bool replay_together(struct replay *r)
 {
 	const struct vmcu_part *parts = vmcu_at(r->model->base, r->stage->parts);
-	const uint8_t *schedule = vmcu_at(r->model->base, r->stage->schedule);
 	struct run input = {.tensor = r->model->inputs[0].tensor};
 
-	mark(r, r->stage->progress, (uint32_t)sizeof(uint16_t) * r->stage->count, 0U);
+	start(r);
 	for (uint32_t i = 0; i < r->stage->part_count; i++) {
 		for (uint32_t time = 0; time < parts[i].times; time++) {
-			for (uint32_t k = 0; k < parts[i].length; k++) {
-				if (!entry(r, schedule[parts[i].start + k], &input)) {
-					return false;
-				}
+			if (!replay_part(r, &parts[i], &input)) {
+				return false;
 			}
 		}
 	}
 	return true;
 }
+
+/** Refuses the layer whose turn it is. */
+static int refuse(const struct replay *r, struct vmcu_loading *l)
+{
+	return vmcu_refuse(l, -EBADMSG, "replay of layer",
+			   (uint32_t)(r->c.layer - r->model->layers));
+}
+
+/** True if an output is a row of those that go on. */
+static bool is_row(const struct vmcu_model *model)
+{
+	return vmcu_is_stream(model) && model->stage_count == 1U;
+}
+
+/** The stages from @a first on, and the outputs, of which rows that go on have one. */
+static int replay_stages(struct replay *r, struct vmcu_loading *l, uint32_t first)
+{
+	const struct vmcu_model *model = r->model;
+	bool found = true;
+
+	for (uint32_t i = first; i < model->stage_count; i++) {
+		r->stage = &model->stages[i];
+		if (!((r->stage->schedule == NULL) ? replay_alone(r) : replay_together(r))) {
+			return refuse(r, l);
+		}
+	}
+	for (uint32_t i = 0; found && i < model->output_count; i++) {
+		const uint32_t tensor = model->outputs[i].tensor;
+		const struct run row = {
+			.tensor = tensor,
+			.y = r->hop,
+			.columns = model->tensors[tensor].width,
+		};
+
+		found = is_row(model) ? vmcu_replay_visit(r, &row, false)
+				      : visit_all(r, tensor, false);
+		if (!found) {
+			return vmcu_refuse(l, -EBADMSG, "replay of output", i);
+		}
+	}
+	return 0;
+}
+
+#if defined(VMCU_STREAMS)
+/** So many hops as its tables have, which are those that it takes until all that turns has turned.
+ */
+static int replay_stream(struct replay *r, struct vmcu_loading *l)
+{
+	const struct vmcu_stage *endless = r->model->stages;
+	const struct vmcu_part *parts = vmcu_at(r->model->base, endless->parts);
+	struct run input = {.tensor = r->model->inputs[0].tensor};
+	int err = 0;
+
+	r->stage = endless;
+	start(r);
+	for (r->hop = 0; err == 0 && r->hop <= parts[1].times; r->hop++) {
+		r->stage = endless;
+		if (!replay_part(r, (r->hop == 0U) ? &parts[0] : &parts[1], &input)) {
+			return refuse(r, l);
+		}
+		err = replay_stages(r, l, 1U);
+	}
+	r->stage = endless;
+	for (uint32_t i = 0; err == 0 && i < endless->count; i++) {
+		bind(r, i);
+		err = vmcu_replay_turns(r, i) ? 0 : refuse(r, l);
+	}
+	return err;
+}
+#endif
 
 VMCU_SMALL int vmcu_replay(const struct vmcu_model *model, struct vmcu_loading *l)
 {
@@ -373,22 +353,15 @@ VMCU_SMALL int vmcu_replay(const struct vmcu_model *model, struct vmcu_loading *
 	};
 
 	__builtin_memset(r.marks, 0, model->pool_bytes);
+#if defined(VMCU_STREAMS)
+	if (model->stream != NULL) {
+		return replay_stream(&r, l);
+	}
+#endif
 	for (uint32_t i = 0; !model->streamed && i < model->input_count; i++) {
 		(void)visit_all(&r, model->inputs[i].tensor, true);
 	}
-	for (uint32_t i = 0; i < model->stage_count; i++) {
-		r.stage = &model->stages[i];
-		if (!((r.stage->schedule == NULL) ? replay_alone(&r) : replay_together(&r))) {
-			return vmcu_refuse(l, -EBADMSG, "replay of layer",
-					   (uint32_t)(r.c.layer - model->layers));
-		}
-	}
-	for (uint32_t i = 0; i < model->output_count; i++) {
-		if (!visit_all(&r, model->outputs[i].tensor, false)) {
-			return vmcu_refuse(l, -EBADMSG, "replay of output", i);
-		}
-	}
-	return 0;
+	return replay_stages(&r, l, 0U);
 }
 
 #endif /* VMCU_CONTAINER_REPLAY */

@@ -13,6 +13,7 @@
 #include "load.h"
 
 #include "../compiled.h"
+#include "../streams.h"
 
 /** True if no row is split by the pool's end, but only where the ring starts over. */
 static bool rows_are_runs(const struct vmcu_model *model, const struct vmcu_tensor *t)
@@ -191,29 +192,64 @@ static bool is_schedule(struct vmcu_check *c, const struct vmcu_stage *stage, bo
 	return entries_of(c->model, stage) == entries;
 }
 
-/** True if a stage's counts of calls are in the pool, where none of its tensors is. */
-static bool is_progress(const struct vmcu_check *of, const struct vmcu_stage *stage, bool takes)
+/** The bytes of the pool that a layer has for its scratch, which is checked, as a tensor's. */
+static struct vmcu_tensor scratch_of(const struct vmcu_check *of, const struct vmcu_loading *l,
+				     const struct vmcu_layer *layer)
+{
+	struct vmcu_tensor found = {.base = layer->scratch};
+	struct vmcu_check c = {
+		.data = of->data,
+		.size = of->size,
+		.model = of->model,
+		.layer = layer,
+		.scratch = &found.ring,
+	};
+
+	if (layer->scratch != VMCU_SCRATCH_ON_STACK) {
+		const struct vmcu_kernel *kernel =
+			vmcu_linked(l, (uint32_t)(uintptr_t)layer->kernel);
+
+		c.params = (kernel->bytes == 0U) ? NULL : vmcu_check_params(&c, kernel);
+		(void)kernel->check(&c);
+	}
+	return found;
+}
+
+VMCU_SMALL bool vmcu_check_counts(const struct vmcu_check *of, const struct vmcu_loading *l,
+				  const struct vmcu_stage *stage, uint32_t first, uint32_t count)
 {
 	const uint32_t bytes = (uint32_t)sizeof(uint16_t) * stage->count;
 	const struct vmcu_layer counts = {.scratch = stage->progress};
-	const struct vmcu_check counting = {.model = of->model, .layer = &counts};
-	const struct vmcu_check *c = &counting;
+	const struct vmcu_check c = {.model = of->model, .layer = &counts};
 
-	if (stage->progress % 4U != 0U || stage->progress >= vmcu_check_circle(c->model) ||
-	    !vmcu_check_run(c->model, stage->progress, bytes)) {
-		return false;
-	}
-	if (takes && !vmcu_check_apart(c, bytes, &c->model->tensors[c->model->inputs[0].tensor])) {
-		return false;
-	}
-	for (uint32_t i = 0; i < stage->count; i++) {
-		const uint16_t output = c->model->layers[stage->first + i].output;
+	for (uint32_t i = first; i < first + count; i++) {
+		const struct vmcu_layer *layer = &c.model->layers[i];
+		const struct vmcu_tensor scratch = scratch_of(of, l, layer);
 
-		if (!vmcu_check_apart(c, bytes, &c->model->tensors[output])) {
+		if (!vmcu_check_apart(&c, bytes, &c.model->tensors[layer->output]) ||
+		    (scratch.ring != 0U && !vmcu_check_apart(&c, bytes, &scratch))) {
 			return false;
 		}
 	}
 	return true;
+}
+
+/** True if a stage's counts of calls are in the pool, where none of its layers writes. */
+static bool is_progress(const struct vmcu_check *of, const struct vmcu_loading *l,
+			const struct vmcu_stage *stage, bool takes)
+{
+	const uint32_t bytes = (uint32_t)sizeof(uint16_t) * stage->count;
+	const struct vmcu_layer counts = {.scratch = stage->progress};
+	const struct vmcu_check c = {.model = of->model, .layer = &counts};
+
+	if (stage->progress % 4U != 0U || stage->progress >= vmcu_check_circle(c.model) ||
+	    !vmcu_check_run(c.model, stage->progress, bytes)) {
+		return false;
+	}
+	if (takes && !vmcu_check_apart(&c, bytes, &c.model->tensors[c.model->inputs[0].tensor])) {
+		return false;
+	}
+	return vmcu_check_counts(of, l, stage, stage->first, stage->count);
 }
 
 /** True if a layer that is called row by row can be. */
@@ -226,6 +262,7 @@ static int check_stage(struct vmcu_check *c, struct vmcu_loading *l, uint32_t nu
 {
 	const struct vmcu_stage *stage = &c->model->stages[number];
 	const bool takes = c->model->streamed && number == 0U;
+	bool is_order;
 
 	if (stage->first != next || stage->count == 0U ||
 	    stage->count > c->model->layer_count - next) {
@@ -244,7 +281,13 @@ static int check_stage(struct vmcu_check *c, struct vmcu_loading *l, uint32_t nu
 		}
 		return 0;
 	}
-	if (!is_schedule(c, stage, takes) || !is_progress(c, stage, takes)) {
+#if defined(VMCU_STREAMS)
+	is_order = (takes && l->stream != NULL) ? vmcu_check_hops(c, stage)
+						: is_schedule(c, stage, takes);
+#else
+	is_order = is_schedule(c, stage, takes);
+#endif
+	if (!is_order || !is_progress(c, l, stage, takes)) {
 		return vmcu_refuse(l, -EBADMSG, "schedule of stage", number);
 	}
 	return 0;
@@ -260,6 +303,9 @@ VMCU_SMALL int vmcu_check_stages(const struct vmcu_model *model, struct vmcu_loa
 		if (model->inputs[i].tensor >= model->tensor_count) {
 			return vmcu_refuse(l, -EBADMSG, "input", i);
 		}
+	}
+	if (l->stream != NULL && !model->streamed) {
+		return vmcu_refuse(l, -EBADMSG, "stream", 0U);
 	}
 	if (model->streamed && (model->input_count != 1U || model->stage_count == 0U)) {
 		return vmcu_refuse(l, -EBADMSG, "streamed input", model->input_count);
@@ -279,6 +325,7 @@ VMCU_SMALL int vmcu_check_stages(const struct vmcu_model *model, struct vmcu_loa
 static bool is_whole(const struct vmcu_model *model, const struct vmcu_tensor *t)
 {
 	const uint32_t row = (uint32_t)t->width * t->channels;
+	const uint32_t rows = vmcu_rows_of_output(model, t);
 	const uint32_t place = vmcu_place(t, 0U, 0U);
 
 #if defined(VMCU_POOL_ROTATE)
@@ -291,8 +338,7 @@ static bool is_whole(const struct vmcu_model *model, const struct vmcu_tensor *t
 		return true;
 	}
 #endif
-	return place + row * t->height <= t->ring &&
-	       vmcu_check_run(model, t->base + place, row * t->height);
+	return place + row * rows <= t->ring && vmcu_check_run(model, t->base + place, row * rows);
 }
 
 static bool is_io(const struct vmcu_model *model, const struct vmcu_loading *l,

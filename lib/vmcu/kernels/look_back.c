@@ -24,6 +24,12 @@ void vmcu_look_back(const struct vmcu_call *call)
 	__builtin_memcpy(&number, vmcu_row(call->pool, vmcu_call_input(call, 1), 0U),
 			 sizeof(number));
 	y = (uint32_t)number * p->step + call->y;
+#if defined(VMCU_CONTAINERS)
+	if (y >= in->height) {
+		/* A number is data: of a model that nobody has proven it may be any. */
+		return;
+	}
+#endif
 	while (x < end) {
 		const uint32_t part = (uint32_t)vmcu_unsplit(in, y, x, (int32_t)(end - x));
 

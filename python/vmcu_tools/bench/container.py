@@ -7,9 +7,28 @@ from pathlib import Path
 
 from ..container import Opened
 from ..runners.samples import make_samples
-from ..verify.container import expected
+from ..verify.container import answers, expected
+from . import stream
 from .flash import Flash
 from .model import BenchReport, Subject, board, compare, counted
+from .stream import StreamBench
+
+
+def bench_stream(
+    opened: Opened, name: str, target: str, keep: Path | None = None, seed: int = 0
+) -> StreamBench:
+    """bench() of bench/stream.py, of a container that the target loads, as bench() here."""
+    plan = opened.outline
+    machine = board(target).suited(plan)
+    window = plan.graph.tensors[plan.graph.inputs[0].tensor].shape[0]
+    subject = stream.StreamSubject(
+        plan,
+        window,
+        tuple((f"layer {n}", kernel, 0) for n, kernel in enumerate(opened.kernels)),
+        lambda folder: machine.build_container(opened, folder),
+        lambda rows: answers(opened, rows),
+    )
+    return stream.counted(subject, machine, name, target, seed, keep)
 
 
 def bench(

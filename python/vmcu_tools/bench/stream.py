@@ -4,9 +4,10 @@ MODEL --hop N --json`."""
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,17 +71,52 @@ class _Run:
         return sum(spent.total for spent in self.cycles)
 
 
+@dataclass(frozen=True, eq=False)
+class StreamSubject:
+    """What is counted: an image that `build` makes in a folder. begun: rows up to its first answer;
+    layers: names, kinds, multiply-accumulates a hop; wanted: the answers to rows."""
+
+    plan: Plan
+    begun: int
+    layers: tuple[tuple[str, str, int], ...]
+    build: Callable[[Path], Path]
+    wanted: Callable[[np.ndarray], Iterable[np.ndarray]]
+
+
 def bench(
     plan: Plan, name: str, target: str, seed: int = 0, keep: Path | None = None
 ) -> StreamBench:
     """Counts a stream on an emulated board. keep: a folder for its image. Raises RunnerError if
     answers are not those of whole windows."""
     machine = board(target).suited(plan)
-    rows = stream_of(plan.model, plan.graph.hop, HOPS + 1, seed)
-    begun, hop = first_rows(plan), plan.graph.hop
+    files = emit(plan, MODEL_NAME).files
+    subject = StreamSubject(
+        plan,
+        first_rows(plan),
+        tuple(
+            (step.node.name, step.node.kind, macs)
+            for step, macs in zip(plan.steps, macs_of_hop(plan), strict=True)
+        ),
+        lambda folder: machine.build(files, MODEL_NAME, folder),
+        functools.partial(meaning, plan),
+    )
+    return counted(subject, machine, name, target, seed, keep)
+
+
+def counted(
+    subject: StreamSubject,
+    machine: QemuRunner,
+    name: str,
+    target: str,
+    seed: int,
+    keep: Path | None,
+) -> StreamBench:
+    """bench() of a subject."""
+    plan, begun = subject.plan, subject.begun
+    rows, hop = stream_of(plan.model, plan.graph.hop, HOPS + 1, seed), plan.graph.hop
     with tempfile.TemporaryDirectory(prefix="vmcu-") as text:
         folder = Path(text)
-        image = machine.build(emit(plan, MODEL_NAME).files, MODEL_NAME, folder)
+        image = subject.build(folder)
 
         def run(hops: int) -> _Run:
             return _counted(machine, image, plan, rows[: begun + hops * hop])
@@ -92,15 +128,15 @@ def bench(
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(image, keep / f"{name}.elf")
-    _check(plan, rows, all_.answers, target)
-    executor, *layers = _hop(plan, first, all_)
+    _check(subject.wanted(rows), all_.answers, target)
+    executor, *layers = _hop(subject, first, all_)
     return StreamBench(
         name,
         target,
         plan.model.tensors[plan.model.inputs[0].tensor].shape[0],
         hop,
         HOPS,
-        sum(macs_of_hop(plan)),
+        sum(macs for _, _, macs in subject.layers),
         round(float(costs.mean()), 1),
         int(costs[worst]),
         sum(first.calls),
@@ -123,13 +159,9 @@ def _counted(machine: QemuRunner, image: Path, plan: Plan, rows: np.ndarray) -> 
     return _Run(counts, cycles, calls_in(folder), answers)
 
 
-def _hop(plan: Plan, first: _Run, all_: _Run) -> list[LayerBench]:
+def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:
     """The executor and each layer in a hop, on average."""
-    named = [("(between layers)", "executor", 0)]
-    named += [
-        (step.node.name, step.node.kind, macs)
-        for step, macs in zip(plan.steps, macs_of_hop(plan), strict=True)
-    ]
+    named = [("(between layers)", "executor", 0), *subject.layers]
     found = []
     for who, *parts in zip(
         named, first.counts, all_.counts, first.cycles, all_.cycles, strict=True
@@ -146,9 +178,9 @@ def _mean(before, after):
     return kind(*(round(mean) if kind is Counts else mean for mean in means))
 
 
-def _check(plan: Plan, rows: np.ndarray, answers: Sequence[np.ndarray], target: str) -> None:
-    """Raises RunnerError where answers are not what whole windows mean."""
-    for hop, (wanted, found) in enumerate(zip(meaning(plan, rows), answers, strict=False)):
-        wrong = np.count_nonzero(wanted != found)
+def _check(wanted: Iterable[np.ndarray], answers: Sequence[np.ndarray], target: str) -> None:
+    """Raises RunnerError where answers are not those that are wanted."""
+    for hop, (one, found) in enumerate(zip(wanted, answers, strict=False)):
+        wrong = np.count_nonzero(one != found)
         if wrong:
             raise RunnerError(f"{target}: {wrong} bytes of hop {hop} are wrong")

@@ -108,7 +108,11 @@ def moves(args: argparse.Namespace) -> bool:
     """True for a model that keeps rows from one answer to the next."""
     from .models import check_hop
 
-    if not is_container(args.model):
+    if is_container(args.model):
+        from .containers import opened
+
+        opened(args)
+    else:
         check_hop(args)
     return args.hop > 0
 
@@ -137,10 +141,21 @@ def _stream(args: argparse.Namespace) -> StreamBench:
     others = {
         "--board": args.board is not None,
         "--flash-wait": args.flash_wait is not None,
-        "a container": is_container(args.model),
     }
     refuse_with(others, "--hop does not go with {}", "leave out one of the two", args.model)
+    if is_container(args.model):
+        return _stream_of_container(args)
     return bench(compiled(args), name_of(args.model), args.on or DEFAULT, keep=args.keep)
+
+
+def _stream_of_container(args: argparse.Namespace) -> StreamBench:
+    from ..bench.container import bench_stream
+    from ..container import open_container
+    from .containers import target_of
+    from .models import name_of
+
+    target, name = target_of(args.on or DEFAULT).name, name_of(args.model)
+    return bench_stream(open_container(args.model), name, target, args.keep)
 
 
 def _report(args: argparse.Namespace) -> BenchReport:

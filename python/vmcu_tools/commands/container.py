@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .options import EXIT_DONE, Subparsers, count
 
 if TYPE_CHECKING:
-    from ..container.read import Facts
+    from ..container.read import Facts, Side
 
 UPDATE_MODEL = "what the container was built from, .tflite or .onnx"
 
@@ -83,8 +83,15 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _lines(facts: Facts) -> list[str]:
+    hops = facts.hops
+    kept = []
+    if hops is not None:
+        kept = [
+            f"rows go on: the first answer comes after {hops.first}, then one every {hops.rows}; "
+            f"state: {hops.state_bytes:,} bytes of the pool"
+        ]
     ports = [
-        f"{kind} {port.name}: {' x '.join(map(str, port.shape))}, "
+        f"{kind} {port.name}: {' x '.join(map(str, _shape(facts, kind, port)))}, "
         f"scale {port.scale:.9g}, zero point {port.zero_point}"
         for kind, some in (("input", facts.inputs), ("output", facts.outputs))
         for port in some
@@ -94,10 +101,17 @@ def _lines(facts: Facts) -> list[str]:
         f"pool {facts.pool_bytes:,} bytes, {facts.layers} layers, {facts.tensors} tensors"
         + (", the input streamed" if facts.streamed else "")
         + (", devices can plan it" if facts.online else ""),
+        *kept,
         *ports,
         f"kernels: {', '.join(facts.kernels)}",
         f"SHA-256 {facts.digest}, {f'signed, {facts.signed}' if facts.signed else 'not signed'}",
     ]
+
+
+def _shape(facts: Facts, kind: str, port: Side) -> tuple[int, ...]:
+    """What there is of an input or output at once: of rows that go on one."""
+    goes_on = facts.hops is not None and (kind == "input" or facts.hops.goes_on)
+    return (1, *port.shape[1:]) if goes_on else port.shape
 
 
 def _verify(args: argparse.Namespace) -> int:

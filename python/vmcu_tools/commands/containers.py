@@ -17,22 +17,24 @@ HOST = "host"
 
 def opened(args: argparse.Namespace) -> Opened:
     """The container that a command is given. Raises UserError for what is none, and for options
-    of planning, which is done."""
+    of planning, which is done. A hop is the container's own."""
     defaults = vars(planner_options().parse_args([]))
     given = [
         name
         for name, value in defaults.items()
         if name in vars(args) and getattr(args, name) != value
     ]
-    if getattr(args, "calibration", None) is not None:
-        given.append("calibration")
+    given += [name for name in ("calibration", "hop", "state") if getattr(args, name, None)]
     if given:
         option = f"--{given[0].replace('_', '-')}"
         remedy = "give it to `vmcu build --format container`"
         raise UserError(
             Problem(f"{option} is for building, a container is built", remedy, str(args.model))
         )
-    return open_container(args.model)
+    found = open_container(args.model)
+    if hasattr(args, "hop"):
+        args.hop = found.outline.graph.hop
+    return found
 
 
 def target_of(name: str | None) -> CompiledRunner | ZephyrRunner:

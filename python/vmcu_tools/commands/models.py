@@ -132,10 +132,6 @@ def check_hop(args: argparse.Namespace) -> None:
         "--plan-seconds": (args.plan_seconds is not None, "its plan takes no search"),
         "--pareto": (getattr(args, "pareto", False), "there is one plan"),
         "--online": (getattr(args, "online", False), "devices plan no streams"),
-        "--format container": (
-            getattr(args, "format", "c") == "container",
-            "containers have no state yet",
-        ),
     }
     for option, (there, why) in others.items():
         if there:

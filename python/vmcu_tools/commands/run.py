@@ -71,7 +71,11 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
         from .containers import opened, target_of
 
         container, target = opened(args), target_of(args.on)
-        return container.outline.graph, functools.partial(target.run_container, container)
+        plan = container.outline
+        if plan.graph.hop:
+            run = functools.partial(target.run_container_stream, container)
+            return plan.graph, _streaming(plan, run)
+        return plan.graph, functools.partial(target.run_container, container)
     from .. import runners
     from ..runners.stream import streamed
     from .models import compiled

@@ -81,11 +81,14 @@ def _stream(args: argparse.Namespace, plan: Plan) -> int:
 
 
 def _container(args: argparse.Namespace) -> int:
-    from ..verify.container import verify
+    from ..verify.container import verify, verify_stream
     from .containers import opened, target_of
 
     container, target = opened(args), target_of(args.on)
-    results = verify(container, target, args.samples, args.structured, args.seed)
+    if container.outline.graph.hop:
+        results = verify_stream(container, target, args.samples, args.seed)
+    else:
+        results = verify(container, target, args.samples, args.structured, args.seed)
     for result in results:
         state = f"{result.differing} differ" if result.differing else "all equal"
         print(f"output {result.name}: {result.bytes:,} bytes, {state}")

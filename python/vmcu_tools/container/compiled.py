@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ..emit.initialisers import float_literal, literals, rows_of
+from ..emit.structs import STREAM
 from ..machine.tables import Address
 from ..ops.values import STRUCTS, CStruct, Member
 from .layout import MODEL, TABLES
@@ -52,7 +53,11 @@ class _Printer:
             for table in TABLES
         }
         types |= {label: STRUCTS.get(kind, kind) for label, kind in self.objects.types.items()}
-        self.kinds: dict[str, CStruct | str] = {**types, f"{self.own}model": MODEL}
+        self.kinds: dict[str, CStruct | str] = {
+            **types,
+            f"{self.own}stream": STREAM,
+            f"{self.own}model": MODEL,
+        }
         self.printed: set[str] = set()
 
     def all(self) -> Iterator[str]:
@@ -88,7 +93,9 @@ class _Printer:
             return "".join(f"\t{line}\n" for line in rows_of(literals(value), PER_LINE))
         assert isinstance(kind, CStruct)
         if isinstance(value, dict):
-            return self._members(value, kind)
+            kept = value.get("stream") if kind is MODEL else None
+            stream = f".stream = &{self._called(kept.name)}, " if kept else ""
+            return self._members(value, kind) + stream
         return "".join(f"\t{{{self._members(entry, kind)}}},\n" for entry in value)
 
     def _members(self, value: Mapping[str, object], kind: CStruct) -> str:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..emit.structs import IO, LAYER, PART, STAGE, TENSOR
+from ..emit.structs import IO, LAYER, PART, STAGE, STREAM, TENSOR
 from ..ops.values import CStruct
 
 MAGIC = b"VMCU"
 # A reader refuses another major version; a minor one adds what older readers may pass over: 1 has
-# ONLINE behind the model. A file has the lowest that says what is in it.
+# ONLINE behind the model. Major version 2 is of models that keep rows from one answer to the next,
+# which nobody may pass over: behind ONLINE they have STREAM of emit/structs.py. A file has the
+# lowest that says what is in it.
 MAJOR, MINOR, MINOR_ONLINE = 1, 0, 1
+MAJOR_STREAMS = 2
 ALIGN = 8
 
 # The file's first bytes: its magic, version and size. Then the digest, which is of all bytes but
@@ -59,6 +62,8 @@ ONLINE = CStruct(
     "uint32_t distance_count;",
 )
 ONLINE_AT = MODEL_AT + MODEL.size
+STREAM_AT = ONLINE_AT + ONLINE.size
+STREAM_END = STREAM_AT + STREAM.size
 # Numbers as Python's struct has them.
 FORMATS = {"bool": "<B", "float": "<f", "vmcu_long_t": "<q"} | {
     f"{sign}int{8 * size}_t": f"<{code.upper() if sign else code}"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..graph import Graph, Port, Tensor
@@ -43,16 +43,28 @@ def open_container(path: Path) -> Opened:
     # They go into C.
     require(all(map(_KERNEL.fullmatch, facts.kernels)), "a kernel's name is none of vmcu's")
     model = objects.values[f"{name}_model"]
+    _check_hops(facts)
     return Opened(image, objects, _outline(facts, path), kernels, "circle" in model)
+
+
+def _check_hops(facts: Facts) -> None:
+    """Raises DamagedError for a model that keeps rows but gets none."""
+    if facts.hops is not None:
+        took = facts.hops.first > 0 and facts.hops.rows > 0 and len(facts.inputs) == 1
+        require(took, "what it keeps is of no rows")
 
 
 def _outline(facts: Facts, path: Path) -> Plan:
     tensors: dict[str, Tensor] = {}
+    hops = facts.hops
 
     def port(kind: str, number: int, side: Side) -> Port:
         label = f"{kind} {number}"
-        tensors[label] = Tensor(label, side.shape, side.scale, side.zero_point)
         height, width, channels = side.shape
+        if hops is not None and (kind == "input" or hops.goes_on):
+            # In the tables it is as high as the proof has looked.
+            height = hops.first if kind == "input" else 1
+        tensors[label] = Tensor(label, (height, width, channels), side.scale, side.zero_point)
         shape = (1, height, width, channels)
         if side.layout == "nchw":
             shape = (1, channels, height, width)
@@ -61,4 +73,6 @@ def _outline(facts: Facts, path: Path) -> Plan:
     inputs = tuple(port("input", n, side) for n, side in enumerate(facts.inputs))
     outputs = tuple(port("output", n, side) for n, side in enumerate(facts.outputs))
     graph = Graph(facts.name, str(path), tensors, (), inputs, outputs)
+    if hops is not None:
+        graph = replace(graph, hop=hops.rows, endless=int(not hops.goes_on))
     return Plan(PLANNER, graph, (), {}, facts.pool_bytes, input_streamed=facts.streamed)

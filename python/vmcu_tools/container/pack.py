@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from ..emit.structs import STREAM
 from ..errors import Problem, UserError
 from ..machine.tables import Address, Objects
 from ..ops.values import ENUMERATORS, STRUCTS, CStruct, Member
@@ -19,12 +20,16 @@ from .layout import (
     FORMATS,
     MAGIC,
     MAJOR,
+    MAJOR_STREAMS,
     MINOR,
     MINOR_ONLINE,
     MODEL,
     MODEL_AT,
     ONLINE,
+    ONLINE_AT,
     REQUANTISERS,
+    STREAM_AT,
+    STREAM_END,
     TABLES,
     UNSIGNED,
 )
@@ -58,7 +63,9 @@ def _check(model: Mapping[str, object]) -> None:
 class _Packer:
     def __init__(self, objects: Objects, name: str, online: Online | None):
         self.objects, self.name, self.online = objects, name, online
-        self.image = bytearray(MODEL_AT + MODEL.size + (ONLINE.size if online else 0))
+        self.stream = objects.values.get(f"{name}_stream")
+        whole = ONLINE_AT + (ONLINE.size if online else 0)
+        self.image = bytearray(STREAM_END if self.stream else whole)
         self.places: dict[str, int] = {}
         self.strings: dict[str, int] = {}
         self.blocks: list[tuple[int, int]] = []
@@ -74,7 +81,8 @@ class _Packer:
         """Tables first, so that the blocks of constants, which are most of it, end the file."""
         model = self.objects.values[f"{self.name}_model"]
         assert isinstance(model, dict)
-        owned = {f"{self.name}_{table.label}" for table in TABLES} | {f"{self.name}_model"}
+        others = (f"{self.name}_model", f"{self.name}_stream")
+        owned = {f"{self.name}_{table.label}" for table in TABLES}.union(others)
         constants = [label for label in self.objects.values if label not in owned]
         tables = {table.label: self._table(table.label) for table in TABLES[:-2]}
         tables["kernels"] = [
@@ -95,6 +103,8 @@ class _Packer:
         members |= {"block_count": len(constants), "requantisers": requantisers}
         self._struct(MODEL, members, MODEL_AT)
         self._number(MODEL.members["blocks"], blocks if constants else 0, MODEL_AT)
+        if isinstance(self.stream, dict):
+            self._struct(STREAM, self.stream, STREAM_AT)
         for label, entries in tables.items():
             self._fill(label, entries)
         for number, block in enumerate(sorted(self.blocks)):
@@ -105,7 +115,8 @@ class _Packer:
         self.image += bytes(ALIGN - len(self.image) % ALIGN)
         magic = int.from_bytes(MAGIC, "little")
         minor = MINOR if self.online is None else MINOR_ONLINE
-        stated = {"magic": magic, "major": MAJOR, "minor": minor, "signature": UNSIGNED}
+        major = MAJOR_STREAMS if self.stream else MAJOR
+        stated = {"magic": magic, "major": major, "minor": minor, "signature": UNSIGNED}
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)
 
     def _table(self, label: str) -> list | np.ndarray:

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..emit.structs import STREAM
 from ..emit.text import string
 from ..errors import Problem, UserError
 from ..machine.tables import NUMBERS, Address, Objects, Value
 from ..ops.values import STRUCTS, CStruct, Member
+from .hops import Hops, hops_of
 from .layout import (
     BLOCK,
     CONSTANTS,
@@ -27,10 +29,13 @@ from .layout import (
     KERNEL,
     MAGIC,
     MAJOR,
+    MAJOR_STREAMS,
     MINOR_ONLINE,
     MODEL,
     MODEL_AT,
     SIGNATURES,
+    STREAM_AT,
+    STREAM_END,
     TABLES,
     Table,
 )
@@ -70,7 +75,8 @@ class Side:
 @dataclass(frozen=True)
 class Facts:
     """What people want to know of a container. size: bytes of the file; digest: in hexadecimal;
-    signed: with what, "" if it is not; online: devices can plan it."""
+    signed: with what, "" if it is not; online: devices can plan it; hops: of a model that keeps
+    rows."""
 
     name: str
     version: str
@@ -85,6 +91,7 @@ class Facts:
     digest: str
     signed: str
     online: bool
+    hops: Hops | None = None
 
 
 @dataclass(frozen=True)
@@ -106,9 +113,9 @@ def head_of(image: bytes) -> Head:
         for label, member in FILE.members.items()
     }
     head = Head(found["major"], found["minor"], found["size"], found["signature"])
-    if head.major != MAJOR:
+    if head.major not in (MAJOR, MAJOR_STREAMS):
         raise DamagedError(
-            f"it has version {head.major} of the format, this is version {MAJOR}",
+            f"it has version {head.major} of the format, this is version {MAJOR_STREAMS}",
             "build the model with the release that the firmware is from",
         )
     require(head.size == len(image), f"it says that it has {head.size} bytes, not {len(image)}")
@@ -150,6 +157,7 @@ def facts(image: bytes) -> Facts:
         image[DIGEST].hex(),
         SIGNATURES.get(head.signature, ""),
         reader.distances is not None,
+        hops_of(objects, name),
     )
 
 
@@ -205,7 +213,7 @@ class _Reader:
     @property
     def distances(self) -> Online | None:
         """What it has for planners on the device."""
-        if self.head.minor < MINOR_ONLINE:
+        if self.head.minor < MINOR_ONLINE or self.head.major == MAJOR_STREAMS:
             return None
         try:
             return unpacked(self.image, int(self.model["layer_count"]))
@@ -228,8 +236,25 @@ class _Reader:
                 model[table] = f"{self.name}_{table}"
         for label in ("kernels", "blocks", "requantisers"):
             model.pop(label, None)
+        if self.head.major == MAJOR_STREAMS:
+            model["stream"] = self._stream()
         values[f"{self.name}_model"] = {**model, "name": string(self.name)}
         return self.objects
+
+    def _stream(self) -> Address:
+        """What a model keeps, and its counts by the names that emitted tables have for them."""
+        require(len(self.image) >= STREAM_END, "what it keeps is not within it")
+        values, types = self.objects.values, self.objects.types
+        stream = self._struct(STREAM, STREAM_AT)
+        for member in ("calls", "again"):
+            counts = stream.get(member)
+            require(isinstance(counts, Address) and counts.name in types, f"it has no {member}")
+            assert isinstance(counts, Address)
+            label = stream[member] = f"{self.name}_{member}"
+            values[label], types[label] = values.pop(counts.name), types.pop(counts.name)
+        label = f"{self.name}_stream"
+        values[label], types[label] = stream, STREAM.name
+        return Address(label)
 
     def _plain(self, member: Member, at: int) -> int | float:
         kind = "uint32_t" if member.pointer else member.kind

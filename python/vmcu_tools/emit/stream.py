@@ -14,7 +14,8 @@ from .initialisers import rows_of
 class StreamRow:
     """struct vmcu_stream: lines of `calls`, by layer, until its rings are as they were `again`
     calls after the first; `rows` of the input until its own is; `model` tells it from others.
-    state, state_bytes: of the pool, all that it keeps. window, hop: for the header, rows."""
+    state, state_bytes: of the pool, all that it keeps. window, hop: for the header, rows.
+    states: stages at the end that keep what layers have computed."""
 
     calls: list[str]
     again: list[str]
@@ -23,6 +24,7 @@ class StreamRow:
     state_bytes: int
     window: int
     hop: int
+    states: int = 0
     model: int = 0
 
 
@@ -38,4 +40,5 @@ def stream_row(plan: Plan) -> StreamRow | None:
         again.append(start * across)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
     lines = (rows_of([*map(str, counts)], 12) for counts in (calls, again))
-    return StreamRow(*lines, turns.source, *plan.state, window, plan.graph.hop)
+    states = len(plan.graph.remembered)
+    return StreamRow(*lines, turns.source, *plan.state, window, plan.graph.hop, states)

@@ -31,7 +31,7 @@ MODEL = CStruct(
 )
 STREAM = CStruct(
     "vmcu_stream",
-    "const uint16_t *calls, *again; uint32_t model, state, state_bytes; uint16_t rows;",
+    "const uint16_t *calls, *again; uint32_t model, state, state_bytes; uint16_t rows, states;",
 )
 # By which struct vmcu_model is larger in a build for models that keep their state.
 STREAM_BYTES = 4

@@ -61,7 +61,7 @@ LIMITS = {
     "vmcu_io": {"tensor": UINT16},
     "vmcu_stream": {
         **dict.fromkeys(("model", "state", "state_bytes"), UINT32),
-        **{"rows": UINT16},
+        **dict.fromkeys(("rows", "states"), UINT16),
     },
     "vmcu_part": {"start": UINT32, "length": UINT16, "times": UINT16},
 }

@@ -110,11 +110,14 @@ class _Player:
         return tuple(replace(step, node=self._node(step.node, number)) for step in stage)
 
     def _node(self, node: Node, number: int) -> Node:
-        ins, outs = (
-            tuple(self.names[name][number] if name in self.names else name for name in some)
-            for some in (node.inputs, node.outputs)
-        )
+        before = node.op.of_before(node.inputs)
+        ins = tuple(self._name(name, number - (name == before)) for name in node.inputs)
+        outs = tuple(self._name(name, number) for name in node.outputs)
         return replace(node, op=node.op.at_hop(number), inputs=ins, outputs=outs)
+
+    def _name(self, name: str, number: int) -> str:
+        """A tensor in a hop; nobody reads one of the hop before the first."""
+        return self.names[name][max(number, 0)] if name in self.names else name
 
     def _events(self, plan: Plan, starts: list[int]) -> Iterator[Event]:
         """starts: gets, by hop, the first call behind the stage that never ends."""

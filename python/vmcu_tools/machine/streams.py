@@ -55,6 +55,7 @@ def check_turns(
         rows, reach = last - first, layer.reach(0)
         expect(rows > 0 and rest == more == 0, f"layer {number} starts over within a row")
         below = first * reach.stride[0] >= reach.before[0]
+        below = below and first >= layer.apart
         expect(below, f"layer {number} starts over in front of its first row")
         moved = [(layer.out.name, rows * layer.out.row_bytes)]
         for index, tensor in enumerate(layer.ins):
@@ -62,6 +63,7 @@ def check_turns(
         around = all(length % plan.placements[one].ring == 0 for one, length in moved)
         expect(around, f"layer {number} starts over where a ring does not")
         expect(last < layer.height, f"layer {number} does not start over in the replay")
+    _check_states(stream, plan)
     if plan.graph.endless:
         number = layers[-1].out
         there = plan.placements[number.name]
@@ -74,6 +76,14 @@ def check_turns(
         "rows of the input start over where its ring does not",
     )
     expect(rows < source.shape[0], "rows of the input do not start over in the replay")
+
+
+def _check_states(stream: dict, plan: Plan) -> None:
+    """What keeps states comes last, each on its own: all of a hop's are kept, or none."""
+    kept, states = plan.graph.remembered.values(), stream.get("states", 0)
+    stages = plan.stages[max(len(plan.stages) - states, 0) :]
+    last = [step.node.outputs[0] for steps in stages for step in steps]
+    expect(states == len(last) and set(last) == set(kept), "others than its states are kept last")
 
 
 def _counts(objects: Objects, name: str, stream: dict, member: str) -> np.ndarray:

@@ -25,12 +25,13 @@ BYTES = 2
 @dataclass(frozen=True, eq=False)
 class HopCount(Op):
     """Row y is the number y, uint16. By input, `rows` of a window and the `steps` by which the next
-    one begins further down."""
+    one begins further down. Where numbers start over, it is with `first` or a later one."""
 
     exact = True
 
     rows: tuple[int, ...]
     steps: tuple[int, ...]
+    first: int = 0
 
 
 class HopCountLayer(Layer[HopCount], op=HopCount):
@@ -52,6 +53,10 @@ class HopCountLayer(Layer[HopCount], op=HopCount):
     @property
     def by_rows(self) -> bool:
         return True
+
+    @property
+    def apart(self) -> int:
+        return self.op.first
 
     @property
     def kernel(self) -> Kernel:

@@ -222,6 +222,11 @@ class Layer(ABC, Generic[OpT]):
         return False
 
     @property
+    def apart(self) -> int:
+        """Rows at its beginning, padding aside, that never come again where it goes on for ever."""
+        return 0
+
+    @property
     def turned(self) -> Op | None:
         """The op for tensors whose rows and columns are in each other's place; None if there is
         none."""

@@ -15,19 +15,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Port
+from ..graph import Graph, Node, Op, Port, Tensor
 from ..ops.concat import Concat
+from ..ops.lookup import Lookup
 from ..ops.move import Move
 from ..ops.pad import Pad
-from .rewrite import same_quantisation
+from ..quant import INT8_MAX, INT8_MIN
+from .rewrite import free_name, same_quantisation
 from .turned import turned
 
 OPTION = "--state"
 NONE = "none"
-REMEDY = (
-    "export it as streaming models are: an input of the last rows of a tensor, in front of the new "
-    "ones along time, and an output of the last rows of both, in the same scale"
-)
+REMEDY = "export it with an output of the shape and type that the input has, one for each state"
 # What names of a state say besides which one it is, before a call and after it.
 BEFORE = {"in", "input", "prev", "previous", "past", "old", "initial"}
 AFTER = {"out", "output", "next", "new", "present", "updated"}
@@ -53,15 +52,86 @@ def fed_back(graph: Graph, pairs: Sequence[str] | None = None) -> Graph:
         return graph
     if pairs is None:
         found = recognised(graph)
-        return graph if not found else _without(*_fitting(graph, found), found)
+        return graph if not found else _keeping(graph, found)
     named = [_named(graph, pair) for pair in pairs]
     _check_once(graph, named)
-    upright, fits = _fitting(graph, named)
-    for (ahead, behind), fit in zip(named, fits, strict=True):
-        if isinstance(fit, str):
-            reason = f"'{ahead.name}' cannot be given what '{behind.name}' was: {fit}"
+    for ahead, behind in named:
+        reason = _unlike(ahead, behind)
+        if reason:
+            reason = f"'{ahead.name}' cannot be given what '{behind.name}' was: {reason}"
             raise UserError(Problem(reason, REMEDY, graph.origin))
-    return _without(upright, fits, named)
+    return _keeping(graph, named)
+
+
+def _keeping(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
+    """With rings for its states, if that is what all of them are."""
+    upright, fits = _fitting(graph, pairs)
+    if any(isinstance(fit, str) for fit in fits):
+        return _computed(graph, pairs)
+    return _without(upright, fits, pairs)
+
+
+def recurs(graph: Graph) -> bool:
+    """True if states are among its inputs and outputs still: layers compute them."""
+    return bool({ahead for ahead, _ in graph.fed} & {port.name for port in graph.inputs})
+
+
+def _computed(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> Graph:
+    """The graph whose outputs have bytes as its inputs take them: with the input first."""
+    names = {ahead.name for ahead, _ in pairs}
+    ins = sorted(graph.inputs, key=lambda port: port.name in names)
+    graph = replace(
+        graph,
+        inputs=tuple(ins),
+        states=tuple(ahead.name for ahead, _ in pairs),
+        fed=tuple((ahead.name, behind.name) for ahead, behind in pairs),
+    )
+    for ahead, behind in pairs:
+        graph = _alike(graph, ahead, behind)
+    return graph
+
+
+def _alike(graph: Graph, ahead: Port, behind: Port) -> Graph:
+    """With what it takes for an output to be what the next call's input is, byte for byte."""
+    before, after = (graph.tensors[port.tensor] for port in (ahead, behind))
+    index = np.empty(before.bytes, np.int64)
+    index[_places(graph, ahead)] = _places(graph, behind)
+    index = index.reshape(before.shape)
+    ops: list[Op] = []
+    if before.shape != after.shape or not np.array_equal(index.ravel(), np.arange(index.size)):
+        move = Move.of(index)
+        if move is None:
+            reason = f"'{behind.name}' has its axes in another order than '{ahead.name}'"
+            raise UserError(Problem(reason, REMEDY, graph.origin))
+        ops.append(move)
+    if ahead.dtype == "float32" and not same_quantisation(before, after):
+        ops.append(Lookup(_table(after, before)))
+    name = after.name
+    for op in ops:
+        out = free_name(graph, f"{behind.name} as {ahead.name}")
+        told = before if op is ops[-1] else replace(before, scale=after.scale, zero_point=0)
+        node = Node(f"state {behind.name}", op, (name,), (out,))
+        graph = replace(
+            graph,
+            tensors={**graph.tensors, out: replace(told, name=out)},
+            nodes=(*graph.nodes, node),
+        )
+        name = out
+    ports = tuple(replace(p, tensor=name) if p.name == behind.name else p for p in graph.outputs)
+    return replace(graph, outputs=ports)
+
+
+def _places(graph: Graph, port: Port) -> np.ndarray:
+    """Where in its tensor a port's values are, in the order of the file."""
+    return _in_file(graph, port, np.arange(graph.tensors[port.tensor].bytes))
+
+
+def _table(source: Tensor, target: Tensor) -> np.ndarray:
+    """Real numbers of one quantisation in another, as runtimes make and take them."""
+    steps = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.float32) - np.float32(source.zero_point)
+    real = steps * np.float32(source.scale)
+    found = np.rint(real / np.float32(target.scale)) + target.zero_point
+    return np.clip(found, INT8_MIN, INT8_MAX).astype(np.int8)
 
 
 def recognised(graph: Graph) -> list[tuple[Port, Port]]:
@@ -73,8 +143,11 @@ def recognised(graph: Graph) -> list[tuple[Port, Port]]:
         alone = [other for other, _ in ins].count(name) == 1
         if name and alone and len(mine) == 1:
             found.append((ahead, mine[0]))
+    found = [pair for pair in found if not _unlike(*pair)]
     _, fits = _fitting(graph, found)
-    return [pair for pair, fit in zip(found, fits, strict=True) if not isinstance(fit, str)]
+    rings = [pair for pair, fit in zip(found, fits, strict=True) if not isinstance(fit, str)]
+    alone = len(graph.inputs) - len(found) == 1 and len(graph.outputs) > len(found)
+    return found if alone else rings
 
 
 def key(name: str, words: set[str]) -> tuple[str, ...]:
@@ -123,8 +196,6 @@ def _fitting(graph: Graph, pairs: Sequence[tuple[Port, Port]]) -> tuple[Graph, l
 
 def _fit(graph: Graph, ahead: Port, behind: Port) -> _Fit | str:
     state, last = graph.tensors[ahead.tensor], graph.tensors[behind.tensor]
-    if (ahead.file_shape, ahead.dtype) != (behind.file_shape, behind.dtype):
-        return f"they are {ahead.dtype} {ahead.file_shape} and {behind.dtype} {behind.file_shape}"
     if not same_quantisation(state, last):
         return "they have other scales or zero points"
     readers = graph.consumers(state.name)
@@ -138,6 +209,13 @@ def _fit(graph: Graph, ahead: Port, behind: Port) -> _Fit | str:
     if not _gets_last_rows(graph, join, ahead, behind):
         return f"'{behind.name}' does not have the last {state.shape[0]} rows"
     return _Fit(join, state.shape[0])
+
+
+def _unlike(ahead: Port, behind: Port) -> str:
+    """Why an output's values are none of an input; "" if they are."""
+    if (ahead.file_shape, ahead.dtype) != (behind.file_shape, behind.dtype):
+        return f"they are {ahead.dtype} {ahead.file_shape} and {behind.dtype} {behind.file_shape}"
+    return "it holds indices" if ahead.dtype.startswith("int") and ahead.dtype != "int8" else ""
 
 
 def _gets_last_rows(graph: Graph, join: Node, ahead: Port, behind: Port) -> bool:

@@ -22,9 +22,8 @@ from ..ops.hop_count import BYTES, HopCount
 from ..ops.look_back import LookBack
 from .carried import carried
 from .option import OPTION
-
-# Of the tensor that counts them.
-HOPS = "hops"
+from .recurring import HOPS, recurring
+from .rewrite import free_name
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ def moving(graph: Graph, hop: int, hops: int) -> Graph:
 
     Raises UserError where there is no such graph.
     """
+    if graph.recurs:
+        return recurring(graph, hop, hops)
     if graph.states:
         return carried(graph, hop, hops)
     split = split_of(graph, hop)
@@ -85,12 +86,12 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
     kept = [name for name in dict.fromkeys(wanted) if name in split.every]
     rows = tuple(graph.tensors[name].shape[0] for name in kept)
     steps = tuple(found.hop // split.every[name] for name in kept)
-    count = _free(graph, HOPS)
+    count = free_name(graph, HOPS)
     tensors[count] = Tensor(count, (hops, 1, BYTES), 1.0, 0)
     endless = (*split.endless, Node(HOPS, HopCount(rows, steps), tuple(kept), (count,)))
 
     def look(name: str, reader: str) -> str:
-        out = _free(graph, f"{name} for {reader}")
+        out = free_name(graph, f"{name} for {reader}")
         tensors[out] = replace(graph.tensors[name], name=out)
         op = LookBack(found.hop // split.every[name])
         nodes.append(Node(f"window of {name}", op, (name, count), (out,)))
@@ -105,13 +106,6 @@ def _looked_back(graph: Graph, found: Graph, split: Split, hops: int) -> Graph:
     ports = tuple(replace(p, tensor=outs.get(p.tensor, p.tensor)) for p in graph.outputs)
     all_ = (*endless, *nodes)
     return replace(found, tensors=tensors, nodes=all_, outputs=ports, endless=len(endless))
-
-
-def _free(graph: Graph, name: str) -> str:
-    """A name for a tensor that the graph does not have."""
-    while name in graph.tensors:
-        name += "'"
-    return name
 
 
 def _taller(tensor: Tensor, every: int, hop: int, hops: int) -> Tensor:

@@ -84,3 +84,10 @@ def bypass(graph: Graph, node: Node) -> Graph | None:
     return with_nodes(
         graph, renamed, graph.tensors | {target: replace(graph.tensors[source], name=target)}
     )
+
+
+def free_name(graph: Graph, name: str) -> str:
+    """A name for a tensor that the graph does not have."""
+    while name in graph.tensors:
+        name += "'"
+    return name

@@ -40,7 +40,7 @@ def turns_of(plan: Plan) -> Turns:
         layer = step.bind(plan.graph)
         rows.append(_rows(plan, layer))
         reach = layer.reach(0)
-        starts.append(-(-reach.before[0] // reach.stride[0]))
+        starts.append(max(-(-reach.before[0] // reach.stride[0]), layer.apart))
         every[layer.out.name] = every[layer.ins[0].name] * layer.reach(0).stride[0]
     outs = tuple(every[step.node.outputs[0]] for step in plan.stages[0])
     ring = plan.placements[source.name].ring

@@ -104,12 +104,12 @@ def make_plan(
         VirtualMcu(plan).prove()
     ram = options.ram
     if ram is not None and plan.pool_bytes > ram:
+        rows = "" if options.hop else "deliver the input row by row with --stream-input, "
         raise UserError(
             Problem(
                 f"does not fit: the smallest pool of planner '{planner}' is {plan.pool_bytes} "
                 f"bytes, reached with {plan.macs_extra} extra MACs; {ram} are allowed",
-                "allow more with --ram, deliver the input row by row with --stream-input, or make "
-                "the widest layers smaller",
+                f"allow more with --ram, {rows}or make the widest layers smaller",
                 graph.origin,
             )
         )

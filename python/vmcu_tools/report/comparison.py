@@ -13,7 +13,7 @@ from ..passes import optimize
 from ..plan.plan import Plan
 from ..planner.options import DEFAULT
 from ..planner.registry import PLANNERS, make_plan
-from .model import step_bytes
+from .page.lives import lives_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def comparison(model: str, plans: Mapping[str, Plan]) -> Comparison:
             name,
             plan.pool_bytes,
             round(plan.pool_bytes / best, 3),
-            max(step_bytes(plan)),
+            max(lives_of(plan).by_step),
             round(plan.solve_seconds, 3),
             plan.notes,
         )

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..ops import bind
 from ..passes.moving import split_of
 from ..plan.accesses import by_region
-from ..plan.plan import Placement, Plan
+from ..plan.plan import Plan
 from ..plan.turns import first_rows, macs_of_hop
 from .cycles import cycles_of
+from .page.lives import lives_of
 
 
 @dataclass(frozen=True)
@@ -84,9 +83,10 @@ class AnewReport:
 class HopReport:
     """A window of `window` rows that moves by `rows` from one answer to the next; the first comes
     after `first` of them. macs_window: multiply-accumulates of a window as a whole; state_bytes:
-    bytes of the pool that stay from one answer to the next, those of all `kept`. `variables` of the
-    file, where it keeps its state by itself; a window is then what a call takes. `anew`: what is
-    computed for each window as a whole; None for nothing."""
+    bytes of the pool that stay from one answer to the next, those of all `kept`, of which some
+    share a ring. `variables` of the file, where it keeps its state by itself; a window is then
+    what a call takes; computed: by layers, from what they were. `anew`: what is computed for each
+    window as a whole; None for nothing."""
 
     rows: int
     window: int
@@ -95,6 +95,7 @@ class HopReport:
     state_bytes: int
     kept: tuple[KeptReport, ...]
     variables: int = 0
+    computed: bool = False
     anew: AnewReport | None = None
 
 
@@ -131,30 +132,6 @@ class ModelReport:
     hop: HopReport | None = None
 
 
-def occupied(placement: Placement, plan: Plan) -> np.ndarray:
-    """Which of a plan's addresses a tensor's ring covers, bool (pool_bytes,)."""
-    covered = np.zeros(plan.pool_bytes, bool)
-    circle = plan.pool_of(placement.base)
-    start = circle.around(placement.base)
-    covered[start : min(start + placement.ring, circle.stop)] = True
-    covered[circle.start : max(start + placement.ring - circle.size, circle.start)] = True
-    return covered
-
-
-def step_bytes(plan: Plan) -> list[int]:
-    """Bytes of the pool that hold something needed, for every step."""
-    covers = {tensor: occupied(placement, plan) for tensor, placement in plan.placements.items()}
-    found = []
-    for number, step in enumerate(plan.steps):
-        live = np.zeros(plan.pool_bytes, bool)
-        live[step.scratch : step.scratch + step.scratch_bytes] = True
-        for tensor, placement in plan.placements.items():
-            if placement.first <= number <= placement.last or tensor in plan.kept:
-                live |= covers[tensor]
-        found.append(int(live.sum()))
-    return found
-
-
 def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> ModelReport:
     """The figures of a plan whose tables have been emitted under `name`."""
     graph = plan.graph
@@ -162,7 +139,7 @@ def report(plan: Plan, name: str, tables_bytes: int, weights_bytes: int) -> Mode
     steps = [
         StepReport(step.node.name, step.node.kind, used, macs, *costs)
         for step, used, macs, costs in zip(
-            plan.steps, step_bytes(plan), each, _costs(plan, each), strict=True
+            plan.steps, lives_of(plan).by_step, each, _costs(plan, each), strict=True
         )
     ]
     tensors = tuple(
@@ -226,15 +203,19 @@ def hop_of(plan: Plan) -> HopReport | None:
     )
     window = model.tensors[model.inputs[0].tensor].shape[0]
     macs = sum(bind(model, node).macs for node in model.nodes)
-    state = sum(one.bytes for one in kept)
+    rings = {(plan.placements[name].base, plan.placements[name].ring) for name in plan.kept}
+    state = sum(size for _, size in rings)
     rows, variables = plan.graph.hop, len(model.states)
-    return HopReport(rows, window, first_rows(plan), macs, state, kept, variables, anew_of(plan))
+    computed = bool(model.recurs)
+    return HopReport(
+        rows, window, first_rows(plan), macs, state, kept, variables, computed, anew_of(plan)
+    )
 
 
 def anew_of(plan: Plan) -> AnewReport | None:
-    """What of a plan's layers is computed anew for each hop."""
+    """What of a plan's layers is computed anew for each hop, where a window is more than a hop."""
     endless = plan.graph.endless
-    if not endless:
+    if not endless or plan.model.recurs:
         return None
     first, *others = split_of(plan.model, plan.graph.hop).reasons
     behind = [bind(plan.graph, node) for node in plan.graph.nodes[endless:]]

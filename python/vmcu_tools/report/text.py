@@ -74,9 +74,10 @@ def print_hop(hop: HopReport, macs: int, console: Console) -> None:
         grid.add_row(one.tensor, f"{one.rows:,}", f"{one.bytes:,}")
     console.print(grid)
     if hop.variables:
+        kind = "computed anew by each" if hop.computed else "rings"
         say(
             console,
-            f"a call takes {hop.rows} rows; {hop.variables} states of the file are rings: "
+            f"a call takes {hop.rows} rows; {hop.variables} states of the file are {kind}: "
             f"state: {hop.state_bytes:,} bytes of the pool",
         )
         return

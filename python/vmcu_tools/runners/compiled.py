@@ -34,7 +34,7 @@ INPUT_FILE, OUTPUT_FILE = "inputs.bin", "outputs.bin"
 MODEL_NAME = "model"
 # Behind the name of a target that loads models from containers.
 LOADING = "+container"
-ROTATING = "-DVMCU_POOL_ROTATE"
+ROTATING, STREAMS = "-DVMCU_POOL_ROTATE", "-DVMCU_STREAMS"
 
 # -ffp-contract=off: the float requantiser is exact only if its product is rounded on its own.
 COMMON_FLAGS = (
@@ -112,9 +112,16 @@ class CompiledRunner(ABC):
             image = self.build_container(opened, Path(folder))
             return self.execute(image, opened.outline, samples)
 
+    def run_container_stream(self, opened: container.Opened, rows: np.ndarray) -> np.ndarray:
+        """run_stream() of a container that keeps rows; as run_container()."""
+        with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+            image = self.build_container(opened, Path(folder))
+            return self.stream(image, opened.outline, rows)
+
     def build_container(self, opened: container.Opened, folder: Path) -> Path:
         """The image of run_container(), in `folder`."""
-        target = replace(self, flags=(*self.flags, ROTATING)) if opened.rotates else self
+        wanted = {ROTATING: opened.rotates, STREAMS: opened.outline.graph.hop}
+        target = self._defining(wanted)
         files = container_files(opened, MODEL_NAME, target.container)
         return target.compile(files, MODEL_NAME, folder)
 
@@ -157,8 +164,12 @@ class CompiledRunner(ABC):
         wanted = {
             ROTATING: plan.rotation,
             "-DVMCU_SEVERAL_POOLS": plan.regions,
-            "-DVMCU_STREAMS": plan.graph.hop,
+            STREAMS: plan.graph.hop,
         }
+        return self._defining(wanted)
+
+    def _defining(self: RunnerT, wanted: Mapping[str, object]) -> RunnerT:
+        """The target with those flags that are wanted."""
         defines = tuple(define for define, needed in wanted.items() if needed)
         return replace(self, flags=(*self.flags, *defines)) if defines else self
 

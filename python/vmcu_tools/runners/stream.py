@@ -18,12 +18,11 @@ from .zephyr import ZephyrRunner
 def streamed(runner: Runner, plan: Plan, rows: np.ndarray) -> np.ndarray:
     """The answers to rows int8 (rows, W, C) that are pushed one by one, int8 (hops, bytes), outputs
     one behind the other. Raises UserError for a target that takes no streams."""
-    if isinstance(runner, CompiledRunner | ZephyrRunner) and not runner.container:
+    if isinstance(runner, CompiledRunner | ZephyrRunner):
         return runner.run_stream(plan, rows)
     if isinstance(runner, VirtualRunner):
         return _virtual(plan, rows)
-    reason = f"'{runner.name}' runs no models with --hop: containers have no state yet"
-    raise UserError(Problem(reason, "leave out '+container'", plan.graph.origin))
+    raise UserError(Problem(f"'{runner.name}' runs no models with --hop", "leave out --on"))
 
 
 def _virtual(plan: Plan, rows: np.ndarray) -> np.ndarray:

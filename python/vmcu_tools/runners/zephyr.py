@@ -99,10 +99,19 @@ class ZephyrRunner:
         self, opened: Opened, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[list[np.ndarray]]:
         """run() of a container: loaded from it, or with its tables compiled in."""
-        files = container_files(opened, MODEL_NAME, self.container)
-        kconfig = self._kconfig({"POOL_ROTATE": opened.rotates})
-        said = self._said(_Image(files, kconfig), samples_header(opened.outline, samples))
+        said = self._said(self._image_of(opened), samples_header(opened.outline, samples))
         return self._outputs(said, opened.outline, len(samples))
+
+    def run_container_stream(self, opened: Opened, rows: np.ndarray) -> np.ndarray:
+        """run_stream() of a container that keeps rows; as run_container()."""
+        image = self._image_of(opened)
+        said = self._said(image, header_of(np.asarray(rows, np.int8)))
+        return split_answers(outputs_of(said), opened.outline, len(rows), self.name)
+
+    def _image_of(self, opened: Opened) -> _Image:
+        files = container_files(opened, MODEL_NAME, self.container)
+        hop = opened.outline.graph.hop > 0
+        return _Image(files, self._kconfig({"POOL_ROTATE": opened.rotates, "STREAMS": hop}))
 
     def loading(self) -> ZephyrRunner:
         """The board that loads models from containers."""

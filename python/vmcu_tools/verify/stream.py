@@ -19,6 +19,7 @@ from ..graph import Graph
 from ..machine import reference
 from ..oracle import whole
 from ..passes.moving import moving
+from ..passes.recurring import attached
 from ..plan.plan import Plan
 from ..progress import bar
 from ..quant import INT8_MAX, INT8_MIN
@@ -120,6 +121,9 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
     windows, or, where a file keeps its state, of all rows up to there."""
     graph, hop = plan.model, plan.graph.hop
     names = [port.tensor for port in graph.outputs]
+    if graph.recurs:
+        yield from _calls(graph, rows.reshape(-1, *graph.tensors[graph.inputs[0].tensor].shape))
+        return
     if graph.states:
         found = reference.run(moving(graph, hop, len(rows) // hop), [rows])
         yield from found[names[0]].reshape(len(rows) // hop, -1)
@@ -127,6 +131,17 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
     for window in windows(graph, rows, hop):
         found = reference.run(graph, [window])
         yield np.concatenate([np.ravel(found[name]) for name in names])
+
+
+def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
+    """What calls mean, one after the other, of a graph whose layers compute its states."""
+    whole = attached(graph)
+    tensors = [graph.tensors[ahead] for ahead, _ in graph.recurs]
+    states = [np.full(tensor.shape, tensor.zero_point, np.int8) for tensor in tensors]
+    for rows in calls:
+        found = reference.run(whole, [rows, *states])
+        states = [found[made] for _, made in graph.recurs]
+        yield np.concatenate([np.ravel(found[port.tensor]) for port in graph.outputs])
 
 
 class _State:

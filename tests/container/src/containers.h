@@ -25,6 +25,18 @@ struct built {
 	bool online; /**< a device can plan it */
 };
 
+/** A container whose model keeps rows, a stream of them, and its answers one after the other. */
+struct kept {
+	const char *name;
+	const uint8_t *file;
+	size_t size;
+	const int8_t *rows;
+	const int8_t *answers;
+	unsigned int row_count;
+	unsigned int window;
+	unsigned int hop;
+};
+
 /** A container with something wrong, and what it is refused by. */
 struct damage {
 	unsigned int of;           /**< which container it was */
@@ -39,6 +51,9 @@ struct damage {
 
 extern const struct built built[];
 extern const unsigned int built_count;
+
+extern const struct kept kept[];
+extern const unsigned int kept_count;
 
 extern const struct damage damages[];
 extern const unsigned int damage_count;

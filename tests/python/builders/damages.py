@@ -44,7 +44,7 @@ OF_DIGITS: tuple[Wrong, ...] = (
     (lambda i: of_table(i, "stages", 1, "progress", 1 << 20), "schedule of stage", "EBADMSG"),
     (lambda i: of_table(i, "outputs", 0, "tensor", 99), "output", "EBADMSG"),
     (lambda i: of_table(i, "outputs", 0, "name", 1 << 30), "output", "EBADMSG"),
-    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 2), "version", "ENOTSUP"),
+    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 3), "version", "ENOTSUP"),
 )
 
 # Of samples/digits for planners on the device; planned in segments.

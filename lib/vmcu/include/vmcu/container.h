@@ -43,11 +43,14 @@ struct vmcu_check;
 
 /** What a call reads of each input, for a replay. */
 enum vmcu_reads {
-	VMCU_READS_ALL,    /**< any of it */
-	VMCU_READS_PIXEL,  /**< the pixels that it writes; of one row or column, that one */
-	VMCU_READS_WINDOW, /**< those under its window, with which its parameters begin */
-	VMCU_READS_PADDED, /**< those that lie in the output, as vmcu_pad() has them */
-	VMCU_READS_JOINED, /**< those that lie in the output, as vmcu_concat() has them */
+	VMCU_READS_ALL,      /**< any of it */
+	VMCU_READS_PIXEL,    /**< the pixels that it writes; of one row or column, that one */
+	VMCU_READS_WINDOW,   /**< those under its window, with which its parameters begin */
+	VMCU_READS_PADDED,   /**< those that lie in the output, as vmcu_pad() has them */
+	VMCU_READS_JOINED,   /**< those that lie in the output, as vmcu_concat() has them */
+	VMCU_READS_BACK,     /**< those of its hop's window, as vmcu_look_back() has them */
+	VMCU_READS_RECALLED, /**< those that it writes, from the second hop on, as vmcu_recall() */
+	VMCU_READS_NONE,     /**< nothing, as vmcu_hop_count() */
 };
 
 /** A kernel as a container names it. */

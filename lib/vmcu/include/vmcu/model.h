@@ -195,7 +195,8 @@ struct vmcu_stream {
 	uint32_t model;        /**< tells this model's state from that of any other */
 	uint32_t state;        /**< where in the pool all begins that it keeps from row to row */
 	uint32_t state_bytes;
-	uint16_t rows; /**< of the input until its ring is as it was */
+	uint16_t rows;   /**< of the input until its ring is as it was */
+	uint16_t states; /**< stages at the end that keep what layers have computed, all or none */
 };
 #endif
 

@@ -208,6 +208,19 @@ struct vmcu_move_params {
  */
 void vmcu_move(const struct vmcu_call *call);
 
+struct vmcu_recall_params {
+	int8_t zero; /**< what all of a state is that begins */
+};
+
+/**
+ * @brief Copies pixels of input 0, the state that the hop before has left, or, where input 1 says
+ * that the hop is number 0, writes those that it begins with.
+ */
+void vmcu_recall(const struct vmcu_call *call);
+
+/** @brief Copies pixels to where the next hop finds them. For each byte: reads, then writes. */
+void vmcu_remember(const struct vmcu_call *call);
+
 /**
  * @brief For each output index two input indices and the weight of the second one in 1/1024.
  *

@@ -49,6 +49,9 @@ def plan(graph: Graph, options: Options) -> Plan:
 
 def _enough(graph: Graph, hop: int) -> int:
     """Hops after which all are alike: no ring holds anything of the first any more."""
+    if graph.recurs:
+        # Layers of one call see nothing of the others.
+        return 4
     height = graph.tensors[graph.inputs[0].tensor].shape[0]
     layers = (bind(graph, node) for node in graph.nodes)
     seen = sum(sum(layer.reach(0).before[:1] + layer.reach(0).after[:1]) + 1 for layer in layers)
@@ -69,7 +72,7 @@ def _placed(graph: Graph, cut: Cut, options: Options, straight: bool) -> Plan:
     kept = tuple(
         tensor.name
         for number, tensor in enumerate(trace.tensors)
-        if trace.homes[number].owner == number and in_hop(trace, number)[1] is None
+        if in_hop(trace, trace.homes[number].owner)[1] is None
     )
     placed = linear if straight else place
     return replace(placed("vmcu", layout, options.seconds), kept=kept)

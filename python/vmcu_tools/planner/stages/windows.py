@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...graph import Graph, Node, Port, Tensor
 from ...ops.fetch import Fetch
-from ...plan.plan import SCRATCH_ALIGN, Plan
+from ...plan.plan import SCRATCH_ALIGN, Placement, Plan, Step
 from ..options import Options
 from ..places.order import reordered
 from ..places.widen import widened
@@ -24,10 +24,12 @@ STATE = "what the stage that never ends keeps"
 def planned(tall: Graph, front: Plan, options: Options) -> Plan:
     """The plan of a graph whose first nodes go on and on as `front` has them, in a pool whose end
     nothing reaches around."""
-    rest = _plan_of(_behind(tall, front.pool_bytes), options)
+    states = tall.remembered
+    size = front.pool_bytes + sum(tall.tensors[name].bytes for name in states.values())
+    rest = _plan_of(_behind(tall, size), options)
     state = rest.placements[STATE].base
     if state % SCRATCH_ALIGN:
-        rest = _plan_of(_behind(tall, front.pool_bytes + SCRATCH_ALIGN - 1), options)
+        rest = _plan_of(_behind(tall, size + SCRATCH_ALIGN - 1), options)
         state = -(-rest.placements[STATE].base // SCRATCH_ALIGN) * SCRATCH_ALIGN
     return _joined(tall, front, rest, state)
 
@@ -40,7 +42,9 @@ def _plan_of(graph: Graph, options: Options) -> Plan:
 def _behind(tall: Graph, state: int) -> Graph:
     """The layers of one window as a graph whose windows lie elsewhere, with so many bytes that are
     the stage's in front."""
-    nodes = [_fetching(node) for node in tall.nodes[tall.endless :]]
+    states = tall.remembered
+    layers = [node for node in tall.nodes[tall.endless :] if node.outputs[0] not in states.values()]
+    nodes = [_fetching(node) for node in layers]
     within = {name for node in nodes for name in (*node.inputs, *node.outputs)}
     windows = {node.op.fetches for node in nodes if node.op.fetches}
     tensors = {STATE: Tensor(STATE, (1, 1, state), 1.0, 0)} | {
@@ -48,12 +52,14 @@ def _behind(tall: Graph, state: int) -> Graph:
     }
     held = Port(STATE, STATE, (1, 1, 1, state), "int8")
     ports = tuple(Port(name, name, (1,), "int8") for name in sorted(windows))
+    # They are copied when all else is done.
+    made = tuple(Port(name, name, (1,), "int8") for name in states)
     graph = replace(
         tall,
         tensors=tensors,
         nodes=tuple(nodes),
         inputs=(held, *ports),
-        outputs=(held, *tall.outputs),
+        outputs=(held, *tall.outputs, *made),
         elsewhere=frozenset(windows),
         hop=0,
         endless=0,
@@ -83,6 +89,13 @@ def _joined(tall: Graph, front: Plan, rest: Plan, state: int) -> Plan:
         tuple(replace(step, node=nodes[step.node.outputs[0]]) for step in stage)
         for stage in rest.stages
     )
+    end, last = state + front.pool_bytes, len(rest.steps) + steps - 1
+    for name in tall.remembered.values():
+        last += 1
+        behind = (*behind, (Step(nodes[name]),))
+        size = tall.tensors[name].bytes
+        placements[name] = Placement(name, end, size, last, last)
+        end += size
     ahead = tuple(replace(s, scratch=s.scratch + state) for s in front.stages[0])
     ordered = (*tall.nodes[: tall.endless], *(step.node for stage in behind for step in stage))
     return replace(
@@ -93,7 +106,7 @@ def _joined(tall: Graph, front: Plan, rest: Plan, state: int) -> Plan:
         placements=placements,
         input_streamed=True,
         taken=front.taken,
-        progress=(front.progress[0] + state, *rest.progress),
-        kept=front.kept,
-        saved=(state, front.pool_bytes),
+        progress=(front.progress[0] + state, *rest.progress, *(0,) * len(tall.remembered)),
+        kept=(*front.kept, *tall.remembered.values()),
+        saved=(state, end - state),
     )

@@ -164,10 +164,7 @@ def rows(found: Lives, report: ModelReport, names: Mapping[str, str], peak: Peak
     plan = found.plan
     lives = {life.tensor: n for n, life in enumerate(found.lives)}
     stages = [n for n, stage in enumerate(plan.stages) for _ in stage]
-    most = [0] * len(plan.steps)
-    for step, needed in zip(found.makers.tolist(), found.ledger.needed.tolist(), strict=True):
-        if step >= 0:
-            most[step] = max(most[step], needed)
+    most = found.by_step
     listed = []
     for number, step in enumerate(plan.steps):
         known = report.steps[number]

@@ -92,6 +92,18 @@ class Lives:
         return ledger_of(self)
 
     @functools.cached_property
+    def by_step(self) -> list[int]:
+        """The most bytes of the pool that are needed in a call of each step."""
+        most = [0] * len(self.plan.steps)
+        for step, needed in zip(self.makers.tolist(), self.ledger.needed.tolist(), strict=True):
+            if step >= 0:
+                most[step] = max(most[step], needed)
+        if self.plan.graph.endless:
+            # Of rows that are kept no later hop is looked at.
+            most = [max(pair) for pair in zip(most, _kept_beside(self.plan), strict=True)]
+        return most
+
+    @functools.cached_property
     def sight(self) -> tuple[int, int]:
         """The calls [start, stop) that stand for all: of a window that moves, those of two hops at
         the end, where one is as the other."""
@@ -211,6 +223,20 @@ def _scratch(steps: tuple[Step, ...], span: Span) -> Iterator[Box]:
         if step.scratch_bytes:
             where = step.scratch, step.scratch_bytes, span.start, span.stop
             yield Box(*where, span.first + number)
+
+
+def _kept_beside(plan: Plan) -> list[int]:
+    """By step, bytes of rings that are kept or that it reads or writes, and of its scratch."""
+    found = []
+    for step in plan.steps:
+        live = np.zeros(plan.pool_bytes, bool)
+        live[step.scratch : step.scratch + step.scratch_bytes] = True
+        for name in {*plan.kept, *step.node.inputs, *step.node.outputs}:
+            placement = plan.placements[name]
+            at = placement.base + np.arange(placement.ring)
+            live[at % plan.pool_bytes] = True
+        found.append(int(live.sum()))
+    return found
 
 
 def lives_of(plan: Plan) -> Lives:

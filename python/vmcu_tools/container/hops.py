@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a container says of a model that keeps rows from one answer to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..emit.schedule import TAKE
+from ..machine.tables import Address, Objects
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Rows of the input up to the first answer, and from each answer to the next; bytes of the pool
+    that are saved. goes_on: the output is a row of those that go on, not one computed anew."""
+
+    first: int
+    rows: int
+    state_bytes: int
+    goes_on: bool
+
+
+def hops_of(objects: Objects, name: str) -> Hops | None:
+    """Of what was read back from a container; None if it keeps nothing."""
+    stream, model = objects.values.get(f"{name}_stream"), objects.values.get(f"{name}_model")
+    if not isinstance(stream, dict) or not isinstance(model, dict):
+        return None
+    first, further = (_rows(objects, name, number) for number in (0, 1))
+    return Hops(first, further, stream.get("state_bytes", 0), model.get("stage_count") == 1)
+
+
+def _rows(objects: Objects, name: str, number: int) -> int:
+    """Rows of the input that a part of the first stage takes; 0 where there is none."""
+    tables = [objects.values.get(f"{name}_{label}") for label in ("stages", "parts", "schedule")]
+    stages, parts, schedule = tables
+    if not isinstance(stages, list) or not isinstance(parts, list):
+        return 0
+    at, start = stages[0].get("parts"), stages[0].get("schedule")
+    known = isinstance(at, Address) and isinstance(start, Address)
+    if not known or not isinstance(schedule, np.ndarray) or at.index + number >= len(parts):
+        return 0
+    part = parts[at.index + number]
+    begin = start.index + part.get("start", 0)
+    takes = int(np.count_nonzero(schedule[begin : begin + part.get("length", 0)] == TAKE))
+    width = _width(objects, name)
+    return -(-takes // max(-(-width // max(stages[0].get("taken", 0), 1)), 1))
+
+
+def _width(objects: Objects, name: str) -> int:
+    """Columns of the input."""
+    inputs, tensors = (objects.values.get(f"{name}_{label}") for label in ("inputs", "tensors"))
+    if not isinstance(inputs, list) or not isinstance(tensors, list):
+        return 0
+    return tensors[inputs[0].get("tensor", 0)].get("width", 0)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A state that layers compute anew in each hop: what it was at the end of the hop before, and where
+it is kept until the next.
+
+Order of access: the number of the hop, then the call's pixels of its row; output bytes in
+ascending order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..graph import Op
+from .layer import NEVER, Layer
+from .reach import Reach
+from .values import CStruct, Kernel
+
+PARAMS = CStruct(
+    "vmcu_recall_params",
+    """
+	int8_t zero; /**< what all of a state is that begins */
+""",
+    declares="""
+/**
+ * @brief Copies pixels of input 0, the state that the hop before has left, or, where input 1 says
+ * that the hop is number 0, writes those that it begins with.
+ */
+void vmcu_recall(const struct vmcu_call *call);
+
+/** @brief Copies pixels to where the next hop finds them. For each byte: reads, then writes. */
+void vmcu_remember(const struct vmcu_call *call);
+""",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Recall(Op):
+    """Its first input as the hop before has left it; `zero` everywhere in hop 0. Its second input
+    counts hops; `hop` says which one is meant."""
+
+    exact = True
+
+    zero: int
+    hop: int = 0
+
+    def looks_at(self, inputs: Sequence[str]) -> str:
+        return inputs[0]
+
+    def of_before(self, inputs: Sequence[str]) -> str:
+        return inputs[0]
+
+    def at_hop(self, number: int) -> Recall:
+        return replace(self, hop=number)
+
+
+class RecallLayer(Layer[Recall], op=Recall):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        if self.op.hop == 0:
+            return np.full((y1 - y0, *self.out.shape[1:]), self.op.zero, np.int8)
+        return data[0][y0:y1]
+
+    def input_rows(self, index: int, y: int) -> range:
+        if index:
+            return range(self.op.hop, self.op.hop + 1)
+        return range(y, y + (self.op.hop > 0))
+
+    def reach(self, index: int) -> Reach:
+        return Reach.everything(self.ins[index]) if index else Reach.shifted()
+
+    def last_reads(self, index: int) -> np.ndarray:
+        tensor = self.ins[index]
+        found = np.full(tensor.shape, NEVER, np.int64)
+        if index:
+            found[self.op.hop] = self.out.bytes - 1
+        elif self.op.hop:
+            found[...] = self.writes()
+        return found
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("vmcu_recall", PARAMS(zero=self.op.zero))
+
+
+@dataclass(frozen=True, eq=False)
+class Remember(Op):
+    """Its input, where it stays until the next hop."""
+
+    exact = True
+
+
+class RememberLayer(Layer[Remember], op=Remember):
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
+        return data[0][y0:y1]
+
+    def input_rows(self, index: int, y: int) -> range:
+        return range(y, y + 1)
+
+    def last_reads(self, index: int) -> np.ndarray:
+        return self.writes()
+
+    @property
+    def kernel(self) -> Kernel:
+        return Kernel("vmcu_remember", None)

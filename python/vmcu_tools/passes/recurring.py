@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph with states that layers compute from what they were, over all of its calls.
+
+Of the input each call's rows are kept, as of a window that moves on by all of its rows. What a
+state is at a call's end is copied to bytes that outlive the call, and from there to where layers
+read it in the next one. The first call begins with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..errors import Problem, UserError
+from ..graph import Graph, Node, Port, Tensor
+from ..ops.hop_count import BYTES, HopCount
+from ..ops.look_back import LookBack
+from ..ops.recall import Recall, Remember
+from .rewrite import free_name
+
+HOPS = "hops"
+
+
+def detached(graph: Graph) -> Graph:
+    """The graph without its states among inputs and outputs."""
+    ins, outs = ({one.name: one for one in ports} for ports in (graph.inputs, graph.outputs))
+    ahead, behind = ({names[n] for names in graph.fed} for n in (0, 1))
+    return replace(
+        graph,
+        inputs=tuple(port for port in graph.inputs if port.name not in ahead),
+        outputs=tuple(port for port in graph.outputs if port.name not in behind),
+        recurs=tuple((ins[one].tensor, outs[other].tensor) for one, other in graph.fed),
+    )
+
+
+def attached(graph: Graph) -> Graph:
+    """detached() the other way round, of a first call: its states are inputs and outputs, last."""
+    pairs = [tuple(Port(name, name, (1,), "int8") for name in pair) for pair in graph.recurs]
+    return replace(
+        graph,
+        inputs=(*graph.inputs, *(ahead for ahead, _ in pairs)),
+        outputs=(*graph.outputs, *(behind for _, behind in pairs)),
+        recurs=(),
+    )
+
+
+def recurring(graph: Graph, hop: int, calls: int) -> Graph:
+    """The graph for so many calls, each of which takes the `hop` rows of the graph's input.
+
+    Raises UserError where it cannot go on from call to call.
+    """
+    rows = graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 0
+    reason = ""
+    if len(graph.inputs) != 1:
+        reason = f"besides its states it has {len(graph.inputs)} inputs, not one"
+    elif hop != rows:
+        reason = f"it keeps its state, and takes {rows} rows a call, not {hop}"
+    elif not graph.outputs:
+        reason = "besides its states it has no output"
+    if reason:
+        raise UserError(Problem(reason, "leave out --hop, or export it otherwise", graph.origin))
+    return _Maker(graph, hop, calls).run()
+
+
+class _Maker:
+    def __init__(self, graph: Graph, hop: int, calls: int):
+        self.graph, self.hop = graph, hop
+        self.source = graph.inputs[0].tensor
+        self.tensors = dict(graph.tensors)
+        first = graph.tensors[self.source]
+        self.tensors[self.source] = replace(first, shape=(hop * calls, *first.shape[1:]))
+        self.count = free_name(graph, HOPS)
+        self.tensors[self.count] = Tensor(self.count, (calls, 1, BYTES), 1.0, 0)
+        self.nodes: list[Node] = []
+
+    def run(self) -> Graph:
+        # A count of 0 or 1 is a stream that has no state yet, see lib/vmcu/executor.c.
+        op = HopCount((self.hop,), (self.hop,), 2)
+        self.nodes.append(Node(HOPS, op, (self.source,), (self.count,)))
+        places = {made: self._named(f"{made} until the next call") for _, made in self.graph.recurs}
+        for ahead, made in self.graph.recurs:
+            zero = self.tensors[ahead].zero_point
+            state = places[made]
+            self.tensors[state] = replace(self.tensors[made], name=state)
+            self.nodes.append(Node(f"state {ahead}", Recall(zero), (state, self.count), (ahead,)))
+        for node in self.graph.nodes:
+            ins = [self._seen(name, node.outputs[0]) for name in node.inputs]
+            self.nodes.append(replace(node, inputs=tuple(ins)))
+        ports = tuple(
+            replace(port, tensor=self._seen(port.tensor, "the answer"))
+            for port in self.graph.outputs
+        )
+        self.nodes += self._kept(places)
+        return replace(
+            self.graph,
+            tensors=self.tensors,
+            nodes=tuple(self.nodes),
+            outputs=ports,
+            hop=self.hop,
+            endless=1,
+        )
+
+    def _kept(self, places: dict[str, str]) -> Iterator[Node]:
+        for made, state in places.items():
+            source = self._seen(made, state)
+            yield Node(f"state {made}", Remember(), (source,), (state,))
+
+    def _named(self, name: str) -> str:
+        return free_name(replace(self.graph, tensors=self.tensors), name)
+
+    def _seen(self, name: str, reader: str) -> str:
+        """A tensor as layers of one call see it; the input's rows are looked back at."""
+        if name != self.source:
+            return name
+        label = f"{name} for {reader}"
+        if label not in self.tensors:
+            self.tensors[label] = replace(self.graph.tensors[name], name=label)
+            op = LookBack(self.hop)
+            self.nodes.append(Node(f"window of {name}", op, (name, self.count), (label,)))
+        return label

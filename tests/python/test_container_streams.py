@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that keep their rows, from containers: the bytes of whole windows, the same state, and
+nothing damaged is used."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import struct
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import online_device as device
+import pytest
+from builders.containers import changed, member_of, model_member, of_model, of_table
+from random_streams import Mixed, Temporal, drawn, plan_of
+from test_streams import check_states, vmcu
+from test_variables import listening
+from test_windows_anew import small
+from vmcu_tools import container, paths, runners
+from vmcu_tools.container import layout
+from vmcu_tools.emit import structs
+from vmcu_tools.emit.model import write_tables
+from vmcu_tools.errors import PlanError, UserError
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.runners.stream import streamed
+from vmcu_tools.verify.stream import meaning, stream_of
+
+NETWORKS = 3
+KINDS = (Temporal, Mixed)
+ARENA = 1 << 18
+# Of the files of tests/fuzz/containers.
+KEPT = ("mixed", "temporal")
+
+
+def image_of(plan: Plan) -> bytes:
+    """Before its proof."""
+    return container.of_tables(write_tables(plan, "m").files, "m")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The loader of a build with VMCU_STREAMS; it only says whether it takes something."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "OPTIONS", (*device.OPTIONS, "-DVMCU_STREAMS"))
+        return device.library(tmp_path_factory.mktemp("library"))
+
+
+def load(shared: ctypes.CDLL, image: bytes, replay: bool = False) -> tuple[int, str]:
+    """What vmcu_model_load_as() returns, and what it refuses."""
+    refusal, model = device.Refusal(), ctypes.create_string_buffer(256)
+    room, start = device.aligned(len(image))
+    ctypes.memmove(start, image, len(image))
+    arena, pool = device.aligned(ARENA)
+    options = device.LoadOptions(device.BUILT, replay)
+    function = shared.vmcu_model_load_as
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    function.argtypes = (pointer, pointer, size, pointer, size, pointer, pointer)
+    how = ctypes.addressof(options), ctypes.addressof(refusal)
+    result = function(ctypes.addressof(model), start, len(image), pool, ARENA, *how)
+    del room, arena
+    return result, (refusal.what or b"").decode()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_hops_are_those_of_whole_windows(
+    library: ctypes.CDLL, kind: type[Temporal], seed: int
+) -> None:
+    (graph, hop), plan = drawn(kind, seed), plan_of(kind, seed)
+    rows = stream_of(graph, hop, 200, seed)
+    found = streamed(runners.get("host:sanitize+container"), plan, rows)
+    np.testing.assert_array_equal(found, np.stack(list(meaning(plan, rows))))
+    image = container.build(plan, "m")
+    assert container.build(plan, "m") == image
+    assert load(library, image) == load(library, image, True) == (0, "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_boards(kind: type[Temporal]) -> None:
+    (graph, hop), plan = drawn(kind, 1), plan_of(kind, 1)
+    rows = stream_of(graph, hop, 400, 2)
+    found = streamed(runners.get("qemu:m4+container"), plan, rows)
+    np.testing.assert_array_equal(found, np.stack(list(meaning(plan, rows))))
+
+
+def test_states_of_a_loaded_model(tmp_path: Path) -> None:
+    """Two streams over it take turns, among other things."""
+    check_states(make_plan("vmcu", small(), Options(hop=1)), tmp_path, loaded=True)
+
+
+def test_variables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a file that keeps its state; commands take its container as they take any."""
+    path = listening("strided", tmp_path)
+    code, said, _ = vmcu(capsys, "build", path, "--format", "container", "-o", tmp_path)
+    assert code == 0 and f"wrote {tmp_path / 'strided.vmcu'}" in said
+    code, said, _ = vmcu(capsys, "verify", path, "-n", 300, "--on", "host+container")
+    assert code == 0 and "0 of 300 hops differ" in said
+
+
+@pytest.fixture(scope="module")
+def hopping(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small container that has layers behind those that go on."""
+    path = tmp_path_factory.mktemp("hopping") / "m.vmcu"
+    path.write_bytes(container.build(make_plan("vmcu", small(), Options(hop=1)), "m"))
+    return path
+
+
+def test_commands(hopping: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said, _ = vmcu(capsys, "container", "show", hopping)
+    assert code == 0 and "version 2.0" in said and "after 12, then one every 1; state: " in said
+    code, said, _ = vmcu(capsys, "verify", hopping, "-n", 200, "--on", "qemu:m3")
+    assert code == 0 and "400 bytes, all equal" in said
+    rows = stream_of(small(), 1, 20, 4)
+    np.save(tmp_path / "x.npy", rows[None])
+    words = ("run", hopping, "--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
+    assert vmcu(capsys, *words)[0] == 0
+    plan = make_plan("vmcu", small(), Options(hop=1))
+    wanted = np.stack(list(meaning(plan, rows)))
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy").reshape(wanted.shape), wanted)
+    code, _, _ = vmcu(capsys, "bench", hopping, "--json", tmp_path / "b.json")
+    found = json.loads((tmp_path / "b.json").read_text())
+    assert code == 0 and (found["window"], found["hop"]) == (12, 1) and found["instructions"] > 0
+    for option in (("--hop", 1), ("--state", "a:b")):
+        code, _, said = vmcu(capsys, "verify", hopping, *option)
+        assert code == 1 and "is for building, a container is built" in said
+
+
+def test_a_build_without_streams_refuses_it(loader: ctypes.CDLL, hopping: Path) -> None:
+    assert load(loader, hopping.read_bytes()) == (-errno.ENOTSUP, "version")
+
+
+def test_every_bit(library: ctypes.CDLL, hopping: Path) -> None:
+    """All that the digest is of, and the digest."""
+    image = hopping.read_bytes()
+    signed = range(layout.SIGNATURE.start, layout.SIGNATURE.stop)
+    # Of the file's first bytes nobody reads which kind a signature has that is not asked for.
+    for at in (at for at in range(len(image)) if at not in signed):
+        for bit in range(8):
+            damaged = bytearray(image)
+            damaged[at] ^= 1 << bit
+            assert load(library, bytes(damaged))[0] < 0, (at, bit)
+
+
+def test_every_length(library: ctypes.CDLL, hopping: Path) -> None:
+    """Cut short, and cut with a size and a digest that say so: what it needs is not there, but for
+    the name of a struct, which is for people, at its end."""
+    image = hopping.read_bytes()
+    for length in range(layout.MODEL_AT + layout.MODEL.size, len(image)):
+        cut = changed(image[:length], layout.FILE.members["size"].start, "<I", length)
+        assert load(library, image[:length])[0] < 0
+        assert load(library, cut)[0] < 0 or length > len(image) - 4 * layout.ALIGN, length
+        if length < len(image) - layout.ALIGN - 2:
+            with pytest.raises(UserError):
+                container.unpack(cut)
+
+
+WRONG = (
+    ("calls", 0xFFFFFFF0, "stream"),
+    ("again", 0, "stream"),
+    ("state", 1 << 31, "state"),
+    ("state_bytes", 1 << 16, "state"),
+    ("state_bytes", 1, "state"),
+    ("rows", 0, "stream"),
+    ("rows", 1 << 15, "stream"),
+)
+
+
+@pytest.mark.parametrize(("member", "value", "what"), WRONG)
+def test_what_is_kept_is_looked_at(
+    library: ctypes.CDLL, hopping: Path, member: str, value: int, what: str
+) -> None:
+    image = member_of(hopping.read_bytes(), layout.STREAM_AT, structs.STREAM, member, value)
+    assert load(library, image) == (-errno.EBADMSG, what)
+
+
+@pytest.mark.parametrize("member", ["calls", "again"])
+def test_counts_are_looked_at(library: ctypes.CDLL, hopping: Path, member: str) -> None:
+    """More calls than a layer has columns; a count that starts over where it ends."""
+    image = hopping.read_bytes()
+    (at,) = struct.unpack_from("<I", image, layout.STREAM_AT + structs.STREAM.members[member].start)
+    damaged = changed(image, at, "<H", 0xFFFF)
+    assert load(library, damaged) == (-errno.EBADMSG, "stream")
+
+
+def test_the_schedule_is_looked_at(library: ctypes.CDLL, hopping: Path) -> None:
+    image = hopping.read_bytes()
+    wrong = [
+        of_table(image, "parts", 0, "times", 2),
+        of_table(image, "parts", 1, "length", 0),
+        of_table(image, "parts", 1, "length", 0xFFFF),
+        of_table(image, "stages", 0, "part_count", 1),
+        of_table(image, "stages", 0, "taken", 0),
+        changed(image, model_member(image, "schedule"), "B", 77),
+    ]
+    for damaged in wrong:
+        assert load(library, damaged) == (-errno.EBADMSG, "schedule of stage")
+    assert load(library, of_model(image, "streamed", 0)) == (-errno.EBADMSG, "stream")
+
+
+def test_nothing_writes_over_counts(library: ctypes.CDLL) -> None:
+    """They outlive a hop: a layer behind the stage must not write there, be it by one byte."""
+    plan = make_plan("vmcu", small(), Options(hop=1))
+    name, last = plan.graph.outputs[0].tensor, plan.progress[0] + 2 * len(plan.stages[0])
+    for base, taken in ((last, 0), (last - 1, -errno.EBADMSG), (plan.progress[0], -errno.EBADMSG)):
+        one = replace(plan.placements[name], base=base)
+        harmed = replace(plan, placements={**plan.placements, name: one})
+        assert load(library, image_of(harmed)) == (taken, "stream" if taken else "")
+
+
+def test_a_replay_finds_what_the_proof_finds(library: ctypes.CDLL) -> None:
+    """Rings with a row less than they need."""
+    found = total = 0
+    for kind in KINDS:
+        for seed in range(NETWORKS):
+            plan = plan_of(kind, seed)
+            for name in plan.kept[:2]:
+                tensor, there = plan.graph.tensors[name], plan.placements[name]
+                if there.ring <= tensor.row_bytes:
+                    continue
+                less = replace(there, ring=there.ring - tensor.row_bytes)
+                harmed = replace(plan, placements={**plan.placements, name: less})
+                image = image_of(harmed)
+                with pytest.raises(PlanError):
+                    container.build(harmed, "m")
+                found += load(library, image, True)[0] == -errno.EBADMSG
+                total += 1
+    assert found == total > 5
+
+
+def test_damaged_containers_touch_nothing_outside(
+    hopping: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants whose digest is mended, run hop by hop under the sanitizers."""
+    monkeypatch.setattr(sys, "path", [str(paths.root() / "tests" / "fuzz"), *sys.path])
+    import containers
+
+    harness = containers.harness(tmp_path)
+    files = [hopping, *(file for file in containers.corpus() if file.name.startswith(KEPT))]
+    for seed, file in enumerate(files):
+        assert containers.damaged(harness, file, 300, seed) > 50
+
+
+def test_the_page_has_every_member() -> None:
+    lines = (paths.root() / "doc/container.md").read_text().splitlines()
+    for name, member in structs.STREAM.members.items():
+        assert f"| {layout.STREAM_AT + member.start} | {member.size} | `{name}` |" in lines
