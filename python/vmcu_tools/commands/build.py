@@ -106,21 +106,10 @@ def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[
     """The page and the pictures that are asked for, all of them before any is written."""
     if not (args.html or args.svg or args.png):
         return []
-    from ..report.comparison import beside
-    from ..report.page import html, picture, raster, svg
-    from ..report.page.lives import lives_of
-    from ..report.page.plot import whole
+    from ..report.page import files
 
-    found = []
-    if args.html:
-        found.append((args.html, html.render(plan, report, beside(plan)).encode()))
-    if args.svg or args.png:
-        shapes = picture.shapes(whole(lives_of(plan)), report)
-        if args.svg:
-            found.append((args.svg, svg.picture(shapes, f"{report.model}: its pool").encode()))
-        if args.png:
-            found.append((args.png, raster.png(shapes)))
-    return found
+    wanted = ((args.html, files.page), (args.svg, files.svg_picture), (args.png, files.png_picture))
+    return [(path, drawn(plan, report)) for path, drawn in wanted if path]
 
 
 def one_file(plan: Plan, name: str, online: bool) -> dict[str, bytes]:
