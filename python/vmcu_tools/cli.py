@@ -103,7 +103,8 @@ def main(argv: list[str] | None = None) -> int:
         return int(stop.code or 0)
     try:
         with _reports_of(args):
-            return args.action(args)
+            found: int = args.action(args)
+            return found
     except UserError as error:
         print(f"vmcu {args.command}: {error}", file=sys.stderr)
     except PlanError as error:

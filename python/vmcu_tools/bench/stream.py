@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -139,14 +139,14 @@ def _hop(plan: Plan, first: _Run, all_: _Run) -> list[LayerBench]:
     return found
 
 
-def _mean(before, after):
+def _mean(before: Any, after: Any) -> Any:
     """Of a hop, of counts or cycles with and without the hops."""
     kind = type(after)
     means = ((getattr(after, f) - getattr(before, f)) / HOPS for f in vars(after))
     return kind(*(round(mean) if kind is Counts else mean for mean in means))
 
 
-def _check(plan: Plan, rows: np.ndarray, answers: Sequence[np.ndarray], target: str) -> None:
+def _check(plan: Plan, rows: np.ndarray, answers: np.ndarray, target: str) -> None:
     """Raises RunnerError where answers are not what whole windows mean."""
     for hop, (wanted, found) in enumerate(zip(meaning(plan, rows), answers, strict=False)):
         wrong = np.count_nonzero(wanted != found)

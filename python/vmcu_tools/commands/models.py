@@ -45,11 +45,12 @@ def quantised(args: argparse.Namespace) -> Path:
     """The model that a command shall work on: with calibration data, an int8 file made from it
     that lives as long as the program."""
     if getattr(args, "calibration", None) is None:
-        return args.model
+        given: Path = args.model
+        return given
     format_of(args.model)
     folder = Path(tempfile.mkdtemp(prefix="vmcu-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / args.model.name
+    target: Path = folder / args.model.name
     samples = calibration.read_samples(args.model, args.calibration)
     method, per_channel = args.calibration_method, not args.per_tensor
     calibration.quantize(args.model, target, samples, method, per_channel)

@@ -70,8 +70,8 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
     if is_container(args.model):
         from .containers import opened, target_of
 
-        container, target = opened(args), target_of(args.on)
-        return container.outline.graph, functools.partial(target.run_container, container)
+        container, loader = opened(args), target_of(args.on)
+        return container.outline.graph, functools.partial(loader.run_container, container)
     from .. import runners
     from ..runners.stream import streamed
     from .models import compiled

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 
 from ..errors import Problem, UserError
-from ..frontends.onnx.importer import RULES
+from ..frontends.onnx.context import RULES
 from ..oracle.base import required
 from .functions import take_apart
 from .preparation import Ranges, join_functions, prepare, upgraded
@@ -209,7 +209,8 @@ def _quantize(
             ) from error
     quantised = onnx.load(result)
     join_functions(quantised.graph)
-    return quantised.SerializeToString()
+    found: bytes = quantised.SerializeToString()
+    return found
 
 
 def _operators(model: onnx.ModelProto) -> list[str]:
@@ -237,8 +238,9 @@ def _ranges(samples: Samples) -> Ranges:
 
 def _reader(quantization: ModuleType, samples: Samples) -> Any:
     """The samples as onnxruntime wants to be handed them."""
+    base: Any = quantization.CalibrationDataReader
 
-    class Reader(quantization.CalibrationDataReader):
+    class Reader(base):  # type: ignore[misc] # whatever onnxruntime has
         def __init__(self) -> None:
             self._left: Iterator[Mapping[str, np.ndarray]] = iter(samples)
 

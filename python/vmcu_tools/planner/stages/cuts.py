@@ -86,7 +86,7 @@ class Cutter(Needs):
     def cuts_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
         """The stages that nodes [first, stop) can form in different tiles, the large first."""
         streams = self.source is not None and first == 0
-        if streams and stop <= self.last[self.source.name]:
+        if self.source is not None and streams and stop <= self.last[self.source.name]:
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
