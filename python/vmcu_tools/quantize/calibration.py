@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 
 from ..errors import Problem, UserError
-from ..frontends.onnx.context import RULES
+from ..frontends.onnx.importer import RULES
 from ..oracle.base import required
 from .functions import take_apart
 from .preparation import Ranges, join_functions, prepare, upgraded

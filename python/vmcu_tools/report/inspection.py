@@ -9,11 +9,11 @@ from pathlib import Path
 
 from .. import frontends
 from ..errors import Problem, UserError
-from ..frontends.onnx import context as onnx_context
 from ..frontends.onnx import fold as onnx_fold
+from ..frontends.onnx import importer as onnx
 from ..frontends.tflite import float as tflite_float
 from ..frontends.tflite import fold as tflite_fold
-from ..frontends.tflite import ops as tflite_ops
+from ..frontends.tflite import importer as tflite
 from ..graph import Graph, Port
 from ..ops import bind
 
@@ -120,11 +120,11 @@ def _unsupported(path: Path, error: UserError) -> Inspection:
 
 def coverage() -> tuple[Coverage, ...]:
     """The operators of both formats, from the importers' rules."""
-    rules = set(tflite_ops.RULES)
+    rules = set(tflite.RULES)
     tabulated = tuple(sorted(tflite_float.TABULATED - rules))
-    folded = tuple(sorted(set(onnx_fold.FOLDED) - set(onnx_context.RULES)))
+    folded = tuple(sorted(set(onnx_fold.FOLDED) - set(onnx.RULES)))
     return (
-        Coverage(".onnx", tuple(sorted(onnx_context.RULES, key=_key)), folded),
+        Coverage(".onnx", tuple(sorted(onnx.RULES, key=_key)), folded),
         Coverage(
             ".tflite", tuple(sorted(rules)), tuple(sorted(tflite_fold.FOLDED - rules)), tabulated
         ),

@@ -36,6 +36,8 @@ from .states import read
 # What fills RULES.
 import_modules(__package__)
 
+__all__ = ["RULES", "import_model", "load"]
+
 _SEVERAL_OUTPUTS = ("SPLIT", "SPLIT_V", "UNPACK")
 
 NOT_SUPPORTED = "this operation is not supported"
