@@ -25,9 +25,9 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs one command; returns its exit code. What a terminal cannot show becomes question marks;
-    a reader that goes away, as `head` does, ends it without a word."""
+def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
+    """Runs one command, called by `prog`; returns its exit code. What a terminal cannot show
+    becomes question marks; a reader that goes away, as `head` does, ends it without a word."""
     # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _on_interrupt)
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
             import argcomplete
 
             argcomplete.autocomplete(cli.parser())
-        code = cli.main(argv)
+        code = cli.main(argv, prog)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
