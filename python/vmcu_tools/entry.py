@@ -32,6 +32,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _on_interrupt)
     try:
+        _open_closed()
         for stream in (sys.stdout, sys.stderr):
             # What stands in for a terminal in tests, or under pythonw, has no such method.
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
@@ -55,6 +56,13 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
         _discard()
         print(f"vmcu: cannot write: {error.strerror}", file=sys.stderr)
         return EXIT_PROBLEM
+
+
+def _open_closed() -> None:
+    """Streams that the caller has closed lead nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - to the end, and soon
 
 
 def _discard() -> None:

@@ -141,8 +141,10 @@ def check_online(args: argparse.Namespace) -> None:
 def command_line(args: argparse.Namespace, name: str) -> str:
     """What makes the same tables again, in the folder that the model is in: paths are from there,
     so that they do not depend on where that is."""
-    words = ["vmcu", "build", args.model.name, "--name", name]
-    usual = vars(model_options().parse_args([args.model.name]))
+    file = args.model.name
+    # No option, whatever it begins with.
+    words = ["vmcu", "build", f"./{file}" if file.startswith("-") else file, "--name", name]
+    usual = vars(model_options().parse_args(["model"]))
     defaults = {"hop": 0, "state": None, **usual}
     for option, default in defaults.items():
         value = getattr(args, option)

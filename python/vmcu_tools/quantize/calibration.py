@@ -62,7 +62,10 @@ def read_samples(source: Path, data: Path) -> Samples:
     """
     inputs = _float_inputs(source)
     try:
-        with np.load(data, allow_pickle=False) as file:
+        file = np.load(data, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise UserError(Problem("an .npy file, which names no input", _SAVE, str(data)))
+        with file:
             arrays = {name: file[name] for name in getattr(file, "files", [])}
     except (ValueError, EOFError, OSError, AttributeError) as error:
         if isinstance(error, OSError) and not data.is_file():
