@@ -83,6 +83,11 @@ endfunction()
 
 # Has a command of vmcu_tools write <name>.c and <name>.h, and adds both to a target.
 function(vmcu_generate target name inputs comment)
+  if(TARGET vmcu_generate_${name})
+    message(FATAL_ERROR
+      "vmcu: two models or front ends are called '${name}': give one of them another NAME"
+    )
+  endif()
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/vmcu/${name}")
   set(outputs "${folder}/${name}.c" "${folder}/${name}.h")
   file(MAKE_DIRECTORY "${folder}")

@@ -97,7 +97,7 @@ SHELVES = (
             Box("report/", ("text, JSON, pages",)),
             Box("quantize/", ("float .onnx to int8",)),
             Box("audio/", ("from sound to features,", "as the device has them")),
-            Box("compiler", ("file to Plan,", "for whoever imports it")),
+            Box("compiler, api", ("file to Plan to report,", "for whoever imports it")),
         ),
     ),
 )

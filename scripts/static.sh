@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Static checks: formatting, spelling, and of lib/vmcu the compiler's strictest warnings for this
+# Static checks: formatting, spelling, types, and of lib/vmcu the compiler's strictest warnings for this
 # computer and for Cortex-M, and cppcheck with its MISRA addon. What is not there is said and left out.
 
 set -uo pipefail
@@ -52,6 +52,8 @@ enter_venv
 check "clang-format" format
 check "codespell" spelling
 check "reuse" reuse lint -q
+# Strict, but for what pyproject.toml names.
+check "mypy" mypy
 if has gcc; then
 	check "gcc" gcc "${WARNINGS[@]}" "${SOURCES[@]}"
 	# Zephyr's default from 4.4 on.

@@ -33,6 +33,7 @@ from .commands import (
     verify,
     wear,
 )
+from .commands.examples import show_examples
 from .commands.options import EXIT_INTERRUPTED, EXIT_PROBLEM, quiet_option
 from .errors import PlanError, Problem, UserError
 
@@ -57,10 +58,11 @@ class _Root(argparse.Action):
         parser.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands with their options; `action` of what is parsed does what is asked for."""
+def parser(prog: str = "vmcu") -> argparse.ArgumentParser:
+    """All commands with their options; `action` of what is parsed does what is asked for. prog:
+    what they are called by."""
     top = argparse.ArgumentParser(
-        prog="vmcu",
+        prog=prog,
         description="Compiles int8 neural networks (.tflite, .onnx) to const C tables that run in "
         "one circular pool of RAM.",
         epilog="Exit: 0 done, 1 something to change in the model or the call, 2 usage, "
@@ -77,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     for command in COMMANDS:
         one = command.add(commands)
         quiet_option(one)
+        show_examples(one, one.prog.removeprefix(prog).strip())
         one.set_defaults(action=command.run)
     return top
 
@@ -95,15 +98,16 @@ def _reports_of(args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
     """Runs one command; returns its exit code. Problems go to stderr, one message."""
     try:
-        args = parser().parse_args(argv)
+        args = parser(prog).parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
         with _reports_of(args):
-            return args.action(args)
+            found: int = args.action(args)
+            return found
     except UserError as error:
         print(f"vmcu {args.command}: {error}", file=sys.stderr)
     except PlanError as error:

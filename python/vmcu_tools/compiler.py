@@ -107,12 +107,12 @@ def rows_of_call(path: Path, state: Sequence[str] | None) -> int:
     """Rows that a file takes a call which keeps its state, of which `state` is as compile_model()
     has it; 0 for one that keeps none, and for one of which compile_model() says what is wrong."""
     try:
-        graph = load(path) if may_keep_state(path) else None
-        graph = graph and fed_back(graph, state)
+        graph = fed_back(load(path), state) if may_keep_state(path) else None
     except UserError:
         return 0
-    keeps = graph is not None and graph.states and graph.inputs
-    return graph.tensors[graph.inputs[0].tensor].shape[0] if keeps else 0
+    if graph is None or not graph.states or not graph.inputs:
+        return 0
+    return graph.tensors[graph.inputs[0].tensor].shape[0]
 
 
 def _check_alone(

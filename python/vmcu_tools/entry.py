@@ -25,13 +25,14 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs one command; returns its exit code. What a terminal cannot show becomes question marks;
-    a reader that goes away, as `head` does, ends it without a word."""
+def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
+    """Runs one command, called by `prog`; returns its exit code. What a terminal cannot show
+    becomes question marks; a reader that goes away, as `head` does, ends it without a word."""
     # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _on_interrupt)
     try:
+        _open_closed()
         for stream in (sys.stdout, sys.stderr):
             # What stands in for a terminal in tests, or under pythonw, has no such method.
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
@@ -42,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
             import argcomplete
 
             argcomplete.autocomplete(cli.parser())
-        code = cli.main(argv)
+        code = cli.main(argv, prog)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -55,6 +56,13 @@ def main(argv: list[str] | None = None) -> int:
         _discard()
         print(f"vmcu: cannot write: {error.strerror}", file=sys.stderr)
         return EXIT_PROBLEM
+
+
+def _open_closed() -> None:
+    """Streams that the caller has closed lead nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - to the end, and soon
 
 
 def _discard() -> None:

@@ -60,8 +60,10 @@ class Window:
     def turned(self) -> Window:
         """With rows and columns in each other's place."""
         top, left, bottom, right = self.pad
-        pairs = (pair[::-1] for pair in (self.kernel, self.stride, self.dilation))
-        return Window(*pairs, (left, top, right, bottom))
+        kernel, stride, dilation = (
+            (across, down) for down, across in (self.kernel, self.stride, self.dilation)
+        )
+        return Window(kernel, stride, dilation, (left, top, right, bottom))
 
     def first(self, axis: int, out: int) -> int:
         """Input index of the first tap of output index `out`; negative inside the padding."""

@@ -14,8 +14,12 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+
+# An array, or one of its elements.
+Numbers: TypeAlias = "np.ndarray | np.signedinteger[Any] | np.floating[Any]"
 
 INT8_MIN, INT8_MAX = -128, 127
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -39,12 +43,13 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     return multiplier, shift
 
 
-def high_mul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def high_mul(a: Numbers, b: Numbers) -> np.ndarray:
     """gemmlowp SaturatingRoundingDoublingHighMul on int32 values; returns int64 within int32."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
     # Rounding to nearest with ties upwards is what gemmlowp's sign-dependent nudge and truncating
     # division amount to.
-    return np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+    found: np.ndarray = np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+    return found
 
 
 def rounding_shift(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
@@ -53,13 +58,15 @@ def rounding_shift(x: np.ndarray, exponent: np.ndarray | int) -> np.ndarray:
     exponent = np.asarray(exponent, np.int64)
     mask = (np.int64(1) << exponent) - 1
     threshold = (mask >> 1) + (x < 0)
-    return (x >> exponent) + ((x & mask) > threshold)
+    found: np.ndarray = (x >> exponent) + ((x & mask) > threshold)
+    return found
 
 
-def divide_away(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+def divide_away(total: np.ndarray, count: np.ndarray | np.signedinteger[Any]) -> np.ndarray:
     """total / count to nearest, ties away from zero; count > 0."""
     magnitude = (np.abs(total) + count // 2) // count
-    return np.where(total < 0, -magnitude, magnitude)
+    found: np.ndarray = np.where(total < 0, -magnitude, magnitude)
+    return found
 
 
 def wrap_int32(x: np.ndarray) -> np.ndarray:
@@ -67,7 +74,7 @@ def wrap_int32(x: np.ndarray) -> np.ndarray:
     return np.asarray(x, np.int64).astype(np.int32).astype(np.int64)
 
 
-def fixed_point_multiply(x: np.ndarray, multiplier: np.ndarray, shift: np.ndarray) -> np.ndarray:
+def fixed_point_multiply(x: Numbers, multiplier: Numbers, shift: Numbers) -> np.ndarray:
     """TensorFlow Lite MultiplyByQuantizedMultiplier (double rounding) on int32 values."""
     left = np.maximum(shift, 0).astype(np.int64)
     right = np.maximum(np.negative(shift), 0).astype(np.int64)
@@ -120,7 +127,7 @@ def inverse_square_root(value: int) -> tuple[int, int]:
     value <<= 2 * pairs
     whole = np.int64(value >> 1)
     half = (whole + 1) >> 1
-    x = np.int64(1 << 28)
+    x: Numbers = np.int64(1 << 28)
     for _ in range(5):
         cubed = saturate(high_mul(high_mul(x, x), x) << 6)
         x = saturate((high_mul(np.int64(3 << 27), x) - high_mul(half, cubed)) << 3)
@@ -148,7 +155,8 @@ def fixed_point_quotient(
 
 def saturate(x: np.ndarray) -> np.ndarray:
     """Cut to the range of int32."""
-    return np.clip(x, INT32_MIN, INT32_MAX)
+    found: np.ndarray = np.clip(x, INT32_MIN, INT32_MAX)
+    return found
 
 
 def float_bits(value: np.ndarray | float) -> int:
@@ -167,7 +175,7 @@ class FixedPoint:
     shift: np.ndarray
 
     @staticmethod
-    def of(real: np.ndarray) -> FixedPoint:
+    def of(real: Numbers) -> FixedPoint:
         """From real factors (float64, any shape, flattened)."""
         pairs = [quantize_multiplier(float(r)) for r in np.ravel(real)]
         return FixedPoint(
@@ -178,7 +186,7 @@ class FixedPoint:
         """int32 accumulators (..., channels) to scaled int64 values, before the zero point."""
         return fixed_point_multiply(acc, self.multiplier, self.shift)
 
-    def pick(self, channels: slice) -> FixedPoint:
+    def pick(self, channels: slice | np.ndarray) -> FixedPoint:
         """The factors of some channels."""
         return FixedPoint(self.multiplier[channels], self.shift[channels])
 
@@ -197,7 +205,7 @@ class FloatScale:
         product = np.asarray(acc).astype(np.float32) * self.scale.astype(np.float32)
         return np.rint(np.clip(product, -(2.0**20), 2.0**20)).astype(np.int64)
 
-    def pick(self, channels: slice) -> FloatScale:
+    def pick(self, channels: slice | np.ndarray) -> FloatScale:
         """The factors of some channels."""
         return FloatScale(self.scale[channels])
 
@@ -298,10 +306,11 @@ class FloatProduct:
         """(qa - za) * (qb - zb) to the output's values, int64, before the clamp."""
         scaled = np.asarray(product).astype(np.float32) * np.float32(self.factor)
         total = np.clip(scaled + np.float32(zero + self.offset), -(2.0**20), 2.0**20)
-        return np.rint(total).astype(np.int64) - self.offset
+        found: np.ndarray = np.rint(total).astype(np.int64) - self.offset
+        return found
 
 
-def _fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+def _fma(x: Numbers, y: Numbers, z: Numbers) -> np.ndarray:
     """x * y + z in float32, rounded once; x * y has to be exact in float64.
 
     The sum of both in float64 is rounded to odd, so that rounding it once more does no harm: S.
@@ -322,7 +331,8 @@ def _table(sums: FloatSum) -> np.ndarray:
     bytes_ = np.arange(256, dtype=np.float32) + np.float32(INT8_MIN + sums.offset)
     inner = _fma(bytes_, np.float32(sums.b), np.float32(sums.constant))
     total = _fma(bytes_[:, None], np.float32(sums.a), inner[None, :])
-    return np.rint(total).astype(np.int64) - sums.offset
+    found: np.ndarray = np.rint(total).astype(np.int64) - sums.offset
+    return found
 
 
 Requant = FixedPoint | FloatScale
@@ -332,4 +342,5 @@ def requantize(
     acc: np.ndarray, requant: Requant, zero_point: int, act_min: int, act_max: int
 ) -> np.ndarray:
     """int32 accumulators (..., channels) to int8: scale, add the zero point, clamp."""
-    return np.clip(requant.apply(acc) + zero_point, act_min, act_max).astype(np.int8)
+    found: np.ndarray = np.clip(requant.apply(acc) + zero_point, act_min, act_max).astype(np.int8)
+    return found

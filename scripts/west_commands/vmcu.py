@@ -40,7 +40,7 @@ class Vmcu(WestCommand):
         try:
             from vmcu_tools.entry import main
 
-            code = main(unknown)
+            code = main(unknown, "west vmcu")
         except ModuleNotFoundError as error:
             if not unknown or {"-h", "--help"} & set(unknown):
                 self.parser.print_help()

@@ -70,6 +70,15 @@ def test_messages_are_real(message: str) -> None:
         assert piece in text, piece
 
 
+def test_agents_are_told_messages_that_exist() -> None:
+    table = (ROOT / "AGENTS.md").read_text().partition("## Which message means what")[2]
+    rows = re.findall(r"^\| `([^`]+)` \| \S", table, re.MULTILINE)
+    assert len(rows) > 8
+    text = "".join(source.read_text() for source in SOURCES)
+    text = re.sub(r'"?\s*\\?\n\s*f?"', "", text)
+    assert [row for row in rows if row not in text] == []
+
+
 def test_there_are_messages() -> None:
     assert len(messages()) >= 10
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import vmcu_tools
 from builders.onnx_states import listening
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +45,23 @@ def test_requirements_are_those_of_the_project():
     assert [line for line in lines if not line.startswith("#")] == project["dependencies"]
 
 
+def test_module_file_is_one_that_zephyr_takes() -> None:
+    """By the schemas of all trees that are here; and its version is that of everything else."""
+    trees = [t for t in Path.home().glob("zephyrproject*/zephyr") if (t / "VERSION").is_file()]
+    if not trees:
+        pytest.skip("no Zephyr tree, whose schema says what may be in the file")
+    for tree in trees:
+        code = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(tree / "scripts")!r})
+import zephyr_module
+print(zephyr_module.process_module(Path({str(ROOT)!r}))["security"]["external-references"])
+"""
+        done = run(sys.executable, "-c", code, cwd=ROOT)
+        assert done.stdout == f"['pkg:generic/vmcu@{vmcu_tools.__version__}']\n", done.stderr
+
+
 def test_module_file_is_found_under_both_names():
     assert (ROOT / "module.yml").read_text() == (ROOT / "zephyr" / "module.yml").read_text()
 
@@ -74,6 +92,7 @@ def test_west_help_names_the_commands(workspace: Path, arguments: tuple[str, ...
     assert done.returncode == 0
     assert "build" in done.stdout
     assert "verify" in done.stdout
+    assert "usage: west vmcu" in done.stdout
 
 
 def test_west_hands_arguments_on_and_exit_codes_back(workspace: Path):
@@ -169,6 +188,10 @@ def test_a_changed_model_is_compiled_again(tmp_path: Path):
         ("MODEL missing.onnx", "there is no"),
         ("", "MODEL is missing"),
         (f"MODEL {DIGITS}/digits.onnx RAMM 1K", "what is 'RAMM;1K'"),
+        (
+            f"MODEL {DIGITS}/digits.onnx)\nvmcu_add_audio(app NAME digits",
+            "two models or front ends are called 'digits': give one of them another NAME",
+        ),
     ],
 )
 def test_a_wrong_call_is_explained(tmp_path: Path, arguments: str, message: str):

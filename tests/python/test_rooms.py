@@ -36,7 +36,7 @@ ROOMS = (
         "audio",
         "fit",
     ),
-    *("report", "commands", "cli", "entry", "__main__"),
+    *("report", "commands", "api", "cli", "entry", "__main__"),
 )
 # Other people's graphs and buffers are placed without any of the rest.
 ALONE = {"placement": {"placement"}}
@@ -72,7 +72,11 @@ def imported(module: str, tree: ast.AST) -> set[str]:
     return found - {module}
 
 
-IMPORTS = {name: imported(name, ast.parse(file.read_text())) for name, file in MODULES.items()}
+# The package itself names for type checkers what it loads when it is asked for.
+IMPORTS = {
+    name: imported(name, ast.parse(file.read_text())) if name else set()
+    for name, file in MODULES.items()
+}
 
 
 def room(module: str) -> str | None:

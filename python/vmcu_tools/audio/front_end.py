@@ -61,7 +61,8 @@ class FrontEnd:
             signal = _normalised(signal, self._noise, settings, tables)
         if settings.log:
             signal = _logarithm(signal, settings.log_shift, tables)
-        return np.minimum(signal, _UINT16_MAX).astype(np.uint16)
+        found: np.ndarray = np.minimum(signal, _UINT16_MAX).astype(np.uint16)
+        return found
 
     def _quieter(self, signal: np.ndarray) -> np.ndarray:
         """What is above the mean of each channel so far, but never less than a part of it."""
@@ -73,7 +74,8 @@ class FrontEnd:
         mean = (scaled * smoothing + self._noise * (whole - smoothing)) >> NOISE_BITS
         self._noise = mean & _UINT32_MAX
         above = (scaled - np.minimum(self._noise, scaled)) >> bits
-        return np.maximum(above, (signal * tables.least_signal) >> NOISE_BITS)
+        found: np.ndarray = np.maximum(above, (signal * tables.least_signal) >> NOISE_BITS)
+        return found
 
 
 def _windowed(windows: np.ndarray, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +177,8 @@ def _root(x: np.ndarray) -> np.ndarray:
     root -= root * root > x
     root += (root + 1) * (root + 1) <= x
     near = root + (x - root * root > root)
-    return np.where(x >> 32 == 0, np.minimum(near, _UINT16_MAX), near)
+    found: np.ndarray = np.where(x >> 32 == 0, np.minimum(near, _UINT16_MAX), near)
+    return found
 
 
 def _normalised(
@@ -199,7 +202,8 @@ def _gain(noise: np.ndarray, tables: Tables) -> np.ndarray:
     result = ((table[at + 2] * fraction) >> 5) + (table[at + 1] << 5)
     result = _int32(_int32(result) * fraction)
     parabola = table[at] + ((result + (1 << 14)) >> 15)
-    return np.where(noise < 2, table[np.minimum(noise, 1)], parabola.astype(np.int16))
+    found: np.ndarray = np.where(noise < 2, table[np.minimum(noise, 1)], parabola.astype(np.int16))
+    return found
 
 
 def _int32(x: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -171,14 +172,14 @@ def _hop(subject: StreamSubject, first: _Run, all_: _Run) -> list[LayerBench]:
     return found
 
 
-def _mean(before, after):
+def _mean(before: Any, after: Any) -> Any:
     """Of a hop, of counts or cycles with and without the hops."""
     kind = type(after)
     means = ((getattr(after, f) - getattr(before, f)) / HOPS for f in vars(after))
     return kind(*(round(mean) if kind is Counts else mean for mean in means))
 
 
-def _check(wanted: Iterable[np.ndarray], answers: Sequence[np.ndarray], target: str) -> None:
+def _check(wanted: Iterable[np.ndarray], answers: Iterable[np.ndarray], target: str) -> None:
     """Raises RunnerError where answers are not those that are wanted."""
     for hop, (one, found) in enumerate(zip(wanted, answers, strict=False)):
         wrong = np.count_nonzero(one != found)

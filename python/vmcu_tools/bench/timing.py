@@ -90,7 +90,8 @@ class Spent:
 
     @property
     def total(self) -> float:
-        return sum(getattr(self, part.name) for part in fields(self))
+        found: float = sum(getattr(self, part.name) for part in fields(self))
+        return found
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -125,9 +126,10 @@ class Timing:
         """Of an instruction that does not branch, or whose branch is not taken."""
         name = instruction.mnemonic
         if LOAD.match(name):
-            follows = before is not None and LOAD.match(before.mnemonic)
-            needed = follows and before.destination in re.findall(r"\w+", instruction.address)
-            return Spent(loads=self.pipelined if follows and not needed else self.load)
+            if before is None or not LOAD.match(before.mnemonic):
+                return Spent(loads=self.load)
+            needed = before.destination in re.findall(r"\w+", instruction.address)
+            return Spent(loads=self.load if needed else self.pipelined)
         if STORE.match(name):
             return Spent(stores=self.store)
         words = instruction.words

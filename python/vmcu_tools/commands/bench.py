@@ -114,7 +114,7 @@ def moves(args: argparse.Namespace) -> bool:
         opened(args)
     else:
         check_hop(args)
-    return args.hop > 0
+    return bool(args.hop > 0)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -184,7 +184,7 @@ def _report(args: argparse.Namespace) -> BenchReport:
         report = model.bench(compiled(args), name, target, flash=flash, keep=args.keep)
     if found is None:
         return report
-    return model.on_part(report, args.board, replace(found, flash=flash))
+    return model.on_part(report, args.board, replace(found, flash=flash or found.flash))
 
 
 def _of_container(

@@ -106,21 +106,10 @@ def drawings(args: argparse.Namespace, plan: Plan, report: ModelReport) -> list[
     """The page and the pictures that are asked for, all of them before any is written."""
     if not (args.html or args.svg or args.png):
         return []
-    from ..report.comparison import beside
-    from ..report.page import html, picture, raster, svg
-    from ..report.page.lives import lives_of
-    from ..report.page.plot import whole
+    from ..report.page import files
 
-    found = []
-    if args.html:
-        found.append((args.html, html.render(plan, report, beside(plan)).encode()))
-    if args.svg or args.png:
-        shapes = picture.shapes(whole(lives_of(plan)), report)
-        if args.svg:
-            found.append((args.svg, svg.picture(shapes, f"{report.model}: its pool").encode()))
-        if args.png:
-            found.append((args.png, raster.png(shapes)))
-    return found
+    wanted = ((args.html, files.page), (args.svg, files.svg_picture), (args.png, files.png_picture))
+    return [(path, drawn(plan, report)) for path, drawn in wanted if path]
 
 
 def one_file(plan: Plan, name: str, online: bool) -> dict[str, bytes]:
@@ -152,8 +141,10 @@ def check_online(args: argparse.Namespace) -> None:
 def command_line(args: argparse.Namespace, name: str) -> str:
     """What makes the same tables again, in the folder that the model is in: paths are from there,
     so that they do not depend on where that is."""
-    words = ["vmcu", "build", args.model.name, "--name", name]
-    usual = vars(model_options().parse_args([args.model.name]))
+    file = args.model.name
+    # No option, whatever it begins with.
+    words = ["vmcu", "build", f"./{file}" if file.startswith("-") else file, "--name", name]
+    usual = vars(model_options().parse_args(["model"]))
     defaults = {"hop": 0, "state": None, **usual}
     for option, default in defaults.items():
         value = getattr(args, option)

@@ -23,7 +23,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    import argcomplete
+    from argcomplete.shell_integration import shellcode
 
-    print(argcomplete.shellcode(["vmcu"], shell=args.shell))
+    print(shellcode(["vmcu"], shell=args.shell))
     return EXIT_DONE

@@ -44,11 +44,12 @@ def quantised(args: argparse.Namespace) -> Path:
     """The model that a command shall work on: with calibration data, an int8 file made from it
     that lives as long as the program."""
     if getattr(args, "calibration", None) is None:
-        return args.model
+        given: Path = args.model
+        return given
     format_of(args.model)
     folder = Path(tempfile.mkdtemp(prefix="vmcu-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = folder / args.model.name
+    target: Path = folder / args.model.name
     from ..quantize import calibration
 
     samples = calibration.read_samples(args.model, args.calibration)
@@ -60,6 +61,14 @@ def quantised(args: argparse.Namespace) -> Path:
 def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
     goes to stderr and among the plan's notes. choices: as planner.Options has it."""
+    plan = planned(args, BEGUN, choices)
+    for warning in bias_warnings(plan.model):
+        print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
+    return plan
+
+
+def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Plan:
+    """The same without a word. begun: when --plan-seconds began, of time.monotonic()."""
     check_hop(args)
     elsewhere = args.input == ELSEWHERE
     if elsewhere and args.stream_input:
@@ -82,17 +91,15 @@ def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
         rotated=args.rotate,
         target=args.target,
         plan_seconds=args.plan_seconds,
-        begun=BEGUN,
+        begun=begun,
         regions=args.memory,
         online=getattr(args, "online", False),
         hop=getattr(args, "hop", 0),
         state=_state(args),
         choices=choices,
     )
-    warnings = bias_warnings(plan.model)
-    for warning in warnings:
-        print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
-    notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in warnings)
+    doubts = bias_warnings(plan.model)
+    notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in doubts)
     plan = replace(plan, notes=(*plan.notes, *notes, *_fed(args, plan)))
     return with_layout(plan, getattr(args, "input_layout", "file"))
 

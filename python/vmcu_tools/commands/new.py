@@ -62,5 +62,6 @@ def in_one_file(model: Path) -> bytes:
     if format_of(model) == "onnx":
         whole = onnx.load(model)
         if whole != onnx.load_from_string(data):
-            return whole.SerializeToString()
+            joined: bytes = whole.SerializeToString()
+            return joined
     return data

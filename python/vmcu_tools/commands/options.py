@@ -9,13 +9,15 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from ..errors import Problem, UserError
 from ..plan.pools import MOST_OF_SEVERAL, MOST_POOLS, Region
 from ..planner.options import DEFAULT, SOLVER_SECONDS, SUMMARIES
 from ..quantize.ranges import METHODS
 
-Subparsers = argparse._SubParsersAction  # argparse gives it no public name
+# argparse gives it no public name.
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Action = Callable[[argparse.Namespace], int]
 
 EXIT_DONE, EXIT_PROBLEM = 0, 1

@@ -70,12 +70,12 @@ def _prepared(args: argparse.Namespace) -> tuple[Graph, Run]:
     if is_container(args.model):
         from .containers import opened, target_of
 
-        container, target = opened(args), target_of(args.on)
+        container, loader = opened(args), target_of(args.on)
         plan = container.outline
         if plan.graph.hop:
-            run = functools.partial(target.run_container_stream, container)
+            run = functools.partial(loader.run_container_stream, container)
             return plan.graph, _streaming(plan, run)
-        return plan.graph, functools.partial(target.run_container, container)
+        return plan.graph, functools.partial(loader.run_container, container)
     from .. import runners
     from ..runners.stream import streamed
     from .models import compiled

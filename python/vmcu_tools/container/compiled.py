@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class _Printer:
         head = f"{shared}const {c_type} {self._called(label)}{many}{aligned}"
         yield f"{head} = {{\n{self._body(value, kind)}}};\n\n"
 
-    def _body(self, value: np.ndarray | list | dict, kind: CStruct | str) -> str:
+    def _body(self, value: np.ndarray | list[Any] | dict[str, Any], kind: CStruct | str) -> str:
         if isinstance(value, np.ndarray):
             return "".join(f"\t{line}\n" for line in rows_of(literals(value), PER_LINE))
         assert isinstance(kind, CStruct)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import Problem, UserError
 from ..ops import Layer, bind
@@ -53,7 +54,7 @@ def online_of(plan: Plan) -> Online:
     return Online(tuple(steps), tuple(distances))
 
 
-def _safe(layer: Layer, tensor: str) -> Clearance:
+def _safe(layer: Layer[Any], tensor: str) -> Clearance:
     """The distances that are safe between the output and a tensor, which may be several inputs."""
     safe = [clearance(layer, n) for n, name in enumerate(layer.node.inputs) if name == tensor]
     return Clearance(max(one.below for one in safe), min(one.above for one in safe))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..graph import Graph, Port, Tensor
 from ..machine.tables import Objects
@@ -38,7 +39,7 @@ def open_container(path: Path) -> Opened:
     """The container of a file. Raises UserError for what is none, or is damaged."""
     image, facts = bytes_of(path)
     objects, name = unpack(image)
-    layers = objects.values.get(f"{name}_layers", [])
+    layers: Any = objects.values.get(f"{name}_layers", [])
     kernels = tuple(str(layer["kernel"]) for layer in layers)
     # They go into C.
     require(all(map(_KERNEL.fullmatch, facts.kernels)), "a kernel's name is none of vmcu's")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +120,7 @@ class _Packer:
         stated = {"magic": magic, "major": major, "minor": minor, "signature": UNSIGNED}
         self._struct(FILE, {**stated, "size": len(self.image)}, 0)
 
-    def _table(self, label: str) -> list | np.ndarray:
+    def _table(self, label: str) -> list[Any] | np.ndarray:
         found = self.objects.values.get(f"{self.name}_{label}", [])
         assert isinstance(found, (list, np.ndarray))
         return found
@@ -145,7 +146,7 @@ class _Packer:
         self.places[label] = self._room(size)
         self.blocks.append((self.places[label], size))
 
-    def _fill(self, label: str, entries: list | np.ndarray) -> None:
+    def _fill(self, label: str, entries: list[Any] | np.ndarray) -> None:
         at, element = next((t.size, t.element) for t in TABLES if t.label == label)
         start = self.places[f"{self.name}_{label}"]
         if isinstance(entries, np.ndarray):

@@ -10,7 +10,9 @@ from __future__ import annotations
 import functools
 import math
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -138,10 +140,11 @@ def facts(image: bytes) -> Facts:
     """All of a container is read for it. Raises DamagedError."""
     reader = _Reader(image)
     objects, head, model, name = reader.run(), reader.head, reader.model, reader.name
-    tensors = objects.values.get(f"{name}_tensors", [])
+    values: Mapping[str, Any] = objects.values
+    tensors = values.get(f"{name}_tensors", [])
 
     def sides(table: str) -> tuple[Side, ...]:
-        return tuple(_side(entry, tensors) for entry in objects.values.get(f"{name}_{table}", []))
+        return tuple(_side(entry, tensors) for entry in values.get(f"{name}_{table}", []))
 
     return Facts(
         name,
@@ -161,16 +164,18 @@ def facts(image: bytes) -> Facts:
     )
 
 
-def _side(entry: dict, tensors: list) -> Side:
+def _side(entry: dict[str, Any], tensors: list[Any]) -> Side:
     number = int(entry.get("tensor", 0))
     require(number < len(tensors), f"an input or output is tensor {number}, which is not there")
-    shape = tuple(int(tensors[number].get(axis, 0)) for axis in ("height", "width", "channels"))
+    height, width, channels = (
+        int(tensors[number].get(axis, 0)) for axis in ("height", "width", "channels")
+    )
     name = str(entry.get("name", "")).strip('"')
     flags, scale = str(entry.get("flags", "")), float(entry.get("scale", 0))
     require(math.isfinite(scale), f"an input or output has the scale {scale}")
     return Side(
         name,
-        shape,
+        (height, width, channels),
         scale,
         int(entry.get("zero_point", 0)),
         "nchw" if "VMCU_IO_CHANNELS_FIRST" in flags else "nhwc",
@@ -229,7 +234,9 @@ class _Reader:
         for label, entries in found.items():
             if len(entries):
                 values[f"{self.name}_{label}"] = entries
-        model = {k: v for k, v in self.model.items() if v and k not in found and "count" not in k}
+        model: dict[str, Any] = {
+            k: v for k, v in self.model.items() if v and k not in found and "count" not in k
+        }
         for table in ("tensors", "layers", "stages", "inputs", "outputs"):
             model[tables[table].count] = self.model[tables[table].count]
             if len(found[table]):
@@ -259,7 +266,8 @@ class _Reader:
     def _plain(self, member: Member, at: int) -> int | float:
         kind = "uint32_t" if member.pointer else member.kind
         form = FORMATS.get(kind, "<I")
-        return struct.unpack_from(form, self.image, at + member.start)[0]
+        found: int | float = struct.unpack_from(form, self.image, at + member.start)[0]
+        return found
 
     def _span(self, table: Table) -> range:
         """Where the entries of a table begin."""
@@ -288,7 +296,7 @@ class _Reader:
             require(inside and size > 0, "its constants overlap, or are not within it")
             self.blocks[start], end = size, start + size
 
-    def _entries(self, table: Table) -> list[dict] | np.ndarray:
+    def _entries(self, table: Table) -> list[dict[str, Any]] | np.ndarray:
         span = self._span(table)
         if isinstance(table.element, int):
             raw = self.image[span.start : span.stop]
@@ -317,7 +325,7 @@ class _Reader:
         if found.get("scratch") == CONSTANTS["VMCU_SCRATCH_ON_STACK"]:
             found["scratch"] = "VMCU_SCRATCH_ON_STACK"
         if "flags" in found and kind.name == "vmcu_io":
-            found["flags"] = _flags(int(found["flags"]))
+            found["flags"] = _flags(int(str(found["flags"])))
         return found
 
     def _pointer(self, label: str, kind: str, at: int) -> Value:
@@ -343,7 +351,7 @@ class _Reader:
         if kind in NUMBERS:
             dtype = np.dtype(NUMBERS[kind]).newbyteorder("<")
             require(len(raw) % dtype.itemsize == 0, f"the constants at {at} end within a number")
-            value: np.ndarray | list | dict = np.frombuffer(raw, dtype)
+            value: np.ndarray | list[Any] | dict[str, Any] = np.frombuffer(raw, dtype)
         else:
             size = STRUCTS[kind].size
             require(len(raw) % size == 0, f"the constants at {at} end within a struct")

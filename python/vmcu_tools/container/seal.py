@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import Problem, UserError
 from .layout import DIGEST, ED25519, FILE, P256, SIGNATURE
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-    Private = Ed25519PrivateKey | EllipticCurvePrivateKey
-    Public = Ed25519PublicKey | EllipticCurvePublicKey
+    Private: TypeAlias = Ed25519PrivateKey | EllipticCurvePrivateKey
+    Public: TypeAlias = Ed25519PublicKey | EllipticCurvePublicKey
 
 
 def digest(image: bytes) -> bytes:
@@ -54,7 +54,8 @@ def _sign(private: Private, digest: bytes) -> bytes:
     from cryptography.hazmat.primitives.asymmetric import ec, utils
 
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        return private.sign(digest)
+        found: bytes = private.sign(digest)
+        return found
     made = private.sign(digest, ec.ECDSA(utils.Prehashed(hashes.SHA256())))
     return b"".join(part.to_bytes(32, "big") for part in utils.decode_dss_signature(made))
 
@@ -87,9 +88,11 @@ def public_bytes(key: Path) -> bytes:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     if not isinstance(public, ec.EllipticCurvePublicKey):
-        return public.public_bytes_raw()
+        raw: bytes = public.public_bytes_raw()
+        return raw
     point = public.public_numbers()
-    return point.x.to_bytes(32, "big") + point.y.to_bytes(32, "big")
+    joined: bytes = point.x.to_bytes(32, "big") + point.y.to_bytes(32, "big")
+    return joined
 
 
 def _read(key: Path) -> bytes:
@@ -140,7 +143,7 @@ def _no_key(key: Path, kind: str) -> UserError:
     return UserError(Problem(reason, made))
 
 
-def _library():
+def _library() -> Any:
     try:
         from cryptography.hazmat.primitives import serialization
     except ImportError as error:

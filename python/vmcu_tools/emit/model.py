@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -195,7 +196,7 @@ def address(plan: Plan, at: int) -> int:
     return number << POOL_NUMBER | circle.around(at) - circle.start
 
 
-def _scratch(plan: Plan, layer: Layer, step: Step) -> str:
+def _scratch(plan: Plan, layer: Layer[Any], step: Step) -> str:
     """Where a layer's scratch is: in the pool if the plan put it there, else on the stack."""
     if on_stack(layer):
         return "VMCU_SCRATCH_ON_STACK"
@@ -222,7 +223,8 @@ class _Emitter:
         self.stream: StreamRow | None = stream_row(plan)
 
     def run(self, command: str) -> Emitted:
-        layers, stages = [], []
+        layers: list[LayerRow] = []
+        stages = []
         for number, steps in enumerate(self.plan.stages):
             stages.append(self._stage(number, len(layers), steps))
             for step in steps:
@@ -314,7 +316,7 @@ class _Emitter:
         progress = address(self.plan, self.plan.progress[number])
         return StageRow(at[0], at[1], len(parts), progress, first, len(steps), stage.taken)
 
-    def _splits(self, step: Step, layer: Layer) -> int:
+    def _splits(self, step: Step, layer: Layer[Any]) -> int:
         """struct vmcu_layer's; a layer on its own computes whole rows, which nothing splits."""
         if step.columns is None:
             return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def prove_objects(objects: tables.Objects, name: str, plan: Plan) -> Decoded:
 def _check_kernel(
     decoded: Decoded,
     objects: tables.Objects,
-    layer: Layer,
+    layer: Layer[Any],
     row: Row,
     proven: set[kernels.Case],
 ) -> None:
@@ -68,7 +69,7 @@ def _check_kernel(
         kernels.check(layer, fields, stream.tobytes(), proven)
 
 
-def _flat(found: Mapping[str, object], head: str = "") -> Iterator[tuple[str, object]]:
+def _flat(found: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
     """The members of structs within structs by their path."""
     for member, value in found.items():
         if isinstance(value, dict):
@@ -91,8 +92,9 @@ def _same(wanted: Value, found: object) -> bool:
             return False
         return all(_same(*pair) for pair in zip(wanted.items, found, strict=True))
     if isinstance(wanted, Array):
-        same_type = isinstance(found, np.ndarray) and found.dtype == wanted.values.dtype
-        return same_type and np.array_equal(found, np.ravel(wanted.values))
+        if not isinstance(found, np.ndarray) or found.dtype != wanted.values.dtype:
+            return False
+        return np.array_equal(found, np.ravel(wanted.values))
     return _text(wanted) == _text(found)
 
 

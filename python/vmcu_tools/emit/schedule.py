@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..plan.schedule import STREAMED, Stage
+from ..plan.calls import STREAMED
+from ..plan.schedule import Stage
 
 # VMCU_TAKE; layers of a stage have smaller numbers.
 TAKE = 255

@@ -39,6 +39,6 @@ def stream_row(plan: Plan) -> StreamRow | None:
         calls.append((start + rows) * across)
         again.append(start * across)
     window = plan.model.tensors[plan.model.inputs[0].tensor].shape[0]
-    lines = (rows_of([*map(str, counts)], 12) for counts in (calls, again))
+    made, later = (rows_of([*map(str, counts)], 12) for counts in (calls, again))
     states = len(plan.graph.remembered)
-    return StreamRow(*lines, turns.source, *plan.state, window, plan.graph.hop, states)
+    return StreamRow(made, later, turns.source, *plan.state, window, plan.graph.hop, states)

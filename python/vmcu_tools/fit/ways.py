@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from ..errors import UserError
 from ..graph import Graph
@@ -48,7 +49,7 @@ def fit(
     )
 
 
-def _rank(way: Remedy) -> tuple:
+def _rank(way: Remedy) -> tuple[Any, ...]:
     """Those that fit, by what they cost: nothing, work done twice, another network; then the
     others, by what is missing."""
     smaller = way.kind in (IMAGE, CHANNELS)

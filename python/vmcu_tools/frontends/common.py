@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import Problem, UserError
 from ..graph import Graph, Node, Op, Port, Shape, Tensor
-from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum
+from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, Numbers
 
 # Beyond what any microcontroller holds. A file that exceeds a limit is taken for a hostile one:
 # together they bound the time and the memory that reading a file takes.
@@ -211,7 +211,7 @@ def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple
     return act_min, act_max
 
 
-def fixed_point(real: np.ndarray, max_shift: int = 30) -> FixedPoint:
+def fixed_point(real: Numbers, max_shift: int = 30) -> FixedPoint:
     """The factors in fixed point. Raises UnsupportedError for those that shift beyond 32 bits."""
     require(bool(np.isfinite(real).all()), "a ratio of its scales is not a number")
     result = FixedPoint.of(real)

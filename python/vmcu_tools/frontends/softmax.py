@@ -68,9 +68,8 @@ def differences(input_scale: float) -> np.ndarray:
     multiplier, left_shift = quantize_multiplier(real)
     d = np.arange(256, dtype=np.int64)
     shifted = np.maximum(-(d << left_shift), -(1 << 31))
-    return np.maximum(high_mul(shifted, np.int64(multiplier)), -20 << _FRACTION_BITS).astype(
-        np.int32
-    )
+    scaled: np.ndarray = np.maximum(high_mul(shifted, np.int64(multiplier)), -20 << _FRACTION_BITS)
+    return scaled.astype(np.int32)
 
 
 def onnx_table(input_scale: float) -> np.ndarray:
@@ -79,4 +78,5 @@ def onnx_table(input_scale: float) -> np.ndarray:
     256 terms fit in 32 bits with a bit to spare, 65535 terms in 40 bits.
     """
     d = np.arange(256, dtype=np.float64)
-    return np.rint(np.exp(-d * np.float64(input_scale)) * (1 << 23)).astype(np.uint32)
+    found: np.ndarray = np.rint(np.exp(-d * np.float64(input_scale)) * (1 << 23)).astype(np.uint32)
+    return found

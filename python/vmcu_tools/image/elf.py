@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 from elftools.common.exceptions import ELFError
 from elftools.dwarf.callframe import FDE
@@ -150,7 +151,7 @@ class Elf:
         """A symbol's initial bytes as pointers or other words of the machine's size."""
         data = self.data(symbol)
         size = self._elf.elfclass // 8
-        order = "little" if self._elf.little_endian else "big"
+        order: Literal["little", "big"] = "little" if self._elf.little_endian else "big"
         return [
             int.from_bytes(data[i : i + size], order)
             for i in range(0, len(data) - len(data) % size, size)
@@ -270,8 +271,8 @@ def _fields(die: DIE, name: str, offset: int) -> Iterator[tuple[str, int, int]]:
             yield from ((part, offset + number * size + at, count) for part, at, count in found)
     else:
         pointer = die.cu.header["address_size"]
-        size = die.attributes.get("DW_AT_byte_size")
-        yield name, offset, pointer if size is None else size.value
+        known = die.attributes.get("DW_AT_byte_size")
+        yield name, offset, pointer if known is None else known.value
 
 
 def _is_byte_array(die: DIE) -> bool:

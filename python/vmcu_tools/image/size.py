@@ -74,7 +74,8 @@ def size(path: Path) -> SizeReport:
                 str(path),
             )
         )
-    symbols, notes = [], []
+    symbols: list[SizedSymbol] = []
+    notes: list[str] = []
     for model in models:
         symbols += model_symbols(elf, model)
     claimed: set[int] = set()

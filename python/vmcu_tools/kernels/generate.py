@@ -110,8 +110,8 @@ def files() -> dict[str, str]:
         for name, programs in PACKED.items():
             text = kernel_file(name, packing, programs(packing), needs)
             result[f"{name}{packing.suffix}.c"] = text
-    for name, programs in COMMON.items():
-        result[f"{name}.c"] = kernel_file(name, PORTABLE.packing, programs)
+    for name, common in COMMON.items():
+        result[f"{name}.c"] = kernel_file(name, PORTABLE.packing, common)
     return {name: text.rstrip("\n") + "\n" for name, text in sorted(result.items())}
 
 

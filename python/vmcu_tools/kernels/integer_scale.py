@@ -74,7 +74,7 @@ def _words(scale: bytes, zero: int, lowest: bytes, highest: bytes) -> list[tuple
     for factor, low, high in zip(factors, *bounds, strict=True):
         real = FloatScale(np.array(factor)).apply
         found = _line(factor, real, zero, int(low), int(high))
-        words.append(found or (float_bits(factor), 0))
+        words.append(found or (float_bits(float(factor)), 0))
     return words
 
 
@@ -83,7 +83,7 @@ def integer_product(product: FloatProduct, zero: int) -> tuple[int, int]:
     """Multiplier and word for the product of two int8 values, whatever their zero points."""
     factor, reach = np.float32(product.factor), (INT8_MAX - INT8_MIN) ** 2
     found = _line(factor, lambda x: product.apply(x, zero) - zero, zero, -reach, reach)
-    return found or (float_bits(factor), 0)
+    return found or (float_bits(float(factor)), 0)
 
 
 def _line(

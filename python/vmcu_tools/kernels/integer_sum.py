@@ -53,7 +53,8 @@ def integer_sum(a: float, b: float, results: np.ndarray) -> IntegerSum | None:
     widest = 31 - FINER - math.ceil(math.log2(max(abs(a), abs(b)) + 2.0**-20))
     for shift in range(min(MOST_SHIFT, widest), LEAST_SHIFT - 1, -1):
         near = [round(factor * (1 << (shift + FINER))) for factor in (a, b)]
-        steps = sorted(itertools.product(range(-NEARBY, NEARBY + 1), repeat=2), key=_distance)
+        nearby = range(-NEARBY, NEARBY + 1)
+        steps = sorted(itertools.product(nearby, nearby), key=_distance)
         for step in steps:
             found = _through(near[0] + step[0], near[1] + step[1], shift, results)
             if found is not None:

@@ -37,7 +37,8 @@ class MacWeights:
     def exact_bias(self) -> np.ndarray:
         """int64 (channels,): biases with the input's zero point taken into account."""
         sums = self.weights.astype(np.int64).sum(axis=(1, 2))
-        return self.bias.astype(np.int64) - self.input_zero * sums
+        found: np.ndarray = self.bias.astype(np.int64) - self.input_zero * sums
+        return found
 
     @functools.cached_property
     def folded_bias(self) -> np.ndarray:
@@ -60,7 +61,8 @@ class MacWeights:
         small = np.abs(self.bias.astype(np.int64)) + sums < FAST_ACCUMULATOR
         # The fast form takes the sum's sign for the product's: weight scales may be negative.
         positive = self.requant.multiplier >= 0
-        return small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
+        found: np.ndarray = small & positive & np.isin(-self.requant.shift, FAST_SHIFTS)
+        return found
 
     @functools.cached_property
     def integers(self) -> IntegerScale:
@@ -193,8 +195,8 @@ def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:
         return packed(packing, [*columns, (last[0], last[1]), (last[2], last[3]), (0, 0)])
     stream = b""
     for r in range(0, taps - 1, 2):
-        columns = [s for phase in range(stride) for s in range(phase, taps, stride)]
-        pairs = [(window[r, s], window[r + 1, s]) for s in columns]
+        order = [s for phase in range(stride) for s in range(phase, taps, stride)]
+        pairs = [(window[r, s], window[r + 1, s]) for s in order]
         stream += packed(packing, [*pairs, LAST_ROWS if r + 3 == taps else (0, 0)])
     if stride == 2:
         line = [(last[s], last[s + 1]) for s in range(0, taps, 2)]
@@ -231,7 +233,7 @@ def channel_streams(weights: MacWeights, taps: list[bytes]) -> bytes:
             start = behind + len(rest)
             word = start << BIAS | EXACT
             rest += [int(bias[channel]) - start if exists else 0, other]
-        parts.append(wrap_int32(word).astype(np.int32).tobytes())
+        parts.append(wrap_int32(np.array(word)).astype(np.int32).tobytes())
         parts += [pairs, np.int32(multiplier).tobytes()]
     return b"".join(parts) + wrap_int32(np.array(rest, np.int64)).astype(np.int32).tobytes()
 

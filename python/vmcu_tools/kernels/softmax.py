@@ -23,7 +23,8 @@ def softmax_tflite(values: np.ndarray, table: np.ndarray) -> np.ndarray:
     total = rounding_shift(terms, 12).sum(axis=-1, keepdims=True)
     scale, over_unit = reciprocal(total, 12)
     shares = rounding_shift(high_mul(scale, terms), over_unit + 23) + INT8_MIN
-    return np.clip(shares, INT8_MIN, INT8_MAX)
+    found: np.ndarray = np.clip(shares, INT8_MIN, INT8_MAX)
+    return found
 
 
 def softmax_onnx(values: np.ndarray, table: np.ndarray, gain: int, zero: int) -> np.ndarray:
@@ -31,7 +32,8 @@ def softmax_onnx(values: np.ndarray, table: np.ndarray, gain: int, zero: int) ->
     bits."""
     terms = table.astype(np.int64)[values.max(axis=-1, keepdims=True) - values]
     total = terms.sum(axis=-1, keepdims=True)
-    return (2 * terms * gain + (total << 16)) // (total << 17) + zero
+    found: np.ndarray = (2 * terms * gain + (total << 16)) // (total << 17) + zero
+    return found
 
 
 def log_softmax_onnx(values: np.ndarray, table: np.ndarray, step: int, gain: int) -> np.ndarray:
@@ -39,7 +41,8 @@ def log_softmax_onnx(values: np.ndarray, table: np.ndarray, step: int, gain: int
     below = values.max(axis=-1, keepdims=True) - values
     total = table.astype(np.int64)[below].sum(axis=-1, keepdims=True)
     share = (log2_q16(total) - (23 << 16)) * gain >> 16
-    return (-below * step - share + (1 << 15)) >> 16
+    found: np.ndarray = (-below * step - share + (1 << 15)) >> 16
+    return found
 
 
 def log2_q16(x: np.ndarray) -> np.ndarray:
@@ -64,7 +67,8 @@ def log_softmax_tflite(values: np.ndarray, table: np.ndarray, scaled: np.ndarray
     below = values.max(axis=-1, keepdims=True) - values
     total = rounding_shift(table.astype(np.int64)[below], 12).sum(axis=-1, keepdims=True)
     logs = rounding_shift(scaled.astype(np.int64)[below] - logarithm(total, 12), 22)
-    return np.clip(logs + INT8_MAX, INT8_MIN, INT8_MAX)
+    found: np.ndarray = np.clip(logs + INT8_MAX, INT8_MIN, INT8_MAX)
+    return found
 
 
 def logarithm(x: np.ndarray, integer_bits: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -104,7 +105,7 @@ class Decoded:
     plan: Plan
     calls: tuple[tuple[Called, ...], ...]
     rows: tuple[Row, ...]
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer[Any], ...]
 
 
 def decode(objects: Objects, name: str, graph: Graph, claims: Claims) -> Decoded:
@@ -121,7 +122,7 @@ class _Decoder:
         assert isinstance(model, dict)
         _check_members(model, "vmcu_model")
         self.model = model
-        self.bound: list[Layer] = []
+        self.bound: list[Layer[Any]] = []
         self.tensors = self._table("tensors", "vmcu_tensor")
         self.layers = self._table("layers", "vmcu_layer")
         self.stages = self._table("stages", "vmcu_stage")
@@ -158,7 +159,7 @@ class _Decoder:
         rows = tuple(self._row(layer) for layer in self.layers)
         return Decoded(plan, calls, rows, tuple(self.bound))
 
-    def _table(self, label: str, kind: str) -> list[dict]:
+    def _table(self, label: str, kind: str) -> list[dict[str, Any]]:
         """A table that the model refers to; none where it does not."""
         named = self.model.get(label)
         if named is None:
@@ -166,7 +167,7 @@ class _Decoder:
         expect(named == f"{self.name}_{label}", f"{label} are taken from '{named}'")
         return self._part(label, kind)
 
-    def _part(self, label: str, kind: str) -> list[dict]:
+    def _part(self, label: str, kind: str) -> list[dict[str, Any]]:
         found = self.objects.values.get(f"{self.name}_{label}", [])
         entries = isinstance(found, list) and all(isinstance(entry, dict) for entry in found)
         expect(entries, f"'{label}' is no table")
@@ -228,7 +229,7 @@ class _Decoder:
         expect(inside, f"{what} is in no pool")
         return circles[number].start + byte
 
-    def _progress(self, stage: dict) -> int:
+    def _progress(self, stage: dict[str, Any]) -> int:
         at = stage.get("progress", 0)
         return self._place(at, "a stage's progress") if "schedule" in stage else at
 
@@ -293,7 +294,7 @@ class _Decoder:
         expect(index < len(self.claims.tensors), f"there is no tensor {index}")
         return self.claims.tensors[index]
 
-    def _address(self, entry: dict, member: str, label: str) -> int:
+    def _address(self, entry: dict[str, Any], member: str, label: str) -> int:
         """Which element of a table a member points to."""
         value = entry.get(member)
         expect(
@@ -303,12 +304,12 @@ class _Decoder:
         assert isinstance(value, Address)
         return value.index
 
-    def _row(self, entry: dict) -> Row:
+    def _row(self, entry: dict[str, Any]) -> Row:
         params = entry.get("params")
         name = params.name if isinstance(params, Address) else ""
         return Row(str(entry.get("kernel")), name)
 
-    def _stage_of(self, number: int) -> dict:
+    def _stage_of(self, number: int) -> dict[str, Any]:
         for stage in self.stages:
             if stage.get("first", 0) <= number < stage.get("first", 0) + stage.get("count", 0):
                 return stage
@@ -336,7 +337,7 @@ class _Decoder:
                 if label == "outputs" or held:
                     self._check_border(plan, port)
 
-    def _check_port(self, entry: dict, port: Port) -> None:
+    def _check_port(self, entry: dict[str, Any], port: Port) -> None:
         tensor = self.graph.tensors[port.tensor]
         expect(self._tensor(entry.get("tensor", 0)) == port.tensor, f"'{port.name}' is another")
         scale = entry.get("scale", 0)
@@ -395,7 +396,7 @@ class _Decoder:
             for part in parts_of(plan, layer, row.get("splits", 0), call):
                 yield steps[entry], layer, part
 
-    def _entries(self, stage: dict, endless: bool) -> Iterator[int]:
+    def _entries(self, stage: dict[str, Any], endless: bool) -> Iterator[int]:
         """The schedule of a stage, part by part; of one that never ends END and less where a hop
         does."""
         first = self._address(stage, "parts", "parts")
@@ -418,7 +419,7 @@ class _Decoder:
                     hops += 1
 
 
-def _check_members(entry: dict, kind: str) -> None:
+def _check_members(entry: dict[str, Any], kind: str) -> None:
     """The members of a struct are numbers that it can hold."""
     for member, most in LIMITS[kind].items():
         value = entry.get(member, 0)
@@ -430,14 +431,15 @@ def kernel_params(objects: Objects, row: Row) -> dict[str, Value]:
     """The parameters of a layer, structs and arrays resolved: what the names in it refer to."""
     order = {name: place for place, name in enumerate(objects.values)}
 
-    def resolved(value: Value, place: int) -> Value:
+    def resolved(value: Any, place: int) -> Value:
         if isinstance(value, dict):
             return {member: resolved(inner, place) for member, inner in value.items()}
         if isinstance(value, list):
             return [resolved(inner, place) for inner in value]
         name = value.name if isinstance(value, Address) else value
         if not isinstance(name, str) or name not in order:
-            return value
+            found: Value = value
+            return found
         expect(order[name] < place, f"'{name}' is used before it is defined")
         return resolved(objects.values[name], order[name])
 

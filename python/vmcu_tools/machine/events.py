@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..ops import Layer
+from ..plan.calls import STREAMED
 from ..plan.plan import Plan, Step
-from ..plan.schedule import STREAMED, Call, Stage, in_one_piece, operand, pieces, stage_at
+from ..plan.schedule import Call, Stage, in_one_piece, operand, pieces, stage_at
 
 TICKS = 1 << 32
 # Stands for the layer in calls of a stage of one layer, which has no schedule.
 WHOLE = -3
-Called = tuple[Step | None, Layer | None, Call]
+Called = tuple[Step | None, Layer[Any] | None, Call]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class Event:
     number: int
     stage: int
     step: Step | None
-    layer: Layer | None
+    layer: Layer[Any] | None
     y: int
     x: int
     columns: int

@@ -140,7 +140,7 @@ class _Player:
         steps = plan.stages[at]
         layers = [step.bind(plan.graph) for step in steps]
         places = {id(step): place for place, step in enumerate(self.behind[index])}
-        found = []
+        found: list[Called] = []
         for step, _, call in self.calls[1 + index]:
             place = places[id(step)]
             found.append((steps[place], layers[place], call))

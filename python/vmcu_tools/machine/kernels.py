@@ -9,6 +9,7 @@ in the order that planner and replay take for granted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ VALUES = ("input_zero", "output_zero", "act_min", "act_max")
 Case = tuple[str, tuple[tuple[str, int], ...]]
 
 
-def some_columns(layer: ProgramLayer) -> int:
+def some_columns(layer: ProgramLayer[Any]) -> int:
     """Columns of a call that stand for those of the layer's."""
     columns = layer.columns if layer.by_columns else layer.out.shape[1]
     return (
@@ -32,7 +33,7 @@ def some_columns(layer: ProgramLayer) -> int:
     )
 
 
-def case_of(layer: ProgramLayer, fields: Mapping[str, int], columns: int) -> Case:
+def case_of(layer: ProgramLayer[Any], fields: Mapping[str, int], columns: int) -> Case:
     """What the order of a program's accesses depends on."""
     names = layer.binding.names(layer.ins, layer.out, layer.descending, 0, columns)
     names |= {f"p->{path}": value for path, value in fields.items()}
@@ -40,7 +41,9 @@ def case_of(layer: ProgramLayer, fields: Mapping[str, int], columns: int) -> Cas
     return layer.symbol, tuple(sorted(kept.items()))
 
 
-def check(layer: ProgramLayer, fields: Mapping[str, int], stream: bytes, proven: set[Case]) -> None:
+def check(
+    layer: ProgramLayer[Any], fields: Mapping[str, int], stream: bytes, proven: set[Case]
+) -> None:
     """Raises PlanError unless the program of a layer, with these parameters by their path in the C
     struct and this flash stream, computes what its node means in the order it is planned with.
 
@@ -67,7 +70,7 @@ def check(layer: ProgramLayer, fields: Mapping[str, int], stream: bytes, proven:
     _check_order(layer, machine, columns, row)
 
 
-def _row_that_reads(layer: ProgramLayer) -> int:
+def _row_that_reads(layer: ProgramLayer[Any]) -> int:
     """An output row that reads every input, near the middle; the middle one if there is none."""
     middle, inputs = layer.height // 2, range(len(layer.ins))
     nearest = sorted(range(layer.height), key=lambda y: abs(y - middle))
@@ -75,7 +78,7 @@ def _row_that_reads(layer: ProgramLayer) -> int:
 
 
 def machine_of(
-    layer: ProgramLayer,
+    layer: ProgramLayer[Any],
     fields: Mapping[str, int],
     stream: bytes,
     data: list[np.ndarray],
@@ -90,13 +93,13 @@ def machine_of(
     return Machine(names, views, np.zeros(layer.out.shape, np.int8), stream)
 
 
-def _check_order(layer: ProgramLayer, machine: Machine, columns: int, row: int) -> None:
+def _check_order(layer: ProgramLayer[Any], machine: Machine, columns: int, row: int) -> None:
     """The ticks of a call's loads and stores, counted anew from what the program did."""
     reads = [np.full(t.shape[1:], NEVER, np.int64) for t in layer.ins]
     writes = np.full(layer.out.shape[1:], NEVER, np.int64)
     clock = 0
     for kind, tensor, (_, pixels, channels) in machine.log:
-        if kind == "r":
+        if kind == "r" and isinstance(tensor, int):
             flat = layer.binding.view(layer.ins[tensor])[1:]
             reads[tensor].reshape(flat)[pixels, channels] = clock
         else:
@@ -114,5 +117,5 @@ def _check_order(layer: ProgramLayer, machine: Machine, columns: int, row: int) 
         raise PlanError(f"{_who(layer)}: it accesses memory in another order than planned")
 
 
-def _who(layer: ProgramLayer) -> str:
+def _who(layer: ProgramLayer[Any]) -> str:
     return f"layer '{layer.node.name}'"

@@ -12,6 +12,7 @@ the results.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from .events import TICKS, Called, Event
 from .hops import played
 from .streams import meeting
 
+# Arrays of which parts are not there; their functions have no types.
+ma: Any = np.ma
 POISON = np.int8(-91)
 FOREVER = np.iinfo(np.int64).max
 BEFORE = -1
@@ -129,7 +132,7 @@ class VirtualMcu:
         times = self.expiry_of[copy.of][y, part].ravel()
         return np.where(times < 0, BEFORE, times + copy.later)
 
-    def _in_call(self, event: Event, layer: Layer, index: int) -> np.ndarray | None:
+    def _in_call(self, event: Event, layer: Layer[Any], index: int) -> np.ndarray | None:
         """The ticks of reads or, for OUTPUT, writes in a call of a stage of several layers. They
         matter where the call writes what it reads."""
         if id(layer) not in self.sharing:
@@ -155,7 +158,7 @@ class VirtualMcu:
         return circle == other_circle and near
 
     @staticmethod
-    def _reads(event: Event, layer: Layer, index: int) -> Iterator[tuple[int, int, int]]:
+    def _reads(event: Event, layer: Layer[Any], index: int) -> Iterator[tuple[int, int, int]]:
         """Rows of an input with the columns that a call reads of them: y, start, stop."""
         tensor = layer.ins[index]
         if event.whole:
@@ -196,7 +199,7 @@ class VirtualMcu:
         if inputs is not None:
             for node in self.plan.graph.nodes:
                 for name in node.outputs:
-                    produced[name] = np.ma.masked_all(self.tensors[name].shape, np.int8)
+                    produced[name] = ma.masked_all(self.tensors[name].shape, np.int8)
         self.kept: set[int] = set()
         before = None
         for event in self.events:
@@ -212,7 +215,7 @@ class VirtualMcu:
         self._check_outputs()
         self._check_kept()
         for name, names in self.played.hops.items() if inputs is not None else ():
-            produced[name] = np.ma.concatenate([produced.pop(at) for at in names])
+            produced[name] = ma.concatenate([produced.pop(at) for at in names])
         return {
             name: values if np.ma.is_masked(values) else np.asarray(values)
             for name, values in produced.items()
@@ -248,7 +251,7 @@ class VirtualMcu:
     def _compute(
         self,
         event: Event,
-        layer: Layer,
+        layer: Layer[Any],
         seen: dict[str, np.ndarray],
         produced: dict[str, np.ndarray] | None,
     ) -> None:
@@ -272,7 +275,7 @@ class VirtualMcu:
     def _output(
         self,
         event: Event,
-        layer: Layer,
+        layer: Layer[Any],
         y: int,
         part: tuple[int, int],
         seen: dict[str, np.ndarray],
@@ -313,14 +316,15 @@ class VirtualMcu:
             return slice(at, at + count)
         # As vmcu_pixel() finds them: a pixel is in one piece.
         pixels = np.arange(first, first + count, channels)
-        at = circle.around(placement.base) + (pixels + placement.phase) % placement.ring
-        at = np.where(at < end, at, at - circle.size)
-        if (at + channels > end).any():
+        places = circle.around(placement.base) + (pixels + placement.phase) % placement.ring
+        places = np.where(places < end, places, places - circle.size)
+        if (places + channels > end).any():
             raise PlanError(
                 f"a pixel of row {y} of tensor '{tensor.name}' is split by the pool's end "
                 f"({end} bytes)"
             )
-        return (at[:, None] + np.arange(channels)).ravel()
+        found: slice | np.ndarray = (places[:, None] + np.arange(channels)).ravel()
+        return found
 
     def _check_row(self, event: Event, index: int, y: int, start: int, stop: int) -> np.ndarray:
         """The values of the columns that a call is about to read of an input."""
@@ -422,7 +426,7 @@ class VirtualMcu:
             progress = self._run(at, PROGRESS_BYTES * len(steps))
         return progress, [self._run(step.scratch, step.scratch_bytes) for step in steps]
 
-    def _layer(self, step: Step) -> Layer:
+    def _layer(self, step: Step) -> Layer[Any]:
         return self.layers.get(id(step)) or step.bind(self.plan.graph)
 
     def _run(self, at: int, size: int) -> slice:
@@ -459,4 +463,5 @@ class VirtualMcu:
 
 
 def _overlap(one: slice, other: slice) -> bool:
-    return max(one.start, other.start) < min(one.stop, other.stop)
+    found: bool = max(one.start, other.start) < min(one.stop, other.stop)
+    return found

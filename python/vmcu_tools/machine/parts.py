@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..ops import Layer
+from ..plan.calls import STREAMED
 from ..plan.plan import Plan
-from ..plan.schedule import OUTPUT, STREAMED, Call, operand
+from ..plan.schedule import OUTPUT, Call, operand
 from .tables import expect
 
 
@@ -31,7 +33,7 @@ class Taken:
             self.y, self.x = self.y + 1, 0
 
 
-def parts_of(plan: Plan, layer: Layer, splits: int, call: Call) -> Iterator[Call]:
+def parts_of(plan: Plan, layer: Layer[Any], splits: int, call: Call) -> Iterator[Call]:
     """A call in the parts that the executor divides it into. splits: struct vmcu_layer's."""
     indices = [OUTPUT + bit for bit in range(8) if splits >> bit & 1]
     expect(all(index < len(layer.ins) for index in indices), "an input splits that is not there")

@@ -12,6 +12,7 @@ positions, and no two of them meet.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from ..plan.schedule import Call
 from .tables import Address, Objects, expect
 
 
-def stream_of(objects: Objects, name: str, model: dict) -> dict | None:
+def stream_of(objects: Objects, name: str, model: dict[str, Any]) -> dict[str, Any] | None:
     """The struct vmcu_stream of model `name`; None if it has none."""
     value = model.get("stream")
     if value is None:
@@ -33,7 +34,7 @@ def stream_of(objects: Objects, name: str, model: dict) -> dict | None:
     return found
 
 
-def saved(stream: dict | None, pool: int) -> tuple[int, int] | None:
+def saved(stream: dict[str, Any] | None, pool: int) -> tuple[int, int] | None:
     """What of a pool of so many bytes is saved: from where on, how many; None of no stream."""
     if stream is None:
         return None
@@ -43,7 +44,7 @@ def saved(stream: dict | None, pool: int) -> tuple[int, int] | None:
 
 
 def check_turns(
-    objects: Objects, name: str, stream: dict, plan: Plan, layers: Sequence[Layer]
+    objects: Objects, name: str, stream: dict[str, Any], plan: Plan, layers: Sequence[Layer[Any]]
 ) -> None:
     """Counts start over where rings do, and the replay has seen it."""
     ends, starts = (_counts(objects, name, stream, member) for member in ("calls", "again"))
@@ -65,9 +66,9 @@ def check_turns(
         expect(last < layer.height, f"layer {number} does not start over in the replay")
     _check_states(stream, plan)
     if plan.graph.endless:
-        number = layers[-1].out
-        there = plan.placements[number.name]
-        one_place = (there.ring, there.phase) == (number.row_bytes, 0)
+        hop = layers[-1].out
+        there = plan.placements[hop.name]
+        one_place = (there.ring, there.phase) == (hop.row_bytes, 0)
         expect(one_place, "the number of a hop is not where those behind look for it")
     source = plan.graph.tensors[plan.graph.inputs[0].tensor]
     rows, ring = stream.get("rows", 0), plan.placements[source.name].ring
@@ -78,7 +79,7 @@ def check_turns(
     expect(rows < source.shape[0], "rows of the input do not start over in the replay")
 
 
-def _check_states(stream: dict, plan: Plan) -> None:
+def _check_states(stream: dict[str, Any], plan: Plan) -> None:
     """What keeps states comes last, each on its own: all of a hop's are kept, or none."""
     kept, states = plan.graph.remembered.values(), stream.get("states", 0)
     stages = plan.stages[max(len(plan.stages) - states, 0) :]
@@ -86,7 +87,7 @@ def _check_states(stream: dict, plan: Plan) -> None:
     expect(states == len(last) and set(last) == set(kept), "others than its states are kept last")
 
 
-def _counts(objects: Objects, name: str, stream: dict, member: str) -> np.ndarray:
+def _counts(objects: Objects, name: str, stream: dict[str, Any], member: str) -> np.ndarray:
     """Counts by layer; none where they are not where they should be."""
     label = f"{name}_{member}"
     found = objects.values.get(label)
@@ -94,13 +95,15 @@ def _counts(objects: Objects, name: str, stream: dict, member: str) -> np.ndarra
     return found if named and isinstance(found, np.ndarray) else np.zeros(0, np.uint16)
 
 
-def check_parts(parts: Sequence[dict]) -> None:
+def check_parts(parts: Sequence[dict[str, Any]]) -> None:
     """One part that leads to the first answer, one for each further hop."""
     once = len(parts) == 2 and parts[0].get("times", 0) == 1
     expect(once, "a stream has other parts than its beginning and a hop")
 
 
-def check_hop(plan: Plan, last: Layer, hop: int, made: Call | None, taken: int, first: int) -> None:
+def check_hop(
+    plan: Plan, last: Layer[Any], hop: int, made: Call | None, taken: int, first: int
+) -> None:
     """At the end of hop number `hop` that row of the stage's `last` layer is the last call, and as
     many rows are taken as a hop has more than at the end of the first, where they were `first`: of
     the window's last rows there may be some that no layer reads."""

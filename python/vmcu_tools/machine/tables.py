@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class Address:
     index: int = 0
 
 
-Value = int | float | str | Address | list | dict
+Value = int | float | str | Address | list[Any] | dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class Objects:
     their named members, arrays of structs as lists. types: by name, the type in C; macros: what
     the header defines."""
 
-    values: dict[str, np.ndarray | list | dict] = field(default_factory=dict)
+    values: dict[str, np.ndarray | list[Any] | dict[str, Any]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     macros: dict[str, str] = field(default_factory=dict)
 
@@ -77,7 +78,7 @@ def read(files: Mapping[str, str], name: str) -> Objects:
     for match in _DEFINITION.finditer(text):
         kind, array = match["type"], match["array"]
         if kind in NUMBERS and array:
-            value: np.ndarray | list | dict = _numbers(match["body"], kind, array)
+            value: np.ndarray | list[Any] | dict[str, Any] = _numbers(match["body"], kind, array)
         else:
             value = _Reader(match["body"], macros).initialiser(bool(array))
         found.values[match["name"]] = value
@@ -100,7 +101,7 @@ def _numbers(body: str, kind: str, array: str) -> np.ndarray:
         wide = np.array([_real(word) for word in words], np.float64)
     else:
         wide = np.array([int(word, 0) for word in words], np.int64)
-        limits = np.iinfo(dtype)
+        limits: Any = np.iinfo(dtype)
         if wide.size and (wide.min() < limits.min or wide.max() > limits.max):
             raise PlanError(f"an array of {kind} holds a number that does not fit")
     if array != "[]" and int(array[1:-1]) != wide.size:
@@ -130,7 +131,7 @@ class _Reader:
             at = match.end()
         self.at = 0
 
-    def initialiser(self, array: bool) -> list | dict:
+    def initialiser(self, array: bool) -> list[Any] | dict[str, Any]:
         found = self._list() if array else self._members()
         if self.at != len(self.tokens):
             raise PlanError("an initialiser goes on behind its end")
@@ -148,7 +149,7 @@ class _Reader:
         self.at += 1
         return token
 
-    def _list(self) -> list:
+    def _list(self) -> list[Any]:
         found = []
         while self._peek() not in ("", "}"):
             found.append(self._value())
@@ -156,7 +157,7 @@ class _Reader:
                 self._next()
         return found
 
-    def _members(self) -> dict:
+    def _members(self) -> dict[str, Any]:
         found: dict[str, Value] = {}
         while self._peek() == ".":
             self._next()

@@ -7,12 +7,15 @@ A file in this folder is all that it takes: importing the folder imports every f
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import Problem, UserError
 from ..graph import Graph, Node, Op
 from ..paths import import_modules
 from ..quant import INT8_MAX, INT8_MIN
 from .biases import REMEDY
-from .layer import LAYER_OF, NEVER, Form, Interval, Layer, ProgramLayer
+from .interval import Interval
+from .layer import LAYER_OF, NEVER, Form, Layer, ProgramLayer
 from .values import Kernel
 
 __all__ = ["LAYER_OF", "NEVER", "Form", "Interval", "Layer", "ProgramLayer"]
@@ -34,7 +37,7 @@ def bind(
     descending: bool = False,
     columns: int | None = None,
     form: Form = Form.USUAL,
-) -> Layer:
+) -> Layer[Any]:
     """The layer of a node, with the tensors it reads and writes, in a direction. columns: of a
     call, all of a row by default. form: one that serves()."""
     kind = LAYER_OF[type(node.op)].working(graph, node, form)
@@ -42,7 +45,7 @@ def bind(
     return kind(graph, node, descending, columns, form)
 
 
-def kernel_of(graph: Graph, layer: Layer) -> Kernel:
+def kernel_of(graph: Graph, layer: Layer[Any]) -> Kernel:
     """The kernel that runs a layer, with its parameters. Raises UserError where a fused activation
     is one too many for it."""
     node = layer.node

@@ -51,13 +51,15 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
         summed = self.op.sum
         if isinstance(summed, FloatSum):
             return self.clamp(summed.apply(qa, qb))
-        total = self._term(summed.a, 0, qa) + self._term(summed.b, 1, qb)
+        total = self._term(summed, summed.a, 0, qa) + self._term(summed, summed.b, 1, qb)
         return self.clamp(summed.out.apply(total) + self.out.zero_point)
 
-    def _term(self, factor: FixedPoint, index: int, values: np.ndarray) -> np.ndarray:
+    def _term(
+        self, summed: FixedSum, factor: FixedPoint, index: int, values: np.ndarray
+    ) -> np.ndarray:
         """What an input contributes to the sum."""
         centred = values.astype(np.int64) - self.ins[index].zero_point
-        return factor.apply(centred << self.op.sum.left_shift)
+        return factor.apply(centred << summed.left_shift)
 
     @functools.cached_property
     def binding(self) -> Binding:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from ..kernels.targets.portable.pooling import (
     MEAN_OF_SUM_FLOAT,
 )
 from ..quant import FloatScale, Requant, divide_away, float_bits
-from .layer import Binding, Form, Layer, Reach
+from .layer import Binding, Form, Layer
+from .reach import Reach
 from .values import CStruct, factor
 from .window import WindowLayer, gather, scaled_pooling, window_fields
 
@@ -60,10 +62,11 @@ class AveragePool2D(Op):
 
 class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
     @classmethod
-    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
         if form is not Form.SUMMING:
             return super().working(graph, node, form)
         height, width, _ = graph.tensors[node.inputs[0]].shape
+        assert isinstance(node.op, AveragePool2D)
         whole = replace(node.op.window, stride=(1, 1)) == Window((height, width))
         return AveragePool2DSumLayer if whole else None
 
@@ -86,7 +89,7 @@ class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
     def binding(self) -> Binding:
         requant = self.op.requant
         counts = {"rescale": self.mode, "count_padding": int(self.op.count_padding)}
-        fields = {**window_fields(self.window), **counts, **self.zeros}
+        fields: dict[str, Any] = {**window_fields(self.window), **counts, **self.zeros}
         if isinstance(requant, FloatScale):
             fields |= {"factor.multiplier": float_bits(requant.scale), "factor.shift": 0}
         elif requant is not None:

@@ -15,7 +15,8 @@ from ..graph import Op, Shape
 from ..kernels.integer_scale import integer_product
 from ..quant import FixedPoint, FloatProduct, FloatSum, fixed_point_quotient
 from .add import FLOAT_SUM
-from .layer import Layer, Reach
+from .layer import Layer
+from .reach import Reach
 from .values import Array, CStruct, Kernel, Struct, StructArray, Value, factor
 
 PARAMS = CStruct(
@@ -133,9 +134,11 @@ class BinaryLayer(Layer[Binary], op=Binary):
         if self.op.kind in ("minimum", "maximum"):
             return self.clamp(self._extreme(a, b))
         if self.op.kind == "float_sum":
+            assert self.op.sum is not None
             return self.clamp(self.op.sum.apply(a, b))
         da, db = a - self.ins[0].zero_point, b - self.second_zero
         if self.op.kind == "float_product":
+            assert self.op.product is not None
             return self.clamp(self.op.product.apply(da * db, self.out.zero_point))
         values = self._prelu(da, db) if self.op.kind == "prelu" else self._scaled(da, db)
         return self.clamp(np.broadcast_to(values, self._rows_shape(y0, y1)) + self.out.zero_point)
@@ -156,16 +159,20 @@ class BinaryLayer(Layer[Binary], op=Binary):
         if self.op.a is not None and self.op.b is not None:
             a = self.op.a.apply(a - self.ins[0].zero_point) + self.out.zero_point
             b = self.op.b.apply(b - self.second_zero) + self.out.zero_point
-        return np.minimum(a, b) if self.op.kind == "minimum" else np.maximum(a, b)
+        found: np.ndarray = np.minimum(a, b) if self.op.kind == "minimum" else np.maximum(a, b)
+        return found
 
     def _prelu(self, da: np.ndarray, db: np.ndarray) -> np.ndarray:
+        assert self.op.a is not None and self.op.out is not None
         return np.where(da >= 0, self.op.a.apply(da), self.op.out.apply(da * db))
 
     def _scaled(self, da: np.ndarray, db: np.ndarray) -> np.ndarray:
+        assert self.op.out is not None
         if self.op.kind == "product":
             return self.op.out.apply(da * db)
         if self.op.kind == "quotient":
             return fixed_point_quotient(da, db, self.op.out.multiplier, self.op.out.shift)
+        assert self.op.a is not None and self.op.b is not None
         ta = self.op.a.apply(da << self.op.left_shift)
         tb = self.op.b.apply(db << self.op.left_shift)
         joined = {

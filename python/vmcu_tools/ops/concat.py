@@ -13,8 +13,10 @@ import numpy as np
 
 from ..graph import Op, Shape
 from ..quant import INT8_MIN
-from .layer import Interval, Layer, Reach
+from .interval import Interval
+from .layer import Layer
 from .lookup import images_of
+from .reach import Reach
 from .values import Array, CStruct, Kernel, enumeration
 
 AXES = ("VMCU_AXIS_HEIGHT", "VMCU_AXIS_WIDTH", "VMCU_AXIS_CHANNELS")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,13 @@ class Conv2D(Op):
 
 class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @classmethod
-    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
+        assert isinstance(node.op, Conv2D)
         direct = form is Form.DIRECT and node.op.pointwise
         return cls if direct else super().working(graph, node, form)
 
     @property
-    def block(self) -> int:
+    def block(self) -> int:  # type: ignore[override]
         return 1 if self.form is Form.DIRECT else PAIR
 
     @property
@@ -74,12 +76,13 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
 
     @property
     def mixes(self) -> bool:
-        return self.op.groups == 1
+        return bool(self.op.groups == 1)
 
     @property
     def turned(self) -> Op | None:
         weights = self.op.weights.swapaxes(1, 2)
-        return replace(self.op, weights=weights, window=self.op.window.turned)
+        found: Op = replace(self.op, weights=weights, window=self.op.window.turned)
+        return found
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         taps = self.taps(data[0], y0, y1)

@@ -119,10 +119,11 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
     @property
     def turned(self) -> Op | None:
         weights = self.op.weights.swapaxes(0, 1)
-        return replace(self.op, weights=weights, window=self.op.window.turned)
+        found: Op = replace(self.op, weights=weights, window=self.op.window.turned)
+        return found
 
     @property
-    def block(self) -> int:
+    def block(self) -> int:  # type: ignore[override]
         return self.target.packing.pixels
 
     @property
@@ -132,11 +133,13 @@ class DepthwiseConv2DLayer(MacLayer[DepthwiseConv2D], op=DepthwiseConv2D):
         return Cost(per_call, costs.mac_depthwise)
 
     def tap_weights(self) -> np.ndarray:
-        return self.op.weights.astype(np.int64).transpose(2, 0, 1)[..., None]
+        found: np.ndarray = self.op.weights.astype(np.int64).transpose(2, 0, 1)[..., None]
+        return found
 
     def tap_channels(self) -> np.ndarray:
         channels = np.arange(len(self.op.bias)) // self.op.multiplier
-        return channels[:, None, None, None]
+        found: np.ndarray = channels[:, None, None, None]
+        return found
 
     def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         wide = np.repeat(self.taps(data[0], y0, y1), self.op.multiplier, axis=-1)

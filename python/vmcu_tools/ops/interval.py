@@ -30,4 +30,5 @@ class Interval:
     @property
     def constant(self) -> np.ndarray:
         """Channels of one byte, bool (C,)."""
-        return self.low == self.high
+        found: np.ndarray = self.low == self.high
+        return found

@@ -17,7 +17,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ..kernels.targets import named
 from .biases import Biases
 from .interval import Interval
 from .reach import Reach
-from .values import STRUCTS, Array, Kernel, Struct, Value
+from .values import STRUCTS, Array, Kernel, Struct
 
 OpT = TypeVar("OpT", bound=Op)
 NEVER = -1
@@ -39,7 +39,7 @@ PAIR = 2
 # The executor's own buffer for scratch; what does not fit into it lives in the pool.
 STACK_SCRATCH = 256
 # The layer of each op, entered by subclassing Layer with `op`.
-LAYER_OF: dict[type[Op], type[Layer]] = {}
+LAYER_OF: dict[type[Op], type[Layer[Any]]] = {}
 
 
 class Form(enum.Enum):
@@ -94,7 +94,7 @@ class Layer(ABC, Generic[OpT]):
         LAYER_OF[op] = cls
 
     @classmethod
-    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
         """The class for a node of its op in a form; None if there is none."""
         return cls if form is Form.USUAL else None
 
@@ -109,7 +109,7 @@ class Layer(ABC, Generic[OpT]):
         assert self.can_descend or not descending, f"{type(self).__name__} cannot descend"
         self.node, self.form, self.target = node, form, named(graph.target)
         self.descending = descending
-        self.op: OpT = node.op
+        self.op = cast("OpT", node.op)
         self.ins: tuple[Tensor, ...] = tuple(graph.tensors[name] for name in node.inputs)
         self.out: Tensor = graph.tensors[node.outputs[0]]
         self.outside: Tensor | None = graph.tensors.get(node.op.fetches)
@@ -181,15 +181,16 @@ class Layer(ABC, Generic[OpT]):
 
     def clamp(self, values: np.ndarray) -> np.ndarray:
         """Bounded by the fused activation, as int8."""
-        return np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
+        found: np.ndarray = np.clip(values, self.op.act_min, self.op.act_max).astype(np.int8)
+        return found
 
     @property
-    def bounds(self) -> dict[str, Value]:
+    def bounds(self) -> dict[str, int]:
         """The fused activation, as parameter structs have it."""
         return {"act_min": self.op.act_min, "act_max": self.op.act_max}
 
     @property
-    def zeros(self) -> dict[str, Value]:
+    def zeros(self) -> dict[str, int]:
         """The zero points of the first input and of the output, as parameter structs have them."""
         return {"input_zero": self.ins[0].zero_point, "output_zero": self.out.zero_point}
 
@@ -335,7 +336,8 @@ class ProgramLayer(Layer[OpT]):
 
     @property
     def kernel(self) -> Kernel:
-        binding, params = self.binding, {}
+        binding = self.binding
+        params: dict[str, Any] = {}
         if binding.stream:
             params["stream"] = Array(
                 "stream", np.frombuffer(binding.stream, np.uint32), binding.lines
@@ -356,7 +358,9 @@ class ProgramLayer(Layer[OpT]):
     def _ticks(self, x: int, columns: int) -> Ticks:
         binding = self.binding
         names = binding.names(self.ins, self.out, self.descending, x, columns)
-        shapes = {i: binding.view(tensor) for i, tensor in enumerate(self.ins)}
+        shapes: dict[Any, tuple[int, ...]] = {
+            i: binding.view(tensor) for i, tensor in enumerate(self.ins)
+        }
         shapes["output"] = self.out.shape
         return _ticks(binding.program, tuple(sorted(names.items())), tuple(shapes.items()))
 
@@ -376,7 +380,8 @@ class ProgramLayer(Layer[OpT]):
 
     def writes(self) -> np.ndarray:
         turns = np.array([self.turn(y) for y in range(self.height)], np.int64)[:, None, None]
-        return turns * self.ticks.count + self.ticks.writes
+        found: np.ndarray = turns * self.ticks.count + self.ticks.writes
+        return found
 
     def last_reads(self, index: int) -> np.ndarray:
         last_row = np.full(self.ins[index].shape[0], NEVER, np.int64)

@@ -98,7 +98,7 @@ class LogSoftmaxPolynomial(Op):
     clamps = True
 
     exp: np.ndarray
-    scaled: np.ndarray
+    scaled: np.ndarray  # type: ignore[assignment] # a field here, where others are made larger
 
 
 class LogSoftmaxPolynomialLayer(PixelwiseLayer[LogSoftmaxPolynomial], op=LogSoftmaxPolynomial):

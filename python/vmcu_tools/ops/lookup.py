@@ -10,7 +10,7 @@ import numpy as np
 
 from ..graph import Op
 from ..quant import INT8_MIN
-from .layer import Interval
+from .interval import Interval
 from .pixelwise import PixelwiseLayer
 from .values import Array, CStruct, Kernel
 

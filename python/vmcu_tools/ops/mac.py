@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,8 @@ from ..quant import (
     wrap_int32,
 )
 from .biases import Biases, beyond_float32
-from .layer import STACK_SCRATCH, Binding, Form, Interval, Layer, OpT
+from .interval import Interval
+from .layer import STACK_SCRATCH, Binding, Form, Layer, OpT
 from .once import Made, once
 from .values import CStruct
 from .window import WindowLayer, covered, gather, window_fields
@@ -87,7 +89,7 @@ class MacLayer(WindowLayer[OpT]):
     """What all of them share: weights, a bias, a requantiser, a window."""
 
     @classmethod
-    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer] | None:
+    def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
         if form is Form.WIDE:
             usual, wide = cls(graph, node), cls(graph, node, form=form)
             # Of several groups, the later ones of a tile are read after the first is written.
@@ -119,7 +121,8 @@ class MacLayer(WindowLayer[OpT]):
     def tap_weights(self) -> np.ndarray:
         """Weights by output channel and tap, int64 (N, kh, kw, D)."""
         kernel = self.window.kernel
-        return self.op.weights.astype(np.int64).reshape(len(self.op.bias), *kernel, -1)
+        found: np.ndarray = self.op.weights.astype(np.int64).reshape(len(self.op.bias), *kernel, -1)
+        return found
 
     def tap_channels(self) -> np.ndarray:
         """Which input channel each of them meets, (N, 1, 1, D)."""
@@ -147,11 +150,13 @@ class MacLayer(WindowLayer[OpT]):
         _, outside = covered(self.window, self.ins[0].shape, self.out.shape)
         if not outside.any():
             return source.constant
-        return source.constant & (source.low == self.ins[0].zero_point)
+        found: np.ndarray = source.constant & (source.low == self.ins[0].zero_point)
+        return found
 
     def wants(self, outs: np.ndarray, source: Interval) -> np.ndarray:
         used = (self.tap_weights()[outs] != 0).any(axis=(0, 1, 2))
-        return used & ~self.foldable(source)
+        found: np.ndarray = used & ~self.foldable(source)
+        return found
 
     def without(self, outs: np.ndarray, ins: np.ndarray, source: Interval) -> Op:
         weights = self.tap_weights()[outs]
@@ -161,7 +166,8 @@ class MacLayer(WindowLayer[OpT]):
         if self.op.weights.ndim == 2:
             kept = kept[:, 0, 0]
         requant = self.op.requant.pick(np.flatnonzero(outs))
-        return replace(self.op, weights=kept, bias=bias, requant=requant)
+        found: Op = replace(self.op, weights=kept, bias=bias, requant=requant)
+        return found
 
     def ranges(self) -> dict[str, int]:
         """Zero points, bounds and requantiser, as every parameter struct with weights has them."""
@@ -175,7 +181,8 @@ class MacLayer(WindowLayer[OpT]):
         assert reading is not None
         runs = self.op.weights[0].size // reading.side_by_side
         taps = runs * packing.padded(reading.side_by_side)
-        return -(-taps // reading.step(packing))
+        found: int = -(-taps // reading.step(packing))
+        return found
 
     @property
     def shapes(self) -> Mapping[int, Shape] | None:
@@ -265,4 +272,5 @@ class MacLayer(WindowLayer[OpT]):
 
     @property
     def weight_bytes(self) -> int:
-        return self.op.weights.size + self.op.bias.size * 4 + requant_bytes(self.op.requant)
+        found: int = self.op.weights.size + self.op.bias.size * 4 + requant_bytes(self.op.requant)
+        return found

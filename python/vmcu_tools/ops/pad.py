@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graph import Op, Shape
-from .layer import Layer, Reach
+from .layer import Layer
+from .reach import Reach
 from .values import CStruct, Kernel
 
 PARAMS = CStruct("vmcu_pad_params", "int16_t top, left, before; int8_t value;")

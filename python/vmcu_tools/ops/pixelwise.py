@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import Op
-from .layer import Layer, OpT, Reach
+from .layer import Layer, OpT
+from .reach import Reach
 
 
 class OwnPixelLayer(Layer[OpT]):

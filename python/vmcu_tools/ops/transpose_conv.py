@@ -140,9 +140,10 @@ class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
             names = ("multiplier", "shift")
             factors = {name: getattr(op.requant, name).astype(np.int32) for name in names}
         arrays = {"weights": op.weights, "bias": op.bias.astype(np.int32), **factors}
+        window = window_values(op.weights.shape[1:3], op.stride, op.dilation, op.pad)
         params = PARAMS(
             **{name: Array(name, values) for name, values in arrays.items()},
-            window=Struct("", window_values(op.weights.shape[1:3], op.stride, op.dilation, op.pad)),
+            window=Struct("", {**window}),
             groups=op.groups,
             depth=op.weights.shape[3],
             **self.zeros,

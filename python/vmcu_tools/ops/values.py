@@ -97,7 +97,9 @@ class CStruct:
         end = 0
         bare = re.sub(r"/\*.*?\*/", "", declarations, flags=re.DOTALL)
         for declaration in bare.rstrip("; \n").split(";"):
-            kind, names = re.match(r"\s*((?:const )?(?:struct )?\w+) (.*)", declaration).groups()
+            match = re.match(r"\s*((?:const )?(?:struct )?\w+) (.*)", declaration)
+            assert match is not None, f"'{declaration}' declares nothing"
+            kind, names = match.groups()
             for member in names.split(","):
                 pointer = "*" in member
                 size, align = self._layout(kind, pointer)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..graph import Op, Shape, Window
-from .layer import OpT, ProgramLayer, Reach
+from .layer import OpT, ProgramLayer
+from .reach import Reach
 from .values import CStruct
 
 WINDOW = CStruct(
@@ -31,7 +33,7 @@ def window_fields(window: Window) -> dict[str, int]:
 
 
 def scaled_pooling(
-    op: Op, window: Window, image: Shape, was: Shape, out: Shape
+    op: Any, window: Window, image: Shape, was: Shape, out: Shape
 ) -> tuple[Op, Shape] | None:
     """Op.scaled() of one that works channel by channel and has nothing but a window."""
     found = window.scaled(was, image, out)
@@ -41,9 +43,13 @@ def scaled_pooling(
 class WindowLayer(ProgramLayer[OpT]):
     """A layer whose output pixels are made of what is under the window of its op."""
 
+    # One with a window; which, is the subclass's.
+    op: Any
+
     @property
     def window(self) -> Window:
-        return self.op.window
+        found: Window = self.op.window
+        return found
 
     @property
     def by_columns(self) -> bool:
@@ -55,7 +61,8 @@ class WindowLayer(ProgramLayer[OpT]):
 
     @property
     def turned(self) -> Op | None:
-        return replace(self.op, window=self.window.turned)
+        found: Op = replace(self.op, window=self.window.turned)
+        return found
 
     def input_rows(self, index: int, y: int) -> range:
         return window_rows(self.window, self.ins[0].shape[0], y)
@@ -74,8 +81,9 @@ def covered(
         taps = np.arange(window.kernel[axis]) * window.dilation[axis]
         places = (np.arange(out[axis]) * window.stride[axis] - window.pad[axis])[:, None] + taps
         inside.append((places >= 0) & (places < image[axis]))
-    ever = inside[0].any(axis=0)[:, None] & inside[1].any(axis=0)
-    outside = ~inside[0].all(axis=0)[:, None] | ~inside[1].all(axis=0)
+    some, every = ([np.asarray(f(each, axis=0)) for each in inside] for f in (np.any, np.all))
+    ever = some[0][:, None] & some[1]
+    outside = ~every[0][:, None] | ~every[1]
     return ever, outside
 
 

@@ -177,4 +177,5 @@ def _in_memory(view: Activation, values: np.ndarray) -> np.ndarray:
     """A file's values as int8 in the order that the graph keeps them in."""
     q = values.astype(np.int16) - (128 if values.dtype == np.uint8 else 0)
     flat = q.astype(np.int8).ravel()[explicit(view.shape, view.order)]
-    return flat.reshape(view.tensor.shape)
+    found: np.ndarray = flat.reshape(view.tensor.shape)
+    return found

@@ -61,7 +61,9 @@ def runnable(path: Path, graph: Graph) -> bytes:
         node = graph.producer(tensors[file_op.outputs[0]].name) if file_op.outputs else None
         if file_op.op in LOOKED_UP and node is not None:
             ends = (graph.tensors[name] for name in (*node.inputs, *node.outputs))
-            operators += _look_up(schema, model, op, table_of(node.op, *ends))
+            table = table_of(node.op, *ends)
+            assert table is not None
+            operators += _look_up(schema, model, op, table)
         operators.append(op)
     model.subgraphs[0].operators = operators
     builder = required("flatbuffers", "flatbuffers", "verify .tflite models").Builder(len(data))
@@ -74,7 +76,7 @@ def _look_up(schema: Any, model: Any, op: Any, table: np.ndarray) -> list[Any]:
     input plus 128, in int32."""
     graph = model.subgraphs[0]
     out = graph.tensors[op.outputs[0]]
-    steps = []
+    steps: list[Any] = []
     for name, others in (("CAST", []), ("ADD", [np.array([128], np.int32)])):
         index = _constant(schema, model, np.zeros(0, np.int32))
         graph.tensors[index].shape, graph.tensors[index].buffer = list(out.shape), 0
@@ -96,7 +98,7 @@ def _look_up(schema: Any, model: Any, op: Any, table: np.ndarray) -> list[Any]:
 def _fix_shapes(schema: Any, model: Any, folded: Folded) -> None:
     tensors = model.subgraphs[0].tensors
     for index in folded.constants:
-        tensors[index].buffer = _buffer(schema, model, folded.model.tensors[index].data)
+        tensors[index].buffer = _buffer(schema, model, np.asarray(folded.model.tensors[index].data))
     for index in (*folded.constants, *folded.reshaped):
         tensors[index].shape = list(folded.model.tensors[index].shape)
         tensors[index].shapeSignature = None

@@ -71,7 +71,8 @@ def _run_of(session: Any, graph: Graph) -> Callable[[Sequence[np.ndarray]], Valu
     def run(inputs: Sequence[np.ndarray]) -> Values:
         feeds = {p.name: values for p, values in zip(graph.inputs, inputs, strict=True)}
         try:
-            return session.run(names, feeds)
+            found: Values = session.run(names, feeds)
+            return found
         except Exception as error:  # onnxruntime's exceptions have no base of their own
             raise UnfitError(f"ONNX Runtime: {str(error).splitlines()[0]}") from error
 

@@ -18,8 +18,10 @@ from .join_tables import join_tables
 from .leave_out_constants import leave_out_constants
 from .relabel_borders import relabel_borders
 
-PASSES = (drop_noops, absorb_pad, fuse_activation, join_tables, join_moves, flatten_dense)
-PASSES += (relabel_borders, drop_dead)
+PASSES = (
+    *(drop_noops, absorb_pad, fuse_activation, join_tables, join_moves, flatten_dense),
+    *(relabel_borders, drop_dead),
+)
 
 
 def optimize(graph: Graph, all_channels: bool = False) -> Graph:

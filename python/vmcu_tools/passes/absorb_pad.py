@@ -8,6 +8,7 @@ padding, so the Pad's value must not exceed any value of the image.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +41,17 @@ def _absorb(graph: Graph, node: Node) -> Graph | None:
     def absorbed(consumer: Node) -> Node:
         if consumer not in consumers:
             return consumer
-        inner = consumer.op.window.pad
+        op: Any = consumer.op
+        inner = op.window.pad
         pad = tuple(a + b for a, b in zip(inner, (top, left, bottom, right), strict=True))
-        op = replace(consumer.op, window=replace(consumer.op.window, pad=pad))
+        op = replace(op, window=replace(op.window, pad=pad))
         return reading(replace(consumer, op=op), target.name, source.name)
 
     return with_nodes(graph, [absorbed(other) for other in graph.nodes if other is not node])
 
 
 def _takes(graph: Graph, pad: Node, consumer: Node, source: Tensor) -> bool:
+    assert isinstance(pad.op, Pad)
     if consumer.op.windowed and (consumer.op.columnwise or consumer.op.channelwise):
         return pad.op.value == source.zero_point
     if not isinstance(consumer.op, MaxPool2D):

@@ -8,6 +8,7 @@ in a row that is one tall image with padding in front of its first row only.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ..errors import Problem, UserError
 from ..graph import Graph, Node, Tensor
@@ -57,11 +58,12 @@ def _over_calls(graph: Graph, node: Node) -> Node:
     if here != 1 or not node.op.windowed:
         reason = f"a call has {given} rows of its input and {here} of its output"
         raise UserError(_stays(graph, node, reason))
-    window = replace(node.op.window, stride=(given, node.op.window.stride[1]))
-    return replace(node, op=replace(node.op, window=window))
+    op: Any = node.op
+    window = replace(op.window, stride=(given, op.window.stride[1]))
+    return replace(node, op=replace(op, window=window))
 
 
-def _starts_with_zeros(layer: Layer) -> bool:
+def _starts_with_zeros(layer: Layer[Any]) -> bool:
     """True if what is in front of the first row is zeros, as it is in variables."""
     padded = layer.reach(0).before[0] > 0
     return not padded or layer.op.columnwise or layer.op.channelwise

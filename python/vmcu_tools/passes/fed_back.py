@@ -130,7 +130,7 @@ def _table(source: Tensor, target: Tensor) -> np.ndarray:
     """Real numbers of one quantisation in another, as runtimes make and take them."""
     steps = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.float32) - np.float32(source.zero_point)
     real = steps * np.float32(source.scale)
-    found = np.rint(real / np.float32(target.scale)) + target.zero_point
+    found: np.ndarray = np.rint(real / np.float32(target.scale)) + target.zero_point
     return np.clip(found, INT8_MIN, INT8_MAX).astype(np.int8)
 
 
@@ -199,12 +199,13 @@ def _fit(graph: Graph, ahead: Port, behind: Port) -> _Fit | str:
     if not same_quantisation(state, last):
         return "they have other scales or zero points"
     readers = graph.consumers(state.name)
-    if len(readers) != 1 or not isinstance(readers[0].op, Concat) or readers[0].op.axis != 0:
+    join = readers[0] if len(readers) == 1 else None
+    op = join.op if join is not None else None
+    if join is None or not isinstance(op, Concat) or op.axis != 0:
         return f"'{ahead.name}' is not put in front of new rows"
-    join = readers[0]
     if len(join.inputs) != 2 or join.inputs[0] != state.name or join.inputs[1] == state.name:
         return f"'{ahead.name}' is not put in front of new rows"
-    if any(table is not None for table in join.op.tables):
+    if any(table is not None for table in op.tables):
         return "it has another scale or zero point than the rows that it is put in front of"
     if not _gets_last_rows(graph, join, ahead, behind):
         return f"'{behind.name}' does not have the last {state.shape[0]} rows"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -88,10 +89,11 @@ def _joined(graph: Graph, branches: Sequence[_Branch], out: Tensor) -> Depthwise
     """One layer for all branches; None if they do not make up their source's channels in order, or
     differ in more than their kernels."""
     source = graph.tensors[branches[0].source]
-    first = branches[0].node.op
+    first: Any = branches[0].node.op
     made = 0
     for one in branches:
-        op, ours = one.node.op, graph.tensors[one.node.outputs[0]]
+        op: Any = one.node.op
+        ours = graph.tensors[one.node.outputs[0]]
         alike = (
             one.source == source.name
             and one.channel == made
@@ -107,10 +109,10 @@ def _joined(graph: Graph, branches: Sequence[_Branch], out: Tensor) -> Depthwise
         made += op.weights.shape[2]
     if made != source.shape[2]:
         return None
-    tall = max(one.row + one.node.op.window.kernel[0] for one in branches)
+    ops: list[Any] = [one.node.op for one in branches]
+    tall = max(one.row + op.window.kernel[0] for one, op in zip(branches, ops, strict=True))
     weights, bias, factors = [], [], []
-    for one in branches:
-        op = one.node.op
+    for one, op in zip(branches, ops, strict=True):
         behind = tall - one.row - len(op.weights)
         weights.append(np.pad(op.weights, ((one.row, behind), (0, 0), (0, 0))))
         bias.append(op.bias)
@@ -118,10 +120,11 @@ def _joined(graph: Graph, branches: Sequence[_Branch], out: Tensor) -> Depthwise
         pairs = (op.requant.multiplier, op.requant.shift)
         factors.append([np.broadcast_to(pair, count) for pair in pairs])
     multipliers, shifts = (np.concatenate(part) for part in zip(*factors, strict=True))
-    return replace(
+    joined: DepthwiseConv2D = replace(
         first,
         weights=np.concatenate(weights, axis=2),
         bias=np.concatenate(bias),
         window=replace(first.window, kernel=(tall, first.window.kernel[1])),
         requant=FixedPoint(multipliers, shifts),
     )
+    return joined

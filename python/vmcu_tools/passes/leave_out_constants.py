@@ -12,6 +12,7 @@ same channels on both sides.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def op_without_room(node: Node) -> bool:
     return bias is not None and not np.array_equal(bias, bias.astype(np.int32))
 
 
-def intervals(graph: Graph, layers: list[Layer]) -> dict[str, Interval]:
+def intervals(graph: Graph, layers: list[Layer[Any]]) -> dict[str, Interval]:
     """What every tensor's bytes can be."""
     found = {
         port.tensor: Interval.between(INT8_MIN, INT8_MAX, graph.tensors[port.tensor].shape[2])
@@ -64,7 +65,7 @@ def intervals(graph: Graph, layers: list[Layer]) -> dict[str, Interval]:
     return found
 
 
-def stays(graph: Graph, layers: list[Layer], found: dict[str, Interval]) -> Kept:
+def stays(graph: Graph, layers: list[Layer[Any]], found: dict[str, Interval]) -> Kept:
     """The channels that stay, of every tensor."""
     kept = {name: np.zeros(tensor.shape[2], bool) for name, tensor in graph.tensors.items()}
     for port in (*graph.inputs, *graph.outputs):
@@ -80,7 +81,7 @@ def stays(graph: Graph, layers: list[Layer], found: dict[str, Interval]) -> Kept
     return kept
 
 
-def _want(layer: Layer, kept: Kept, found: dict[str, Interval]) -> None:
+def _want(layer: Layer[Any], kept: Kept, found: dict[str, Interval]) -> None:
     """Adds what a layer wants of its tensors, given what stays of them so far."""
     ins = [kept[name] for name in layer.node.inputs]
     out = kept[layer.node.outputs[0]]
@@ -103,7 +104,7 @@ def _want(layer: Layer, kept: Kept, found: dict[str, Interval]) -> None:
             mask[:] = True
 
 
-def _cut(layer: Layer, kept: Kept, found: dict[str, Interval]) -> Node:
+def _cut(layer: Layer[Any], kept: Kept, found: dict[str, Interval]) -> Node:
     """The node of what stays."""
     node = layer.node
     outs = kept[node.outputs[0]]

@@ -14,6 +14,7 @@ read of layers in front the window's rows are kept, and looked back at hop by ho
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..errors import Problem, UserError
 from ..graph import Graph, Node, Tensor
@@ -150,8 +151,9 @@ def _moved(graph: Graph, node: Node, every: dict[str, int], hop: int) -> tuple[N
     if not node.op.windowed:
         return node, hop
     # The whole window, of which there is one for each hop, whatever its stride.
-    window = replace(node.op.window, stride=(hop // step, node.op.window.stride[1]))
-    return replace(node, op=replace(node.op, window=window)), hop
+    op: Any = node.op
+    window = replace(op.window, stride=(hop // step, op.window.stride[1]))
+    return replace(node, op=replace(op, window=window)), hop
 
 
 def _several(graph: Graph) -> list[Problem]:

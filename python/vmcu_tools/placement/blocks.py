@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -89,7 +89,7 @@ class Builder:
         for b in buffers:
             self.add((b.lower, b.upper, b.size, b.alignment))
 
-    def keys(self, shape: Shape):
+    def keys(self, shape: Shape) -> Iterator[tuple[dict[Shape, dict[int, None]], Shape]]:
         """The indices with a shape's key in each: same lifetime, same size from or until when."""
         lower, upper, size, alignment = shape
         yield self.lives, (lower, upper, 0, alignment)

@@ -112,7 +112,8 @@ class Ejection:
 
     def up(self, offsets: np.ndarray, number: int) -> np.ndarray:
         """The next offsets at which a buffer may lie."""
-        return offsets + -offsets % self.alignment[number]
+        found: np.ndarray = offsets + -offsets % self.alignment[number]
+        return found
 
     def push_in(self, number: int) -> list[int]:
         """Puts a buffer where what has to leave weighs least; those of it without another place."""

@@ -93,6 +93,11 @@ class Levels:
             self.held[memory, first:last] += size
 
 
+def size(buffer: Buffer) -> float:
+    """Its bytes, as what goes first."""
+    return buffer.size
+
+
 def density(buffer: Buffer) -> float:
     """Accesses for each byte."""
     return buffer.accesses / max(buffer.size, 1)
@@ -113,7 +118,9 @@ def place_in(
         chosen = cheapest(problem.buffers, memories, capacities)
         if chosen is None:
             return None
-        short, offsets, heights = [], {}, []
+        short: list[tuple[int, int]] = []
+        heights: list[int] = []
+        offsets: dict[str, int] = {}
         for number, memory in enumerate(memories):
             inside = tuple(
                 b for b, there in zip(problem.buffers, chosen, strict=True) if there == number
@@ -152,7 +159,7 @@ def cheapest(
     for turn in range(orders):
         # Every other one has the large before the small, which are hard to fit in later.
         noise = NOISE[turn // 2 % len(NOISE)] * (turn > 1)
-        first = [density, lambda b: b.size][turn % 2]
+        first = density if turn % 2 == 0 else size
         keys = [first(b) * math.exp(noise * dice.gauss(0, 1)) for b in buffers]
         order = sorted(range(len(buffers)), key=lambda n: (-keys[n], n))
         chosen = _in_order(buffers, order, capacities)

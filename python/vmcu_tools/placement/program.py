@@ -277,7 +277,11 @@ class Program:
         bound = self.least(solver)
         if self.ilp.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
             return Proof(None, {}, bound)
-        value = lambda what: round(pulp.value(what))  # noqa: E731
+
+        def value(what: Any) -> int:
+            found: int = round(pulp.value(what))
+            return found
+
         steps = [
             next(step for step, run in enumerate(runs) if value(run) == 1) for runs in self.runs
         ]
@@ -290,7 +294,8 @@ class Program:
     def least(self, solver: str) -> int:
         """The bound that the solver has proven, in bytes."""
         if self.ilp.sol_status == self.pulp.LpSolutionOptimal:
-            return round(self.pulp.value(self.pool))
+            found: int = round(self.pulp.value(self.pool))
+            return found
         if solver != "highs":
             return 0
         proven = self.ilp.solverModel.getInfo().mip_dual_bound

@@ -111,7 +111,8 @@ class RigidSearch:
         best: tuple[list[int], int] | None = None
         order: list[int] = []
         for key in KEYS:
-            ranked = sorted(numbers, key=lambda n, key=key: key(self.buffers[n]))
+            weights = [key(buffer) for buffer in self.buffers]
+            ranked = sorted(numbers, key=weights.__getitem__)
             found = self.first_fit(ranked, best[1] if best else 1 << 62)
             if found:
                 best, order = found, ranked

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class Skyline:
 
     def __init__(self, start: int, end: int):
         self.links: dict[int, list[int | None]] = {start: [end, 0, None, None]}
-        self.heap = [(0, start, end)]
+        self.heap: list[Any] = [(0, start, end)]
 
     def lowest(self) -> tuple[int, int, int]:
         """Level, start and end of the lowest stretch, the first among equals."""
@@ -80,7 +81,7 @@ class Skyline:
                 self.links[link[3]][2] = before
             del self.links[start]
             start, link = before, self.links[before]
-        heappush(self.heap, (link[1], start, link[0]))  # type: ignore[arg-type]
+        heappush(self.heap, (link[1], start, link[0]))
 
 
 class Valleys:

@@ -60,7 +60,8 @@ class Worker:
             self.send(list(self.geometries[self.known :]))
             self.known = len(self.geometries)
         self.send(attempt)
-        return pickle.load(self.process.stdout)
+        found: Outcome = pickle.load(self.process.stdout)
+        return found
 
 
 class Workers:

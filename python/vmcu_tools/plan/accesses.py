@@ -12,6 +12,7 @@ import functools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..kernels.language.access import executions
 from ..kernels.language.expr import evaluate
@@ -66,7 +67,7 @@ def noted(calls: int) -> int:
 
 
 @functools.lru_cache(maxsize=4096)
-def traffic(layer: Layer) -> Traffic:
+def traffic(layer: Layer[Any]) -> Traffic:
     """What a layer accesses."""
     if isinstance(layer, ProgramLayer) and not layer.sums:
         reads = _program_reads(layer)
@@ -75,7 +76,7 @@ def traffic(layer: Layer) -> Traffic:
     return Traffic(reads, layer.out.bytes, _scratch(layer))
 
 
-def _scratch(layer: Layer) -> int:
+def _scratch(layer: Layer[Any]) -> int:
     """By estimate: each tap of a tile is a word's half, loaded once for two channels; other scratch
     is written and read once a call."""
     size = pool_scratch(layer)
@@ -85,13 +86,13 @@ def _scratch(layer: Layer) -> int:
     return max(layer.macs, 2 * size * calls)
 
 
-def _once_a_row(layer: Layer, index: int) -> int:
+def _once_a_row(layer: Layer[Any], index: int) -> int:
     """Bytes of an input that output rows need, all of them together."""
     rows = sum(len(layer.input_rows(index, y)) for y in range(layer.height))
     return rows * layer.ins[index].row_bytes
 
 
-def _program_reads(layer: ProgramLayer) -> tuple[int, ...]:
+def _program_reads(layer: ProgramLayer[Any]) -> tuple[int, ...]:
     """Bytes that a generated kernel loads of each input."""
     binding = layer.binding
     names = binding.names(layer.ins, layer.out, layer.descending)

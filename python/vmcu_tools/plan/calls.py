@@ -38,14 +38,15 @@ class Grid(NamedTuple):
         return -(-self.width // self.columns)
 
     @property
-    def count(self) -> int:
+    def count(self) -> int:  # type: ignore[override] # of calls, not what tuples count
         """Calls in all."""
         return self.height * self.across
 
     def calls_for(self, pixels: np.ndarray) -> np.ndarray:
         """Calls that make the first so many pixels."""
         rows, rest = np.divmod(np.maximum(pixels, 0), self.width)
-        return rows * self.across + -(-rest // self.columns)
+        found: np.ndarray = rows * self.across + -(-rest // self.columns)
+        return found
 
 
 class Feed(NamedTuple):
@@ -90,7 +91,8 @@ def oldest(grid: Grid, feed: Feed) -> np.ndarray:
     below = np.maximum((y + 1) * feed.stride[0] - feed.before[0], 0)
     found = np.minimum(row * feed.width + column, below * feed.width)
     found[-1] = feed.height * feed.width
-    return found
+    result: np.ndarray = found
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +232,8 @@ class _Placed:
         """Rises with the order in which calls `at` want their input `block` at a place: whoever
         comes later there is what others want their inputs for, and wants its own first."""
         count = len(self.makers) + 1
-        return (place * count + count - at) * (max(map(len, self.feeds)) + 1) + block
+        found: np.ndarray = (place * count + count - at) * (max(map(len, self.feeds)) + 1) + block
+        return found
 
 
 _NOTHING = _Placed((), (), np.zeros(0, np.int16), {})

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import PlanError
 from ..graph import Graph, Node
@@ -18,12 +19,12 @@ PROGRESS_BYTES = 2
 MOST_CALLS = 2**16 - 1
 
 
-def on_stack(layer: Layer) -> bool:
+def on_stack(layer: Layer[Any]) -> bool:
     """True if the layer's scratch takes no bytes of the pool."""
     return layer.scratch_bytes <= STACK_SCRATCH and not layer.sums
 
 
-def pool_scratch(layer: Layer) -> int:
+def pool_scratch(layer: Layer[Any]) -> int:
     """Bytes of the pool that a layer's scratch takes."""
     if on_stack(layer):
         return 0
@@ -66,11 +67,11 @@ class Step:
     scratch: int = 0
     scratch_bytes: int = 0
     descending: bool = False
-    foreign: Layer | None = None
+    foreign: Layer[Any] | None = None
     columns: int | None = None
     form: Form = Form.USUAL
 
-    def bind(self, graph: Graph) -> Layer:
+    def bind(self, graph: Graph) -> Layer[Any]:
         """The step's layer."""
         if self.foreign is not None:
             return self.foreign

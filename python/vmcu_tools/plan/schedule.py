@@ -12,13 +12,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..graph import Graph, Node, Tensor
 from ..ops import Layer
-from ..ops.layer import PAIR, Reach
+from ..ops.layer import PAIR
+from ..ops.reach import Reach
 from .calls import READY, STREAMED, Feed, Grid, Order, order_of
 from .plan import Plan
 
@@ -49,7 +50,7 @@ class Stage:
     of which is gone when the next one comes.
     """
 
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer[Any], ...]
     feeds: tuple[tuple[Feed, ...], ...]
     columns: tuple[int, ...]
     kept: tuple[bool, ...]
@@ -107,7 +108,7 @@ def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
 
 
 def stage_of(
-    layers: Sequence[Layer],
+    layers: Sequence[Layer[Any]],
     kept: Sequence[bool],
     source: Tensor | None = None,
     taken: int = 0,
@@ -146,13 +147,13 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     return stage_of(layers, kept, source, plan.taken, endless)
 
 
-def feed_of(layer: Layer, index: int, producer: int = READY) -> Feed:
+def feed_of(layer: Layer[Any], index: int, producer: int = READY) -> Feed:
     """A layer's input, made by a layer of its stage if not READY or STREAMED."""
     reach, (height, width, _) = layer.reach(index), layer.ins[index].shape
     return Feed(producer, height, width, reach.stride, reach.before, reach.after)
 
 
-def tile_width(layer: Layer, tile: Tile) -> int:
+def tile_width(layer: Layer[Any], tile: Tile) -> int:
     """Columns of one call, within the tile, but not so few that kernels waste their work; the last
     call of a row may have fewer."""
     width = layer.width
@@ -179,7 +180,7 @@ def taken_columns(graph: Graph, source: Tensor | None, tile: Tile) -> int:
     return width if tile is None or graph.hop else _even_part(width, channels, tile, PAIR)
 
 
-def in_one_piece(layer: Layer) -> list[int]:
+def in_one_piece(layer: Layer[Any]) -> list[int]:
     """What a call's columns must not be split in: inputs that are read pixel for pixel, OUTPUT."""
     whole = [] if layer.sums else [OUTPUT]
     if layer.by_columns:
@@ -188,7 +189,7 @@ def in_one_piece(layer: Layer) -> list[int]:
     return whole
 
 
-def operand(layer: Layer, index: int) -> Tensor:
+def operand(layer: Layer[Any], index: int) -> Tensor:
     """A layer's input, or its OUTPUT."""
     return layer.out if index == OUTPUT else layer.ins[index]
 
@@ -201,7 +202,7 @@ def unsplit(plan: Plan, tensor: Tensor, y: int, x: int, columns: int) -> int:
     return min(columns, (placement.ring - at) // channels)
 
 
-def splits_calls(plan: Plan, layer: Layer, tensor: Tensor) -> bool:
+def splits_calls(plan: Plan, layer: Layer[Any], tensor: Tensor) -> bool:
     """True if the end of the ring of one of a layer's tensors lies within the columns of a call."""
     placement, channels = plan.placements[tensor.name], tensor.shape[2]
     x = np.arange(0, layer.width, layer.columns, dtype=np.int64)

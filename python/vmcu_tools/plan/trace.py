@@ -119,7 +119,8 @@ def _latest(times: np.ndarray, ring: int) -> np.ndarray:
     """For each place in a ring the last time of the pixels that use it."""
     padded = np.full(-(-max(times.size, 1) // ring) * ring, -1, np.int64)
     padded[: times.size] = times
-    return padded.reshape(-1, ring).max(axis=0)
+    found: np.ndarray = padded.reshape(-1, ring).max(axis=0)
+    return found
 
 
 def trace_of(stage: Stage) -> Trace:

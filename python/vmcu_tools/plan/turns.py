@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from ..ops import Layer
+from .calls import STREAMED
 from .plan import Plan
-from .schedule import STREAMED, stage_at
+from .schedule import stage_at
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def turns_of(plan: Plan) -> Turns:
     return Turns(tuple(rows), tuple(starts), outs, turn_of(ring, source.row_bytes))
 
 
-def _rows(plan: Plan, layer: Layer) -> int:
+def _rows(plan: Plan, layer: Layer[Any]) -> int:
     found = [turn_of(plan.placements[layer.out.name].ring, layer.out.row_bytes)]
     for index, tensor in enumerate(layer.ins):
         moved = layer.reach(index).stride[0] * tensor.row_bytes

@@ -144,7 +144,8 @@ def received(pipe: Connection, deadline: float) -> Offer | None:
     """The next offer, None if time is over; EOFError after the last."""
     if not pipe.poll(max(deadline - time.monotonic(), 0.0)):
         return None
-    return pipe.recv()
+    found: Offer | None = pipe.recv()
+    return found
 
 
 def preferred(plan: Plan, other: Plan, options: Options) -> bool:

@@ -62,7 +62,10 @@ def read_samples(source: Path, data: Path) -> Samples:
     """
     inputs = _float_inputs(source)
     try:
-        with np.load(data, allow_pickle=False) as file:
+        file = np.load(data, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise UserError(Problem("an .npy file, which names no input", _SAVE, str(data)))
+        with file:
             arrays = {name: file[name] for name in getattr(file, "files", [])}
     except (ValueError, EOFError, OSError, AttributeError) as error:
         if isinstance(error, OSError) and not data.is_file():
@@ -209,7 +212,8 @@ def _quantize(
             ) from error
     quantised = onnx.load(result)
     join_functions(quantised.graph)
-    return quantised.SerializeToString()
+    found: bytes = quantised.SerializeToString()
+    return found
 
 
 def _operators(model: onnx.ModelProto) -> list[str]:
@@ -237,8 +241,9 @@ def _ranges(samples: Samples) -> Ranges:
 
 def _reader(quantization: ModuleType, samples: Samples) -> Any:
     """The samples as onnxruntime wants to be handed them."""
+    base: Any = quantization.CalibrationDataReader
 
-    class Reader(quantization.CalibrationDataReader):
+    class Reader(base):  # type: ignore[misc] # whatever onnxruntime has
         def __init__(self) -> None:
             self._left: Iterator[Mapping[str, np.ndarray]] = iter(samples)
 

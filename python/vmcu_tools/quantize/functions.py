@@ -4,6 +4,8 @@ with more steps than int8 needs."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
@@ -43,8 +45,8 @@ def _group_normalization(
 ) -> list[NodeProto] | None:
     given, name = attributes_of(node), node.output[0]
     constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-    factors = [constants.get(place) for place in node.input[1:3]]
-    if len(shape) < 3 or min(shape[1:]) < 1 or any(f is None for f in factors):
+    factors = [constants[place] for place in node.input[1:3] if place in constants]
+    if len(shape) < 3 or min(shape[1:]) < 1 or len(factors) < len(node.input[1:3]):
         return None
     groups, channels = given["num_groups"], shape[1]
     tail = [1] * (len(shape) - 2)
@@ -79,10 +81,10 @@ def _attention(
     if not plain or any(further) or given.get("softcap", 0) != 0:
         return None
     scale = np.float32(given.get("scale", sizes[0][3] ** -0.5))
-    steps = [
+    steps: list[tuple[str, list[str], dict[str, Any]]] = [
         ("Transpose", [key], {"perm": [0, 1, 3, 2]}),
         ("MatMul", [query, f"{name}/0"], {}),
-        ("Mul", [f"{name}/1", _constant(graph, f"{name}/scale", scale)], {}),
+        ("Mul", [f"{name}/1", _constant(graph, f"{name}/scale", np.asarray(scale))], {}),
     ]
     masks = [mask for mask in node.input[3:4] if mask]
     if given.get("is_causal"):
@@ -95,7 +97,7 @@ def _attention(
     return _chain(name, steps)
 
 
-def _chain(name: str, steps: list[tuple[str, list[str], dict]]) -> list[NodeProto]:
+def _chain(name: str, steps: list[tuple[str, list[str], dict[str, Any]]]) -> list[NodeProto]:
     """Nodes whose outputs are name/0, name/1 and so on; that of the last one is `name`."""
     outputs = [f"{name}/{place}" for place in range(len(steps) - 1)] + [name]
     pairs = zip(steps, outputs, strict=True)

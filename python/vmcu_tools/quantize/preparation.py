@@ -91,7 +91,7 @@ def _split_chain(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
         steps.append(helper.make_node(op, [value, other], [result], result))
         value = result
     if node.op_type == "Mean":
-        share = numpy_helper.from_array(np.float32(1 / count), f"{name}/share")
+        share = numpy_helper.from_array(np.array(1 / count, np.float32), f"{name}/share")
         graph.initializer.append(share)
         steps.append(helper.make_node("Mul", [value, share.name], [name], name))
     elif steps:

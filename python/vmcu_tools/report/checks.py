@@ -66,7 +66,8 @@ def junit(model: str, checked: Sequence[Limit]) -> bytes:
         else:
             ElementTree.SubElement(case, "system-out").text = limit.said
     ElementTree.indent(top)
-    return ElementTree.tostring(top, encoding="utf-8", xml_declaration=True) + b"\n"
+    found: bytes = ElementTree.tostring(top, encoding="utf-8", xml_declaration=True) + b"\n"
+    return found
 
 
 def comment(sheet: Sheet, checked: Sequence[Limit], against: SheetDifference | None) -> str:

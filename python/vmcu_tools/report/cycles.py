@@ -4,12 +4,14 @@ them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..ops import Layer
 from ..plan.plan import Plan
 from ..planner.stages.costs import extra_cost
 
 
-def layer_cycles(layer: Layer, joined: bool) -> int:
+def layer_cycles(layer: Layer[Any], joined: bool) -> int:
     """Of one layer; joined: it runs together with others."""
     costs = layer.target.costs
     each = costs.mac_depthwise if layer.op.channelwise else costs.mac

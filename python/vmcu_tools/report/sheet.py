@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..container.read import Facts
 from ..errors import Problem, UserError
@@ -75,7 +76,7 @@ def of_json(path: Path) -> Sheet:
         raise UserError(Problem(reason, remedy, str(path))) from None
 
 
-def _layer(step: Mapping) -> SheetLayer:
+def _layer(step: Mapping[str, Any]) -> SheetLayer:
     known = (step.get(name) for name in ("weights_bytes", "cycles"))
     weights, cycles = (None if one is None else int(one) for one in known)
     sizes = int(step["pool_bytes"]), int(step["macs"])

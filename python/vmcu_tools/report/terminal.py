@@ -15,10 +15,18 @@ STANDARD_OUTPUT = Path("-")
 WIDTH = 160
 
 
+class Terminal(Console):
+    """Where reports are printed."""
+
+    def on_broken_pipe(self) -> None:
+        """A reader that goes away is entry's to handle; rich would exit with 1."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """The terminal; files and pipes get lines that hold a table of many columns."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=WIDTH)
+    terminal = Terminal()
+    return terminal if terminal.is_terminal else Terminal(width=WIDTH)
 
 
 def say(console: Console, text: str, markup: bool = False) -> None:

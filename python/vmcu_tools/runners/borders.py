@@ -4,7 +4,6 @@ does on a device, in numpy."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +25,8 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     """An .npy file of rows, int8 (rows, W, C): the input's array of the file with any number of
     rows from its window's on. UserError as of read_input()."""
     tensor = graph.tensors[port.tensor]
-    window, *rest = tensor.shape
-    of_row = math.prod(rest)
+    window, width, channels = tensor.shape
+    of_row = width * channels
     rows = max(inputs.count_of(path, port) // of_row, window)
     shape = list(port.file_shape)
     # Behind the batch, and the channels where they come first.
@@ -35,7 +34,7 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     long = replace(port, file_shape=tuple(shape))
     remedy = f"Give an array of that shape, with {window} rows or more."
     data = inputs.load(path, long, rows * of_row, remedy)
-    tensors = {**graph.tensors, port.tensor: replace(tensor, shape=(rows, *rest))}
+    tensors = {**graph.tensors, port.tensor: replace(tensor, shape=(rows, width, channels))}
     return to_memory(data, replace(graph, tensors=tensors), long)
 
 
@@ -56,14 +55,15 @@ def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
         scaled = data.astype(np.float32) / np.float32(tensor.scale)
     if port.half_away:
         scaled = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
-    return np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
+    found: np.ndarray = np.clip(np.rint(scaled) + tensor.zero_point, -128, 127).astype(np.int8)
+    return found
 
 
 def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     """An input or output, int8 (H, W, C), as the file presents it: its axes, and real values where
     it has them."""
     tensor = graph.tensors[port.tensor]
-    values = np.asarray(data, np.int8).reshape(tensor.shape)
+    values: np.ndarray = np.asarray(data, np.int8).reshape(tensor.shape)
     if port.dtype in ("int32", "int64"):
         return np.ascontiguousarray(values).view("<i4").astype(port.dtype).reshape(port.file_shape)
     if port.dtype == "uint8":

@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 from .. import container, paths
+from ..container.opened import Opened
 from ..emit import emit, write
 from ..errors import Problem, UserError
 from ..plan.plan import Plan
@@ -104,7 +105,7 @@ class CompiledRunner(ABC):
             return target.execute(image, plan, samples)
 
     def run_container(
-        self, opened: container.Opened, samples: Sequence[Sequence[np.ndarray]]
+        self, opened: Opened, samples: Sequence[Sequence[np.ndarray]]
     ) -> list[list[np.ndarray]]:
         """Runner.run() of a container: loaded from it, or, on a target that loads none, with its
         tables compiled in."""
@@ -112,13 +113,13 @@ class CompiledRunner(ABC):
             image = self.build_container(opened, Path(folder))
             return self.execute(image, opened.outline, samples)
 
-    def run_container_stream(self, opened: container.Opened, rows: np.ndarray) -> np.ndarray:
+    def run_container_stream(self, opened: Opened, rows: np.ndarray) -> np.ndarray:
         """run_stream() of a container that keeps rows; as run_container()."""
         with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
             image = self.build_container(opened, Path(folder))
             return self.stream(image, opened.outline, rows)
 
-    def build_container(self, opened: container.Opened, folder: Path) -> Path:
+    def build_container(self, opened: Opened, folder: Path) -> Path:
         """The image of run_container(), in `folder`."""
         wanted = {ROTATING: opened.rotates, STREAMS: opened.outline.graph.hop}
         target = self._defining(wanted)
@@ -261,7 +262,7 @@ def loaded_files(files: Mapping[str, str], name: str) -> dict[str, str]:
     return {**header, f"{name}.c": container.as_c(container.of_tables(files, name))}
 
 
-def container_files(opened: container.Opened, name: str, loaded: bool) -> dict[str, str]:
+def container_files(opened: Opened, name: str, loaded: bool) -> dict[str, str]:
     """Files of an image of a container: to be loaded, or with its tables compiled in."""
     text = container.as_c(opened.image) if loaded else container.source(opened, name)
     return {f"{name}.h": container.header(opened, name), f"{name}.c": text}

@@ -45,7 +45,8 @@ def load(path: Path, port: Port, count: int, remedy: str = _SHAPE) -> np.ndarray
         place = [int(i) for i in np.unravel_index(missing[0], data.shape)]
         reason = f"{missing.size} of its {data.size} values are NaN, the first at {place}"
         raise _problem(path, reason, "Give numbers: no int8 value stands for NaN.")
-    return data
+    found: np.ndarray = data
+    return found
 
 
 def count_of(path: Path, port: Port) -> int:

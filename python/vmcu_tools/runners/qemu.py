@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from .. import paths
 from .compiled import IMAGE, CompiledRunner, Toolchain, find_program
@@ -62,7 +63,7 @@ class QemuRunner(CompiledRunner):
         ]
 
 
-def _board(name: str, machine: str, summary: str, *cpu: str, **memory: int) -> QemuRunner:
+def _board(name: str, machine: str, summary: str, *cpu: str, **memory: Any) -> QemuRunner:
     flags = ("-mthumb", "-ffreestanding", *cpu)
     return QemuRunner(name, summary, ARM, flags, machine=machine, **memory)
 

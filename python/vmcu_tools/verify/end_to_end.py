@@ -161,7 +161,7 @@ def _border(
     # A pattern may be the same in any order of axes.
     between = _steps(theirs[:drawn], np.roll(theirs[:drawn], 1, axis=0), tensor, port)
     mean, usual = float((off[:drawn] ** 2).mean()), float((between**2).mean())
-    of_differing = float((off**2).sum()) / max(1, np.count_nonzero(off > ROUNDING))
+    of_differing = float((off**2).sum()) / max(1, int(np.count_nonzero(off > ROUNDING)))
     near = mean <= FAR * usual or (of_differing <= NEAR**2 and not _is_index(port))
     vector = max(shape, default=1) == ours.shape[1] > 1 and not _is_index(port)
     agreeing = _same_top(ours, theirs) if vector else 0
@@ -185,12 +185,15 @@ def _is_index(port: Port) -> bool:
 def _steps(ours: np.ndarray, theirs: np.ndarray, tensor: Tensor, port: Port) -> np.ndarray:
     """How far values are from each other, in steps of the output; 1 for any two indices."""
     if _is_index(port):
-        return (ours != theirs).astype(np.float64)
-    off = ours.astype(np.float64) - theirs
+        other: np.ndarray = np.not_equal(ours, theirs).astype(np.float64)
+        return other
+    off: np.ndarray = ours.astype(np.float64) - theirs
     if port.dtype != "float32":
-        return np.abs(off)
+        off = np.abs(off)
+        return off
     # Beyond all numbers, int8 has its last ones: there is no distance to speak of.
-    return np.abs(np.nan_to_num(off / tensor.scale, nan=0.0, posinf=0.0, neginf=0.0))
+    off = np.abs(np.nan_to_num(off / tensor.scale, nan=0.0, posinf=0.0, neginf=0.0))
+    return off
 
 
 def _same_top(ours: np.ndarray, theirs: np.ndarray) -> int:

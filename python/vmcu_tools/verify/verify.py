@@ -62,7 +62,7 @@ class Verification:
     @property
     def passed(self) -> bool:
         everything = (*self.checks, *self.target_checks)
-        return bool(everything) and all(check.passed for check in (*everything, self.ends))
+        return bool(everything) and all(one.passed for one in everything) and self.ends.passed
 
 
 class Tally:

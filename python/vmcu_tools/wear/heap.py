@@ -218,7 +218,7 @@ def simulate(setting: Setting, tasks: Sequence[Task], rounds: int) -> Run:
     if code != 0:
         reason = f"a stack heap of {setting.heap_bytes} bytes does not hold {len(tasks)} stacks"
         raise UserError(Problem(reason, "give it more"))
-    counts = (getattr(tally, name) for name, _ in _CTally._fields_)
+    counts = (getattr(tally, name) for name, *_ in _CTally._fields_)
     return Run(setting, tuple(tasks), rounds, jobs, arrivals, headers, *counts)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from .tasks import (
 GRID_JOBS = 200_000
 # What the paper leaves open about its allocator, from the plainest reading on. `READING` is the
 # one under which every ordering of the paper's figures holds; "largest" reaches its maximum too.
-READINGS = {
+READINGS: dict[str, dict[str, Any]] = {
     "plain": {"fit": "first", "merge": False, "redraw": False},
     "merged": {"fit": "first", "merge": True, "redraw": False},
     "redrawn": {"fit": "first", "merge": True, "redraw": True},

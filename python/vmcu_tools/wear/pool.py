@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +69,7 @@ class _WriteCounter(VirtualMcu):
     def _compute(
         self,
         event: Event,
-        layer: Layer,
+        layer: Layer[Any],
         seen: dict[str, np.ndarray],
         produced: dict[str, np.ndarray] | None,
     ) -> None:

@@ -48,6 +48,8 @@ from .values import (
 # What fills RULES.
 import_modules(__package__)
 
+__all__ = ["RULES", "load", "load_with_views"]
+
 _FLOAT_MODEL = (
     "Give calibration data with --calibration FILE.npz, or make an int8 file of it first with "
     "`vmcu quantize`."

@@ -47,11 +47,13 @@ def _value(model: FileModel, op: FileOp, import_model: Import) -> np.ndarray | N
         return None
     tensors = list(model.tensors)
     tensors[given[0]] = replace(first, data=None)
-    ends = {"inputs": (given[0],), "outputs": op.outputs}
+    alone = replace(
+        model, tensors=tuple(tensors), ops=(op,), inputs=(given[0],), outputs=op.outputs
+    )
     try:
-        builder = import_model(replace(model, tensors=tuple(tensors), ops=(op,), **ends))
+        builder = import_model(alone)
         graph = None if builder.problems else builder.finish("")
-        return graph and _run(graph, first.data).reshape(out.shape)
+        return None if graph is None else _run(graph, first.values).reshape(out.shape)
     except (UnsupportedError, *PARSE_ERRORS):
         return None
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tflite
@@ -36,7 +37,9 @@ class _Operand:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.constant.shape if self.tensor is None else self.tensor.shape
+        known = self.constant if self.tensor is None else self.tensor
+        assert known is not None
+        return known.shape
 
 
 def _operand(importer: Importer, op: FileOp, place: int, to: tuple[int, ...]) -> _Operand:
@@ -56,7 +59,7 @@ def _operand(importer: Importer, op: FileOp, place: int, to: tuple[int, ...]) ->
     one = len(constant.scales) == len(constant.zero_points) == 1
     require(one, "its constants have no scale, or several", KEEP_QUANTISATION)
     check_scale(float(constant.scales[0]), "its constants")
-    values = np.broadcast_to(constant.data.reshape(in_front), repeated).reshape(shape)
+    values = np.broadcast_to(constant.values.reshape(in_front), repeated).reshape(shape)
     return _Operand(float(constant.scales[0]), int(constant.zero_points[0]), None, values)
 
 
@@ -70,7 +73,7 @@ def _operands(importer: Importer, op: FileOp) -> tuple[_Operand, _Operand, bool]
     return (a, b, False) if a.tensor is not None else (b, a, True)
 
 
-def _emit(importer: Importer, op: FileOp, first: _Operand, second: _Operand, **fields) -> None:
+def _emit(importer: Importer, op: FileOp, first: _Operand, second: _Operand, **fields: Any) -> None:
     """The operator on an activation and an activation or constant; fields: those of Binary."""
     inputs = [operand.tensor for operand in (first, second) if operand.tensor is not None]
     height, width, channels = np.broadcast_shapes(first.shape, second.shape)
@@ -151,6 +154,7 @@ def _div(importer: Importer, op: FileOp) -> None:
         "Multiply by a reciprocal, or bring the divisor's largest value nearer to one.",
     )
     if swapped:
+        assert a.tensor is not None and b.constant is not None
         require(b.constant.size == 1, "it divides constants that differ", "Multiply instead.")
         q = np.int64(b.constant.ravel()[0]) - b.zero_point
         divisors = tables.BYTES - a.zero_point

@@ -59,6 +59,12 @@ class FileTensor:
     axis: int
     data: np.ndarray | None
 
+    @property
+    def values(self) -> np.ndarray:
+        """The data of a constant."""
+        assert self.data is not None, f"'{self.name}' is no constant"
+        return self.data
+
 
 @dataclass(frozen=True, eq=False)
 class FileOp:
@@ -226,6 +232,7 @@ def _data(
     else:
         return None
     if kind not in _DTYPES:
-        return content
+        found: np.ndarray | None = content
+        return found
     # A view: many tensors may share one buffer.
     return np.ascontiguousarray(content).view(_DTYPES[kind]).reshape(shape)

@@ -54,7 +54,8 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 def _gelu(x: np.ndarray) -> np.ndarray:
-    return np.float32(0.5) * x * erfc(x * np.float32(-np.sqrt(0.5))).astype(np.float32)
+    found: np.ndarray = np.float32(0.5) * x * erfc(x * np.float32(-np.sqrt(0.5))).astype(np.float32)
+    return found
 
 
 def _hard_swish(x: np.ndarray) -> np.ndarray:
@@ -192,8 +193,8 @@ def _constant_of(*kinds: str) -> Callable[[Importer, FileOp, int], Any]:
     def one(importer: Importer, op: FileOp, place: int) -> Any:
         constant = importer.constant(op, place, kinds, "constants")
         differ = "its constants differ from element to element, in float or by a condition"
-        require(constant.data.size == 1, differ, _KEEP_INT8)
-        return constant.data.ravel()[0]
+        require(constant.values.size == 1, differ, _KEEP_INT8)
+        return constant.values.ravel()[0]
 
     return one
 
@@ -254,8 +255,10 @@ def table_of(op: Op, x: Tensor, out: Tensor) -> np.ndarray | None:
     a = BYTES - x.zero_point
     b = op.constant.astype(np.int64).ravel()[0] - op.constant_zero
     if op.kind == "product":
+        assert op.out is not None
         values = _scaled(op.out, a * b, out)
     elif op.kind in ("sum", "difference", "reversed"):
+        assert op.a is not None and op.b is not None and op.out is not None
         a, b = op.a.apply(a << op.left_shift), op.b.apply(b << op.left_shift)
         joined = {"sum": a + b, "difference": a - b, "reversed": b - a}
         values = _scaled(op.out, joined[op.kind], out)

@@ -54,7 +54,9 @@ class _Budget:
 def fold(model: FileModel) -> Folded:
     """Never raises: what cannot be folded stays as it is in the file."""
     tensors, ops = list(model.tensors), []
-    dropped, constants, reshaped = [], set(), set()
+    dropped: list[int] = []
+    constants: set[int] = set()
+    reshaped: set[int] = set()
     budget = _Budget()
     for number, op in enumerate(model.ops):
         values = _values(op, tensors, budget)
@@ -89,9 +91,9 @@ def _values(op: FileOp, tensors: list[FileTensor], budget: _Budget) -> np.ndarra
         return None
     if not given or any(tensor.data is None for tensor in given):
         return None
-    if not budget.allows(sum(tensor.data.size for tensor in given)):
+    if not budget.allows(sum(tensor.values.size for tensor in given)):
         return None
-    return _try(op, [tensor.data for tensor in given], budget)
+    return _try(op, [tensor.values for tensor in given], budget)
 
 
 def _try(op: FileOp, arrays: list[np.ndarray], budget: _Budget) -> np.ndarray | None:
@@ -176,12 +178,14 @@ def _whole_reduction(function: Callable[..., np.ndarray]) -> Fold:
 
 def _floor_divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     require(bool(b.all()), "it divides by zero")
-    return a // b
+    found: np.ndarray = a // b
+    return found
 
 
 def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Towards zero, as C divides."""
-    return np.sign(a) * np.sign(b) * _floor_divided(np.abs(a), np.abs(b))
+    found: np.ndarray = np.sign(a) * np.sign(b) * _floor_divided(np.abs(a), np.abs(b))
+    return found
 
 
 _JOINERS = {"CONCATENATION": _concatenated, "PACK": _packed}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ...graph import Graph, Port, Tensor
@@ -34,6 +35,8 @@ from .states import read
 
 # What fills RULES.
 import_modules(__package__)
+
+__all__ = ["RULES", "import_model", "load"]
 
 NOT_SUPPORTED = "this operation is not supported"
 REPLACE = "Replace it; `vmcu ops` lists what is supported."
@@ -180,7 +183,7 @@ class _Borders:
                 continue
             inner = index
             if tensor.type == "FLOAT32":
-                quantisers = self._skip("QUANTIZE", lambda op, i=index: op.inputs == (i,))
+                quantisers = self._skip("QUANTIZE", self._reads(index))
                 if len(quantisers) != 1:
                     self.builder.problem(
                         f"the float input '{tensor.name}' is quantised {len(quantisers)} times",
@@ -190,7 +193,12 @@ class _Borders:
                     continue
                 inner = quantisers[0].outputs[0]
                 self.skipped_outputs.add(inner)
-            self._port(self.builder.inputs, tensor, lambda i=inner: self.importer.activation(i))
+            self._port(self.builder.inputs, tensor, partial(self.importer.activation, inner))
+
+    @staticmethod
+    def _reads(index: int) -> Callable[[FileOp], bool]:
+        """Tells an operator whose only input is a tensor."""
+        return lambda op: op.inputs == (index,)
 
     def outputs(self, known: set[int]) -> None:
         importer = self.importer
@@ -205,9 +213,9 @@ class _Borders:
             if index not in known:
                 self.builder.problem(f"the output '{tensor.name}' is never computed")
             elif derived is None:
-                self._port(self.builder.outputs, tensor, lambda i=index: importer.activation(i))
+                self._port(self.builder.outputs, tensor, partial(importer.activation, index))
             elif derived.plain:
-                self._port(self.builder.outputs, tensor, lambda d=derived: d.source)
+                self._port(self.builder.outputs, tensor, partial(getattr, derived, "source"))
             else:
                 self.builder.problem("this output is computed in float", INT8_OUTPUTS, tensor.name)
 

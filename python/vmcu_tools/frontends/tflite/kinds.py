@@ -36,9 +36,11 @@ _FEATURES = (
 _UNROLL = "Build the layer with unroll=True before converting, or use convolutions over time."
 # Builtin operators that belong to another kind of file than a network of int8.
 _FRONT_END = ("AUDIO_SPECTROGRAM", "MFCC", "RFFT2D")
-_RECURRENT = ("WHILE", "LSTM", "RNN", "SVDF", "BIDIRECTIONAL_SEQUENCE_LSTM")
-_RECURRENT += ("BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_LSTM")
-_RECURRENT += ("UNIDIRECTIONAL_SEQUENCE_RNN",)
+_RECURRENT = (
+    *("WHILE", "LSTM", "RNN", "SVDF", "BIDIRECTIONAL_SEQUENCE_LSTM"),
+    *("BIDIRECTIONAL_SEQUENCE_RNN", "UNIDIRECTIONAL_SEQUENCE_LSTM"),
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+)
 # Custom operators by how their names begin, what they say of a file, and the remedy.
 _CUSTOM = (
     (

@@ -199,7 +199,7 @@ def _transpose_conv(importer: Importer, op: FileOp) -> None:
         fits = out.shape[axis] + pads[axis] < reach + stride[axis]
         require(fits, f"its output is {out.shape} for an input of {x.shape}")
     kind = TransposeConv2D(
-        weights=weights.data,
+        weights=weights.values,
         bias=bias_of(importer, op, count, 3),
         stride=stride,
         pad=(pads[0], pads[1]),
@@ -249,11 +249,11 @@ def _matrix(importer: Importer, op: FileOp, place: int, turned: bool) -> Tensor:
 
 def _constant_matmul(importer: Importer, op: FileOp, x: Tensor, turned: bool) -> None:
     weights = importer.constant(op, 1, ("INT8",), "weights")
-    single = weights.data.ndim >= 2 and weights.data.size == np.prod(weights.shape[-2:])
+    single = weights.values.ndim >= 2 and weights.values.size == np.prod(weights.shape[-2:])
     require(single, "its constant operand differs from batch to batch")
     require(len(weights.scales) == 1, "its constant operand is quantised per channel")
     require(not weights.zero_points.any(), "its constant operand has a zero point")
-    matrix = weights.data.reshape(weights.shape[-2:])
+    matrix = weights.values.reshape(weights.shape[-2:])
     matrix = np.ascontiguousarray(matrix if turned else matrix.T)
     count, depth = matrix.shape
     require(x.shape[2] == depth, f"{x.shape[2]} columns times {depth} rows")

@@ -186,7 +186,7 @@ class _Joiner:
         given = [*tensor.scales, *tensor.zero_points]
         same = given == [np.float32(self.out.scale), self.out.zero_point]
         require(same, "a constant and its output have different scales", KEEP_QUANTISATION)
-        values = tensor.data.reshape(self._shape(size))
+        values = tensor.values.reshape(self._shape(size))
         (self.parts[-1].after if self.parts else self.leading).append(values)
 
     def padded(self, part: _Part, name: str) -> Tensor:

@@ -136,7 +136,7 @@ class Importer:
 
     def integers(self, op: FileOp, place: int, what: str) -> list[int]:
         """Input `place` of `op` as numbers."""
-        data = self.constant(op, place, ("INT32", "INT64"), what).data
+        data = self.constant(op, place, ("INT32", "INT64"), what).values
         return [int(v) for v in data.ravel()]
 
     def arranged(self, x: Tensor, index: np.ndarray, shape: Shape, name: str) -> Tensor:
@@ -228,15 +228,18 @@ def bias_of(importer: Importer, op: FileOp, channels: int, place: int = 2) -> np
     """int32 (channels,) biases, zero if absent."""
     if len(op.inputs) <= place or op.inputs[place] < 0:
         return np.zeros(channels, np.int32)
-    data = importer.constant(op, place, ("INT32",), "biases").data
+    data = importer.constant(op, place, ("INT32",), "biases").values
     require(data.size == channels, f"it has {data.size} biases for {channels} channels")
     return data.reshape(channels)
 
 
 WindowOf = Callable[[tuple[int, int]], Window]
+Conv = Conv2D | DepthwiseConv2D
 
 
-def convolution_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Op:
+def convolution_of(
+    importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf
+) -> Conv:
     """The op of a CONV_2D or DEPTHWISE_CONV_2D, whose window `window` makes of its kernel."""
     if op.op == "DEPTHWISE_CONV_2D":
         return _depthwise_of(importer, op, x, out, window)
@@ -248,7 +251,7 @@ def convolution_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, windo
     scales = np.broadcast_to(weights.scales, channels)
     activation = op.options(tflite.Conv2DOptions).FusedActivationFunction()
     return Conv2D(
-        weights=weights.data,
+        weights=weights.values,
         bias=bias_of(importer, op, channels),
         window=window((kh, kw)),
         requant=double_scale(x.scale, scales, out.scale),
@@ -257,7 +260,7 @@ def convolution_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, windo
     )
 
 
-def _depthwise_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Op:
+def _depthwise_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Conv:
     weights = weights_of(importer, op, 4, 3)
     one, kh, kw, channels = weights.shape
     require(one == 1, f"its weights have the shape {list(weights.shape)}")
@@ -266,7 +269,7 @@ def _depthwise_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window
     scales = np.broadcast_to(weights.scales, channels)
     activation = op.options(tflite.DepthwiseConv2DOptions).FusedActivationFunction()
     return DepthwiseConv2D(
-        weights=weights.data.reshape(kh, kw, channels),
+        weights=weights.values.reshape(kh, kw, channels),
         bias=bias_of(importer, op, channels),
         window=window((kh, kw)),
         requant=double_scale(x.scale, scales, out.scale),
@@ -304,18 +307,18 @@ def _fully_connected(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
     weights = weights_of(importer, op, 2, 0)
     count, depth = weights.shape
-    common = {
+    common: dict[str, Any] = {
         "bias": bias_of(importer, op, count),
         "requant": dense_scale(x, weights, count, out),
         **limits_of(options.FusedActivationFunction(), out),
     }
     if depth == x.shape[2]:
-        kind = FullyConnected(weights=weights.data, **common)
-        importer.emit(op, kind, [x], (x.shape[0], x.shape[1], count))
+        dense = FullyConnected(weights=weights.values, **common)
+        importer.emit(op, dense, [x], (x.shape[0], x.shape[1], count))
         return
     # The operator flattens its input; a kernel of the whole image reads the same bytes.
     require(depth == x.bytes, f"{x.bytes} inputs for weights of depth {depth}")
-    kernel = weights.data.reshape(count, *x.shape)
+    kernel = weights.values.reshape(count, *x.shape)
     kind = Conv2D(weights=kernel, window=Window((x.shape[0], x.shape[1])), **common)
     importer.emit(op, kind, [x], (1, 1, count))
 
@@ -336,7 +339,9 @@ def _pool(importer: Importer, op: FileOp) -> tuple[Tensor, Window, dict[str, int
 @rule("AVERAGE_POOL_2D")
 def _average_pool(importer: Importer, op: FileOp) -> None:
     x, window, limits = _pool(importer, op)
-    importer.emit(op, AveragePool2D(window, **limits), [x], windowed(window, x, x.shape[2]))
+    low, high = limits["act_min"], limits["act_max"]
+    kind = AveragePool2D(window, act_min=low, act_max=high)
+    importer.emit(op, kind, [x], windowed(window, x, x.shape[2]))
 
 
 @rule("MAX_POOL_2D")
@@ -348,10 +353,10 @@ def _max_pool(importer: Importer, op: FileOp) -> None:
 @rule("PAD", "PADV2")
 def _pad(importer: Importer, op: FileOp) -> None:
     x, out = importer.activation(op.inputs[0]), importer.activation(op.outputs[0])
-    pairs = importer.constant(op, 1, ("INT32", "INT64"), "padding amounts").data
+    pairs = importer.constant(op, 1, ("INT32", "INT64"), "padding amounts").values
     value = out.zero_point
     if len(op.inputs) > 2 and op.inputs[2] >= 0:
-        value = int(importer.constant(op, 2, ("INT8",), "padding values").data.ravel()[0])
+        value = int(importer.constant(op, 2, ("INT8",), "padding values").values.ravel()[0])
     emit_padded(importer, op, x, pairs, value)
 
 
@@ -371,14 +376,15 @@ def emit_padded(importer: Importer, op: FileOp, x: Tensor, pairs: np.ndarray, va
         view = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
         places = [1]
     for axis, place in zip(padded, places, strict=True):
-        require(
-            place is not None, f"it pads the axes {padded} of {list(shape)}", "Pad one at a time."
-        )
-        amounts[place] = by_axis[axis]
+        fits = f"it pads the axes {padded} of {list(shape)}"
+        require(place is not None, fits, "Pad one at a time.")
+        assert place is not None
+        before, after = by_axis[axis]
+        amounts[place] = before, after
     name = f"{importer.model.tensors[op.outputs[0]].name}/{op.op.lower()}"
     x = importer.arranged(x, file_index(x.shape), view, f"{name}/in")
     sizes = [d + sum(pair) for d, pair in zip(view, amounts, strict=True)]
-    kind = Pad((tuple(amounts[0]), tuple(amounts[1]), tuple(amounts[2])), value)
+    kind = Pad((amounts[0], amounts[1], amounts[2]), value)
     importer.emit_as(op, kind, [x], (sizes[0], sizes[1], sizes[2]))
 
 

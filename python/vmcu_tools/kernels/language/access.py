@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,6 +72,10 @@ def _sites(
         place += 1
 
 
+# (variable, start, step, turns, body), and what names in the body stand for.
+BoundLoop = tuple[str, int, int, int, tuple[Stmt, ...], dict[str, Term]]
+
+
 def _loops(
     stmt: Stmt, names: Mapping[str, int]
 ) -> list[tuple[str, int, int, int, tuple[Stmt, ...]]]:
@@ -81,9 +86,7 @@ def _loops(
     ]
 
 
-def _bound_loops(
-    stmt: Stmt, names: Mapping[str, int]
-) -> list[tuple[str, int, int, int, tuple[Stmt, ...], dict[str, Term]]]:
+def _bound_loops(stmt: Stmt, names: Mapping[str, int]) -> list[BoundLoop]:
     """As _loops(), with what names in the body stand for in place of a body without them."""
     match stmt:
         case Loop(_, var, stop, step, body, start):
@@ -94,25 +97,27 @@ def _bound_loops(
             # one, which only the exact body's guards express.
             return [(var.text, 0, step, -(-evaluate(extent, names) // step), exact, {})]
         case Tiles(var, extent, choices):
-            loops, start, left = [], 0, evaluate(extent, names)
+            loops: list[BoundLoop] = []
+            begin, left = 0, evaluate(extent, names)
             for width, body in choices:
                 turns = left // width
-                loops.append((var.text, start, width, turns, body, {}))
-                start, left = start + turns * width, left - turns * width
+                loops.append((var.text, begin, width, turns, body, {}))
+                begin, left = begin + turns * width, left - turns * width
             return loops
         case Spans(var, span, extent, widths, body):
-            loops, start, left = [], 0, evaluate(extent, names)
+            loops = []
+            begin, left = 0, evaluate(extent, names)
             for width in widths:
                 turns = left // width
-                loops.append((var.text, start, width, turns, body, {span.text: width}))
-                start, left = start + turns * width, left - turns * width
+                loops.append((var.text, begin, width, turns, body, {span.text: width}))
+                begin, left = begin + turns * width, left - turns * width
             return loops
         case Strips(var, span, extent, width, body):
-            stop, step = evaluate(extent, names), evaluate(width, names)
-            full, left = divmod(stop, step)
-            loops = [(var.text, 0, step, full, body, {span.text: step})]
+            whole, wide = evaluate(extent, names), evaluate(width, names)
+            full, left = divmod(whole, wide)
+            loops = [(var.text, 0, wide, full, body, {span.text: wide})]
             if left:
-                loops.append((var.text, full * step, step, 1, body, {span.text: left}))
+                loops.append((var.text, full * wide, wide, 1, body, {span.text: left}))
             return loops
     return []
 
@@ -226,7 +231,9 @@ class Ticks:
 def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str, Shape]) -> Ticks:
     """Enumerates one output row. The rows of a window are read together, so the order within a
     row of output is the same for each of them."""
-    reads = {t: np.full(s[1:], -1, np.int64) for t, s in shapes.items() if t != "output"}
+    reads: dict[Any, np.ndarray] = {
+        t: np.full(s[1:], -1, np.int64) for t, s in shapes.items() if t != "output"
+    }
     writes = np.full(shapes["output"][1:], -1, np.int64)
     clock = 0
     for ram, is_read, bound in executions(program, names):
@@ -263,7 +270,7 @@ def executions(
     program: Program, names: Mapping[str, int]
 ) -> Iterator[tuple[Ram, bool, Mapping[str, int]]]:
     """Every execution of every access in order, with the loop variables bound."""
-    bound = {**names, "y": 0}
+    bound: dict[str, Any] = {**names, "y": 0}
     idle: dict[int, bool] = {}
 
     def walk(body: tuple[Stmt, ...]) -> Iterator[tuple[Ram, bool, Mapping[str, int]]]:

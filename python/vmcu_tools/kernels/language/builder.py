@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from .expr import Expr, Int, Name, Term, as_expr, c_text
 from .instruction import Instruction
@@ -108,11 +109,13 @@ class Builder:
         made = Loop(kind, Name(name), as_expr(stop), step, body, unroll=unroll, by=by)
         self._stack[-1].append(made)
 
-    def spatial(self, name: str, stop: Term, step: int = 1, unroll: int = 1, by: Do | None = None):
+    def spatial(
+        self, name: str, stop: Term, step: int = 1, unroll: int = 1, by: Do | None = None
+    ) -> Any:
         """`by`: what the loop is in C, see `do`."""
         return self.loop(LoopKind.SPATIAL, name, stop, step, unroll, by)
 
-    def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1):
+    def reduce(self, name: str, stop: Term, step: int = 1, unroll: int = 1) -> Any:
         return self.loop(LoopKind.REDUCE, name, stop, step, unroll)
 
     @contextmanager
@@ -126,7 +129,7 @@ class Builder:
         body = tuple(self._stack.pop())
         self._stack[-1].append(Strips(var, wide, as_expr(extent), as_expr(width), body, by))
 
-    def _body(self, function: Callable[..., None], *arguments) -> tuple[Stmt, ...]:
+    def _body(self, function: Callable[..., None], *arguments: Any) -> tuple[Stmt, ...]:
         self._stack.append([])
         function(*arguments)
         return tuple(self._stack.pop())

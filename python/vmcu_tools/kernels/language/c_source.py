@@ -263,8 +263,8 @@ def function(program: Program) -> str:
     names = variables(program.body)
     if names:
         lines.append(f"\tint32_t {', '.join(names)};")
-    gap = [""] if lines[-1] != "{" else []
-    return "\n".join([*lines, *gap, *body, "}", ""])
+    apart = [""] if lines[-1] != "{" else []
+    return "\n".join([*lines, *apart, *body, "}", ""])
 
 
 def used_lets(lets: tuple[Let, ...], body: list[str]) -> list[Let]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -98,25 +99,28 @@ class Machine:
     def take(self, dtype: type, count: int) -> np.ndarray:
         """The next `count` constants of the flash stream, as int64 (float32 stays)."""
         size = np.dtype(dtype).itemsize * count
-        values = np.frombuffer(self.stream[self.cursor : self.cursor + size], dtype)
+        values: np.ndarray = np.frombuffer(self.stream[self.cursor : self.cursor + size], dtype)
         assert len(values) == count, "the flash stream is shorter than the kernel reads"
         self.cursor += size
         return values if dtype is np.float32 else values.astype(np.int64)
 
     def words(self, first: int, count: int) -> np.ndarray:
         """`count` words of the flash stream, from word `first` on, as int64."""
-        values = np.frombuffer(self.stream[4 * first : 4 * (first + count)], np.int32)
+        values: np.ndarray = np.frombuffer(self.stream[4 * first : 4 * (first + count)], np.int32)
         assert len(values) == count, "the flash stream is shorter than the kernel reads"
         return values.astype(np.int64)
 
     def shape(self, tensor: int | str) -> tuple[int, ...]:
-        return (self.output if tensor == "output" else self.inputs[tensor]).shape
+        return self._data(tensor).shape
+
+    def _data(self, tensor: int | str) -> np.ndarray:
+        return self.inputs[tensor] if isinstance(tensor, int) else self.output
 
     def locate(self, ram: Ram) -> Bytes:
         """Which elements an access covers."""
         starts = [evaluate(e, self.names) for e in (ram.row, ram.pixel, ram.channel)]
         counts = [evaluate(axis.count, self.names) for axis in ram.axes]
-        grids = np.indices(counts) if counts else []
+        grids: Any = np.indices(counts) if counts else []
         index = [np.full(counts, start, np.int64) for start in starts]
         for axis, grid in zip(ram.axes, grids, strict=True):
             index[axis.dimension] = index[axis.dimension] + grid * evaluate(axis.step, self.names)
@@ -127,7 +131,8 @@ class Machine:
         assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
         if ram.guarded and ram.limit is not None:
             inside &= index[2] < evaluate(ram.limit, self.names)
-        return Bytes(ram.tensor, *index, inside)
+        row, pixel, channel = index
+        return Bytes(ram.tensor, row, pixel, channel, inside)
 
     def kept_at(self, kept: Kept) -> range:
         at = evaluate(kept.at, self.names)
@@ -141,7 +146,7 @@ class Machine:
         values = np.full(where.inside.shape, fill, np.int64)
         inside = where.inside
         picked = (where.row[inside], where.pixel[inside], where.channel[inside])
-        values[inside] = self.inputs[ram.tensor][picked]
+        values[inside] = self._data(ram.tensor)[picked]
         self.log.append(("r", ram.tensor, np.stack(picked)))
         return values
 
@@ -215,7 +220,7 @@ def _statement(stmt: Stmt, machine: Machine) -> None:
             pass
 
 
-def _operand(operand: Operand, machine: Machine):
+def _operand(operand: Operand, machine: Machine) -> Any:
     """Registers as their array, structs as their members, expressions as their value, memory as
     it is."""
     match operand:

@@ -10,6 +10,7 @@ Expressions are simplified as they are built (expr.py).
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from .expr import Expr, Int, Name, Term, evaluate, names_in, substitute
 from .ir import (
@@ -76,7 +77,7 @@ def shift(body: Body, var: Name, distance: int) -> Body:
 def rename(body: Body, values: dict[str, Term]) -> Body:
     """The body with names replaced in all operands."""
 
-    def operand(o):
+    def operand(o: Any) -> Any:
         if isinstance(o, Ram):
             axes = tuple(
                 replace(a, count=substitute(a.count, values), step=substitute(a.step, values))

@@ -19,7 +19,7 @@ Line = Callable[[Expr, Expr], isa.Place]
 Y = Name("y")
 
 
-def line_of(tensor: int | str, pixel: Expr) -> Line:
+def line_of(tensor: int | str, pixel: Expr) -> Callable[[Expr, Expr], Ram]:
     return lambda first, count: Ram(tensor, Y, pixel, first, (Axis(2, count, Int(1)),))
 
 

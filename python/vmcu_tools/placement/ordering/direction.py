@@ -9,6 +9,8 @@ back: in both directions by the task that finds the tensor's count at one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..tasks import TaskGraph
@@ -64,7 +66,7 @@ class Direction:
         self.bit = np.uint64(1) << (numbers % 64).astype(np.uint64)
         self.words = max(-(-self.tasks // 64), 1)
 
-    def per_task(self, counted) -> np.ndarray:
+    def per_task(self, counted: Callable[[int], bool]) -> np.ndarray:
         """The bytes of each task's outputs that are counted."""
         sizes = self.graph.sizes
         return np.array(

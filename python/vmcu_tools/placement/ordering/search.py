@@ -106,11 +106,12 @@ class Hunt:
         """All there is to try, until nothing can be better or no effort is left."""
         self.bound = least_peak(self.graph)
         self.told(self.bound, self.peak)
-        for order in (
+        orders: tuple[Callable[[], list[int]], ...] = (
             lambda: greedy.eager(self.graph, False),
             lambda: greedy.eager(self.graph, True),
             lambda: greedy.depth_first(self.graph),
-        ):
+        )
+        for order in orders:
             if self.done:
                 return
             self.take(order())

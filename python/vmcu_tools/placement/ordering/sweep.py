@@ -149,7 +149,8 @@ class Sweep:
 
     def ready(self, states: States) -> tuple[np.ndarray, np.ndarray]:
         """All pairs of a state and a task that may run in it."""
-        return np.nonzero(states.waiting == 0)
+        state, task = np.nonzero(states.waiting == 0)
+        return state, task
 
     def weigh(self, states: States, state: np.ndarray, task: np.ndarray) -> Moves:
         """What the moves lead to."""

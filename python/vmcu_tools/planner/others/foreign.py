@@ -7,8 +7,9 @@ To these tools a tensor is one array, never a ring. In their plans it is one row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +22,11 @@ from ..places.lifetimes import lifetimes
 class ForeignLayer(Layer[Op]):
     """A kernel of which nothing is known: it may write its output before it reads its input."""
 
-    def __init__(self, flat: Graph, own: Layer):
+    def __init__(self, flat: Graph, own: Layer[Any]):
         super().__init__(flat, own.node)
         self.own = own
 
-    def rows(self, data: list[np.ndarray], y0: int, y1: int) -> np.ndarray:
+    def rows(self, data: Sequence[np.ndarray], y0: int, y1: int) -> np.ndarray:
         shaped = [array.reshape(t.shape) for array, t in zip(data, self.own.ins, strict=True)]
         return self.own.rows(shaped, 0, self.own.out.shape[0]).reshape(self.out.shape)
 

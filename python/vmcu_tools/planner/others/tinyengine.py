@@ -13,6 +13,7 @@ needs. TinyEngine rejects many models; these are its rules all the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...graph import Graph, Node
 from ...ops import bind
@@ -32,26 +33,29 @@ def aligned(size: int) -> int:
 
 def heir(node: Node) -> str | None:
     """Depthwise convolutions work in place; reshapes are left out altogether."""
-    channelwise = node.op.channelwise and node.op.multiplier == 1
+    op: Any = node.op
+    channelwise = op.channelwise and op.multiplier == 1
     return node.inputs[0] if channelwise or node.op.relabels else None
 
 
 def column_bytes(graph: Graph, node: Node) -> int:
     """The int16 buffer for two columns of a convolution or a padded channel of a depthwise one."""
-    op, tensor = node.op, graph.tensors[node.inputs[0]]
+    op: Any = node.op
+    tensor, size = graph.tensors[node.inputs[0]], 0
     if op.channelwise:
         pad = op.window.kernel[0] // 2
-        return 2 * (tensor.shape[0] + 2 * pad) * (tensor.shape[1] + 2 * pad)
-    if op.columnwise:
-        return 4 * op.weights[0].size
-    return 0
+        size = 2 * (tensor.shape[0] + 2 * pad) * (tensor.shape[1] + 2 * pad)
+    elif op.columnwise:
+        size = 4 * op.weights[0].size
+    return size
 
 
 def weight_bytes(node: Node) -> int:
     """The buffer for a convolution's weights as int16."""
-    op = node.op
+    op: Any = node.op
     if op.columnwise and op.windowed and op.window.kernel[0] > 1:
-        return 2 * op.weights.size
+        found: int = 2 * op.weights.size
+        return found
     return 0
 
 

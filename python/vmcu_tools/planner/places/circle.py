@@ -10,7 +10,7 @@ That makes the question for a given size much easier than the search for the sma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...plan.plan import SCRATCH_ALIGN
 from .overlap import Clearance
@@ -80,7 +80,7 @@ class Circle:
         live: str,
         new: cp_model.IntVar,
         clearance: Clearance,
-        when: list[cp_model.LiteralT],
+        when: list[Any],
     ) -> None:
         """Keeps something new as far from a live piece as `clearance` says, both ways round, where
         all of `when` hold."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def _follows(trace: Trace, new: Guest, host: Guest) -> bool:
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def may_follow(layer: Layer, index: int) -> bool:
+def may_follow(layer: Layer[Any], index: int) -> bool:
     """True if a layer's output is as large as input `index`, trails behind it at the same pace, and
     within a call no byte of it is written before the byte at its place has been read. Calls in the
     middle of a row read all that any call reads, unless the row is short."""

@@ -12,6 +12,7 @@ at each step, so that "dies in it" is well defined.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import ortools.sat.python.cp_model  # noqa: F401 - before pulp, see offsets.py
 import pulp
@@ -28,7 +29,7 @@ from .overlap import Clearance, clearance
 from .pieces import pieces_of
 from .walk import Walk, plan_of
 
-Variable = pulp.LpVariable | int
+Variable = Any
 # The program of a larger graph takes longer to write down than a planner may take.
 MOST_NODES = 24
 # Part of the usual effort for an order that is best for whole tensors, where another is known.
@@ -200,7 +201,7 @@ class IntegerProgram:
             for s in range(self.problem.nodes)
         ]
 
-    def live(self, name: str, step: int):
+    def live(self, name: str, step: int) -> Any:
         """1 where an edge exists at a step, else 0: MODeL's C + P."""
         return self.created[name][step] + self.kept[name][step]
 

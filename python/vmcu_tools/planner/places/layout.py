@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class Group:
     """Consecutive layers that form one stage. trace: None for a layer on its own; start: the
     number of its first call."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer[Any], ...]
     trace: Trace | None
     start: int
 
@@ -99,7 +100,7 @@ class Memory:
     sums: int
 
     @staticmethod
-    def of(layers: Sequence[Layer]) -> Memory:
+    def of(layers: Sequence[Layer[Any]]) -> Memory:
         """What a stage of these layers keeps."""
         notes = -(-len(layers) * PROGRESS_BYTES // SCRATCH_ALIGN) * SCRATCH_ALIGN
         shared = max((pool_scratch(layer) for layer in layers if not layer.sums), default=0)
@@ -110,7 +111,7 @@ class Memory:
         """All of it."""
         return self.progress + self.shared + self.sums
 
-    def scratch(self, layer: Layer) -> tuple[int, int]:
+    def scratch(self, layer: Layer[Any]) -> tuple[int, int]:
         """Offset and bytes of a layer's scratch."""
         if layer.sums:
             return self.progress + self.shared, self.sums
@@ -143,18 +144,18 @@ class Binder:
 
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.bound: dict[tuple[int, int | None, Form], Layer] = {}
-        self.chosen: dict[tuple[int, Tile, bool, bool], Layer] = {}
-        self.turned: dict[int, Layer] = {}
+        self.bound: dict[tuple[int, int | None, Form], Layer[Any]] = {}
+        self.chosen: dict[tuple[int, Tile, bool, bool], Layer[Any]] = {}
+        self.turned: dict[int, Layer[Any]] = {}
         self.traces: dict[Cut, Trace] = {}
 
-    def layer(self, number: int, tile: Tile = None, form: Form = Form.USUAL) -> Layer:
+    def layer(self, number: int, tile: Tile = None, form: Form = Form.USUAL) -> Layer[Any]:
         """Node `number` in tiles."""
         layer = self._bind(number, None, form)
         columns = tile_width(layer, tile)
         return layer if columns == layer.width else self._bind(number, columns, form)
 
-    def _bind(self, number: int, columns: int | None, form: Form) -> Layer:
+    def _bind(self, number: int, columns: int | None, form: Form) -> Layer[Any]:
         key = (number, columns, form)
         if key not in self.bound:
             node = self.graph.nodes[number]
@@ -165,7 +166,7 @@ class Binder:
         """True if a node can work in a form."""
         return serves(self.graph, self.graph.nodes[number], form)
 
-    def descending(self, layer: Layer) -> Layer:
+    def descending(self, layer: Layer[Any]) -> Layer[Any]:
         """A layer from its last row to its first."""
         if id(layer) not in self.turned:
             self.turned[id(layer)] = bind(self.graph, layer.node, descending=True)
@@ -177,29 +178,29 @@ class Binder:
             self.traces[cut] = traced(self.scheduled(cut, self.stage(cut), source))
         return self.traces[cut]
 
-    def scheduled(self, cut: Cut, layers: Sequence[Layer], source: Tensor | None) -> Stage:
+    def scheduled(self, cut: Cut, layers: Sequence[Layer[Any]], source: Tensor | None) -> Stage:
         """A stage of these layers, with the streamed input, if it is the first, as `source`."""
         kept = kept_outputs(self.graph, self.graph.nodes[cut.first : cut.stop])
         taken = taken_columns(self.graph, source, cut.tile)
         return stage_of(layers, kept, source, taken, self.graph.hop > 0)
 
-    def stage(self, cut: Cut) -> tuple[Layer, ...]:
+    def stage(self, cut: Cut) -> tuple[Layer[Any], ...]:
         """A stage's layers."""
         return tuple(self.in_stage(cut, number) for number in range(cut.first, cut.stop))
 
-    def in_stage(self, cut: Cut, number: int) -> Layer:
+    def in_stage(self, cut: Cut, number: int) -> Layer[Any]:
         """Node `number` as a stage uses it; the last sums if it can, so that its input need not be
         whole."""
         return self.member(number, cut.tile_of(number), cut.direct, number == cut.stop - 1)
 
-    def member(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer:
+    def member(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer[Any]:
         """Node `number` as in_stage() has it, in a stage whose last one it is or is not."""
         key = (number, tile, direct, last)
         if key not in self.chosen:
             self.chosen[key] = self._chosen(*key)
         return self.chosen[key]
 
-    def _chosen(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer:
+    def _chosen(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer[Any]:
         form = Form.USUAL
         if last and self.serves(number, Form.SUMMING):
             form = Form.SUMMING
@@ -273,7 +274,7 @@ class Layout:
     def _groups(self) -> Iterator[Group]:
         start = 0
         for number, cut in enumerate(self.cuts):
-            layers: tuple[Layer, ...] = (self.binder.layer(cut.first),)
+            layers: tuple[Layer[Any], ...] = (self.binder.layer(cut.first),)
             trace = None
             source = self.source if number == 0 else None
             if cut.stop - cut.first > 1 or source is not None:

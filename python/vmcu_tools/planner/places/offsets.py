@@ -90,7 +90,8 @@ def farthest(write: Access, read: Access, parting: Parting) -> int | None:
     status = problem.solve(solver())
     if status != pulp.LpStatusOptimal:
         return None
-    return round(pulp.value(problem.objective))
+    found: int | None = round(pulp.value(problem.objective))
+    return found
 
 
 def smallest_distance(accesses: Sequence[Access], tensor: int = 0) -> int | None:
@@ -169,4 +170,5 @@ def chain_distance(links: Sequence[Link], first: str, last: str) -> int:
         problem += bases[link.source] - bases[link.target] >= link.distance
     if problem.solve(solver()) != pulp.LpStatusOptimal:
         raise ValueError(f"nothing bounds the distance from {first} to {last}")
-    return round(pulp.value(problem.objective))
+    found: int = round(pulp.value(problem.objective))
+    return found

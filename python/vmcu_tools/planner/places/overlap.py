@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Clearance:
 
 
 @functools.lru_cache(maxsize=4096)
-def clearance(layer: Layer, index: int) -> Clearance:
+def clearance(layer: Layer[Any], index: int) -> Clearance:
     """The safe distances between the output and input `index`, in the layer's direction.
 
     Equation 1 of the paper at the grain of single bytes: an output byte k may lie on an input
@@ -55,6 +56,6 @@ def clearance(layer: Layer, index: int) -> Clearance:
     return Clearance(int(highest.max()) + 1, int(lowest.min()) - 1)
 
 
-def min_distance(layer: Layer, index: int) -> int:
+def min_distance(layer: Layer[Any], index: int) -> int:
     """The smallest b_in - b_out from which on every distance is safe."""
     return clearance(layer, index).below

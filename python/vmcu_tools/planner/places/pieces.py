@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -117,7 +118,9 @@ class _Builder:
                 self._stage(number, group)
         return self.pieces
 
-    def _add(self, tensor: Tensor, ways: tuple[Way, ...], scratch: int = 0, floor=None) -> None:
+    def _add(
+        self, tensor: Tensor, ways: tuple[Way, ...], scratch: int = 0, floor: Any = None
+    ) -> None:
         size = self.layout.ring_bytes(tensor.name)
         whole = tensor.name in self.ports or self.layout.splits_rows(tensor.name)
         self.pieces.append(
@@ -136,7 +139,7 @@ class _Builder:
         held = self.layout.ring_bytes(name)
         return Live(name, held, Clearance.apart(held, size))
 
-    def _single(self, number: int, layer: Layer) -> None:
+    def _single(self, number: int, layer: Layer[Any]) -> None:
         layers = [layer]
         if self.both_ways and layer.can_descend:
             layers.append(self.layout.binder.descending(layer))
@@ -145,7 +148,7 @@ class _Builder:
         ways = tuple(Way(one.descending, self._live(one, alive, dying)) for one in layers)
         self._add(layer.out, ways, pool_scratch(layer))
 
-    def _live(self, layer: Layer, alive: Sequence[str], dying: set[str]) -> tuple[Live, ...]:
+    def _live(self, layer: Layer[Any], alive: Sequence[str], dying: set[str]) -> tuple[Live, ...]:
         """What the layer's output has to keep clear of, and by how much."""
         found = []
         for name in alive:

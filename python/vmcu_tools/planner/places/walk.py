@@ -136,7 +136,8 @@ def plan_of(planner: str, graph: Graph | Layout, search: Walk, bound: int) -> Pl
             placements[piece.name] = Placement(piece.name, base, piece.size, life.first, life.last)
     placements |= _homes(layout, placements)
     by_name = {piece.name: piece for piece in search.pieces}
-    stages, progress = [], []
+    stages: list[tuple[Step, ...]] = []
+    progress = []
     for number, group in enumerate(layout.groups):
         if group.trace is None:
             name = group.layers[0].out.name
@@ -170,7 +171,7 @@ def _homes(layout: Layout, placements: dict[str, Placement]) -> dict[str, Placem
     found = {}
     for group in layout.groups:
         for tensor, home in zip(group.tensors, group.homes, strict=True):
-            if home.owner < group.trace.own:
+            if group.trace is not None and home.owner < group.trace.own:
                 owner = placements[group.tensors[home.owner].name]
                 phase, life = home.phase * tensor.shape[2], lives[tensor.name]
                 found[tensor.name] = replace(

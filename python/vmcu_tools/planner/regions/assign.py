@@ -172,15 +172,15 @@ class Assigner:
         solver.parameters.relative_gap_limit = NEAR
         if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
-        memory = {
+        chosen_memory = {
             name: next(number for number in memories if solver.value(variables[number]))
             for name, variables in chosen.items()
         }
         waits = sum(
             self.problem.accesses[name] * self.regions[number].wait
-            for name, number in memory.items()
+            for name, number in chosen_memory.items()
         )
-        return Assignment(memory, waits)
+        return Assignment(chosen_memory, waits)
 
 
 def _fit(

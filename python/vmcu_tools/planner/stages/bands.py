@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...graph import Graph, Node, Tensor, Window
 from ...ops import bind
@@ -78,7 +79,8 @@ class Stretch:
         width = self.graph.tensors[name].shape[1]
         if node.op.elementwise:
             return columns
-        window = node.op.window
+        op: Any = node.op
+        window = op.window
         first = window.first(1, columns[0])
         last = window.first(1, columns[-1]) + window.extent(1) - 1
         # A window may see nothing but padding; a band of no columns would be no tensor.
@@ -235,7 +237,7 @@ class _Band:
     def _add(self, node: Node) -> None:
         out = self.graph.tensors[node.outputs[0]]
         columns = self.columns[out.name]
-        op = node.op.of_columns(columns[0])
+        op: Any = node.op.of_columns(columns[0])
         names = []
         for name in node.inputs:
             held, wanted = self.columns[name], self.piece.reads(node, name, columns)

@@ -23,8 +23,11 @@ UNEASE = 1 << 40
 class Stages(Protocol):
     """What is known of stages, see Cutter. single: bytes that each of `count` nodes needs."""
 
-    count: int
-    single: list[int]
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def single(self) -> list[int]: ...
 
     def cuts_of(self, first: int, stop: int) -> list[Cut]: ...
 

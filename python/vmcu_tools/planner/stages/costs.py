@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from ...ops import Layer
 
@@ -13,21 +14,23 @@ RAM_WEIGHT = 1.5
 
 def bargain(pool_bytes: float, cycles: float) -> float:
     """What the default makes least."""
-    return pool_bytes**RAM_WEIGHT * cycles
+    found: float = pool_bytes**RAM_WEIGHT * cycles
+    return found
 
 
 def unbargained(product: float, cycles: float) -> float:
     """The bytes with which so many cycles are that bargain."""
-    return (product / cycles) ** (1 / RAM_WEIGHT)
+    found: float = (product / cycles) ** (1 / RAM_WEIGHT)
+    return found
 
 
-def calls_of(layer: Layer) -> int:
+def calls_of(layer: Layer[Any]) -> int:
     """How often a layer is called."""
     return layer.height * -(-layer.width // layer.columns)
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def extra_cost(layer: Layer) -> int:
+def extra_cost(layer: Layer[Any]) -> int:
     """Cycles that a layer in tiles costs more than in rows, by estimate."""
     calls, cost = calls_of(layer) - layer.height, layer.cost
     wasted = idle(layer, layer.columns) - idle(layer, layer.width)
@@ -35,7 +38,7 @@ def extra_cost(layer: Layer) -> int:
     return round(layer.target.costs.layer + calls * cost.per_call + per_mac * layer.macs)
 
 
-def idle(layer: Layer, columns: int) -> float:
+def idle(layer: Layer[Any], columns: int) -> float:
     """What a kernel that works in blocks computes for nothing in calls of so many columns, a part
     of what counts."""
     block, (calls, rest) = layer.block, divmod(layer.width, columns)

@@ -90,7 +90,7 @@ class Cutter(Needs):
     def cuts_of(self, first: int, stop: int, tiles: Sequence[Tile] | None = None) -> list[Cut]:
         """The stages that nodes [first, stop) can form in different tiles, the large first."""
         streams = self.source is not None and first == 0
-        if streams and stop <= self.last[self.source.name]:
+        if self.source is not None and streams and stop <= self.last[self.source.name]:
             return []
         if stop - first == 1 and not streams:
             return [Cut(first, stop)]
@@ -99,12 +99,12 @@ class Cutter(Needs):
         if not streams and first >= self.called_once[stop - 1]:
             # They have nothing to do in turns.
             return []
-        tried = self.tiles if tiles is None else tuple(tiles)
+        tried = tuple(self.tiles if tiles is None else tiles)
         key = first, stop, tried
         if key not in self.different:
             seen: dict[object, Cut] = {}
             choices = itertools.product(tried, DIRECT)
-            for (tile, direct), same in zip(choices, self._alike(*key), strict=True):
+            for (tile, direct), same in zip(choices, self._alike(first, stop, tried), strict=True):
                 if same not in seen:
                     seen[same] = Cut(first, stop, tile, direct)
             self.different[key] = [cut for cut in seen.values() if self.shape(cut).possible]

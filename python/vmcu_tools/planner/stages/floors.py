@@ -13,6 +13,7 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,8 @@ class Held:
 
     @property
     def bytes(self) -> np.ndarray:
-        return np.maximum(self.needed, self.full)
+        found: np.ndarray = np.maximum(self.needed, self.full)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class Suffix:
     """
 
     kept: bool
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer[Any], ...]
     whole: tuple[bool, ...]
     readers: tuple[tuple[int, ...], ...]
     rings: Mapping[int, Held]
@@ -96,9 +98,9 @@ class Floors:
             for index, name in enumerate(node.inputs):
                 self.readers[name].append((number, index))
         self.prefixes: dict[object, Prefix] = {}
-        self.known: dict[tuple[Layer, ...], tuple[int, int]] = {}
+        self.known: dict[tuple[Layer[Any], ...], tuple[int, int]] = {}
 
-    def floor(self, first: int, layers: Sequence[Layer], taken: int, limit: int) -> int:
+    def floor(self, first: int, layers: Sequence[Layer[Any]], taken: int, limit: int) -> int:
         """Bytes that tensors take at least in a stage of these layers, the first of which is node
         `first`; more than `limit` if that is found to be so. taken: columns of the streamed input
         that it takes at a time."""
@@ -119,7 +121,7 @@ class Floors:
                 return alive
         return self._bytes(self._suffix(stop, layers), first, stop, taken)
 
-    def _whole(self, layers: Sequence[Layer], number: int, first: int) -> bool:
+    def _whole(self, layers: Sequence[Layer[Any]], number: int, first: int) -> bool:
         """True if a layer of a stage is sure to make all of its calls: its output is kept, or some
         other layer that does wants them all."""
         stop = first + len(layers)
@@ -158,7 +160,7 @@ class Floors:
                 alive = alive + tensor.shape[2] * (pixels - demand.oldest)
         return besides + int(alive.max())
 
-    def _suffix(self, stop: int | None, layers: Sequence[Layer]) -> Suffix:
+    def _suffix(self, stop: int | None, layers: Sequence[Layer[Any]]) -> Suffix:
         """The layers' suffix, which is all of them: of a stage that ends in front of node `stop`,
         or of any stage, without what the last of them makes."""
         known: dict[object, Suffix] = self.suffixes
@@ -176,7 +178,7 @@ class Floors:
         assert found is not None, "a stage has layers"
         return found
 
-    def _with(self, layer: Layer, stop: int | None, suffix: Suffix) -> Suffix:
+    def _with(self, layer: Layer[Any], stop: int | None, suffix: Suffix) -> Suffix:
         """A suffix with a layer in front of it."""
         demands = dict(suffix.demands)
         demand = demands.pop(layer.out.name, None)
@@ -209,7 +211,7 @@ class Floors:
 
     def _ring(
         self,
-        layers: tuple[Layer, ...],
+        layers: tuple[Layer[Any], ...],
         whole: tuple[bool, ...],
         readers: tuple[tuple[int, ...], ...],
     ) -> tuple[list[int], int]:
@@ -234,7 +236,7 @@ class Floors:
 
 
 def _guests(
-    layers: tuple[Layer, ...], readers: tuple[tuple[int, ...], ...], first: int
+    layers: tuple[Layer[Any], ...], readers: tuple[tuple[int, ...], ...], first: int
 ) -> list[int]:
     """Whose outputs may take the place of a layer's, or of each other's, from the front."""
     found = [first]
@@ -249,18 +251,18 @@ def _guests(
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _wants_all(maker: Layer, reader: Layer, index: int) -> bool:
+def _wants_all(maker: Layer[Any], reader: Layer[Any], index: int) -> bool:
     """True if all of a layer's calls want all of those of the layer that makes an input."""
     grid = _grid(maker)
     pixels = wanted(_grid(reader), feed_of(reader, index))[-1]
     return bool(grid.calls_for(pixels) == grid.count)
 
 
-def _grid(layer: Layer) -> Grid:
+def _grid(layer: Layer[Any]) -> Grid:
     return Grid(layer.height, layer.width, layer.columns)
 
 
-def _last(layer: Layer, kept: bool) -> Suffix:
+def _last(layer: Layer[Any], kept: bool) -> Suffix:
     """The last layer of a stage, with its output or without. The call that makes its output still
     needs what it reads."""
     grid = _grid(layer)
@@ -275,7 +277,7 @@ def _last(layer: Layer, kept: bool) -> Suffix:
 
 
 def _demands(
-    others: dict[str, Demand], layer: Layer, number: int, made: np.ndarray, over: np.ndarray
+    others: dict[str, Demand], layer: Layer[Any], number: int, made: np.ndarray, over: np.ndarray
 ) -> dict[str, Demand]:
     """Also what a layer wants, of which so many calls are begun, and so many over."""
     grid = _grid(layer)
@@ -291,4 +293,5 @@ def _demands(
 
 def _until(pixels: np.ndarray, calls: np.ndarray) -> np.ndarray:
     """What so many calls come to, of which each comes to so many pixels."""
-    return led(pixels)[calls]
+    found: np.ndarray = led(pixels)[calls]
+    return found

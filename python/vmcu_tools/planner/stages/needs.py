@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...graph import Graph
 from ...ops import Layer
@@ -46,12 +47,12 @@ class Shape:
     often than can be counted.
     """
 
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[Layer[Any], ...] = ()
     taken: int = 0
     cost: int = field(default=0, compare=False)
     possible: bool = field(default=True, compare=False)
 
-    def followed_by(self, layer: Layer) -> Shape:
+    def followed_by(self, layer: Layer[Any]) -> Shape:
         """With one more layer."""
         possible = self.possible and calls_of(layer) <= MOST_CALLS
         return Shape((*self.layers, layer), self.taken, self.cost + extra_cost(layer), possible)

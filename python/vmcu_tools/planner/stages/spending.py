@@ -14,12 +14,14 @@ import heapq
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...graph import Graph
 from ..places.layout import Cut
 from . import bands
 from .bands import Banding, Stretch
-from .cuts import DIRECT, LONGEST, Cutter
+from .cheapest import LONGEST
+from .cuts import DIRECT, Cutter
 from .needs import Needs
 
 
@@ -47,7 +49,7 @@ class Spender:
 
     cutter: Cutter
     most: int
-    known: dict[tuple, Known] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], Known] = field(default_factory=dict)
     stretches: dict[tuple[int, int], Stretch | None] = field(default_factory=dict)
     choices: dict[tuple[int, int], list[tuple[int, Banding]]] = field(default_factory=dict)
 
@@ -75,7 +77,7 @@ class Spender:
                         heapq.heappush(heap, (macs + extra, next(order), place, choice))
         return None
 
-    def _reached(self, start: int, limit: int, known: dict[int, tuple]) -> Iterator[int]:
+    def _reached(self, start: int, limit: int, known: dict[int, tuple[Any, ...]]) -> Iterator[int]:
         """Where stages that fit may end, one after the other from a node on; that node first."""
         cutter = self.cutter
         reached = {start}

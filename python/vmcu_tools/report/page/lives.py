@@ -11,6 +11,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -172,7 +173,7 @@ class _Times:
         makers = np.concatenate([*self.makers, np.zeros(0, np.int64)])
         return Lives(self.plan, tuple(lives), tuple(self.spans), tuple(self.boxes), makers)
 
-    def _layer(self, layer: Layer, start: int) -> np.ndarray:
+    def _layer(self, layer: Layer[Any], start: int) -> np.ndarray:
         """A layer on its own: a row a call."""
         turns = np.array([layer.turn(y) for y in range(layer.height)], np.int64)
         out = self.births[layer.out.name]

@@ -195,7 +195,7 @@ class _Grid:
         first, last = max(life.first, 0), min(life.last + 1, len(self.x) - 1)
         if laps > 1 and (self.x[last] - self.x[first]) / laps < NARROW:
             return self._hatched(number, life, colour)
-        outlines = []
+        outlines: list[tuple[tuple[int, int], ...]] = []
         for lap in np.unique(life.laps).tolist():
             mine = life.laps == lap
             one = Life(life.tensor, life.pixel, *(a[mine] for a in _arrays(life)))

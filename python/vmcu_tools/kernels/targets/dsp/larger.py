@@ -8,8 +8,8 @@ last two rows stands LAST_ROWS, which makes their last word a negative number.
 
 from __future__ import annotations
 
-from ..portable.depthwise import BIAS, pair_counts, whole_pairs
-from .square import BLOCK, SCRATCH, SQUARE_TAPS, STREAM, WEIGHTS, Square
+from ..portable.depthwise import BIAS, SQUARE_TAPS, pair_counts, whole_pairs
+from .square import BLOCK, SCRATCH, STREAM, WEIGHTS, Square
 
 # Bytes behind a channel's weights, which the last of them move the stream past.
 MULTIPLIER = 4

@@ -8,6 +8,7 @@ The sum of (x - x_zero)(y - y_zero) is that of (x - x_zero) y, less y_zero times
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -141,7 +142,7 @@ def _store_product(width: int) -> Instruction:
     ) -> None:
         """Requantises and stores up to {what}."""
         constants = np.array([q["multiplier"]]), np.array([q["shift"]])
-        requant = IntegerScale(*constants) if q["is_float"] else FixedPoint(*constants)
+        requant: Any = IntegerScale(*constants) if q["is_float"] else FixedPoint(*constants)
         limits = q["output_zero"], q["act_min"], q["act_max"]
         m.store(out, requantize(wrap_int32(acc[:lanes]), requant, *limits))
 

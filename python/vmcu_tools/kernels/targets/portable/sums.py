@@ -57,6 +57,11 @@ def _store_line(width: int) -> Instruction:
     return store_line
 
 
+def _factor(m: Machine, member: str) -> FixedPoint:
+    multiplier, shift = (np.array(m.names[f"{member}.{part}"]) for part in ("multiplier", "shift"))
+    return FixedPoint(multiplier, shift)
+
+
 ADD_LINE = {width: _add_line(width) for width in WIDTHS}
 STORE_LINE = {width: _store_line(width) for width in WIDTHS}
 
@@ -74,9 +79,9 @@ acc[0] = (int32_t)((uint32_t)vmcu_scaled((int32_t)x, p->a.multiplier, p->a.shift
 )
 def sum_exact(m: Machine, p: int, acc: np.ndarray, a: Ram, b: Ram) -> None:
     """The sum of two bytes, for any factors."""
-    total = 0
+    total: int | np.ndarray = 0
     for name, ram in (("a", a), ("b", b)):
-        factor = FixedPoint(m.names[f"p->{name}.multiplier"], m.names[f"p->{name}.shift"])
+        factor = _factor(m, f"p->{name}")
         centred = m.load(ram) - m.names[f"p->{name}_zero"]
         total = total + factor.apply(centred << m.names["p->left_shift"])
     acc[:] = total
@@ -93,7 +98,7 @@ out[0] = vmcu_saturate(scaled, p->output_zero, p->act_min, p->act_max);
 )
 def store_sum_exact(m: Machine, p: int, acc: np.ndarray, ram: Ram) -> None:
     """Requantises and stores a sum, for any factor and range."""
-    factor = FixedPoint(m.names["p->output.multiplier"], m.names["p->output.shift"])
+    factor = _factor(m, "p->output")
     values = factor.apply(acc) + m.names["p->output_zero"]
     m.store(ram, np.clip(values, m.names["p->act_min"], m.names["p->act_max"]))
 
@@ -114,8 +119,10 @@ if (vmcu_near_half(sum, fraction)) {
 def sum_float(m: Machine, p: int, acc: np.ndarray, a: Ram, b: Ram, *constants: int) -> None:
     """The sum of two bytes as float32 has it."""
     names = ("a", "b", "constant")
-    real = (math.ldexp(m.names[f"p->sum.{name}"], -FLOAT_SUM_SHIFT) for name in names)
-    total = FloatSum(*real, m.names["p->sum.offset"])
+    one, other, constant = (
+        math.ldexp(m.names[f"p->sum.{name}"], -FLOAT_SUM_SHIFT) for name in names
+    )
+    total = FloatSum(one, other, constant, m.names["p->sum.offset"])
     acc[:] = total.apply(m.load(a), m.load(b))
 
 

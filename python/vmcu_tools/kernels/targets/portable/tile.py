@@ -8,6 +8,8 @@ next. In portable C it is bytes: cores without SIMD instructions widen a byte as
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....quant import FixedPoint, requantize, wrap_int32
@@ -99,7 +101,9 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 }
 
 
-def fixed_fast(m: Machine, acc: np.ndarray, multiplier: np.ndarray, shift: np.ndarray):
+def fixed_fast(
+    m: Machine, acc: np.ndarray, multiplier: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
     """FixedPoint with a right shift by one more than `shift`, in one 64-bit sum; int64 as acc,
     within int8.
 
@@ -109,7 +113,8 @@ def fixed_fast(m: Machine, acc: np.ndarray, multiplier: np.ndarray, shift: np.nd
     """
     bias = (2 * m.names["p->output_zero"] + 1) << np.asarray(shift, np.int64)
     total = (acc << 1) * multiplier + ((bias + (acc >> 63)) << 32) + (1 << 31)
-    return np.clip(wrap_int32(total >> 32) >> (shift + 1), -128, 127)
+    found: np.ndarray = np.clip(wrap_int32(total >> 32) >> (shift + 1), -128, 127)
+    return found
 
 
 def take_shifts(m: Machine, channels: int) -> np.ndarray:
@@ -123,7 +128,7 @@ def any_requant(m: Machine, channels: int) -> FixedPoint | IntegerScale:
     return kind(m.take(np.int32, channels), m.take(np.int32, channels))
 
 
-def finish(m: Machine, acc: np.ndarray, requant: FixedPoint | IntegerScale, pixels: int):
+def finish(m: Machine, acc: np.ndarray, requant: Any, pixels: int) -> np.ndarray:
     """(pixels, channels) int8 of accumulators (channels * pixels,), by the reference
     requantisers."""
     zero, low, high = (m.names[f"p->{name}"] for name in ("output_zero", "act_min", "act_max"))

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `vmcu build` does, for Python: `vmcu_tools.load("model.onnx").plan(ram="64K").report()`."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import functools
+import html
+import io
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from .commands import build, models
+from .commands.options import ELSEWHERE, c_name, hop_option, model_options
+from .emit import Emitted, emit, write
+from .errors import Problem, UserError
+from .frontends import format_of
+from .plan.plan import Plan
+from .planner.options import DEFAULT
+from .report import model as figures
+from .report import text
+from .report.model import ModelReport, StepReport
+from .report.page import files
+from .report.terminal import WIDTH
+
+URI = "data:image/svg+xml;base64,"
+# How a size is given: bytes, or as on the command line.
+Size = int | str
+
+
+def load(
+    path: str | Path, *, name: str | None = None, calibration: str | Path | None = None
+) -> Model:
+    """A model file: int8 .tflite or .onnx, or a float .onnx to be quantised on the samples of an
+    .npz file, `calibration`. name: in C; made from the file's without one.
+
+    Raises UserError for what is no model file.
+    """
+    file = Path(path)
+    format_of(file)
+    called = models.name_of(file) if name is None else _converted("name", c_name, name)
+    return Model(file, called, None if calibration is None else Path(calibration))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file, and what its tables will be called in C."""
+
+    path: Path
+    name: str
+    calibration: Path | None = None
+
+    @functools.cached_property
+    def _int8(self) -> Path:
+        """Quantised once, however many plans there are."""
+        given = {"model": self.path, "calibration": self.calibration}
+        return models.quantised(_arguments(given))
+
+    def plan(
+        self,
+        *,
+        ram: Size | None = None,
+        stream_input: bool = False,
+        input_elsewhere: bool = False,
+        hop: int = 0,
+        state: Sequence[str] | None = None,
+        memory: Mapping[str, Size] | str | None = None,
+        extra_macs: float = 0.0,
+        tile_cost: float | None = None,
+        rotate: bool = False,
+        planner: str = DEFAULT,
+        target: str | None = None,
+        plan_seconds: float | None = None,
+    ) -> ModelPlan:
+        """A plan, replayed without a fault. The options are those of `vmcu build`, which says what
+        each does; sizes are bytes or "64K", `extra_macs` and `tile_cost` percent, `memory` as on
+        the command line or {"dtcm": "64K", "sram": "320K"}.
+
+        Raises UserError for what the model or the call would have to change: an operator that is
+        not supported, a pool that does not fit, options that do not go together.
+        """
+        begun = time.monotonic()
+        if memory is not None and not isinstance(memory, str):
+            memory = ",".join(f"{one}={size}" for one, size in memory.items())
+        given: dict[str, object] = {
+            "model": self.path,
+            "calibration": self.calibration,
+            "ram": ram,
+            "stream_input": stream_input,
+            "input": ELSEWHERE if input_elsewhere else None,
+            "hop": hop or None,
+            "state": None if state is None else list(state),
+            "memory": memory,
+            "extra_macs": extra_macs or None,
+            "tile_cost": tile_cost,
+            "rotate": rotate,
+            "planner": planner,
+            "target": target,
+            "plan_seconds": plan_seconds,
+        }
+        asked = _arguments(given)
+        int8 = argparse.Namespace(**{**vars(asked), "model": self._int8, "calibration": None})
+        plan = models.planned(int8, begun, choices=True)
+        emitted = emit(plan, self.name, build.command_line(asked, self.name))
+        return ModelPlan(self.name, plan, emitted)
+
+
+def _arguments(given: Mapping[str, object]) -> argparse.Namespace:
+    """What `vmcu build` would be called with, each value as its parser takes it."""
+    parser = argparse.ArgumentParser(parents=[model_options()], add_help=False)
+    hop_option(parser)
+    asked = parser.parse_args(["model"])
+    asked.model = given["model"]
+    known = {action.dest: action for action in parser._actions}
+    for option, value in given.items():
+        action = known[option]
+        if value is None or option == "model":
+            continue
+        if action.choices is not None and value not in action.choices:
+            choices = ", ".join(action.choices)
+            reason = f"{option}: there is no '{value}'"
+            raise UserError(Problem(reason, f"choose one of: {choices}"))
+        if callable(action.type) and not isinstance(value, Path):
+            value = _converted(option, action.type, value)
+        setattr(asked, option, value)
+    return asked
+
+
+def _converted(option: str, convert: Any, value: object) -> Any:
+    """A value as the command line takes it. Raises UserError where it would not."""
+    try:
+        return convert(str(value))
+    except (argparse.ArgumentTypeError, ValueError) as error:
+        raise UserError(Problem(f"{option}: {error}")) from None
+
+
+@dataclass(frozen=True, repr=False)
+class ModelPlan:
+    """A plan that is proven, and its tables. `plan` has every tensor's place."""
+
+    name: str
+    plan: Plan
+    emitted: Emitted
+
+    def __repr__(self) -> str:
+        return f"<plan of {self.name}: {self.plan.ram_bytes:,} bytes of RAM>"
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Writes NAME.c and NAME.h, as `vmcu build -o` does; returns their paths."""
+        return list(write(self.emitted.files, Path(folder)))
+
+    def report(self) -> Report:
+        """What it costs."""
+        sizes = self.emitted.tables_bytes, self.emitted.weights_bytes
+        return Report(self.plan, figures.report(self.plan, self.name, *sizes))
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What a plan costs. A notebook shows the map of its pool, without a network; print() is what
+    `vmcu build` prints. `figures` has all that --json writes."""
+
+    plan: Plan
+    figures: ModelReport
+
+    @property
+    def bytes(self) -> int:
+        """RAM of the pool."""
+        return self.figures.pool_bytes
+
+    @property
+    def flash_bytes(self) -> int:
+        """Weights and tables, without code."""
+        return self.figures.weights_bytes + self.figures.tables_bytes
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of an inference, or of a hop; those done twice are `macs_extra`."""
+        return self.figures.macs
+
+    @property
+    def macs_extra(self) -> int:
+        """Multiply-accumulates that are done twice to need less RAM."""
+        return self.figures.macs_extra
+
+    @property
+    def layers(self) -> tuple[StepReport, ...]:
+        """In the order in which they run: name, op, pool_bytes, macs, weights_bytes, cycles."""
+        return self.figures.steps
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know, warnings among it."""
+        return self.figures.notes
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as `vmcu build --json` has them."""
+        return asdict(self.figures)
+
+    def html(self) -> str:
+        """The page of `vmcu build --html`, with other planners beside this plan's."""
+        return files.page(self.plan, self.figures).decode()
+
+    def svg(self) -> str:
+        """The map of the pool."""
+        return files.svg_picture(self.plan, self.figures).decode()
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the page (.html), the map (.svg, or .png with Pillow) or the figures (.json)."""
+        file = Path(path)
+        kinds = {
+            ".html": lambda: self.html().encode(),
+            ".svg": lambda: self.svg().encode(),
+            ".png": lambda: files.png_picture(self.plan, self.figures),
+            ".json": lambda: (json.dumps(self.as_dict(), indent=2) + "\n").encode(),
+        }
+        if file.suffix not in kinds:
+            reason = f"no report is a '{file.suffix}' file"
+            raise UserError(Problem(reason, f"choose one of: {', '.join(kinds)}", str(file)))
+        file.write_bytes(kinds[file.suffix]())
+        return file
+
+    def __repr__(self) -> str:
+        return f"<{self._summary()}>"
+
+    def _summary(self) -> str:
+        words = f"{self.bytes:,} bytes of RAM, {self.flash_bytes:,} of flash, {self.macs:,} MACs"
+        return f"{self.figures.model}: {words}"
+
+    def __str__(self) -> str:
+        out = io.StringIO()
+        text.print_report(self.figures, Console(file=out, width=WIDTH))
+        return out.getvalue()
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _repr_html_(self) -> str:
+        """The map as an image, whose style is its own, and the figures below."""
+        picture = base64.b64encode(self.svg().encode()).decode()
+        said = html.escape(self._summary())
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        image = f'<img alt="{said}" style="max-width:100%" src="{URI}{picture}">'
+        return f"{image}<p>{said}</p>" + (f"<ul>{notes}</ul>" if notes else "")

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`vmcu.load().plan().report()` gives what `vmcu build` writes, and says what it says."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+import vmcu
+import vmcu_tools
+from builders import onnx_models
+from vmcu_tools import cli
+from vmcu_tools.commands import build
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
+PAGE = ROOT / "doc" / "python.md"
+# Asked for by a keyword, and by words of the command line.
+ASKED = [
+    ({}, ()),
+    ({"ram": "64K"}, ("--ram", "64K")),
+    ({"ram": 4000, "target": "portable"}, ("--ram", "4000", "--target", "portable")),
+    ({"stream_input": True}, ("--stream-input",)),
+    ({"input_elsewhere": True}, ("--input", "elsewhere")),
+    ({"planner": "single", "rotate": True}, ("--planner", "single", "--rotate")),
+    ({"extra_macs": 8, "tile_cost": 0.5}, ("--extra-macs", "8", "--tile-cost", "0.5")),
+    ({"memory": {"fast": "2K", "slow": 65536}}, ("--memory", "fast=2K,slow=64K")),
+    ({"hop": 1}, ("--hop", "1")),
+    ({"state": ["none"], "plan_seconds": 60}, ("--state", "none", "--plan-seconds", "60")),
+]
+
+
+def timeless(figures: dict) -> dict:
+    """Without what no two runs have in common."""
+    return {k: v for k, v in figures.items() if k not in ("solve_seconds", "notes")}
+
+
+@pytest.mark.parametrize(("keywords", "words"), ASKED, ids=lambda one: str(one)[:30])
+def test_it_is_what_build_writes(keywords: dict, words: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "build.json"
+    out = tmp_path / "built"
+    assert cli.main(["build", str(DIGITS), "-o", str(out), "--json", str(file), *words]) == 0
+    plan = vmcu.load(DIGITS).plan(**keywords)
+    # As JSON has no tuples.
+    found = json.loads(json.dumps(plan.report().as_dict()))
+    assert timeless(found) == timeless(json.loads(file.read_text()))
+    for path in plan.write(tmp_path / "here"):
+        assert path.read_bytes() == (out / path.name).read_bytes()
+
+
+def test_every_option_of_planning_is_a_keyword() -> None:
+    """But for those that say how files are laid out and calibrated, or that tests only need."""
+    parser = build.add(argparse.ArgumentParser().add_subparsers())
+    others = {"help", "model", "output", "format", "online", "name", "pareto", "json", "html"}
+    others |= {"svg", "png", "input_layout", "calibration", "calibration_method", "per_tensor"}
+    others |= {"solver_seconds"}
+    options = {action.dest for action in parser._actions} - others
+    keywords = set(inspect.signature(vmcu.Model.plan).parameters) - {"self"}
+    assert {k.replace("input_elsewhere", "input") for k in keywords} == options
+    page = PAGE.read_text()
+    assert [k for k in keywords if f"| `{k}` | `--" not in page] == []
+
+
+def test_figures() -> None:
+    report = vmcu.load(DIGITS, name="mine").plan().report()
+    assert report.bytes == vmcu.peak(DIGITS) == report.figures.pool_bytes
+    assert sum(layer.macs for layer in report.layers) == report.macs + report.macs_extra
+    assert report.flash_bytes == report.figures.weights_bytes + report.figures.tables_bytes
+    assert report.figures.model == "mine"
+    assert f"pool {report.bytes:,} bytes of RAM" in str(report)
+
+
+def test_a_notebook_shows_the_picture(tmp_path: Path) -> None:
+    report = vmcu.load(DIGITS).plan().report()
+    svg = tmp_path / "pool.svg"
+    assert cli.main(["build", str(DIGITS), "--svg", str(svg)]) == 0
+    assert report._repr_svg_() == svg.read_text()
+    shown = report._repr_html_()
+    ET.fromstring(shown.replace("><p>", "/><p>", 1).join(("<cell>", "</cell>")))
+    assert "http" not in re.sub(r"base64,[^\"]*", "", shown)
+    assert f"{report.bytes:,} bytes of RAM" in shown
+
+
+def test_save(tmp_path: Path) -> None:
+    report = vmcu.load(DIGITS).plan().report()
+    assert report.save(tmp_path / "a.svg").read_text() == report.svg()
+    assert "<html" in report.save(str(tmp_path / "a.html")).read_text()
+    assert json.loads(report.save(tmp_path / "a.json").read_text())["pool_bytes"] == report.bytes
+    with pytest.raises(vmcu.UserError, match=r"'\.pdf' file"):
+        report.save(tmp_path / "a.pdf")
+    assert not (tmp_path / "a.pdf").exists()
+
+
+def test_a_float_model_is_quantised_once(tmp_path: Path) -> None:
+    path = onnx_models.float_network(tmp_path / "float.onnx")
+    samples = np.random.default_rng(1).normal(size=(4, 3, 16, 16)).astype(np.float32)
+    np.savez(tmp_path / "samples.npz", samples)
+    model = vmcu.load(path, calibration=tmp_path / "samples.npz")
+    assert model.plan().report().bytes == model.plan(target="dsp").report().bytes > 0
+    assert model._int8 is model._int8
+    with pytest.raises(vmcu.UserError):
+        vmcu.load(path).plan()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "said"),
+    [
+        ({"ram": "64Q"}, "ram: '64Q' is not a size"),
+        ({"ram": 0}, "ram: '0' is not a size"),
+        ({"ram": 10}, "does not fit"),
+        ({"hop": -1}, "hop: '-1' is not a count"),
+        ({"planner": "none"}, "planner: there is no 'none'"),
+        ({"target": "none"}, "target: there is no target 'none'"),
+        ({"extra_macs": -1}, "extra_macs: '-1' is not a percentage"),
+        ({"memory": {"a b": 1}}, "is not a memory"),
+        ({"memory": "a=1K", "ram": 1000}, "--memory does not go with --ram"),
+        ({"stream_input": True, "input_elsewhere": True}, "two ways for one input"),
+        ({"hop": 1, "rotate": True}, "--hop does not go with --rotate"),
+    ],
+)
+def test_what_is_wrong_is_said(keywords: dict, said: str) -> None:
+    with pytest.raises(vmcu.UserError, match=re.escape(said)):
+        vmcu.load(DIGITS).plan(**keywords)
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    with pytest.raises(vmcu.UserError, match="no such file"):
+        vmcu.load(tmp_path / "none.onnx")
+    with pytest.raises(vmcu.UserError, match="not a C identifier"):
+        vmcu.load(DIGITS, name="no name")
+
+
+def test_the_package_has_what_the_compiler_has() -> None:
+    assert (vmcu_tools.load, vmcu_tools.peak) == (vmcu.load, vmcu.peak)
+    assert vmcu.__version__ == vmcu_tools.__version__
+    light = "import vmcu_tools, sys; print('numpy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", light], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+def test_the_page_does_what_it_says(tmp_path: Path) -> None:
+    code = "".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S))
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    printed = io.StringIO()
+    here = Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(PAGE), "exec"), {})
+    finally:
+        os.chdir(here)
+    assert "1000 are allowed" in printed.getvalue()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "report.html", "samples"]

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each command shows examples in its help; they parse, and those that can run here do."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from builders import scratch
+from vmcu_tools import cli
+from vmcu_tools.commands.examples import EXAMPLES
+
+COMMANDS = [(name, words) for name, examples in EXAMPLES.items() for words, _ in examples]
+# By how they begin. "": not here.
+NEEDS = {
+    "bench": "qemu-system-arm arm-none-eabi-gcc gcc",
+    "wear model.onnx": "qemu-system-arm arm-none-eabi-gcc gcc",
+    "verify model.onnx": "onnxruntime",
+    "verify model.tflite": "qemu-system-arm arm-none-eabi-gcc tflite_micro",
+    "verify kws.vmcu": "gcc",
+    "run": "onnxruntime",
+    "container sign": "cryptography openssl",
+    "completion": "argcomplete",
+    # tests/python/test_size.py has images.
+    "size": "an-image",
+}
+SLOW = ("bench", "wear", "fit model.onnx", "verify kws", "check model.onnx")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scratch.furnish(tmp_path_factory.mktemp("examples"))
+
+
+def test_every_command_has_some() -> None:
+    names = cli.parser()._subparsers._group_actions[0].choices
+    assert set(EXAMPLES) == set(names)
+
+
+@pytest.mark.parametrize("prog", ("vmcu", "west vmcu"))
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_help_shows_them(name: str, prog: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "--help"], prog) == 0
+    said = capsys.readouterr().out
+    assert f"usage: {prog} {name}" in said
+    for words, what in EXAMPLES[name]:
+        line = f"  {prog} {name} {words}".rstrip()
+        assert f"{line}\n      {what}\n" in said
+        assert len(line) <= 80
+
+
+@pytest.mark.parametrize(("name", "words"), COMMANDS, ids=lambda one: one)
+def test_they_parse(name: str, words: str) -> None:
+    cli.parser().parse_args([name, *shlex.split(words)])
+
+
+def is_slow(name: str, words: str) -> bool:
+    return f"{name} {words}".startswith(SLOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param(*one, marks=[pytest.mark.slow] if is_slow(*one) else [], id=" ".join(one))
+        for one in COMMANDS
+    ],
+)
+def test_they_run(name: str, words: str, folder: Path) -> None:
+    line = f"{name} {words}"
+    scratch.skip_without(next((n for head, n in NEEDS.items() if line.startswith(head)), ""))
+    scratch.execute(f"vmcu {line}", folder)
