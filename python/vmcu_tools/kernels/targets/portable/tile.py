@@ -38,6 +38,13 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 	return acc;
 }
 """,
+    "second": r"""
+/* Of two joined channels, see kernels/pack.py, 256 times the sum of the second one. */
+VMCU_INLINE int32_t vmcu_second(int32_t both, int32_t first)
+{
+	return (int32_t)((uint32_t)both - (uint32_t)first);
+}
+""",
     "tile": r"""
 typedef int8_t vmcu_lane_t;
 
@@ -86,17 +93,25 @@ VMCU_INLINE void vmcu_tile_done(void)
 }
 """,
     "fixed": r"""
-/* See fixed_fast() in targets/portable/tile.py. */
-VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+/* See fixed_fast() in targets/portable/tile.py; of twice a sum, and of what has its sign. */
+VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier,
+				    int32_t bias, int32_t shift)
 {
-	const uint32_t high = (uint32_t)(bias + (acc >> 31));
+	const uint32_t high = (uint32_t)(bias + (like >> 31));
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
-	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
+	const uint64_t product = (uint64_t)((int64_t)twice * multiplier);
 
-	return vmcu_half8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + product) >> 32) >> shift);
 }
 """,
 }
+
+HELPERS["fixed_once"] = r"""
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	return vmcu_fixed_twice((int32_t)((uint32_t)acc << 1), acc, multiplier, bias, shift);
+}
+"""
 
 
 def fixed_fast(m: Machine, acc: np.ndarray, multiplier: np.ndarray, shift: np.ndarray):
