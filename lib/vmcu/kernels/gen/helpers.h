@@ -148,15 +148,15 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 #endif
 
 #ifndef VMCU_OWN_NINES
-/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
-				  int32_t pitch)
+/* Windows of three rows of nine bytes; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
 {
 	(void)t;
 	(void)pixels;
-	(void)x;
-	(void)step;
-	(void)pitch;
+	(void)in;
+	(void)pixel;
+	(void)channel;
 	return false;
 }
 #endif

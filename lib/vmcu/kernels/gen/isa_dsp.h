@@ -286,14 +286,22 @@ VMCU_APART void vmcu_widen_nine_4(vmcu_lane_t *t, const int8_t *x, int32_t step,
 	}
 }
 
-/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
-				  int32_t pitch)
+/* Windows of three rows of nine bytes; false: they are none, or partly padding, or split. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
 {
-	if (pixels == 4) {
-		vmcu_widen_nine_4(t, x, step, pitch);
+	const struct vmcu_window *window = in->window;
+	const struct vmcu_tensor *tensor = in->tensor;
+
+	if (pixels != 4 || !in->packed || in->rows == NULL || in->run != 9 ||
+	    window->kernel_h != 3 || window->kernel_w * in->depth != 9 || pixel < 0 ||
+	    pixel + 3 * window->stride_w + window->kernel_w > tensor->width) {
+		return false;
 	}
-	return pixels == 4;
+	vmcu_widen_nine_4(t, in->rows + pixel * tensor->channels + channel,
+			  window->dilation_h * tensor->width * tensor->channels,
+			  window->stride_w * tensor->channels);
+	return true;
 }
 
 /*
@@ -1146,6 +1154,27 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
+/* The sums of a block of channels that are not joined; returns where the flash stream goes on. */
+VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+					    int32_t channels, int32_t pixels, const uint8_t *w)
+{
+	for (int32_t n = 0; n < channels; n++) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++) {
+			const uint8_t *word = w + 4 * channels + 4 * (n >> 1);
+			int32_t sum = ((const int32_t *)w)[n];
+
+			for (int32_t i = pixel; i < 2 * steps * pixels; i += pixels) {
+				const uint32_t v = *(const uint32_t *)word >> 8 * (n & 1);
+
+				sum = vmcu_smlad(tile[i], vmcu_sxtb16(v), sum);
+				word += 2 * channels;
+			}
+			*acc++ = sum;
+		}
+	}
+	return w + 4 * channels * (1 + steps);
+}
+
 /* vmcu_run_of_wide() or vmcu_run_of_narrow(). */
 typedef const uint8_t *vmcu_run_of(const uint8_t *w, const vmcu_lane_t *tile,
 				   const struct vmcu_mac_params *p, int8_t *out, int32_t pitch,
@@ -1179,7 +1208,7 @@ VMCU_APART const uint8_t *vmcu_run_of_narrow(const uint8_t *w, const vmcu_lane_t
 	return w;
 }
 
-VMCU_APART const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
 				      int32_t pixels, vmcu_run_of *run);
 
@@ -1217,7 +1246,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 76U;
+		((0U - (uint32_t)steps) & 1U) * 76U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -1235,44 +1264,6 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r3, r6, r8, r3\n\t"
-		"sxtb16 r8, r8\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"smlad r5, r6, r9, r5\n\t"
-		"sxtb16 r9, r9\n\t"
-		"smlad r4, r6, r9, r4\n\t"
-		"smlad r3, r7, r10, r3\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r7, r10, r2\n\t"
-		"smlad r5, r7, r11, r5\n\t"
-		"sxtb16 r11, r11\n\t"
-		"smlad r4, r7, r11, r4\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"smlad r3, r6, r8, r3\n\t"
-		"sxtb16 r8, r8\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"smlad r5, r6, r9, r5\n\t"
-		"sxtb16 r9, r9\n\t"
-		"smlad r4, r6, r9, r4\n\t"
-		"smlad r3, r7, r10, r3\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r7, r10, r2\n\t"
-		"smlad r5, r7, r11, r5\n\t"
-		"sxtb16 r11, r11\n\t"
-		"smlad r4, r7, r11, r4\n\t"
 		"ldr.w r7, [r1], #4\n\t"
 		"ldr.w r8, [r0], #16\n\t"
 		"ldr.w r9, [r0, #-12]\n\t"
@@ -4358,26 +4349,7 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 VMCU_ONCE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       int32_t channels, int32_t pixels, const uint8_t **w)
 {
-	const uint32_t *b = (const uint32_t *)*w;
-	const uint32_t *v = &b[channels];
-
-	for (int32_t n = 0; n < channels; n += 2, b += 2, v++) {
-		for (int32_t pixel = 0; pixel < pixels; pixel++) {
-			const uint32_t *word = v;
-			int32_t first = (int32_t)b[0];
-			int32_t second = (int32_t)b[1];
-
-			for (int32_t i = 0; i < 2 * steps; i++, word += channels / 2) {
-				const uint32_t taps = tile[pixels * i + pixel];
-
-				first = vmcu_smlad(taps, vmcu_sxtb16(*word), first);
-				second = vmcu_smlad(taps, vmcu_sxtb16_odd(*word), second);
-			}
-			acc[n * pixels + pixel] = first;
-			acc[(n + 1) * pixels + pixel] = second;
-		}
-	}
-	*w += 4 * channels * (1 + steps);
+	*w = vmcu_words_apart(acc, tile, steps, channels, pixels, *w);
 }
 
 /*

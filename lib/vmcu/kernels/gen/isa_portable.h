@@ -24,7 +24,9 @@ VMCU_INLINE void vmcu_widen(vmcu_lane_t *t, const int8_t *x, int32_t depth, int3
 VMCU_INLINE void vmcu_gather(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
 			     int32_t pixel, int32_t channel, int32_t pixels)
 {
-	vmcu_gather_windows(t, pixels, in, row, pixel, channel);
+	if (!vmcu_widen_nines(t, pixels, in, pixel, channel)) {
+		vmcu_gather_windows(t, pixels, in, row, pixel, channel);
+	}
 	vmcu_tile_done();
 }
 

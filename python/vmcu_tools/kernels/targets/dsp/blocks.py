@@ -309,9 +309,31 @@ if (p->joined != 0U && (counts >> 16) == {size}U << 12) {{
 """
 
 
+APART = """
+/* The sums of a block of channels that are not joined; returns where the flash stream goes on. */
+VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+					    int32_t channels, int32_t pixels, const uint8_t *w)
+{
+	for (int32_t n = 0; n < channels; n++) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++) {
+			const uint8_t *word = w + 4 * channels + 4 * (n >> 1);
+			int32_t sum = ((const int32_t *)w)[n];
+
+			for (int32_t i = pixel; i < 2 * steps * pixels; i += pixels) {
+				const uint32_t v = *(const uint32_t *)word >> 8 * (n & 1);
+
+				sum = vmcu_smlad(tile[i], vmcu_sxtb16(v), sum);
+				word += 2 * channels;
+			}
+			*acc++ = sum;
+		}
+	}
+	return w + 4 * channels * (1 + steps);
+}
+"""
 # called.h has it, for it is made of instructions.
 BLOCKS = """
-VMCU_APART const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
 				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
 				      int32_t pixels, vmcu_run_of *run);
 """
@@ -323,27 +345,6 @@ typedef const uint8_t *vmcu_run_of(const uint8_t *w, const vmcu_lane_t *tile,
 """
 HELPERS = {
     "runs": "".join(run_function(shape) for shape in SHAPES),
+    "words_apart": APART,
     "run_of": "".join([RUN_OF, run_of(WIDE, "wide"), run_of(NARROW, "narrow"), BLOCKS]),
 }
-APART = """
-const uint32_t *b = (const uint32_t *)*w;
-const uint32_t *v = &b[channels];
-
-for (int32_t n = 0; n < channels; n += 2, b += 2, v++) {
-	for (int32_t pixel = 0; pixel < pixels; pixel++) {
-		const uint32_t *word = v;
-		int32_t first = (int32_t)b[0];
-		int32_t second = (int32_t)b[1];
-
-		for (int32_t i = 0; i < 2 * steps; i++, word += channels / 2) {
-			const uint32_t taps = tile[pixels * i + pixel];
-
-			first = vmcu_smlad(taps, vmcu_sxtb16(*word), first);
-			second = vmcu_smlad(taps, vmcu_sxtb16_odd(*word), second);
-		}
-		acc[n * pixels + pixel] = first;
-		acc[(n + 1) * pixels + pixel] = second;
-	}
-}
-*w += 4 * channels * (1 + steps);
-"""

@@ -11,7 +11,7 @@ from .blocks import joined, whole_function
 # A pixel's block of four channels.
 BLOCK = NARROW[1]
 # Fours of taps in a turn of its loop.
-UNROLL = 4
+UNROLL = 2
 
 
 def four() -> list[str]:

@@ -111,7 +111,7 @@ OWN = {
     **{made: blocks.run_body(shape) for shape, made in RUN.items()},
     BLOCKS_WIDE: blocks.blocks_body(WIDE, "wide"),
     BLOCKS_NARROW: blocks.blocks_body(NARROW, "narrow"),
-    sums_apart: blocks.APART,
+    sums_apart: "*w = vmcu_words_apart(acc, tile, steps, channels, pixels, *w);",
     **dense.OWN,
 }
 HELPERS |= {**widen.HELPERS, **blocks.HELPERS, **dense.HELPERS}

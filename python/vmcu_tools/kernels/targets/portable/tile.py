@@ -181,15 +181,15 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 }
 """
 NINES = """
-/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
-				  int32_t pitch)
+/* Windows of three rows of nine bytes; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
 {
 	(void)t;
 	(void)pixels;
-	(void)x;
-	(void)step;
-	(void)pitch;
+	(void)in;
+	(void)pixel;
+	(void)channel;
 	return false;
 }
 """
@@ -212,7 +212,12 @@ def widen(m: Machine, tile: Tile, ram: Ram, depth: int, pixels: int) -> None:
     "RAMLoad",
     "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, "
     "int32_t pixels",
-    "vmcu_gather_windows(t, pixels, in, row, pixel, channel);\nvmcu_tile_done();",
+    """
+if (!vmcu_widen_nines(t, pixels, in, pixel, channel)) {
+	vmcu_gather_windows(t, pixels, in, row, pixel, channel);
+}
+vmcu_tile_done();
+""",
 )
 def gather(m: Machine, tile: Tile, ram: Ram, pixels: int) -> None:
     """Widens the windows of some pixels; the zero point stands in for taps in the padding."""
