@@ -113,8 +113,12 @@ VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(const struct vmcu_mac_params *p, 
 	if (p->joined == 0U) {
 		return vmcu_dense_apart(sums, in, row, pixel, channel, w);
 	}
-	if (vmcu_dense_whole(p, in, vmcu_source_at(in, row, pixel) + channel, &w, &to, 0) == 0) {
-		return w;
+	if (!VMCU_DENSE_IN_PLACE) {
+		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+
+		if (vmcu_dense_whole(p, in, x, &w, &to, 0) == 0) {
+			return w;
+		}
 	}
 	vmcu_bias_dense(acc, &w);
 	for (int32_t r = 0; r < in->window->kernel_h; r++, row += in->window->dilation_h) {

@@ -7,7 +7,8 @@
  * @brief Brings windows of pixels into a tile, whatever the instruction set makes of a tile.
  *
  * Included by generated kernels after their instruction set, which defines vmcu_lane_t,
- * vmcu_lane_put(), vmcu_lane_fours(), vmcu_lane_fill() and vmcu_widen_rows().
+ * vmcu_lane_put(), vmcu_lane_fours(), vmcu_lane_fill(), vmcu_widen_rows() and
+ * vmcu_widen_straight().
  */
 
 #ifndef VMCU_KERNELS_GATHER_H_
@@ -193,6 +194,10 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
 	int8_t *const taps = (int8_t *)words;
 	int32_t k = 0;
 
+	if (span->straight &&
+	    vmcu_widen_straight(t, pixels, window, line, x + channel, span->step, pitch)) {
+		return;
+	}
 	for (size_t i = 0; !span->straight && i < sizeof(words) / sizeof(words[0]); i++) {
 		words[i] = zeros;
 	}

@@ -98,6 +98,12 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 	return vmcu_fixed_twice((int32_t)((uint32_t)acc << 1), acc, multiplier, bias, shift);
 }
 
+/* Of 256 times a sum. */
+VMCU_INLINE int8_t vmcu_fixed_second(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	return vmcu_fixed_twice(acc >> 7, acc, multiplier, bias, shift);
+}
+
 #ifndef VMCU_OWN_WIDEN_ROWS
 /* `count` taps of each of four pixels, `pitch` bytes apart. */
 VMCU_INLINE void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch,
@@ -159,6 +165,21 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct v
 	(void)channel;
 	return false;
 }
+
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	(void)t;
+	(void)pixels;
+	(void)window;
+	(void)line;
+	(void)x;
+	(void)step;
+	(void)pitch;
+	return false;
+}
 #endif
 
 /* The same for tiles of any number of pixels. */
@@ -179,7 +200,7 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 #endif
 
 /* The sums of a block of channels where those of second ones are 256 times that. */
-VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+VMCU_INLINE void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
 			      int32_t pixels)
 {
 	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {
@@ -193,20 +214,20 @@ VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, int32_t *acc,
+VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
 					  int32_t channels, int32_t pixels, const uint8_t *w,
 					  int8_t *out, int32_t pitch, int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
 	const uint8_t *shift = (const uint8_t *)&c[channels];
 
-	vmcu_seconds(p, acc, channels, pixels);
 	for (int32_t i = 0; i < left; i++) {
 		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
+		const int32_t times = (p->joined != 0U) ? 8 * (i & 1) : 0;
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
+			*o = vmcu_fixed(*acc++ >> times, c[i], bias, shift[i]);
 		}
 	}
 	return shift + ((channels + 3) & ~3);

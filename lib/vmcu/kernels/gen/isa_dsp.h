@@ -304,6 +304,19 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct v
 	return true;
 }
 
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	const bool nine = pixels == 4 && window->kernel_h == 3 && line == 9;
+
+	if (nine) {
+		vmcu_widen_nine_4(t, x, step, pitch);
+	}
+	return nine;
+}
+
 /*
  * Whole blocks of four pixels, or, where there are no channels, the sums of one, as
  * words; returns where the flash stream goes on.
@@ -4346,8 +4359,8 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 }
 
 /* The sums of a block of channels that are not joined. */
-VMCU_ONCE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       int32_t channels, int32_t pixels, const uint8_t **w)
+VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+				 int32_t channels, int32_t pixels, const uint8_t **w)
 {
 	*w = vmcu_words_apart(acc, tile, steps, channels, pixels, *w);
 }

@@ -32,8 +32,8 @@ VMCU_INLINE void vmcu_gather(vmcu_lane_t *t, const struct vmcu_source *in, int32
 
 #ifndef VMCU_OWN_SUMS_APART
 /* The sums of a block of channels that are not joined. */
-VMCU_ONCE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
-			       int32_t channels, int32_t pixels, const uint8_t **w)
+VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+				 int32_t channels, int32_t pixels, const uint8_t **w)
 {
 	static const uint8_t wide[] = {0, 4, 2, 6, 1, 5, 3, 7};
 	static const uint8_t narrow[] = {0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15};
@@ -289,17 +289,17 @@ VMCU_INLINE void vmcu_store_fixed_4x2(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[0];
 	shift = shifts[0];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[0] = vmcu_fixed_twice((int32_t)((uint32_t)acc[0] << 1), acc[0], multiplier, bias, shift);
-	o[pitch] = vmcu_fixed_twice((int32_t)((uint32_t)acc[1] << 1), acc[1], multiplier, bias, shift);
-	o[pitch + pitch] = vmcu_fixed_twice((int32_t)((uint32_t)acc[2] << 1), acc[2], multiplier, bias, shift);
-	o[pitch + pitch + pitch] = vmcu_fixed_twice((int32_t)((uint32_t)acc[3] << 1), acc[3], multiplier, bias, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[pitch + pitch] = vmcu_fixed(acc[2], multiplier, bias, shift);
+	o[pitch + pitch + pitch] = vmcu_fixed(acc[3], multiplier, bias, shift);
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed_twice(acc[4] >> 7, acc[4], multiplier, bias, shift);
-	o[pitch + 1] = vmcu_fixed_twice(acc[5] >> 7, acc[5], multiplier, bias, shift);
-	o[pitch + pitch + 1] = vmcu_fixed_twice(acc[6] >> 7, acc[6], multiplier, bias, shift);
-	o[pitch + pitch + pitch + 1] = vmcu_fixed_twice(acc[7] >> 7, acc[7], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[4], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed_second(acc[5], multiplier, bias, shift);
+	o[pitch + pitch + 1] = vmcu_fixed_second(acc[6], multiplier, bias, shift);
+	o[pitch + pitch + pitch + 1] = vmcu_fixed_second(acc[7], multiplier, bias, shift);
 	*out = o + 2;
 }
 
@@ -319,13 +319,13 @@ VMCU_INLINE void vmcu_store_fixed_2x2(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[0];
 	shift = shifts[0];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[0] = vmcu_fixed_twice((int32_t)((uint32_t)acc[0] << 1), acc[0], multiplier, bias, shift);
-	o[pitch] = vmcu_fixed_twice((int32_t)((uint32_t)acc[1] << 1), acc[1], multiplier, bias, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed_twice(acc[2] >> 7, acc[2], multiplier, bias, shift);
-	o[pitch + 1] = vmcu_fixed_twice(acc[3] >> 7, acc[3], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed_second(acc[3], multiplier, bias, shift);
 	*out = o + 2;
 }
 
@@ -345,11 +345,11 @@ VMCU_INLINE void vmcu_store_fixed_1x2(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[0];
 	shift = shifts[0];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[0] = vmcu_fixed_twice((int32_t)((uint32_t)acc[0] << 1), acc[0], multiplier, bias, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed_twice(acc[1] >> 7, acc[1], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[1], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 2;
 }
@@ -370,23 +370,23 @@ VMCU_INLINE void vmcu_store_fixed_2x4(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[0];
 	shift = shifts[0];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[0] = vmcu_fixed_twice((int32_t)((uint32_t)acc[0] << 1), acc[0], multiplier, bias, shift);
-	o[pitch] = vmcu_fixed_twice((int32_t)((uint32_t)acc[1] << 1), acc[1], multiplier, bias, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
+	o[pitch] = vmcu_fixed(acc[1], multiplier, bias, shift);
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed_twice(acc[2] >> 7, acc[2], multiplier, bias, shift);
-	o[pitch + 1] = vmcu_fixed_twice(acc[3] >> 7, acc[3], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed_second(acc[3], multiplier, bias, shift);
 	multiplier = c[2];
 	shift = shifts[2];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[2] = vmcu_fixed_twice((int32_t)((uint32_t)acc[4] << 1), acc[4], multiplier, bias, shift);
-	o[pitch + 2] = vmcu_fixed_twice((int32_t)((uint32_t)acc[5] << 1), acc[5], multiplier, bias, shift);
+	o[2] = vmcu_fixed(acc[4], multiplier, bias, shift);
+	o[pitch + 2] = vmcu_fixed(acc[5], multiplier, bias, shift);
 	multiplier = c[3];
 	shift = shifts[3];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[3] = vmcu_fixed_twice(acc[6] >> 7, acc[6], multiplier, bias, shift);
-	o[pitch + 3] = vmcu_fixed_twice(acc[7] >> 7, acc[7], multiplier, bias, shift);
+	o[3] = vmcu_fixed_second(acc[6], multiplier, bias, shift);
+	o[pitch + 3] = vmcu_fixed_second(acc[7], multiplier, bias, shift);
 	*out = o + 4;
 }
 
@@ -406,19 +406,19 @@ VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[0];
 	shift = shifts[0];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[0] = vmcu_fixed_twice((int32_t)((uint32_t)acc[0] << 1), acc[0], multiplier, bias, shift);
+	o[0] = vmcu_fixed(acc[0], multiplier, bias, shift);
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed_twice(acc[1] >> 7, acc[1], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[1], multiplier, bias, shift);
 	multiplier = c[2];
 	shift = shifts[2];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[2] = vmcu_fixed_twice((int32_t)((uint32_t)acc[2] << 1), acc[2], multiplier, bias, shift);
+	o[2] = vmcu_fixed(acc[2], multiplier, bias, shift);
 	multiplier = c[3];
 	shift = shifts[3];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[3] = vmcu_fixed_twice(acc[3] >> 7, acc[3], multiplier, bias, shift);
+	o[3] = vmcu_fixed_second(acc[3], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 4;
 }

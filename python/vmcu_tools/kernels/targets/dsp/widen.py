@@ -121,6 +121,19 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct v
 			  window->stride_w * tensor->channels);
 	return true;
 }
+
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	const bool nine = pixels == 4 && window->kernel_h == 3 && line == 9;
+
+	if (nine) {
+		vmcu_widen_nine_4(t, x, step, pitch);
+	}
+	return nine;
+}
 """
 
 

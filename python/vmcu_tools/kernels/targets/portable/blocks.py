@@ -164,7 +164,6 @@ for (steps *= {packing.step // lanes}; steps > 0; steps--, tile += {lanes} * pix
     "int32_t *acc, const vmcu_lane_t *tile, int32_t steps, int32_t channels, int32_t pixels, "
     "const uint8_t **w",
     apart_c,
-    apart=True,
 )
 def sums_apart(
     m: Machine, acc: np.ndarray, tile: Tile, steps: int, channels: int, pixels: int, stream: Stream
@@ -187,10 +186,8 @@ def store_c(shape: Shape, packing: Packing) -> str:
         if pixel == 0:
             lines += [f"multiplier = c[{n}];", f"shift = shifts[{n}];"]
             lines.append("bias = vmcu_wrapping_shift(half, shift);")
-        # That of a second channel is 256 times its sum.
-        twice = f"acc[{i}] >> 7" if n % 2 else f"(int32_t)((uint32_t)acc[{i}] << 1)"
-        made = f"vmcu_fixed_twice({twice}, acc[{i}], multiplier, bias, shift)"
-        lines.append(f"o[{place}] = {made};")
+        made = "vmcu_fixed_second" if n % 2 else "vmcu_fixed"
+        lines.append(f"o[{place}] = {made}(acc[{i}], multiplier, bias, shift);")
     lines += ["(void)pitch;"] * (shape.pixels == 1)
     return "\n".join([*lines, f"*out = o + {channels};"])
 
@@ -217,7 +214,7 @@ HELPERS = {
     "run_of": "",
     "some": r"""
 /* The sums of a block of channels where those of second ones are 256 times that. */
-VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+VMCU_INLINE void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
 			      int32_t pixels)
 {
 	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {
@@ -231,20 +228,20 @@ VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
  */
-VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, int32_t *acc,
+VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, const int32_t *acc,
 					  int32_t channels, int32_t pixels, const uint8_t *w,
 					  int8_t *out, int32_t pitch, int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
 	const uint8_t *shift = (const uint8_t *)&c[channels];
 
-	vmcu_seconds(p, acc, channels, pixels);
 	for (int32_t i = 0; i < left; i++) {
 		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
+		const int32_t times = (p->joined != 0U) ? 8 * (i & 1) : 0;
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
+			*o = vmcu_fixed(*acc++ >> times, c[i], bias, shift[i]);
 		}
 	}
 	return shift + ((channels + 3) & ~3);

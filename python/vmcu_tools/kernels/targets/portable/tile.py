@@ -111,6 +111,12 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 {
 	return vmcu_fixed_twice((int32_t)((uint32_t)acc << 1), acc, multiplier, bias, shift);
 }
+
+/* Of 256 times a sum. */
+VMCU_INLINE int8_t vmcu_fixed_second(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	return vmcu_fixed_twice(acc >> 7, acc, multiplier, bias, shift);
+}
 """
 
 
@@ -190,6 +196,21 @@ VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct v
 	(void)in;
 	(void)pixel;
 	(void)channel;
+	return false;
+}
+
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	(void)t;
+	(void)pixels;
+	(void)window;
+	(void)line;
+	(void)x;
+	(void)step;
+	(void)pitch;
 	return false;
 }
 """
