@@ -80,7 +80,8 @@ def test_programs_mean_the_layer(kind: str, other: Target) -> None:
 
 @pytest.mark.parametrize("other", ["eight consecutive taps"], indirect=True)
 def test_eight_consecutive_taps(other: Target) -> None:
-    """Behind head and biases, a block has eight taps of one channel, then of the next."""
+    """Behind head and biases, a block has eight taps of one channel, then of the next, which is
+    joined to it."""
     graph = layers("pointwise", other)
     for node in graph.nodes:
         layer = bind(graph, node)
@@ -91,13 +92,16 @@ def test_eight_consecutive_taps(other: Target) -> None:
         taps = np.zeros((block, 8), np.int8)
         first = weights[:block, :8]
         taps[:, : first.shape[1]] = first
+        if layer.binding.fields["joined"]:
+            taps[1::2] -= taps[0::2] < 0
         start = 4 + 4 * block
         assert layer.binding.stream[start : start + taps.size] == taps.tobytes()
 
 
 @pytest.mark.parametrize(("size", "columns"), [(4, 3), (2, 8)])
 def test_words_have_two_taps_of_two_channels(size: int, columns: int) -> None:
-    """Of two channels of a wide tile, of four of a narrow one: the even taps, then the odd ones."""
+    """Of two channels of a wide tile, of four of a narrow one: the even taps, then the odd ones,
+    each with those of the second channel joined to the first one's."""
     rng = np.random.default_rng(0)
     weights = rng.integers(-127, 128, (size, 1, 1, 4)).astype(np.int8)
     op = Conv2D(weights, np.zeros(size, np.int32), Window(), FixedPoint.of(np.full(size, 0.01)))
@@ -106,12 +110,13 @@ def test_words_have_two_taps_of_two_channels(size: int, columns: int) -> None:
     ports = (Port("in", "in", (1, 1, columns, 4), "int8"),)
     layer = bind(Graph("one", "one", tensors, (node,), ports, ()), node)
     start, taps = 4 + 4 * size, weights[:, 0, 0]
-    words = [
-        [taps[a, tap], taps[a + 1, tap], taps[a, tap + 2], taps[a + 1, tap + 2]]
-        for tap in (0, 1)
+    halves = [
+        256 * int(taps[a + 1, tap]) + int(taps[a, tap])
+        for even in (0, 1)
         for a in range(0, size, 2)
+        for tap in (even, even + 2)
     ]
-    assert layer.binding.stream[start : start + 4 * size] == np.array(words, np.int8).tobytes()
+    assert layer.binding.stream[start : start + 4 * size] == np.array(halves, "<i2").tobytes()
 
 
 @pytest.mark.parametrize("other", ["eight consecutive taps"], indirect=True)

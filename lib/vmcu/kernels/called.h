@@ -17,13 +17,14 @@
  * Requantises and stores a block of channels of @a pixels pixels, whatever its constants; returns
  * where the flash stream goes on.
  */
-VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, const int32_t *acc,
+VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc,
 					   int32_t channels, int32_t pixels, const uint8_t *w,
 					   int8_t *out, int32_t pitch, int32_t left)
 {
 	const int32_t *c = (const int32_t *)w;
 	int32_t words = ~0;
 
+	vmcu_seconds(p, acc, channels, pixels);
 	for (int32_t i = 0; i < channels; i++) {
 		words &= c[channels + i];
 	}
@@ -41,16 +42,84 @@ VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, cons
 	return (const uint8_t *)&c[2 * channels];
 }
 
+#if defined(VMCU_OWN_RUN_OF)
+/** All blocks of a tile, of @a size channels each, whatever they are. */
+VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
+				      int32_t pixels, vmcu_run_of *run)
+{
+	int32_t acc[8];
+	uint32_t counts;
+
+	do {
+		int32_t whole, some, left;
+
+		counts = vmcu_segment(&w);
+		some = vmcu_segment_taken(counts, size);
+		whole = (p->joined == 0U) ? 0 : some & -size;
+		some -= whole;
+		if (whole > 0) {
+			w = run(w, tile, p, out, pitch, whole, pixels);
+			out += whole;
+		}
+		left = vmcu_segment_exact(counts);
+		for (; some > 0 || left > 0; some -= size, out += size) {
+			if (p->joined == 0U) {
+				vmcu_sums_apart(acc, tile, p->steps, size, pixels, &w);
+			} else {
+				w = run(w, tile, p, (int8_t *)acc, 0, 0, pixels);
+			}
+			if (some > 0) {
+				w = vmcu_store_some(p, acc, size, pixels, w, out, pitch,
+						    vmcu_min(some, size));
+			} else {
+				w = vmcu_exact_block(p, acc, size, pixels, w, out, pitch,
+						     vmcu_segment_left(counts, left, size));
+				left--;
+			}
+		}
+	} while (vmcu_segment_more(counts));
+	return w;
+}
+#endif
+
+/** vmcu_dense_sums() of channels that are not joined. */
+VMCU_CALLED const uint8_t *vmcu_dense_apart(int32_t *sums, const struct vmcu_source *in,
+					    int32_t row, int32_t pixel, int32_t channel,
+					    const uint8_t *w)
+{
+	vmcu_bias_dense(sums, &w);
+	for (int32_t r = 0; r < in->window->kernel_h; r++, row += in->window->dilation_h) {
+		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+
+		for (int32_t left = in->run; left > 0; left -= 4, x += 4) {
+			vmcu_dot_dense_apart(sums, x, vmcu_min(left, 4), &w);
+		}
+	}
+	return w;
+}
+
 /**
  * The sums of a block of channels of a pixel of a fully connected layer: @a in->run taps of each
  * row of its window. Returns where the flash stream goes on.
  */
-VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(int32_t *sums, const struct vmcu_source *in,
-					       int32_t row, int32_t pixel, int32_t channel,
-					       const uint8_t *w)
+VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(const struct vmcu_mac_params *p, int32_t *sums,
+					       const struct vmcu_source *in, int32_t row,
+					       int32_t pixel, int32_t channel, const uint8_t *w)
 {
+	int8_t *to = (int8_t *)sums;
 	int32_t acc[4];
 
+	if (p->joined == 0U) {
+		return vmcu_dense_apart(sums, in, row, pixel, channel, w);
+	}
+	if (!VMCU_DENSE_IN_PLACE) {
+		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+
+		if (vmcu_dense_whole(p, in, x, &w, &to, 0) == 0) {
+			return w;
+		}
+	}
 	vmcu_bias_dense(acc, &w);
 	for (int32_t r = 0; r < in->window->kernel_h; r++, row += in->window->dilation_h) {
 		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
@@ -68,9 +137,9 @@ VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(int32_t *sums, const struct vmcu_
 		vmcu_dot_dense_tail(acc, x, left, &w);
 	}
 	sums[0] = acc[0];
-	sums[1] = acc[1];
+	sums[1] = vmcu_second(acc[1], acc[0]);
 	sums[2] = acc[2];
-	sums[3] = acc[3];
+	sums[3] = vmcu_second(acc[3], acc[2]);
 	return w;
 }
 

@@ -7,7 +7,8 @@
  * @brief Brings windows of pixels into a tile, whatever the instruction set makes of a tile.
  *
  * Included by generated kernels after their instruction set, which defines vmcu_lane_t,
- * vmcu_lane_put(), vmcu_lane_fours(), vmcu_lane_fill(), vmcu_widen_rows() and vmcu_widen_nines().
+ * vmcu_lane_put(), vmcu_lane_fours(), vmcu_lane_fill(), vmcu_widen_rows() and
+ * vmcu_widen_straight().
  */
 
 #ifndef VMCU_KERNELS_GATHER_H_
@@ -164,14 +165,6 @@ VMCU_APART void vmcu_copy_runs(int8_t *to, const int8_t *from, int32_t pitch, in
 	}
 }
 
-/** Where row @a y begins; NULL if it is not in one piece. */
-static inline const int8_t *vmcu_whole_row(const struct vmcu_source *in, int32_t y)
-{
-	const int32_t width = in->tensor->width;
-
-	return (vmcu_source_unsplit(in, y, 0, width) < width) ? NULL : vmcu_source_at(in, y, 0);
-}
-
 /** Row @a y of a window, tap by tap; @a to holds the zero point. */
 VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, int32_t y,
 				  int32_t pixel, int32_t channel)
@@ -183,36 +176,6 @@ VMCU_CALLED void vmcu_gather_taps(int8_t *to, const struct vmcu_source *in, int3
 			if (x != NULL) {
 				*to = x[channel + c];
 			}
-		}
-	}
-}
-
-/**
- * Row @a row, which is no padding, of the windows of a tile that is partly padding or not in one
- * piece; @a to holds the zero point.
- */
-VMCU_APART void vmcu_gather_row(int8_t *to, int32_t pixels, const struct vmcu_source *in,
-				int32_t row, int32_t pixel, int32_t channel)
-{
-	const struct vmcu_window *window = in->window;
-	const int32_t channels = in->tensor->channels;
-	const int8_t *line = vmcu_whole_row(in, row);
-
-	if (in->run != window->kernel_w * in->depth) {
-		line = NULL;
-	}
-	for (; pixels > 0; pixels--, pixel += window->stride_w, to += VMCU_PACKED) {
-		const int32_t first = (pixel < 0) ? 0 : pixel;
-		const int32_t last = vmcu_min(pixel + window->kernel_w, in->tensor->width);
-
-		if (line == NULL) {
-			vmcu_gather_taps(to, in, row, pixel, channel);
-			continue;
-		}
-		if (last > first) {
-			vmcu_copy_runs(to + (first - pixel) * in->depth,
-				       line + first * channels + channel, 0, 1,
-				       (last - first) * in->depth);
 		}
 	}
 }
@@ -231,8 +194,8 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
 	int8_t *const taps = (int8_t *)words;
 	int32_t k = 0;
 
-	if (span->straight && window->kernel_h == 3 && line == 9 &&
-	    vmcu_widen_nines(t, pixels, x + channel, span->step, pitch)) {
+	if (span->straight &&
+	    vmcu_widen_straight(t, pixels, window, line, x + channel, span->step, pitch)) {
 		return;
 	}
 	for (size_t i = 0; !span->straight && i < sizeof(words) / sizeof(words[0]); i++) {
@@ -244,12 +207,64 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
 			x += span->step;
 			continue;
 		}
-		if (vmcu_source_row(in, row)) {
-			vmcu_gather_row(taps + k, pixels, in, row, pixel, channel);
+		for (int32_t i = 0; i < pixels && vmcu_source_row(in, row); i++) {
+			vmcu_gather_taps(taps + k + i * VMCU_PACKED, in, row,
+					 pixel + i * window->stride_w, channel);
 		}
 	}
 	/* Taps behind the last one are anything. */
 	vmcu_widen_rows(t, pixels, taps, VMCU_PACKED, (k + 3) & ~3);
+}
+
+/** Bytes of a tile's windows, at most, that are put together with their padding. */
+#define VMCU_EDGE 128
+
+/**
+ * A copy of a tile's windows with their padding, as if that were part of the image; false if they
+ * are more than VMCU_EDGE bytes, or in several pieces.
+ */
+VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
+				 struct vmcu_span *span, int32_t row, int32_t pixel)
+{
+	const struct vmcu_window *window = in->window;
+	const int32_t bytes = span->pixels * in->depth;
+	const int32_t first = (pixel < 0) ? 0 : pixel;
+	const int32_t count = vmcu_min(pixel + span->pixels, in->tensor->width) - first;
+	int8_t *to = (int8_t *)copy + (first - pixel) * in->depth;
+
+	if (in->run != window->kernel_w * in->depth || in->depth != in->tensor->channels ||
+	    bytes * window->kernel_h > VMCU_EDGE) {
+		return false;
+	}
+	for (int32_t i = 0; 4 * i < bytes * window->kernel_h; i++) {
+		copy[i] = (uint8_t)in->zero * 0x01010101U;
+	}
+	for (int32_t r = 0; r < window->kernel_h; r++, row += window->dilation_h, to += bytes) {
+		const int8_t *x;
+		int32_t i = 0;
+
+		if (!vmcu_source_row(in, row) || count <= 0) {
+			continue;
+		}
+		if (in->rows != NULL) {
+			x = in->rows + r * span->step + first * in->depth;
+		} else if (vmcu_source_unsplit(in, row, first, count) < count) {
+			return false;
+		} else {
+			x = vmcu_source_at(in, row, first);
+		}
+		for (; i + 4 <= count * in->depth; i += 4) {
+			__builtin_memcpy(to + i, x + i, 4);
+		}
+		for (; i < count * in->depth; i++) {
+			to[i] = x[i];
+		}
+	}
+	span->x = (const int8_t *)copy;
+	span->step = bytes;
+	span->inside = true;
+	span->straight = true;
+	return true;
 }
 
 /**
@@ -260,9 +275,11 @@ static void vmcu_gather_windows(vmcu_lane_t *t, int32_t pixels, const struct vmc
 				int32_t row, int32_t pixel, int32_t channel)
 {
 	const struct vmcu_window *window = in->window;
-	const struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
+	struct vmcu_span span = vmcu_span_of(in, pixels, row, pixel);
 	const int32_t pitch = window->stride_w * in->tensor->channels;
 	const int32_t line = VMCU_FOUR * ((in->run + 3) >> 2) * pixels;
+	uint32_t copy[VMCU_EDGE / sizeof(uint32_t)];
+	const bool edge = !span.straight && vmcu_gather_edge(copy, in, &span, row, pixel);
 	const int8_t *x = span.x;
 	int32_t r = 0;
 
@@ -273,7 +290,7 @@ static void vmcu_gather_windows(vmcu_lane_t *t, int32_t pixels, const struct vmc
 	for (int32_t y = row; span.inside && r < window->kernel_h; y += window->dilation_h) {
 		vmcu_lane_t *const to = t + r * line;
 
-		if (!vmcu_source_row(in, y)) {
+		if (!edge && !vmcu_source_row(in, y)) {
 			for (int32_t lane = 0; lane < pixels; lane++) {
 				vmcu_lane_fill(to, pixels, lane, 0, in->zero, in->run);
 			}

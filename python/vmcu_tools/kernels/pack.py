@@ -18,6 +18,9 @@ from .targets.portable.places import tap_order
 # Shifts for which the fast requantiser's constants and sums stay within 32 bits.
 FAST_SHIFTS = range(1, 24)
 FAST_ACCUMULATOR = 1 << 30
+# What a sum of the second of two joined channels stays below.
+JOINED_SUM = 1 << 23
+INT16_MIN = -(1 << 15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +102,37 @@ def lanes(weights: np.ndarray, packing: Packing, step: int) -> np.ndarray:
 
 
 def woven(taps: np.ndarray, packing: Packing) -> np.ndarray:
-    """int8 (channels, n, lanes) to (n, channels * lanes), as kernels with a tile read a block."""
+    """int8 (channels, n, lanes) to (n, channels * lanes), as kernels read a block."""
     order = packing.weave(len(taps), packing.lanes)
     return np.stack([taps[channel, :, tap] for channel, tap in order], axis=1)
 
 
-def blocks(
-    weights: MacWeights, packing: Packing, size: int, step: int, tiled: bool = False
-) -> bytes:
+def joinable(weights: MacWeights) -> bool:
+    """True if all weights fit where those of two channels are joined, see `joined`, and all sums of
+    the second of two into the 24 bits that are left for them."""
+    taps = weights.weights.reshape(len(weights.bias), -1).astype(np.int64)
+    first, second = taps[0::2][: len(taps) // 2], taps[1::2]
+    fit = 256 * second + first >= INT16_MIN
+    ends = second * INT8_MIN, second * INT8_MAX
+    bias = weights.exact_bias[1::2]
+    lowest = bias + np.minimum(*ends).sum(axis=1)
+    highest = bias + np.maximum(*ends).sum(axis=1)
+    return bool(fit.all() and (lowest > -JOINED_SUM).all() and (highest < JOINED_SUM).all())
+
+
+def joined(taps: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Taps int8 (channels, ...) and biases int32 (channels,) with those of the second of each two
+    channels joined to the first one's: 256 times theirs plus the first one's, of which the first
+    one's byte has the lower half."""
+    taps, bias = taps.copy(), bias.astype(np.int64)
+    taps[1::2] -= taps[0::2] < 0
+    bias[1::2] = 256 * bias[1::2] + bias[0::2]
+    return taps, wrap_int32(bias).astype(np.int32)
+
+
+def blocks(weights: MacWeights, packing: Packing, size: int, step: int, join: bool) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
-    steps of taps. `tiled`: for a kernel with a tile.
+    steps of taps. `join`: with every two channels joined.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
@@ -120,9 +144,9 @@ def blocks(
     for first in range(0, channels, size):
         pick = np.arange(first, min(first + size, channels))
         quick = fixed and bool(fast[pick].all())
-        block = fill(taps[pick], size)
-        block = woven(block, packing) if tiled else np.moveaxis(block, 0, 1)
-        parts = [fill(bias[pick], size), block]
+        block, start = fill(taps[pick], size), fill(bias[pick], size)
+        block, start = joined(block, start) if join else (block, start)
+        parts = [start, woven(block, packing)]
         parts += constants(weights, pick, size, quick)
         bodies.append((quick, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
     return with_heads(bodies, (channels - 1) % size + 1)

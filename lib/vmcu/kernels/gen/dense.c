@@ -35,7 +35,7 @@ void vmcu_dense(const struct vmcu_call *call)
 				const int32_t left = vmcu_segment_left(counts, i, 4);
 				int32_t acc[4];
 
-				vmcu_sums_dense(acc, &in0, y * p->window.stride_h,
+				vmcu_sums_dense(p, acc, &in0, y * p->window.stride_h,
 						column + x * sign + turn * (columns - 1), 0, &w);
 				vmcu_store_dense_any(p, acc, &w, &o, left);
 			}

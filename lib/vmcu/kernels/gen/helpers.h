@@ -27,6 +27,12 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 	return acc;
 }
 
+/* Of two joined channels, see kernels/pack.py, 256 times the sum of the second one. */
+VMCU_INLINE int32_t vmcu_second(int32_t both, int32_t first)
+{
+	return (int32_t)((uint32_t)both - (uint32_t)first);
+}
+
 #ifndef VMCU_OWN_TILE
 typedef int8_t vmcu_lane_t;
 
@@ -75,16 +81,28 @@ VMCU_INLINE void vmcu_tile_done(void)
 }
 
 #ifndef VMCU_OWN_FIXED
-/* See fixed_fast() in targets/portable/tile.py. */
-VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+/* See fixed_fast() in targets/portable/tile.py; of twice a sum, and of what has its sign. */
+VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier,
+				    int32_t bias, int32_t shift)
 {
-	const uint32_t high = (uint32_t)(bias + (acc >> 31));
+	const uint32_t high = (uint32_t)(bias + (like >> 31));
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
-	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
+	const uint64_t product = (uint64_t)((int64_t)twice * multiplier);
 
-	return vmcu_half8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + product) >> 32) >> shift);
 }
 #endif
+
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	return vmcu_fixed_twice((int32_t)((uint32_t)acc << 1), acc, multiplier, bias, shift);
+}
+
+/* Of 256 times a sum. */
+VMCU_INLINE int8_t vmcu_fixed_second(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	return vmcu_fixed_twice(acc >> 7, acc, multiplier, bias, shift);
+}
 
 #ifndef VMCU_OWN_WIDEN_ROWS
 /* `count` taps of each of four pixels, `pitch` bytes apart. */
@@ -136,12 +154,27 @@ VMCU_INLINE void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitc
 #endif
 
 #ifndef VMCU_OWN_NINES
-/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
-				  int32_t pitch)
+/* Windows of three rows of nine bytes; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
 {
 	(void)t;
 	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	(void)t;
+	(void)pixels;
+	(void)window;
+	(void)line;
 	(void)x;
 	(void)step;
 	(void)pitch;
@@ -162,6 +195,21 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 	}
 }
 
+#ifndef VMCU_OWN_RUN_OF
+
+#endif
+
+/* The sums of a block of channels where those of second ones are 256 times that. */
+VMCU_INLINE void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+			      int32_t pixels)
+{
+	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++) {
+			acc[n * pixels + pixel] >>= 8;
+		}
+	}
+}
+
 /*
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
@@ -175,10 +223,11 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 
 	for (int32_t i = 0; i < left; i++) {
 		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
+		const int32_t times = (p->joined != 0U) ? 8 * (i & 1) : 0;
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
+			*o = vmcu_fixed(*acc++ >> times, c[i], bias, shift[i]);
 		}
 	}
 	return shift + ((channels + 3) & ~3);
@@ -189,7 +238,10 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 #define VMCU_DENSE_IN_PLACE 1
 #define VMCU_DENSE_SUMS     VMCU_INLINE
 
-/* As many channels as there is a faster way for; returns how many are left. */
+/*
+ * As many channels as there is a faster way for; returns how many are left. Asked for none, it
+ * leaves the sums of a block, as words, and returns zero if it does.
+ */
 VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
 				     const int8_t *x, const uint8_t **w, int8_t **out,
 				     int32_t channels)
@@ -199,7 +251,7 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 	(void)x;
 	(void)w;
 	(void)out;
-	return channels;
+	return (channels == 0) ? 1 : channels;
 }
 #endif
 

@@ -16,6 +16,7 @@
 #define VMCU_OWN_FIXED
 #define VMCU_OWN_WIDEN_ROWS
 #define VMCU_OWN_NINES
+#define VMCU_OWN_RUN_OF
 #define VMCU_OWN_DENSE_WHOLE
 #define VMCU_OWN_STAGE_PIECES
 #define VMCU_OWN_TWO_TAPS
@@ -28,6 +29,9 @@
 #define VMCU_OWN_RUN_1X2
 #define VMCU_OWN_RUN_2X4
 #define VMCU_OWN_RUN_1X4
+#define VMCU_OWN_BLOCKS_OF_WIDE
+#define VMCU_OWN_BLOCKS_OF_NARROW
+#define VMCU_OWN_SUMS_APART
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
 #define VMCU_OWN_STORE_STRIP_3_1
@@ -119,13 +123,14 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 }
 
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
-VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier,
+				    int32_t bias, int32_t shift)
 {
 	int32_t result;
 
 	__asm__("smmlar %0, %1, %2, %3"
 		: "=r"(result)
-		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
+		: "r"(twice), "r"(multiplier), "r"(bias + (like >> 31)));
 	return vmcu_half8(result >> shift);
 }
 
@@ -281,14 +286,35 @@ VMCU_APART void vmcu_widen_nine_4(vmcu_lane_t *t, const int8_t *x, int32_t step,
 	}
 }
 
-/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
-				  int32_t pitch)
+/* Windows of three rows of nine bytes; false: they are none, or partly padding, or split. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
 {
-	if (pixels == 4) {
+	const struct vmcu_window *window = in->window;
+	const struct vmcu_tensor *tensor = in->tensor;
+
+	if (pixels != 4 || !in->packed || in->rows == NULL || in->run != 9 ||
+	    window->kernel_h != 3 || window->kernel_w * in->depth != 9 || pixel < 0 ||
+	    pixel + 3 * window->stride_w + window->kernel_w > tensor->width) {
+		return false;
+	}
+	vmcu_widen_nine_4(t, in->rows + pixel * tensor->channels + channel,
+			  window->dilation_h * tensor->width * tensor->channels,
+			  window->stride_w * tensor->channels);
+	return true;
+}
+
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	const bool nine = pixels == 4 && window->kernel_h == 3 && line == 9;
+
+	if (nine) {
 		vmcu_widen_nine_4(t, x, step, pitch);
 	}
-	return pixels == 4;
+	return nine;
 }
 
 /*
@@ -307,7 +333,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 120U + 60U;
+		((0U - (uint32_t)steps) & 3U) * 112U + 56U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -322,145 +348,140 @@ VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1, #4]\n\t"
 		"ldr.w lr, [r1, #8]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r3, r12, r10, r2\n\t"
-		"smlad r7, r12, r11, r6\n\t"
-		"smlad r4, lr, r10, r2\n\t"
-		"smlad r8, lr, r11, r6\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r3, r12, r11, r2\n\t"
+		"smlad r7, r12, r10, r6\n\t"
+		"smlad r4, lr, r11, r2\n\t"
+		"smlad r8, lr, r10, r6\n\t"
 		"ldr.w r12, [r1, #12]\n\t"
 		"ldr.w lr, [r1], #16\n\t"
-		"smlad r5, r12, r10, r2\n\t"
-		"smlad r9, r12, r11, r6\n\t"
-		"smlad r2, lr, r10, r2\n\t"
-		"smlad r6, lr, r11, r6\n\t"
+		"smlad r5, r12, r11, r2\n\t"
+		"smlad r9, r12, r10, r6\n\t"
+		"smlad r2, lr, r11, r2\n\t"
+		"smlad r6, lr, r10, r6\n\t"
 		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"ldr.w r10, [r0], #4\n\t"
 		"ldr.w r12, [r1], #16\n\t"
 		"ldr.w lr, [r1, #-12]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r2, r12, r10, r2\n\t"
-		"smlad r6, r12, r11, r6\n\t"
-		"smlad r3, lr, r10, r3\n\t"
-		"smlad r7, lr, r11, r7\n\t"
+		"ldr.w r11, [sp, #4]\n\t"
+		"cmp.w r1, r11\n\t"
+		"sxtb16 r11, r10\n\t"
+		"smlad r2, r12, r11, r2\n\t"
+		"smlad r6, r12, r10, r6\n\t"
+		"smlad r3, lr, r11, r3\n\t"
+		"smlad r7, lr, r10, r7\n\t"
 		"ldr.w r12, [r1, #-8]\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"smlad r4, r12, r10, r4\n\t"
-		"smlad r8, r12, r11, r8\n\t"
-		"smlad r5, lr, r10, r5\n\t"
-		"smlad r9, lr, r11, r9\n\t"
-		"ldr lr, [sp, #4]\n\t"
-		"cmp r1, lr\n\t"
+		"smlad r4, r12, r11, r4\n\t"
+		"smlad r8, r12, r10, r8\n\t"
+		"smlad r5, lr, r11, r5\n\t"
+		"smlad r9, lr, r10, r9\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
+		"sub r6, r6, r2\n\t"
+		"sub r7, r7, r3\n\t"
+		"sub r8, r8, r4\n\t"
+		"sub r9, r9, r5\n\t"
 		"ldr r11, [sp, #28]\n\t"
 		"ldr lr, [r0], #12\n\t"
 		"ldr r10, [r0, #-4]\n\t"
@@ -489,22 +510,22 @@ VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_
 		"lsrs r10, r10, #8\n\t"
 		"lsl r12, r11, r10\n\t"
 		"add r1, r12, r6, asr #31\n\t"
-		"lsls r6, r6, #1\n\t"
+		"asrs r6, r6, #7\n\t"
 		"smmlar r6, r6, lr, r1\n\t"
 		"asrs r6, r6, r10\n\t"
 		"ssat r6, #8, r6, asr #1\n\t"
 		"add r1, r12, r7, asr #31\n\t"
-		"lsls r7, r7, #1\n\t"
+		"asrs r7, r7, #7\n\t"
 		"smmlar r7, r7, lr, r1\n\t"
 		"asrs r7, r7, r10\n\t"
 		"ssat r7, #8, r7, asr #1\n\t"
 		"add r1, r12, r8, asr #31\n\t"
-		"lsls r8, r8, #1\n\t"
+		"asrs r8, r8, #7\n\t"
 		"smmlar r8, r8, lr, r1\n\t"
 		"asrs r8, r8, r10\n\t"
 		"ssat r8, #8, r8, asr #1\n\t"
 		"add r1, r12, r9, asr #31\n\t"
-		"lsls r9, r9, #1\n\t"
+		"asrs r9, r9, #7\n\t"
 		"smmlar r9, r9, lr, r1\n\t"
 		"asrs r9, r9, r10\n\t"
 		"ssat r9, #8, r9, asr #1\n\t"
@@ -527,6 +548,10 @@ VMCU_INLINE const uint8_t *vmcu_run_words_4x2(const uint8_t *stream, const vmcu_
 		"b 8f\n\t"
 		"7:\n\t"
 		"ldr r1, [sp, #8]\n\t"
+		"sub r6, r6, r2\n\t"
+		"sub r7, r7, r3\n\t"
+		"sub r8, r8, r4\n\t"
+		"sub r9, r9, r5\n\t"
 		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
 		"8:\n\t"
 		"add sp, sp, #24\n\t"
@@ -554,7 +579,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 1U) * 72U;
+		((0U - (uint32_t)steps) & 1U) * 64U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -578,39 +603,37 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_
 		"ldr.w r9, [r1, #-12]\n\t"
 		"ldr.w r10, [r1, #-8]\n\t"
 		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
 		"smlad r4, r8, r6, r4\n\t"
 		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r6, r6\n\t"
+		"smlad r2, r8, r6, r2\n\t"
+		"smlad r3, r9, r6, r3\n\t"
 		"smlad r4, r10, r7, r4\n\t"
 		"smlad r5, r11, r7, r5\n\t"
+		"sxtb16 r7, r7\n\t"
+		"smlad r2, r10, r7, r2\n\t"
+		"smlad r3, r11, r7, r3\n\t"
 		"ldr.w r6, [r0], #8\n\t"
 		"ldr.w r7, [r0, #-4]\n\t"
 		"ldr.w r8, [r1], #16\n\t"
 		"ldr.w r9, [r1, #-12]\n\t"
 		"ldr.w r10, [r1, #-8]\n\t"
 		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r8, r12, r2\n\t"
-		"smlad r3, r9, r12, r3\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
 		"smlad r4, r8, r6, r4\n\t"
 		"smlad r5, r9, r6, r5\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"smlad r3, r11, r12, r3\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r6, r6\n\t"
+		"smlad r2, r8, r6, r2\n\t"
+		"smlad r3, r9, r6, r3\n\t"
 		"smlad r4, r10, r7, r4\n\t"
 		"smlad r5, r11, r7, r5\n\t"
+		"sxtb16 r7, r7\n\t"
+		"smlad r2, r10, r7, r2\n\t"
+		"smlad r3, r11, r7, r3\n\t"
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
+		"sub r4, r4, r2\n\t"
+		"sub r5, r5, r3\n\t"
 		"ldr r7, [sp, #28]\n\t"
 		"ldr r9, [r0], #12\n\t"
 		"ldr r6, [r0, #-4]\n\t"
@@ -629,12 +652,12 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_
 		"lsrs r6, r6, #8\n\t"
 		"lsl r8, r7, r6\n\t"
 		"add r1, r8, r4, asr #31\n\t"
-		"lsls r4, r4, #1\n\t"
+		"asrs r4, r4, #7\n\t"
 		"smmlar r4, r4, r10, r1\n\t"
 		"asrs r4, r4, r6\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
 		"add r1, r8, r5, asr #31\n\t"
-		"lsls r5, r5, #1\n\t"
+		"asrs r5, r5, #7\n\t"
 		"smmlar r5, r5, r10, r1\n\t"
 		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
@@ -651,6 +674,8 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x2(const uint8_t *stream, const vmcu_
 		"b 8f\n\t"
 		"7:\n\t"
 		"ldr r1, [sp, #8]\n\t"
+		"sub r4, r4, r2\n\t"
+		"sub r5, r5, r3\n\t"
 		"stm r1, {r2, r3, r4, r5}\n\t"
 		"8:\n\t"
 		"add sp, sp, #24\n\t"
@@ -678,7 +703,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 1U) * 48U;
+		((0U - (uint32_t)steps) & 1U) * 40U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -698,29 +723,26 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_
 		"ldr.w r5, [r0, #-4]\n\t"
 		"ldr.w r6, [r1], #8\n\t"
 		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
 		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
+		"sxtb16 r4, r4\n\t"
+		"smlad r2, r6, r4, r2\n\t"
 		"smlad r3, r7, r5, r3\n\t"
+		"sxtb16 r5, r5\n\t"
+		"smlad r2, r7, r5, r2\n\t"
 		"ldr.w r4, [r0], #8\n\t"
 		"ldr.w r5, [r0, #-4]\n\t"
 		"ldr.w r6, [r1], #8\n\t"
 		"ldr.w r7, [r1, #-4]\n\t"
-		"sxtb16 r8, r4\n\t"
-		"smlad r2, r6, r8, r2\n\t"
-		"sxtb16 r4, r4, ror #8\n\t"
 		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r8, r5\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r5, r5, ror #8\n\t"
+		"sxtb16 r4, r4\n\t"
+		"smlad r2, r6, r4, r2\n\t"
 		"smlad r3, r7, r5, r3\n\t"
+		"sxtb16 r5, r5\n\t"
+		"smlad r2, r7, r5, r2\n\t"
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
+		"sub r3, r3, r2\n\t"
 		"ldr r5, [sp, #28]\n\t"
 		"ldr r7, [r0], #12\n\t"
 		"ldr r4, [r0, #-4]\n\t"
@@ -734,7 +756,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_
 		"lsrs r4, r4, #8\n\t"
 		"lsl r6, r5, r4\n\t"
 		"add r1, r6, r3, asr #31\n\t"
-		"lsls r3, r3, #1\n\t"
+		"asrs r3, r3, #7\n\t"
 		"smmlar r3, r3, r8, r1\n\t"
 		"asrs r3, r3, r4\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
@@ -748,6 +770,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_
 		"b 8f\n\t"
 		"7:\n\t"
 		"ldr r1, [sp, #8]\n\t"
+		"sub r3, r3, r2\n\t"
 		"stm r1, {r2, r3}\n\t"
 		"8:\n\t"
 		"add sp, sp, #24\n\t"
@@ -775,7 +798,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 3U) * 128U + 64U;
+		((0U - (uint32_t)steps) & 3U) * 112U + 56U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -790,156 +813,142 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_
 		"ldr r8, [r0, #-4]\n\t"
 		"ldr r1, [sp, #0]\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r4\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r2\n\t"
-		"smlad r5, lr, r11, r4\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r6\n\t"
 		"smlad r9, lr, r11, r8\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r6\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr.w r10, [r0], #8\n\t"
+		"ldr.w r11, [r0, #-4]\n\t"
 		"ldr.w r12, [r1], #8\n\t"
 		"ldr.w lr, [r1, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
+		"smlad r5, lr, r10, r5\n\t"
+		"smlad r4, r12, r10, r4\n\t"
 		"sxtb16 r10, r10\n\t"
 		"smlad r3, lr, r10, r3\n\t"
-		"smlad r5, lr, r11, r5\n\t"
 		"smlad r2, r12, r10, r2\n\t"
-		"smlad r4, r12, r11, r4\n\t"
-		"ldr.w r10, [r0, #-4]\n\t"
-		"sxtb16 r11, r10, ror #8\n\t"
-		"sxtb16 r10, r10\n\t"
-		"smlad r7, lr, r10, r7\n\t"
 		"smlad r9, lr, r11, r9\n\t"
-		"smlad r6, r12, r10, r6\n\t"
 		"smlad r8, r12, r11, r8\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r7, lr, r11, r7\n\t"
+		"smlad r6, r12, r11, r6\n\t"
 		"ldr lr, [sp, #4]\n\t"
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
+		"sub r4, r4, r2\n\t"
+		"sub r5, r5, r3\n\t"
+		"sub r8, r8, r6\n\t"
+		"sub r9, r9, r7\n\t"
 		"ldr r11, [sp, #28]\n\t"
 		"ldr lr, [r0], #20\n\t"
 		"ldr r10, [r0, #-4]\n\t"
@@ -958,12 +967,12 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_
 		"lsrs r10, r10, #8\n\t"
 		"lsl r12, r11, r10\n\t"
 		"add r1, r12, r4, asr #31\n\t"
-		"lsls r4, r4, #1\n\t"
+		"asrs r4, r4, #7\n\t"
 		"smmlar r4, r4, lr, r1\n\t"
 		"asrs r4, r4, r10\n\t"
 		"ssat r4, #8, r4, asr #1\n\t"
 		"add r1, r12, r5, asr #31\n\t"
-		"lsls r5, r5, #1\n\t"
+		"asrs r5, r5, #7\n\t"
 		"smmlar r5, r5, lr, r1\n\t"
 		"asrs r5, r5, r10\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
@@ -984,12 +993,12 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_
 		"lsrs r10, r10, #8\n\t"
 		"lsl r12, r11, r10\n\t"
 		"add r1, r12, r8, asr #31\n\t"
-		"lsls r8, r8, #1\n\t"
+		"asrs r8, r8, #7\n\t"
 		"smmlar r8, r8, lr, r1\n\t"
 		"asrs r8, r8, r10\n\t"
 		"ssat r8, #8, r8, asr #1\n\t"
 		"add r1, r12, r9, asr #31\n\t"
-		"lsls r9, r9, #1\n\t"
+		"asrs r9, r9, #7\n\t"
 		"smmlar r9, r9, lr, r1\n\t"
 		"asrs r9, r9, r10\n\t"
 		"ssat r9, #8, r9, asr #1\n\t"
@@ -1010,6 +1019,10 @@ VMCU_INLINE const uint8_t *vmcu_run_words_2x4(const uint8_t *stream, const vmcu_
 		"b 8f\n\t"
 		"7:\n\t"
 		"ldr r1, [sp, #8]\n\t"
+		"sub r4, r4, r2\n\t"
+		"sub r5, r5, r3\n\t"
+		"sub r8, r8, r6\n\t"
+		"sub r9, r9, r7\n\t"
 		"stm r1, {r2, r3, r4, r5, r6, r7, r8, r9}\n\t"
 		"8:\n\t"
 		"add sp, sp, #24\n\t"
@@ -1037,7 +1050,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 1U) * 88U;
+		((0U - (uint32_t)steps) & 1U) * 72U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -1061,47 +1074,41 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 		"ldr.w r9, [r0, #-4]\n\t"
 		"ldr.w r10, [r1], #8\n\t"
 		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
 		"smlad r3, r10, r6, r3\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r4, r10, r12, r4\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r6, r6\n\t"
+		"smlad r2, r10, r6, r2\n\t"
 		"smlad r5, r10, r7, r5\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r11, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
+		"sxtb16 r7, r7\n\t"
+		"smlad r4, r10, r7, r4\n\t"
 		"smlad r3, r11, r8, r3\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r4, r11, r12, r4\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r2, r11, r8, r2\n\t"
 		"smlad r5, r11, r9, r5\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r11, r9, r4\n\t"
 		"ldr.w r6, [r0], #16\n\t"
 		"ldr.w r7, [r0, #-12]\n\t"
 		"ldr.w r8, [r0, #-8]\n\t"
 		"ldr.w r9, [r0, #-4]\n\t"
 		"ldr.w r10, [r1], #8\n\t"
 		"ldr.w r11, [r1, #-4]\n\t"
-		"sxtb16 r12, r6\n\t"
-		"smlad r2, r10, r12, r2\n\t"
-		"sxtb16 r6, r6, ror #8\n\t"
 		"smlad r3, r10, r6, r3\n\t"
-		"sxtb16 r12, r7\n\t"
-		"smlad r4, r10, r12, r4\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
+		"sxtb16 r6, r6\n\t"
+		"smlad r2, r10, r6, r2\n\t"
 		"smlad r5, r10, r7, r5\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r11, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
+		"sxtb16 r7, r7\n\t"
+		"smlad r4, r10, r7, r4\n\t"
 		"smlad r3, r11, r8, r3\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r4, r11, r12, r4\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r2, r11, r8, r2\n\t"
 		"smlad r5, r11, r9, r5\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r11, r9, r4\n\t"
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
+		"sub r3, r3, r2\n\t"
+		"sub r5, r5, r4\n\t"
 		"ldr r7, [sp, #28]\n\t"
 		"ldr r9, [r0], #20\n\t"
 		"ldr r6, [r0, #-4]\n\t"
@@ -1117,7 +1124,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 		"lsrs r6, r6, #8\n\t"
 		"lsl r8, r7, r6\n\t"
 		"add r1, r8, r3, asr #31\n\t"
-		"lsls r3, r3, #1\n\t"
+		"asrs r3, r3, #7\n\t"
 		"smmlar r3, r3, r10, r1\n\t"
 		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
@@ -1131,7 +1138,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 		"lsrs r6, r6, #8\n\t"
 		"lsl r8, r7, r6\n\t"
 		"add r1, r8, r5, asr #31\n\t"
-		"lsls r5, r5, #1\n\t"
+		"asrs r5, r5, #7\n\t"
 		"smmlar r5, r5, r12, r1\n\t"
 		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
@@ -1147,6 +1154,8 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 		"b 8f\n\t"
 		"7:\n\t"
 		"ldr r1, [sp, #8]\n\t"
+		"sub r3, r3, r2\n\t"
+		"sub r5, r5, r4\n\t"
 		"stm r1, {r2, r3, r4, r5}\n\t"
 		"8:\n\t"
 		"add sp, sp, #24\n\t"
@@ -1158,19 +1167,80 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 	return w;
 }
 
-/* Four taps in a word times those of four channels. */
-VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+/* The sums of a block of channels that are not joined; returns where the flash stream goes on. */
+VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+					    int32_t channels, int32_t pixels, const uint8_t *w)
 {
-	const uint32_t even = vmcu_sxtb16(x);
-	const uint32_t odd = vmcu_sxtb16_odd(x);
+	for (int32_t n = 0; n < channels; n++) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++) {
+			const uint8_t *word = w + 4 * channels + 4 * (n >> 1);
+			int32_t sum = ((const int32_t *)w)[n];
 
-	for (int32_t i = 0; i < 4; i++) {
-		const uint32_t word = vmcu_load32(*w + 4 * i);
+			for (int32_t i = pixel; i < 2 * steps * pixels; i += pixels) {
+				const uint32_t v = *(const uint32_t *)word >> 8 * (n & 1);
 
-		acc[i] = vmcu_smlad(even, vmcu_sxtb16(word), acc[i]);
-		acc[i] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[i]);
+				sum = vmcu_smlad(tile[i], vmcu_sxtb16(v), sum);
+				word += 2 * channels;
+			}
+			*acc++ = sum;
+		}
 	}
-	*w += 16;
+	return w + 4 * channels * (1 + steps);
+}
+
+/* vmcu_run_of_wide() or vmcu_run_of_narrow(). */
+typedef const uint8_t *vmcu_run_of(const uint8_t *w, const vmcu_lane_t *tile,
+				   const struct vmcu_mac_params *p, int8_t *out, int32_t pitch,
+				   int32_t channels, int32_t pixels);
+
+/* Whole blocks of a wide tile, or, where there are no channels, the sums of one. */
+VMCU_APART const uint8_t *vmcu_run_of_wide(const uint8_t *w, const vmcu_lane_t *tile,
+					   const struct vmcu_mac_params *p, int8_t *out,
+					   int32_t pitch, int32_t channels, int32_t pixels)
+{
+	if (pixels == 4) {
+		w = vmcu_run_words_4x2(w, tile, p->steps, out, pitch, channels, vmcu_half(p));
+	} else if (pixels == 2) {
+		w = vmcu_run_words_2x2(w, tile, p->steps, out, pitch, channels, vmcu_half(p));
+	} else {
+		w = vmcu_run_words_1x2(w, tile, p->steps, out, pitch, channels, vmcu_half(p));
+	}
+	return w;
+}
+
+/* Whole blocks of a narrow tile, or, where there are no channels, the sums of one. */
+VMCU_APART const uint8_t *vmcu_run_of_narrow(const uint8_t *w, const vmcu_lane_t *tile,
+					     const struct vmcu_mac_params *p, int8_t *out,
+					     int32_t pitch, int32_t channels, int32_t pixels)
+{
+	if (pixels == 2) {
+		w = vmcu_run_words_2x4(w, tile, p->steps, out, pitch, channels, vmcu_half(p));
+	} else {
+		w = vmcu_run_words_1x4(w, tile, p->steps, out, pitch, channels, vmcu_half(p));
+	}
+	return w;
+}
+
+VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
+				      int32_t pixels, vmcu_run_of *run);
+
+/* Four taps in a word times those of four channels: what is left of whole words is rare. */
+VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+{
+	uint32_t taps = vmcu_sxtb16(x);
+
+	for (int32_t i = 0; i < 2; i++) {
+		const uint32_t u = vmcu_load32(*w);
+		const uint32_t v = vmcu_load32(*w + 4);
+
+		acc[0] = vmcu_smlad(taps, vmcu_sxtb16(u), acc[0]);
+		acc[1] = vmcu_smlad(taps, u, acc[1]);
+		acc[2] = vmcu_smlad(taps, vmcu_sxtb16(v), acc[2]);
+		acc[3] = vmcu_smlad(taps, v, acc[3]);
+		taps = vmcu_sxtb16_odd(x);
+		*w += 8;
+	}
 }
 
 /*
@@ -1189,7 +1259,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 7U) * 92U;
+		((0U - (uint32_t)steps) & 1U) * 76U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -1214,22 +1284,18 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"ldr.w r11, [r0, #-4]\n\t"
 		"sxtb16 r6, r7\n\t"
 		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r3, r6, r8, r3\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r2, r6, r8, r2\n\t"
+		"smlad r5, r6, r9, r5\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r6, r9, r4\n\t"
+		"smlad r3, r7, r10, r3\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r7, r10, r2\n\t"
 		"smlad r5, r7, r11, r5\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r4, r7, r11, r4\n\t"
 		"ldr.w r7, [r1], #4\n\t"
 		"ldr.w r8, [r0], #16\n\t"
 		"ldr.w r9, [r0, #-12]\n\t"
@@ -1237,163 +1303,23 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"ldr.w r11, [r0, #-4]\n\t"
 		"sxtb16 r6, r7\n\t"
 		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
+		"smlad r3, r6, r8, r3\n\t"
+		"sxtb16 r8, r8\n\t"
+		"smlad r2, r6, r8, r2\n\t"
+		"smlad r5, r6, r9, r5\n\t"
+		"sxtb16 r9, r9\n\t"
+		"smlad r4, r6, r9, r4\n\t"
+		"smlad r3, r7, r10, r3\n\t"
+		"sxtb16 r10, r10\n\t"
+		"smlad r2, r7, r10, r2\n\t"
 		"smlad r5, r7, r11, r5\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
-		"smlad r5, r7, r11, r5\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
-		"smlad r5, r7, r11, r5\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
-		"smlad r5, r7, r11, r5\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
-		"smlad r5, r7, r11, r5\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
-		"smlad r5, r7, r11, r5\n\t"
-		"ldr.w r7, [r1], #4\n\t"
-		"ldr.w r8, [r0], #16\n\t"
-		"ldr.w r9, [r0, #-12]\n\t"
-		"ldr.w r10, [r0, #-8]\n\t"
-		"ldr.w r11, [r0, #-4]\n\t"
-		"sxtb16 r6, r7\n\t"
-		"sxtb16 r7, r7, ror #8\n\t"
-		"sxtb16 r12, r8\n\t"
-		"smlad r2, r6, r12, r2\n\t"
-		"sxtb16 r8, r8, ror #8\n\t"
-		"smlad r2, r7, r8, r2\n\t"
-		"sxtb16 r12, r9\n\t"
-		"smlad r3, r6, r12, r3\n\t"
-		"sxtb16 r9, r9, ror #8\n\t"
-		"smlad r3, r7, r9, r3\n\t"
-		"sxtb16 r12, r10\n\t"
-		"smlad r4, r6, r12, r4\n\t"
-		"sxtb16 r10, r10, ror #8\n\t"
-		"smlad r4, r7, r10, r4\n\t"
-		"sxtb16 r12, r11\n\t"
-		"smlad r5, r6, r12, r5\n\t"
-		"sxtb16 r11, r11, ror #8\n\t"
-		"smlad r5, r7, r11, r5\n\t"
+		"sxtb16 r11, r11\n\t"
+		"smlad r4, r7, r11, r4\n\t"
 		"cmp r1, lr\n\t"
 		"blo 1b\n\t"
 		"bne 7f\n\t"
+		"sub r3, r3, r2\n\t"
+		"sub r5, r5, r4\n\t"
 		"ldr r7, [sp, #28]\n\t"
 		"ldr r9, [r0], #20\n\t"
 		"ldr r6, [r0, #-4]\n\t"
@@ -1409,7 +1335,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"lsrs r6, r6, #8\n\t"
 		"lsl r8, r7, r6\n\t"
 		"add r1, r8, r3, asr #31\n\t"
-		"lsls r3, r3, #1\n\t"
+		"asrs r3, r3, #7\n\t"
 		"smmlar r3, r3, r10, r1\n\t"
 		"asrs r3, r3, r6\n\t"
 		"ssat r3, #8, r3, asr #1\n\t"
@@ -1423,7 +1349,7 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"lsrs r6, r6, #8\n\t"
 		"lsl r8, r7, r6\n\t"
 		"add r1, r8, r5, asr #31\n\t"
-		"lsls r5, r5, #1\n\t"
+		"asrs r5, r5, #7\n\t"
 		"smmlar r5, r5, r12, r1\n\t"
 		"asrs r5, r5, r6\n\t"
 		"ssat r5, #8, r5, asr #1\n\t"
@@ -1439,6 +1365,8 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 		"b 8f\n\t"
 		"7:\n\t"
 		"ldr r1, [sp, #8]\n\t"
+		"sub r3, r3, r2\n\t"
+		"sub r5, r5, r4\n\t"
 		"stm r1, {r2, r3, r4, r5}\n\t"
 		"8:\n\t"
 		"add sp, sp, #24\n\t"
@@ -1454,17 +1382,22 @@ VMCU_INLINE const uint8_t *vmcu_run_dense_words(const uint8_t *stream, const int
 #define VMCU_DENSE_IN_PLACE 0
 #define VMCU_DENSE_SUMS     VMCU_CALLED
 
-/* As many channels as are whole blocks of whole words; returns how many are left. */
+/*
+ * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
+ * it leaves the sums of a block, as words, and returns zero if it does.
+ */
 VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
 				    const int8_t *x, const uint8_t **w, int8_t **out,
 				    int32_t channels)
 {
 	const int32_t whole = channels & ~3;
 
-	if (in->window->kernel_h > 1 || (in->run & 3) != 0 || whole == 0) {
-		return channels;
+	if (p->joined == 0U || in->window->kernel_h > 1 || (in->run & 3) != 0) {
+		return (channels == 0) ? 1 : channels;
 	}
-	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
+	if (whole > 0 || channels == 0) {
+		*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
+	}
 	*out += whole;
 	return channels - whole;
 }
@@ -4388,7 +4321,54 @@ VMCU_INLINE void vmcu_run_1x4(const struct vmcu_mac_params *p, const vmcu_lane_t
 	*w = vmcu_run_words_1x4(*w, tile, p->steps, out, pitch, channels, vmcu_half(p));
 }
 
-/* As many taps as there are lanes, widened on the way, times those of a block. */
+/*
+ * All channels of the pixels of a wide tile: whole fast blocks at once, then those whose sums
+ * are stored one by one.
+ */
+VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
+{
+	const uint32_t counts = *(const uint32_t *)*w;
+
+	if (p->joined != 0U && (counts >> 16) == 2U << 12) {
+		/* As in most layers, all blocks are whole and fast ones. */
+		*w = vmcu_run_of_wide(*w + sizeof(counts), tile, p, out, pitch,
+					  (int32_t)((counts & 0xffffU) * 2U), pixels);
+	} else {
+		*w = vmcu_blocks(p, tile, *w, out, pitch, 2, pixels, vmcu_run_of_wide);
+	}
+}
+
+/*
+ * All channels of the pixels of a narrow tile: whole fast blocks at once, then those whose sums
+ * are stored one by one.
+ */
+VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				       const uint8_t **w, int8_t *out, int32_t pitch,
+				       int32_t pixels)
+{
+	const uint32_t counts = *(const uint32_t *)*w;
+
+	if (p->joined != 0U && (counts >> 16) == 4U << 12) {
+		/* As in most layers, all blocks are whole and fast ones. */
+		*w = vmcu_run_of_narrow(*w + sizeof(counts), tile, p, out, pitch,
+					  (int32_t)((counts & 0xffffU) * 4U), pixels);
+	} else {
+		*w = vmcu_blocks(p, tile, *w, out, pitch, 4, pixels, vmcu_run_of_narrow);
+	}
+}
+
+/* The sums of a block of channels that are not joined. */
+VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+				 int32_t channels, int32_t pixels, const uint8_t **w)
+{
+	*w = vmcu_words_apart(acc, tile, steps, channels, pixels, *w);
+}
+
+/*
+ * As many taps as there are lanes, widened on the way, times those of a block of joined
+ * channels.
+ */
 VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w)
 {
 	vmcu_dot_dense_word(acc, vmcu_load32(x), w);

@@ -24,9 +24,41 @@ VMCU_INLINE void vmcu_widen(vmcu_lane_t *t, const int8_t *x, int32_t depth, int3
 VMCU_INLINE void vmcu_gather(vmcu_lane_t *t, const struct vmcu_source *in, int32_t row,
 			     int32_t pixel, int32_t channel, int32_t pixels)
 {
-	vmcu_gather_windows(t, pixels, in, row, pixel, channel);
+	if (!vmcu_widen_nines(t, pixels, in, pixel, channel)) {
+		vmcu_gather_windows(t, pixels, in, row, pixel, channel);
+	}
 	vmcu_tile_done();
 }
+
+#ifndef VMCU_OWN_SUMS_APART
+/* The sums of a block of channels that are not joined. */
+VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+				 int32_t channels, int32_t pixels, const uint8_t **w)
+{
+	static const uint8_t wide[] = {0, 4, 2, 6, 1, 5, 3, 7};
+	static const uint8_t narrow[] = {0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15};
+	const uint8_t *order = (channels == 2) ? wide : narrow;
+	const int32_t *b = (const int32_t *)*w;
+	const int8_t *v = (const int8_t *)&b[channels];
+
+	for (int32_t i = 0; i < channels * pixels; i++) {
+		acc[i] = b[i / pixels];
+	}
+	for (steps *= 1; steps > 0; steps--, tile += 4 * pixels) {
+		for (int32_t i = 0; i < 4 * channels; i++) {
+			int32_t *a = &acc[order[i] / 4 * pixels];
+
+			for (int32_t pixel = 0; pixel < pixels; pixel++) {
+				const int32_t x = (int32_t)tile[4 * pixel + order[i] % 4];
+
+				a[pixel] = vmcu_mac(a[pixel], x, *v);
+			}
+			v++;
+		}
+	}
+	*w = (const uint8_t *)v;
+}
+#endif
 
 #ifndef VMCU_OWN_SUMS_4X2
 /* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
@@ -49,36 +81,40 @@ VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[4], v[0]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[8], v[0]);
 		acc[3] = vmcu_mac(acc[3], (int32_t)tile[12], v[0]);
-		acc[4] = vmcu_mac(acc[4], (int32_t)tile[0], v[1]);
-		acc[5] = vmcu_mac(acc[5], (int32_t)tile[4], v[1]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[8], v[1]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[12], v[1]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[0], *(const int16_t *)&v[0]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[4], *(const int16_t *)&v[0]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[8], *(const int16_t *)&v[0]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[12], *(const int16_t *)&v[0]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[4]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[5], v[4]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[9], v[4]);
 		acc[3] = vmcu_mac(acc[3], (int32_t)tile[13], v[4]);
-		acc[4] = vmcu_mac(acc[4], (int32_t)tile[1], v[5]);
-		acc[5] = vmcu_mac(acc[5], (int32_t)tile[5], v[5]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[9], v[5]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[13], v[5]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[1], *(const int16_t *)&v[4]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[5], *(const int16_t *)&v[4]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[9], *(const int16_t *)&v[4]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[13], *(const int16_t *)&v[4]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[6], v[2]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[10], v[2]);
 		acc[3] = vmcu_mac(acc[3], (int32_t)tile[14], v[2]);
-		acc[4] = vmcu_mac(acc[4], (int32_t)tile[2], v[3]);
-		acc[5] = vmcu_mac(acc[5], (int32_t)tile[6], v[3]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[10], v[3]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[14], v[3]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[2], *(const int16_t *)&v[2]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[6], *(const int16_t *)&v[2]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[10], *(const int16_t *)&v[2]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[14], *(const int16_t *)&v[2]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[6]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[7], v[6]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[11], v[6]);
 		acc[3] = vmcu_mac(acc[3], (int32_t)tile[15], v[6]);
-		acc[4] = vmcu_mac(acc[4], (int32_t)tile[3], v[7]);
-		acc[5] = vmcu_mac(acc[5], (int32_t)tile[7], v[7]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[11], v[7]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[15], v[7]);
+		acc[4] = vmcu_mac(acc[4], (int32_t)tile[3], *(const int16_t *)&v[6]);
+		acc[5] = vmcu_mac(acc[5], (int32_t)tile[7], *(const int16_t *)&v[6]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[11], *(const int16_t *)&v[6]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[15], *(const int16_t *)&v[6]);
 	}
 	*w = (const uint8_t *)v;
+	acc[4] = vmcu_second(acc[4], acc[0]);
+	acc[5] = vmcu_second(acc[5], acc[1]);
+	acc[6] = vmcu_second(acc[6], acc[2]);
+	acc[7] = vmcu_second(acc[7], acc[3]);
 }
 #endif
 
@@ -97,22 +133,24 @@ VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	for (; steps > 0; steps--, tile += 8, v += 8) {
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[4], v[0]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], v[1]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[4], v[1]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], *(const int16_t *)&v[0]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[4], *(const int16_t *)&v[0]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[4]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[5], v[4]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], v[5]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[5], v[5]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], *(const int16_t *)&v[4]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[5], *(const int16_t *)&v[4]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[6], v[2]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], v[3]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[6], v[3]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], *(const int16_t *)&v[2]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[6], *(const int16_t *)&v[2]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[6]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[7], v[6]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], v[7]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[7], v[7]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], *(const int16_t *)&v[6]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[7], *(const int16_t *)&v[6]);
 	}
 	*w = (const uint8_t *)v;
+	acc[2] = vmcu_second(acc[2], acc[0]);
+	acc[3] = vmcu_second(acc[3], acc[1]);
 }
 #endif
 
@@ -128,15 +166,16 @@ VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	acc[1] = b[1];
 	for (; steps > 0; steps--, tile += 4, v += 8) {
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[0], v[1]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[0], *(const int16_t *)&v[0]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[4]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[1], v[5]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[1], *(const int16_t *)&v[4]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[2], v[3]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[2], *(const int16_t *)&v[2]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[6]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[3], v[7]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[3], *(const int16_t *)&v[6]);
 	}
 	*w = (const uint8_t *)v;
+	acc[1] = vmcu_second(acc[1], acc[0]);
 }
 #endif
 
@@ -159,38 +198,42 @@ VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	for (; steps > 0; steps--, tile += 8, v += 16) {
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[4], v[0]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], v[1]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[4], v[1]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], *(const int16_t *)&v[0]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[4], *(const int16_t *)&v[0]);
 		acc[4] = vmcu_mac(acc[4], (int32_t)tile[0], v[4]);
 		acc[5] = vmcu_mac(acc[5], (int32_t)tile[4], v[4]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[0], v[5]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[4], v[5]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[0], *(const int16_t *)&v[4]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[4], *(const int16_t *)&v[4]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[8]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[5], v[8]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], v[9]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[5], v[9]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], *(const int16_t *)&v[8]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[5], *(const int16_t *)&v[8]);
 		acc[4] = vmcu_mac(acc[4], (int32_t)tile[1], v[12]);
 		acc[5] = vmcu_mac(acc[5], (int32_t)tile[5], v[12]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[1], v[13]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[5], v[13]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[1], *(const int16_t *)&v[12]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[5], *(const int16_t *)&v[12]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[6], v[2]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], v[3]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[6], v[3]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], *(const int16_t *)&v[2]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[6], *(const int16_t *)&v[2]);
 		acc[4] = vmcu_mac(acc[4], (int32_t)tile[2], v[6]);
 		acc[5] = vmcu_mac(acc[5], (int32_t)tile[6], v[6]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[2], v[7]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[6], v[7]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[2], *(const int16_t *)&v[6]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[6], *(const int16_t *)&v[6]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[10]);
 		acc[1] = vmcu_mac(acc[1], (int32_t)tile[7], v[10]);
-		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], v[11]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[7], v[11]);
+		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], *(const int16_t *)&v[10]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[7], *(const int16_t *)&v[10]);
 		acc[4] = vmcu_mac(acc[4], (int32_t)tile[3], v[14]);
 		acc[5] = vmcu_mac(acc[5], (int32_t)tile[7], v[14]);
-		acc[6] = vmcu_mac(acc[6], (int32_t)tile[3], v[15]);
-		acc[7] = vmcu_mac(acc[7], (int32_t)tile[7], v[15]);
+		acc[6] = vmcu_mac(acc[6], (int32_t)tile[3], *(const int16_t *)&v[14]);
+		acc[7] = vmcu_mac(acc[7], (int32_t)tile[7], *(const int16_t *)&v[14]);
 	}
 	*w = (const uint8_t *)v;
+	acc[2] = vmcu_second(acc[2], acc[0]);
+	acc[3] = vmcu_second(acc[3], acc[1]);
+	acc[6] = vmcu_second(acc[6], acc[4]);
+	acc[7] = vmcu_second(acc[7], acc[5]);
 }
 #endif
 
@@ -208,23 +251,25 @@ VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 	acc[3] = b[3];
 	for (; steps > 0; steps--, tile += 4, v += 16) {
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[0], v[0]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[0], v[1]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[0], *(const int16_t *)&v[0]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[0], v[4]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[0], v[5]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[0], *(const int16_t *)&v[4]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[1], v[8]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[1], v[9]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[1], *(const int16_t *)&v[8]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[1], v[12]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[1], v[13]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[1], *(const int16_t *)&v[12]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[2], v[2]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[2], v[3]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[2], *(const int16_t *)&v[2]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[2], v[6]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[2], v[7]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[2], *(const int16_t *)&v[6]);
 		acc[0] = vmcu_mac(acc[0], (int32_t)tile[3], v[10]);
-		acc[1] = vmcu_mac(acc[1], (int32_t)tile[3], v[11]);
+		acc[1] = vmcu_mac(acc[1], (int32_t)tile[3], *(const int16_t *)&v[10]);
 		acc[2] = vmcu_mac(acc[2], (int32_t)tile[3], v[14]);
-		acc[3] = vmcu_mac(acc[3], (int32_t)tile[3], v[15]);
+		acc[3] = vmcu_mac(acc[3], (int32_t)tile[3], *(const int16_t *)&v[14]);
 	}
 	*w = (const uint8_t *)v;
+	acc[1] = vmcu_second(acc[1], acc[0]);
+	acc[3] = vmcu_second(acc[3], acc[2]);
 }
 #endif
 
@@ -251,10 +296,10 @@ VMCU_INLINE void vmcu_store_fixed_4x2(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed(acc[4], multiplier, bias, shift);
-	o[pitch + 1] = vmcu_fixed(acc[5], multiplier, bias, shift);
-	o[pitch + pitch + 1] = vmcu_fixed(acc[6], multiplier, bias, shift);
-	o[pitch + pitch + pitch + 1] = vmcu_fixed(acc[7], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[4], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed_second(acc[5], multiplier, bias, shift);
+	o[pitch + pitch + 1] = vmcu_fixed_second(acc[6], multiplier, bias, shift);
+	o[pitch + pitch + pitch + 1] = vmcu_fixed_second(acc[7], multiplier, bias, shift);
 	*out = o + 2;
 }
 
@@ -279,8 +324,8 @@ VMCU_INLINE void vmcu_store_fixed_2x2(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[pitch + 1] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed_second(acc[3], multiplier, bias, shift);
 	*out = o + 2;
 }
 
@@ -304,7 +349,7 @@ VMCU_INLINE void vmcu_store_fixed_1x2(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[1], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 2;
 }
@@ -330,8 +375,8 @@ VMCU_INLINE void vmcu_store_fixed_2x4(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed(acc[2], multiplier, bias, shift);
-	o[pitch + 1] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[2], multiplier, bias, shift);
+	o[pitch + 1] = vmcu_fixed_second(acc[3], multiplier, bias, shift);
 	multiplier = c[2];
 	shift = shifts[2];
 	bias = vmcu_wrapping_shift(half, shift);
@@ -340,8 +385,8 @@ VMCU_INLINE void vmcu_store_fixed_2x4(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[3];
 	shift = shifts[3];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[3] = vmcu_fixed(acc[6], multiplier, bias, shift);
-	o[pitch + 3] = vmcu_fixed(acc[7], multiplier, bias, shift);
+	o[3] = vmcu_fixed_second(acc[6], multiplier, bias, shift);
+	o[pitch + 3] = vmcu_fixed_second(acc[7], multiplier, bias, shift);
 	*out = o + 4;
 }
 
@@ -365,7 +410,7 @@ VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[1];
 	shift = shifts[1];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[1] = vmcu_fixed(acc[1], multiplier, bias, shift);
+	o[1] = vmcu_fixed_second(acc[1], multiplier, bias, shift);
 	multiplier = c[2];
 	shift = shifts[2];
 	bias = vmcu_wrapping_shift(half, shift);
@@ -373,7 +418,7 @@ VMCU_INLINE void vmcu_store_fixed_1x4(const int32_t *acc, const uint8_t **w, int
 	multiplier = c[3];
 	shift = shifts[3];
 	bias = vmcu_wrapping_shift(half, shift);
-	o[3] = vmcu_fixed(acc[3], multiplier, bias, shift);
+	o[3] = vmcu_fixed_second(acc[3], multiplier, bias, shift);
 	(void)pitch;
 	*out = o + 4;
 }
@@ -506,46 +551,63 @@ VMCU_INLINE void vmcu_bias_dense(int32_t *acc, const uint8_t **w)
 }
 
 #ifndef VMCU_OWN_DOT_DENSE
-/* As many taps as there are lanes, widened on the way, times those of a block. */
+/*
+ * As many taps as there are lanes, widened on the way, times those of a block of joined
+ * channels.
+ */
 VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w)
 {
 	const int8_t *v = (const int8_t *)*w;
 
 	*w += 16;
 	acc[0] = vmcu_mac(acc[0], x[0], v[0]);
-	acc[0] = vmcu_mac(acc[0], x[1], v[1]);
+	acc[0] = vmcu_mac(acc[0], x[1], v[8]);
 	acc[0] = vmcu_mac(acc[0], x[2], v[2]);
-	acc[0] = vmcu_mac(acc[0], x[3], v[3]);
-	acc[1] = vmcu_mac(acc[1], x[0], v[4]);
-	acc[1] = vmcu_mac(acc[1], x[1], v[5]);
-	acc[1] = vmcu_mac(acc[1], x[2], v[6]);
-	acc[1] = vmcu_mac(acc[1], x[3], v[7]);
-	acc[2] = vmcu_mac(acc[2], x[0], v[8]);
-	acc[2] = vmcu_mac(acc[2], x[1], v[9]);
-	acc[2] = vmcu_mac(acc[2], x[2], v[10]);
-	acc[2] = vmcu_mac(acc[2], x[3], v[11]);
-	acc[3] = vmcu_mac(acc[3], x[0], v[12]);
-	acc[3] = vmcu_mac(acc[3], x[1], v[13]);
-	acc[3] = vmcu_mac(acc[3], x[2], v[14]);
-	acc[3] = vmcu_mac(acc[3], x[3], v[15]);
+	acc[0] = vmcu_mac(acc[0], x[3], v[10]);
+	acc[1] = vmcu_mac(acc[1], x[0], *(const int16_t *)&v[0]);
+	acc[1] = vmcu_mac(acc[1], x[1], *(const int16_t *)&v[8]);
+	acc[1] = vmcu_mac(acc[1], x[2], *(const int16_t *)&v[2]);
+	acc[1] = vmcu_mac(acc[1], x[3], *(const int16_t *)&v[10]);
+	acc[2] = vmcu_mac(acc[2], x[0], v[4]);
+	acc[2] = vmcu_mac(acc[2], x[1], v[12]);
+	acc[2] = vmcu_mac(acc[2], x[2], v[6]);
+	acc[2] = vmcu_mac(acc[2], x[3], v[14]);
+	acc[3] = vmcu_mac(acc[3], x[0], *(const int16_t *)&v[4]);
+	acc[3] = vmcu_mac(acc[3], x[1], *(const int16_t *)&v[12]);
+	acc[3] = vmcu_mac(acc[3], x[2], *(const int16_t *)&v[6]);
+	acc[3] = vmcu_mac(acc[3], x[3], *(const int16_t *)&v[14]);
 }
 #endif
+
+/* Up to as many taps as there are lanes times those of a block whose channels are not joined. */
+VMCU_INLINE void vmcu_dot_dense_apart(int32_t *acc, const int8_t *x, int32_t count,
+				      const uint8_t **w)
+{
+	static const uint8_t order[] = {0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15};
+	const int8_t *v = (const int8_t *)*w;
+
+	for (int32_t i = 0; i < 16; i++, v++) {
+		if (order[i] % 4 < count) {
+			int32_t *a = &acc[order[i] / 4];
+
+			*a = vmcu_mac(*a, x[order[i] % 4], *v);
+		}
+	}
+	*w = (const uint8_t *)v;
+}
 
 #ifndef VMCU_OWN_DOT_DENSE_TAIL
 /* The last taps of a run, fewer than there are lanes or none. */
 VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left, const uint8_t **w)
 {
-	const int8_t *v = (const int8_t *)*w;
+	int8_t taps[4] = {0};
 
-	if (left == 0) {
-		return;
-	}
 	for (int32_t i = 0; i < left; i++) {
-		for (int32_t n = 0; n < 4; n++) {
-			acc[n] = vmcu_mac(acc[n], x[i], v[4 * n + i]);
-		}
+		taps[i] = x[i];
 	}
-	*w += 16;
+	if (left > 0) {
+		vmcu_dot_dense(acc, taps, w);
+	}
 }
 #endif
 
@@ -1686,12 +1748,13 @@ VMCU_INLINE void vmcu_store_bounded(const int32_t *acc, int8_t *out, int32_t nar
 
 #include "../called.h"
 
+#ifndef VMCU_OWN_BLOCKS_OF_WIDE
 /*
  * All channels of the pixels of a wide tile: whole fast blocks at once, then those whose sums
  * are stored one by one.
  */
-VMCU_ONCE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				   const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
+VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				     const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
 {
 	const uint8_t *at = *w;
 	int32_t acc[8];
@@ -1701,14 +1764,24 @@ VMCU_ONCE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_l
 		int32_t whole, some, left;
 
 		counts = vmcu_segment(&at);
-		whole = vmcu_segment_taken(counts, 2);
-		some = (int32_t)((uint32_t)whole % 2U);
-		whole -= some;
-		left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
-		while (whole > 0 || left > 0) {
+		if (p->joined != 0U && (counts >> 16) == 2U << 12) {
+			/* As in most layers, all blocks are whole and fast ones. */
+			whole = (int32_t)((counts & 0xffffU) * 2U);
+			some = 0;
+			left = 0;
+		} else {
+			some = vmcu_segment_taken(counts, 2);
+			whole = (p->joined == 0U) ? 0 : some - (int32_t)((uint32_t)some % 2U);
+			some -= whole;
+			left = vmcu_segment_exact(counts) +
+			       (int32_t)(((uint32_t)some + 1U) / 2U);
+		}
+		do {
 			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
-			if (pixels == 4) {
+			if (whole == 0 && p->joined == 0U) {
+				vmcu_sums_apart(acc, tile, p->steps, 2, pixels, &at);
+			} else if (pixels == 4) {
 				vmcu_run_4x2(p, tile, &at, to, pitch, whole);
 			} else if (pixels == 2) {
 				vmcu_run_2x2(p, tile, &at, to, pitch, whole);
@@ -1721,24 +1794,29 @@ VMCU_ONCE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu_l
 				continue;
 			}
 			if (some > 0) {
-				at = vmcu_store_some(p, acc, 2, pixels, at, out, pitch, some);
+				at = vmcu_store_some(p, acc, 2, pixels, at, out, pitch,
+						     vmcu_min(some, 2));
+				some -= 2;
 			} else {
 				at = vmcu_exact_block(p, acc, 2, pixels, at, out, pitch,
 						      vmcu_segment_left(counts, left, 2));
 			}
 			out += 2;
 			left--;
-		}
+		} while (left > 0);
 	} while (vmcu_segment_more(counts));
 	*w = at;
 }
+#endif
 
+#ifndef VMCU_OWN_BLOCKS_OF_NARROW
 /*
  * All channels of the pixels of a narrow tile: whole fast blocks at once, then those whose sums
  * are stored one by one.
  */
-VMCU_ONCE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				     const uint8_t **w, int8_t *out, int32_t pitch, int32_t pixels)
+VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				       const uint8_t **w, int8_t *out, int32_t pitch,
+				       int32_t pixels)
 {
 	const uint8_t *at = *w;
 	int32_t acc[8];
@@ -1748,14 +1826,24 @@ VMCU_ONCE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu
 		int32_t whole, some, left;
 
 		counts = vmcu_segment(&at);
-		whole = vmcu_segment_taken(counts, 4);
-		some = (int32_t)((uint32_t)whole % 4U);
-		whole -= some;
-		left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
-		while (whole > 0 || left > 0) {
+		if (p->joined != 0U && (counts >> 16) == 4U << 12) {
+			/* As in most layers, all blocks are whole and fast ones. */
+			whole = (int32_t)((counts & 0xffffU) * 4U);
+			some = 0;
+			left = 0;
+		} else {
+			some = vmcu_segment_taken(counts, 4);
+			whole = (p->joined == 0U) ? 0 : some - (int32_t)((uint32_t)some % 4U);
+			some -= whole;
+			left = vmcu_segment_exact(counts) +
+			       (int32_t)(((uint32_t)some + 3U) / 4U);
+		}
+		do {
 			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
-			if (pixels == 2) {
+			if (whole == 0 && p->joined == 0U) {
+				vmcu_sums_apart(acc, tile, p->steps, 4, pixels, &at);
+			} else if (pixels == 2) {
 				vmcu_run_2x4(p, tile, &at, to, pitch, whole);
 			} else {
 				vmcu_run_1x4(p, tile, &at, to, pitch, whole);
@@ -1766,23 +1854,27 @@ VMCU_ONCE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vmcu
 				continue;
 			}
 			if (some > 0) {
-				at = vmcu_store_some(p, acc, 4, pixels, at, out, pitch, some);
+				at = vmcu_store_some(p, acc, 4, pixels, at, out, pitch,
+						     vmcu_min(some, 4));
+				some -= 4;
 			} else {
 				at = vmcu_exact_block(p, acc, 4, pixels, at, out, pitch,
 						      vmcu_segment_left(counts, left, 4));
 			}
 			out += 4;
 			left--;
-		}
+		} while (left > 0);
 	} while (vmcu_segment_more(counts));
 	*w = at;
 }
+#endif
 
 /* The sums of a block: all taps, widened on the way, times their weights, and the biases. */
-VMCU_INLINE void vmcu_sums_dense(int32_t *acc, const struct vmcu_source *in, int32_t row,
-				 int32_t pixel, int32_t channel, const uint8_t **w)
+VMCU_INLINE void vmcu_sums_dense(const struct vmcu_mac_params *p, int32_t *acc,
+				 const struct vmcu_source *in, int32_t row, int32_t pixel,
+				 int32_t channel, const uint8_t **w)
 {
-	*w = vmcu_dense_sums(acc, in, row, pixel, channel, *w);
+	*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
 }
 
 /*
@@ -1804,8 +1896,8 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 	for (; taken > 0; taken -= 4) {
 		int32_t acc[4];
 
-		vmcu_sums_dense(acc, in, row, pixel, channel, w);
-		if (VMCU_DENSE_IN_PLACE && taken >= 4) {
+		vmcu_sums_dense(p, acc, in, row, pixel, channel, w);
+		if (VMCU_DENSE_IN_PLACE && p->joined != 0U && taken >= 4) {
 			vmcu_store_fixed_1x4(acc, w, out, 0, half);
 			continue;
 		}
@@ -1818,7 +1910,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
  * Requantises and stores up to a block of channels, for any shift, range and accumulator, in
  * fixed point or float.
  */
-VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, const int32_t *acc,
+VMCU_INLINE void vmcu_store_dense_any(const struct vmcu_mac_params *p, int32_t *acc,
 				      const uint8_t **w, int8_t **out, int32_t left)
 {
 	*w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);

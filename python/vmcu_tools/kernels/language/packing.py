@@ -40,12 +40,12 @@ class Packing:
     """What kernels and packers agree on. The defaults are those of WORDS.
 
     lanes: consecutive taps of a channel that stand together in a block of weights, with those of
-    the other channels in the order of `weave` in kernels with a tile, else before them; likewise
-    of a pixel in a tile. Every contiguous run of taps starts at a multiple of it. step: taps,
-    whole lanes, that one dot instruction of a tile takes.
+    the other channels in the order of `weave`; likewise of a pixel in a tile. Every contiguous run
+    of taps starts at a multiple of it. step: taps, whole lanes, that one dot instruction of a tile
+    takes.
     channels: of a block of the kernels with a wide tile; dense: of those with a narrow tile or
-    none; both at most 7, see evaluate.Head. pixels: of a block of depthwise kernels, an even
-    number. tap: bytes of a tap in a tile, as the core with the widest has it.
+    none; both even and at most 7, see evaluate.Head. pixels: of a block of depthwise kernels, an
+    even number. tap: bytes of a tap in a tile, as the core with the widest has it.
     pairs: the bytes at which each of so many consecutive pairs of depthwise weights stands.
     suffix: ends the C names of kernels that read this packing, so that an image may have those of
     several.
@@ -63,6 +63,8 @@ class Packing:
 
     def __post_init__(self) -> None:
         assert self.step % self.lanes == 0 and self.pixels % 2 == 0
+        # Two channels may be joined, see kernels/pack.py.
+        assert self.channels % 2 == 0 and self.dense % 2 == 0
 
     def padded(self, taps: int) -> int:
         """A run of taps, filled up to whole lanes."""

@@ -40,7 +40,7 @@ def dense(packing: Packing) -> Program:
             k.do(isa.run_dense, Name("p"), source, STREAM, place, TAKEN)
             return
         acc = k.reg_alloc("acc", size)
-        k.do(isa.sums_dense, acc, source, STREAM)
+        k.do(isa.sums_dense, Name("p"), acc, source, STREAM)
         k.do(isa.store_dense_any, Name("p"), acc, STREAM, place, LEFT)
 
     def target(x: Expr, channel: Expr) -> Ram:

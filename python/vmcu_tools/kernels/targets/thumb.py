@@ -54,6 +54,12 @@ def copies(shape: Shape) -> list[str]:
     return [f"mov {a[i]}, {a[i - i % pixels]}" for i in range(len(a)) if i % pixels]
 
 
+def seconds(shape: Shape) -> list[tuple[str, str]]:
+    """The sums of the second of each two joined channels, with those of the first."""
+    a, pixels = Registers.of(shape).sums, shape.pixels
+    return [(a[i], a[i - pixels]) for i in range(len(a)) if i // pixels % 2]
+
+
 def after_turn(shape: Shape) -> list[str]:
     """Compares where the tile's next taps are with its end."""
     registers = Registers.of(shape)
@@ -62,14 +68,21 @@ def after_turn(shape: Shape) -> list[str]:
     return [*head, f"cmp {T}, {at}"]
 
 
-def block_sums(shape: Shape, four: list[str]) -> list[str]:
-    """One block's sums, to memory, a word for each. `four`: four taps of each pixel."""
+def block_sums(shape: Shape, four: list[str], size: int) -> list[str]:
+    """One block's sums, to memory, a word for each. `four`: four taps of each pixel, which take
+    `size` bytes of the tile; two of them make a turn, of which the first may be half."""
     registers = Registers.of(shape)
     ends = [f"ldr {registers.end}, {END}"] if registers.end else []
-    code = ["push {r1, r2, r3, r7}", *biases(shape), *ends, *copies(shape)]
-    code += [".p2align 2", "1:", *four, *after_turn(shape), "bne 1b"]
-    code.append(f"ldr {T}, {OUT}")
-    return [*code, f"stm {T}, {{{', '.join(registers.sums)}}}", "pop {r1, r2, r3, r7}"]
+    # The tile is not needed twice: what else is on the stack is one word further down.
+    odd = registers.free[0]
+    code = ["push {r2, r3, r7}", f"sub {odd}, r2, {T}", f"tst {odd}, #{size}"]
+    code += [*biases(shape)[:-1], *ends, *copies(shape), "bne 2f"]
+    code += [".p2align 2", "1:", *four, "2:", *four, *after_turn(shape), "bne 1b"]
+    code = [line.replace(END, TILE) for line in code]
+    code.append(f"ldr {T}, {END}")
+    code += [f"sub {both}, {both}, {first}" for both, first in seconds(shape)]
+    code.append(f"stm {T}, {{{', '.join(registers.sums)}}}")
+    return [*code, f"ldr r7, {OUT}", "add sp, #12"]
 
 
 def asm(code: list[str], tabs: int = 2) -> str:
@@ -99,7 +112,7 @@ def sums_function(shape: Shape, four: list[str], lane: str, lanes: int) -> str:
 	register int32_t *o __asm__("r3") = acc;
 
 	__asm__ volatile(
-		{asm(block_sums(shape, four))}
+		{asm(block_sums(shape, four, lanes))}
 		: "+r"(w), "+r"(t), "+r"(end), "+r"(o)
 		:
 		: "r4", "r5", "r6", "r8", {CLOBBERED});

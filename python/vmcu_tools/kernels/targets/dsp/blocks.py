@@ -8,8 +8,11 @@ loads.
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping
+
 from ...language.packing import packed_shifts
-from ..portable.blocks import SHAPES, Shape
+from ..portable.blocks import NARROW, SHAPES, WIDE, Shape, of_pixels
 from ..portable.tile import SEVERAL
 from ..thumb import (
     CLOBBERED,
@@ -27,6 +30,7 @@ from ..thumb import (
     biases,
     copies,
     prototype,
+    seconds,
 )
 
 # Fours of taps in a turn of the loop.
@@ -37,14 +41,25 @@ SAVED = ("r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8")
 OTHERS = Registers.of(Shape(4, True)).free
 
 
-def widened(word: str, odd: str, even: str) -> list[str]:
-    """Two taps of either channel of a word."""
-    return [f"sxtb16 {odd}, {word}, ror #8", f"sxtb16 {even}, {word}"]
+def smlad(acc: str, tap: str, word: str, start: str = "") -> str:
+    """Two taps more. `start`: what they are added to, if not to the sum itself."""
+    return f"smlad {acc}, {tap}, {word}, {start or acc}"
 
 
-def pair_4x2(start: bool) -> list[str]:
+def joined(word: str, taps: list[tuple[str, str, str]]) -> list[str]:
+    """Two taps of some pixels, each with its sums of two joined channels: a word of weights as it
+    is for the second one, widened for the first one."""
+    return [
+        *(smlad(both, tap, word) for tap, _, both in taps),
+        f"sxtb16 {word}, {word}",
+        *(smlad(first, tap, word) for tap, first, _ in taps),
+    ]
+
+
+def pair_4x2(start: bool, last: bool = False) -> list[str]:
     """Two taps of four pixels and two channels. `start`: only the sums of the first pixel hold
-    their biases, and those of the others begin there."""
+    their biases, and those of the others begin there. `last`: of a turn, so the flags say whether
+    that was the last one."""
     a, (v, u, x, y) = Registers.of(Shape(4, True)).sums, OTHERS
     code = [f"ldr.w {v}, [{STREAM}], #4"]
     for pixels in ((1, 2), (3, 0)) if start else ((0, 1), (2, 3)):
@@ -52,25 +67,27 @@ def pair_4x2(start: bool) -> list[str]:
             place = "], #16" if pixel == 0 else f", #{4 * pixel - (0 if start else 16)}]"
             code.append(f"ldr.w {tap}, [{T}{place}")
         if 1 in pixels:
-            code += widened(v, u, v)
+            # Where the tile ends is one load more of the run.
+            code += [f"ldr.w {u}, {END}", f"cmp.w {T}, {u}"] * last
+            code.append(f"sxtb16 {u}, {v}")
         for tap, pixel in zip((x, y), pixels, strict=True):
-            for weights, first in ((v, 0), (u, 4)):
-                acc = a[first + pixel]
-                code.append(f"smlad {acc}, {tap}, {weights}, {a[first] if start else acc}")
+            for weights, first in ((u, 0), (v, 4)):
+                code.append(smlad(a[first + pixel], tap, weights, a[first] if start else ""))
     return code
 
 
-def pair_2x4(start: bool) -> list[str]:
-    """Two taps of two pixels and four channels, `start` likewise."""
+def pair_2x4(start: bool, last: bool = False) -> list[str]:
+    """Two taps of two pixels and four channels, the others likewise."""
     a, (v, u, x, y) = Registers.of(Shape(2, False)).sums, OTHERS
-    code = [f"ldr.w {v}, [{STREAM}], #8", f"ldr.w {x}, [{T}], #8", f"ldr.w {y}, [{T}, #-4]"]
-    for channel in (0, 2):
-        code += [f"ldr.w {v}, [{STREAM}, #-4]"] * (channel == 2) + widened(v, u, v)
-        for tap, pixel in ((y, 1), (x, 0)):
-            for weights, first in ((v, 2 * channel), (u, 2 * channel + 2)):
-                acc = a[first + pixel]
-                code.append(f"smlad {acc}, {tap}, {weights}, {a[first] if start else acc}")
-    return code
+    code = [f"ldr.w {v}, [{STREAM}], #8", f"ldr.w {u}, [{STREAM}, #-4]"]
+    code += [f"ldr.w {x}, [{T}], #8", f"ldr.w {y}, [{T}, #-4]"]
+    for word, channels in ((v, (1, 0)), (u, (3, 2))):
+        for channel in channels:
+            code += [f"sxtb16 {word}, {word}"] * (channel % 2 == 0)
+            first = 2 * channel
+            for tap, pixel in ((y, 1), (x, 0)):
+                code.append(smlad(a[first + pixel], tap, word, a[first] if start else ""))
+    return [*code, *after_turn(Shape(2, False))] if last else code
 
 
 PAIRS = {Shape(4, True): pair_4x2, Shape(2, False): pair_2x4}
@@ -82,18 +99,16 @@ def four(shape: Shape) -> list[str]:
         return [*PAIRS[shape](False), *PAIRS[shape](False)]
     pixels, words = shape.pixels, shape.channels()
     a, free = Registers.of(shape).sums, Registers.of(shape).free
-    weights, taps, v = free[:words], free[words : words + 2 * pixels], free[words + 2 * pixels]
+    weights, taps = free[:words], free[words : words + 2 * pixels]
     code = [f"ldr.w {weights[0]}, [{STREAM}], #{4 * words}"]
     code += [f"ldr.w {weights[i]}, [{STREAM}, #{4 * (i - words)}]" for i in range(1, words)]
     code.append(f"ldr.w {taps[0]}, [{T}], #{8 * pixels}")
     code += [f"ldr.w {taps[i]}, [{T}, #{4 * i - 8 * pixels}]" for i in range(1, 2 * pixels)]
     for number, word in enumerate(weights):
         odd, pair = divmod(number, words // 2)
-        for channel, used, turn in ((2 * pair, v, ""), (2 * pair + 1, word, ", ror #8")):
-            code.append(f"sxtb16 {used}, {word}{turn}")
-            for pixel in range(pixels):
-                acc = a[pixels * channel + pixel]
-                code.append(f"smlad {acc}, {taps[pixels * odd + pixel]}, {used}, {acc}")
+        held, first = taps[pixels * odd : pixels * (odd + 1)], 2 * pixels * pair
+        both = first + pixels
+        code += joined(word, list(zip(held, a[first:both], a[both : both + pixels], strict=True)))
     return code
 
 
@@ -110,7 +125,10 @@ def sums(shape: Shape, taps: list[str], unroll: int) -> list[str]:
     registers = Registers.of(shape)
     head = PAIRS[shape](True) if shape in PAIRS else copies(shape)
     head += [f"ldr {registers.end}, {END}"] if registers.end else []
-    loop = taps * unroll
+    loop = [*taps * unroll, *after_turn(shape)]
+    if shape in PAIRS:
+        # The last pair of a turn compares.
+        loop = [*taps * (unroll - 1), *PAIRS[shape](False), *PAIRS[shape](False, True)]
     return [
         *biases(shape),
         *head,
@@ -118,17 +136,18 @@ def sums(shape: Shape, taps: list[str], unroll: int) -> list[str]:
         ".p2align 2",
         "1:",
         *loop,
-        *after_turn(shape),
         "blo 1b",
     ]
 
 
-def fixed(acc: str, multiplier: str, bias: str, shift: str, scratch: str) -> list[str]:
+def fixed(
+    acc: str, multiplier: str, bias: str, shift: str, scratch: str, second: bool = False
+) -> list[str]:
     """A sum to int8 in its place: fixed_fast() of targets/portable/tile.py, whose 64-bit sum is
-    SMMLAR."""
+    SMMLAR. `second`: of a second channel, 256 times its sum."""
     return [
         f"add {scratch}, {bias}, {acc}, asr #31",
-        f"lsls {acc}, {acc}, #1",
+        f"asrs {acc}, {acc}, #7" if second else f"lsls {acc}, {acc}, #1",
         f"smmlar {acc}, {acc}, {multiplier}, {scratch}",
         f"asrs {acc}, {acc}, {shift}",
         f"ssat {acc}, #8, {acc}, asr #1",
@@ -145,7 +164,8 @@ def requantised(shape: Shape) -> list[str]:
     multipliers = others[:count] if len(others) >= count else others[:1] * count
     loads = [f"ldr {m}, [{STREAM}, #{4 * i - size}]" for i, m in enumerate(multipliers)]
     loads[0] = f"ldr {multipliers[0]}, [{STREAM}], #{size}"
-    code = [f"ldr {half}, {HALF}", loads[0], f"ldr {shifts}, [{STREAM}, #-4]"]
+    code = [f"sub {both}, {both}, {first}" for both, first in seconds(shape)]
+    code += [f"ldr {half}, {HALF}", loads[0], f"ldr {shifts}, [{STREAM}, #-4]"]
     together = len(set(multipliers)) == count
     code += loads[1:] if together else []
     for channel, multiplier in enumerate(multipliers):
@@ -154,7 +174,7 @@ def requantised(shape: Shape) -> list[str]:
             code.append(f"lsrs {shifts}, {shifts}, #8")
         code.append(f"lsl {bias}, {half}, {shifts}")
         for acc in sums[shape.pixels * channel : shape.pixels * (channel + 1)]:
-            code += fixed(acc, multiplier, bias, shifts, T)
+            code += fixed(acc, multiplier, bias, shifts, T, channel % 2 == 1)
     return code
 
 
@@ -193,6 +213,7 @@ def run(shape: Shape, taps: list[str], unroll: int) -> list[str]:
         "b 8f",
         "7:",
         f"ldr {T}, {OUT}",
+        *(f"sub {both}, {both}, {first}" for both, first in seconds(shape)),
         f"stm {T}, {{{', '.join(Registers.of(shape).sums)}}}",
         "8:",
         # Nobody asks for the others.
@@ -253,6 +274,77 @@ def run_body(shape: Shape) -> str:
     )
 
 
+def run_of(shapes: Mapping[int, Shape], member: str) -> str:
+    """C of a function for the blocks of a tile."""
+    call = "w = vmcu_run_words_{}(w, tile, p->steps, out, pitch, channels, vmcu_half(p));"
+    body = textwrap.indent(of_pixels(shapes, call), "\t")
+    head = prototype(
+        f"vmcu_run_of_{member}",
+        "const uint8_t *w, const vmcu_lane_t *tile, const struct vmcu_mac_params *p, int8_t *out, "
+        "int32_t pitch, int32_t channels, int32_t pixels",
+    )
+    return f"""
+/* Whole blocks of a {member} tile, or, where there are no channels, the sums of one. */
+{head}
+{{
+{body}
+	return w;
+}}
+"""
+
+
+def blocks_body(shapes: Mapping[int, Shape], member: str) -> str:
+    """C of the instruction for all blocks of a tile."""
+    size = shapes[1].channels()
+    return f"""
+const uint32_t counts = *(const uint32_t *)*w;
+
+if (p->joined != 0U && (counts >> 16) == {size}U << 12) {{
+	/* As in most layers, all blocks are whole and fast ones. */
+	*w = vmcu_run_of_{member}(*w + sizeof(counts), tile, p, out, pitch,
+				  (int32_t)((counts & 0xffffU) * {size}U), pixels);
+}} else {{
+	*w = vmcu_blocks(p, tile, *w, out, pitch, {size}, pixels, vmcu_run_of_{member});
+}}
+"""
+
+
+APART = """
+/* The sums of a block of channels that are not joined; returns where the flash stream goes on. */
+VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
+					    int32_t channels, int32_t pixels, const uint8_t *w)
+{
+	for (int32_t n = 0; n < channels; n++) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++) {
+			const uint8_t *word = w + 4 * channels + 4 * (n >> 1);
+			int32_t sum = ((const int32_t *)w)[n];
+
+			for (int32_t i = pixel; i < 2 * steps * pixels; i += pixels) {
+				const uint32_t v = *(const uint32_t *)word >> 8 * (n & 1);
+
+				sum = vmcu_smlad(tile[i], vmcu_sxtb16(v), sum);
+				word += 2 * channels;
+			}
+			*acc++ = sum;
+		}
+	}
+	return w + 4 * channels * (1 + steps);
+}
+"""
+# called.h has it, for it is made of instructions.
+BLOCKS = """
+VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
+				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
+				      int32_t pixels, vmcu_run_of *run);
+"""
+RUN_OF = """
+/* vmcu_run_of_wide() or vmcu_run_of_narrow(). */
+typedef const uint8_t *vmcu_run_of(const uint8_t *w, const vmcu_lane_t *tile,
+				   const struct vmcu_mac_params *p, int8_t *out, int32_t pitch,
+				   int32_t channels, int32_t pixels);
+"""
 HELPERS = {
     "runs": "".join(run_function(shape) for shape in SHAPES),
+    "words_apart": APART,
+    "run_of": "".join([RUN_OF, run_of(WIDE, "wide"), run_of(NARROW, "narrow"), BLOCKS]),
 }

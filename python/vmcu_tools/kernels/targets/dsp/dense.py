@@ -6,41 +6,43 @@ from __future__ import annotations
 from ..portable.blocks import NARROW
 from ..portable.dense import dot_dense, dot_dense_tail
 from ..thumb import STREAM, Registers, T
-from .blocks import whole_function
+from .blocks import joined, whole_function
 
 # A pixel's block of four channels.
 BLOCK = NARROW[1]
 # Fours of taps in a turn of its loop.
-UNROLL = 8
+UNROLL = 2
 
 
 def four() -> list[str]:
-    """Four taps of a pixel, a word of weights for each channel."""
-    sums, (even, odd, *rest) = Registers.of(BLOCK).sums, Registers.of(BLOCK).free
-    words, v = rest[:4], rest[4]
+    """Four taps of a pixel."""
+    sums, (even, odd, *words) = Registers.of(BLOCK).sums, Registers.of(BLOCK).free
     code = [f"ldr.w {odd}, [{T}], #4", f"ldr.w {words[0]}, [{STREAM}], #16"]
     code += [f"ldr.w {words[i]}, [{STREAM}, #{4 * i - 16}]" for i in range(1, 4)]
     code += [f"sxtb16 {even}, {odd}", f"sxtb16 {odd}, {odd}, ror #8"]
-    for acc, word in zip(sums, words, strict=True):
-        code += [f"sxtb16 {v}, {word}", f"smlad {acc}, {even}, {v}, {acc}"]
-        code += [f"sxtb16 {word}, {word}, ror #8", f"smlad {acc}, {odd}, {word}, {acc}"]
+    for number, word in enumerate(words[:4]):
+        taps, first = (even, odd)[number // 2], number % 2 * 2
+        code += joined(word, [(taps, *sums[first : first + 2])])
     return code
 
 
 WORD = r"""
-/* Four taps in a word times those of four channels. */
-VMCU_INLINE void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+/* Four taps in a word times those of four channels: what is left of whole words is rare. */
+VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
 {
-	const uint32_t even = vmcu_sxtb16(x);
-	const uint32_t odd = vmcu_sxtb16_odd(x);
+	uint32_t taps = vmcu_sxtb16(x);
 
-	for (int32_t i = 0; i < 4; i++) {
-		const uint32_t word = vmcu_load32(*w + 4 * i);
+	for (int32_t i = 0; i < 2; i++) {
+		const uint32_t u = vmcu_load32(*w);
+		const uint32_t v = vmcu_load32(*w + 4);
 
-		acc[i] = vmcu_smlad(even, vmcu_sxtb16(word), acc[i]);
-		acc[i] = vmcu_smlad(odd, vmcu_sxtb16_odd(word), acc[i]);
+		acc[0] = vmcu_smlad(taps, vmcu_sxtb16(u), acc[0]);
+		acc[1] = vmcu_smlad(taps, u, acc[1]);
+		acc[2] = vmcu_smlad(taps, vmcu_sxtb16(v), acc[2]);
+		acc[3] = vmcu_smlad(taps, v, acc[3]);
+		taps = vmcu_sxtb16_odd(x);
+		*w += 8;
 	}
-	*w += 16;
 }
 """
 WHOLE = """
@@ -48,17 +50,22 @@ WHOLE = """
 #define VMCU_DENSE_IN_PLACE 0
 #define VMCU_DENSE_SUMS     VMCU_CALLED
 
-/* As many channels as are whole blocks of whole words; returns how many are left. */
+/*
+ * As many channels as are whole blocks of whole words; returns how many are left. Asked for none,
+ * it leaves the sums of a block, as words, and returns zero if it does.
+ */
 VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
 				    const int8_t *x, const uint8_t **w, int8_t **out,
 				    int32_t channels)
 {
 	const int32_t whole = channels & ~3;
 
-	if (in->window->kernel_h > 1 || (in->run & 3) != 0 || whole == 0) {
-		return channels;
+	if (p->joined == 0U || in->window->kernel_h > 1 || (in->run & 3) != 0) {
+		return (channels == 0) ? 1 : channels;
 	}
-	*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
+	if (whole > 0 || channels == 0) {
+		*w = vmcu_run_dense_words(*w, x, in->run >> 2, *out, 0, whole, vmcu_half(p));
+	}
 	*out += whole;
 	return channels - whole;
 }

@@ -7,7 +7,7 @@ order and weights, which are widened as they are read, meet them without being s
 
 from __future__ import annotations
 
-from ..portable.blocks import RUN
+from ..portable.blocks import BLOCKS_NARROW, BLOCKS_WIDE, NARROW, RUN, WIDE, sums_apart
 from . import blocks, dense, widen
 
 HELPERS = {
@@ -94,13 +94,14 @@ VMCU_INLINE void vmcu_lane_fill(vmcu_lane_t *t, int32_t pixels, int32_t lane, in
 """,
     "fixed": r"""
 /* See fixed_fast() in targets/portable/tile.py: SMMLAR is its 64-bit sum. */
-VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier,
+				    int32_t bias, int32_t shift)
 {
 	int32_t result;
 
 	__asm__("smmlar %0, %1, %2, %3"
 		: "=r"(result)
-		: "r"((uint32_t)acc << 1), "r"(multiplier), "r"(bias + (acc >> 31)));
+		: "r"(twice), "r"(multiplier), "r"(bias + (like >> 31)));
 	return vmcu_half8(result >> shift);
 }
 """,
@@ -108,6 +109,9 @@ VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int
 
 OWN = {
     **{made: blocks.run_body(shape) for shape, made in RUN.items()},
+    BLOCKS_WIDE: blocks.blocks_body(WIDE, "wide"),
+    BLOCKS_NARROW: blocks.blocks_body(NARROW, "narrow"),
+    sums_apart: "*w = vmcu_words_apart(acc, tile, steps, channels, pixels, *w);",
     **dense.OWN,
 }
 HELPERS |= {**widen.HELPERS, **blocks.HELPERS, **dense.HELPERS}

@@ -104,14 +104,35 @@ VMCU_APART void vmcu_widen_nine_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_
 }}
 """
 NINES = """
-/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
-				  int32_t pitch)
+/* Windows of three rows of nine bytes; false: they are none, or partly padding, or split. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
 {
-	if (pixels == 4) {
+	const struct vmcu_window *window = in->window;
+	const struct vmcu_tensor *tensor = in->tensor;
+
+	if (pixels != 4 || !in->packed || in->rows == NULL || in->run != 9 ||
+	    window->kernel_h != 3 || window->kernel_w * in->depth != 9 || pixel < 0 ||
+	    pixel + 3 * window->stride_w + window->kernel_w > tensor->width) {
+		return false;
+	}
+	vmcu_widen_nine_4(t, in->rows + pixel * tensor->channels + channel,
+			  window->dilation_h * tensor->width * tensor->channels,
+			  window->stride_w * tensor->channels);
+	return true;
+}
+
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	const bool nine = pixels == 4 && window->kernel_h == 3 && line == 9;
+
+	if (nine) {
 		vmcu_widen_nine_4(t, x, step, pitch);
 	}
-	return pixels == 4;
+	return nine;
 }
 """
 

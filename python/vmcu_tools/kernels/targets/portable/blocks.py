@@ -4,6 +4,12 @@
 Flash streams hold, for each block: the biases (int32), the weights in reading order, as many taps
 of each channel as there are lanes after as many more, woven into each other, and the constants of
 the requantiser: multipliers (int32), then shifts, for the fast one as bytes and one less.
+
+Two channels are joined: where the weights of the first are bytes, those of both are the int16 that
+begins there, 256 times the second one's plus the first one's. So a target that multiplies by 16
+bits needs to widen only the first: the difference of the sums is 256 times the second one's, which
+is what C has in its place until it is requantised.
+Layers whose weights or sums do not fit have none that are joined, and take longer.
 """
 
 from __future__ import annotations
@@ -58,16 +64,50 @@ def sums_c(shape: Shape, packing: Packing) -> str:
     lines.append(f"const int8_t *v = (const int8_t *)&b[{channels}];")
     lines += ["", *(f"acc[{i}] = b[{i // pixels}];" for i in range(channels * pixels))]
     lines.append(f"for (; steps > 0; steps--, tile += {step * pixels}, v += {step * channels}) {{")
-    places = {place: at for at, place in enumerate(packing.weave(channels, lanes))}
     for tap in range(step):
         group, lane = divmod(tap, lanes)
         for i in range(channels * pixels):
             channel, pixel = divmod(i, pixels)
             # Where this gives way to a target's own sums, tiles may hold unsigned words.
             x = f"(int32_t)tile[{lanes * (group * pixels + pixel) + lane}]"
-            weight = f"v[{lanes * channels * group + places[channel, lane]}]"
+            weight = joined_c(packing, channels, channel, lane, lanes * channels * group)
             lines.append(f"\tacc[{i}] = vmcu_mac(acc[{i}], {x}, {weight});")
-    return "\n".join([*lines, "}", "*w = (const uint8_t *)v;"])
+    lines += ["}", "*w = (const uint8_t *)v;"]
+    for i in (i for i in range(channels * pixels) if i // pixels % 2):
+        lines.append(f"acc[{i}] = vmcu_second(acc[{i}], acc[{i - pixels}]);")
+    return "\n".join(lines)
+
+
+def joined_c(packing: Packing, channels: int, channel: int, lane: int, first: int = 0) -> str:
+    """C of a weight in v, of which the block's next ones begin at `first`."""
+    places = {place: at for at, place in enumerate(packing.weave(channels, packing.lanes))}
+    low = first + places[channel - channel % 2, lane]
+    if channel % 2 == 0:
+        return f"v[{low}]"
+    high = first + places[channel, lane]
+    if high == low + 1 and low % 2 == 0:
+        return f"*(const int16_t *)&v[{low}]"
+    return f"(v[{high}] * 256 + v[{low}])"
+
+
+def take_weights(m: Machine, channels: int, steps: int) -> np.ndarray:
+    """The next weights of a block, as a tile's steps need them: int64 (channels, taps)."""
+    lanes = m.packing.lanes
+    groups = m.take(np.int8, channels * steps * lanes).reshape(-1, channels * lanes)
+    weights = np.zeros((channels, len(groups), lanes), np.int64)
+    for at, (channel, tap) in enumerate(m.packing.weave(channels, lanes)):
+        weights[channel, :, tap] = groups[:, at]
+    if m.names["p->joined"]:
+        weights[1::2] += weights[0::2] < 0
+    return weights.reshape(channels, -1)
+
+
+def take_biases(m: Machine, channels: int) -> np.ndarray:
+    """The next block's, int64."""
+    biases = m.take(np.int32, channels)
+    if m.names["p->joined"]:
+        biases[1::2] = wrap_int32(biases[1::2] - biases[0::2]) >> 8
+    return biases
 
 
 def _sums(shape: Shape) -> Instruction:
@@ -78,15 +118,58 @@ def _sums(shape: Shape) -> Instruction:
     def sums(m: Machine, acc: np.ndarray, tile: Tile, steps: int, stream: Stream) -> None:
         """The sums of a block of channels of {what}: all taps times their weights, and the
         biases."""
-        channels, lanes = shape.channels(m.packing), m.packing.lanes
-        acc[:] = np.repeat(m.take(np.int32, channels), shape.pixels)
-        groups = m.take(np.int8, channels * steps * m.packing.step).reshape(-1, channels * lanes)
-        weights = np.zeros((channels, len(groups), lanes), np.int64)
-        for at, (channel, tap) in enumerate(m.packing.weave(channels, lanes)):
-            weights[channel, :, tap] = groups[:, at]
-        acc += (weights.reshape(channels, -1) @ m.tile.T).reshape(-1)
+        channels, groups = shape.channels(m.packing), m.packing.step // m.packing.lanes
+        acc[:] = np.repeat(take_biases(m, channels), shape.pixels)
+        acc += (take_weights(m, channels, steps * groups) @ m.tile.T).reshape(-1)
 
     return sums
+
+
+def order_c(packing: Packing, channels: int) -> str:
+    """C of a table: the channel and the tap of each of a block's next weights."""
+    pairs = packing.weave(channels, packing.lanes)
+    return ", ".join(f"{channel * packing.lanes + tap}" for channel, tap in pairs)
+
+
+def apart_c(packing: Packing) -> str:
+    lanes = packing.lanes
+    return f"""
+static const uint8_t wide[] = {{{order_c(packing, packing.channels)}}};
+static const uint8_t narrow[] = {{{order_c(packing, packing.dense)}}};
+const uint8_t *order = (channels == {packing.channels}) ? wide : narrow;
+const int32_t *b = (const int32_t *)*w;
+const int8_t *v = (const int8_t *)&b[channels];
+
+for (int32_t i = 0; i < channels * pixels; i++) {{
+	acc[i] = b[i / pixels];
+}}
+for (steps *= {packing.step // lanes}; steps > 0; steps--, tile += {lanes} * pixels) {{
+	for (int32_t i = 0; i < {lanes} * channels; i++) {{
+		int32_t *a = &acc[order[i] / {lanes} * pixels];
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++) {{
+			const int32_t x = (int32_t)tile[{lanes} * pixel + order[i] % {lanes}];
+
+			a[pixel] = vmcu_mac(a[pixel], x, *v);
+		}}
+		v++;
+	}}
+}}
+*w = (const uint8_t *)v;
+"""
+
+
+@define(
+    "Dot",
+    "int32_t *acc, const vmcu_lane_t *tile, int32_t steps, int32_t channels, int32_t pixels, "
+    "const uint8_t **w",
+    apart_c,
+)
+def sums_apart(
+    m: Machine, acc: np.ndarray, tile: Tile, steps: int, channels: int, pixels: int, stream: Stream
+) -> None:
+    """The sums of a block of channels that are not joined."""
+    raise NotImplementedError("programs mean the sums of any block")
 
 
 def store_c(shape: Shape, packing: Packing) -> str:
@@ -103,7 +186,8 @@ def store_c(shape: Shape, packing: Packing) -> str:
         if pixel == 0:
             lines += [f"multiplier = c[{n}];", f"shift = shifts[{n}];"]
             lines.append("bias = vmcu_wrapping_shift(half, shift);")
-        lines.append(f"o[{place}] = vmcu_fixed(acc[{i}], multiplier, bias, shift);")
+        made = "vmcu_fixed_second" if n % 2 else "vmcu_fixed"
+        lines.append(f"o[{place}] = {made}(acc[{i}], multiplier, bias, shift);")
     lines += ["(void)pitch;"] * (shape.pixels == 1)
     return "\n".join([*lines, f"*out = o + {channels};"])
 
@@ -127,7 +211,19 @@ def _store(shape: Shape) -> Instruction:
 
 
 HELPERS = {
+    "run_of": "",
     "some": r"""
+/* The sums of a block of channels where those of second ones are 256 times that. */
+VMCU_INLINE void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+			      int32_t pixels)
+{
+	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++) {
+			acc[n * pixels + pixel] >>= 8;
+		}
+	}
+}
+
 /*
  * Requantises and stores the first `left` channels of a block of some pixels, in fixed point;
  * returns where the flash stream goes on.
@@ -141,10 +237,11 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 
 	for (int32_t i = 0; i < left; i++) {
 		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
+		const int32_t times = (p->joined != 0U) ? 8 * (i & 1) : 0;
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
+			*o = vmcu_fixed(*acc++ >> times, c[i], bias, shift[i]);
 		}
 	}
 	return shift + ((channels + 3) & ~3);
@@ -251,6 +348,8 @@ def blocks_c(shapes: Mapping[int, Shape], packing: Packing) -> str:
     widest = shapes[max(shapes)]
     size = widest.channels(packing)
     run = of_pixels(shapes, "vmcu_run_{}(p, tile, &at, to, pitch, whole);")
+    apart = f"vmcu_sums_apart(acc, tile, p->steps, {size}, pixels, &at);"
+    run = f"if (whole == 0 && p->joined == 0U) {{\n\t{apart}\n}} else {run}"
     return f"""
 const uint8_t *at = *w;
 int32_t acc[{widest.sums(packing)}];
@@ -260,11 +359,19 @@ do {{
 	int32_t whole, some, left;
 
 	counts = vmcu_segment(&at);
-	whole = vmcu_segment_taken(counts, {size});
-	some = (int32_t)((uint32_t)whole % {size}U);
-	whole -= some;
-	left = vmcu_segment_exact(counts) + ((some > 0) ? 1 : 0);
-	while (whole > 0 || left > 0) {{
+	if (p->joined != 0U && (counts >> 16) == {size}U << 12) {{
+		/* As in most layers, all blocks are whole and fast ones. */
+		whole = (int32_t)((counts & 0xffffU) * {size}U);
+		some = 0;
+		left = 0;
+	}} else {{
+		some = vmcu_segment_taken(counts, {size});
+		whole = (p->joined == 0U) ? 0 : some - (int32_t)((uint32_t)some % {size}U);
+		some -= whole;
+		left = vmcu_segment_exact(counts) +
+		       (int32_t)(((uint32_t)some + {size - 1}U) / {size}U);
+	}}
+	do {{
 		int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
 {textwrap.indent(run, chr(9) * 2)}
@@ -274,14 +381,16 @@ do {{
 			continue;
 		}}
 		if (some > 0) {{
-			at = vmcu_store_some(p, acc, {size}, pixels, at, out, pitch, some);
+			at = vmcu_store_some(p, acc, {size}, pixels, at, out, pitch,
+					     vmcu_min(some, {size}));
+			some -= {size};
 		}} else {{
 			at = vmcu_exact_block(p, acc, {size}, pixels, at, out, pitch,
 					      vmcu_segment_left(counts, left, {size}));
 		}}
 		out += {size};
 		left--;
-	}}
+	}} while (left > 0);
 }} while (vmcu_segment_more(counts));
 *w = at;
 """
@@ -294,7 +403,7 @@ def _blocks_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
         "int32_t pitch, int32_t pixels"
     )
 
-    @compound("RAMStore", parameters, text, member, f"a {member} tile", apart=True)
+    @compound("RAMStore", parameters, text, member, f"a {member} tile")
     def blocks_of(
         m: Machine, p: int, tile: Tile, stream: Stream, ram: Ram, pitch: int, pixels: int
     ) -> None:

@@ -11,6 +11,7 @@ from ....quant import wrap_int32
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Stream
 from ...language.packing import Packing
+from .blocks import joined_c, order_c, take_biases, take_weights
 from .registry import compound, define
 from .tile import any_requant, finish, fixed_fast, take_shifts
 
@@ -32,36 +33,53 @@ def dot_c(packing: Packing) -> str:
     lines = ["const int8_t *v = (const int8_t *)*w;", "", f"*w += {size};"]
     for i in range(size):
         n, tap = divmod(i, packing.lanes)
-        lines.append(f"acc[{n}] = vmcu_mac(acc[{n}], x[{tap}], v[{i}]);")
+        weight = joined_c(packing, packing.dense, n, tap)
+        lines.append(f"acc[{n}] = vmcu_mac(acc[{n}], x[{tap}], {weight});")
     return "\n".join(lines)
-
-
-def take_weights(m: Machine) -> np.ndarray:
-    """(channels, taps) int64 of a block."""
-    size = m.packing.dense, m.packing.lanes
-    return m.take(np.int8, size[0] * size[1]).reshape(size)
 
 
 @define("Dot", "int32_t *acc, const int8_t *x, const uint8_t **w", dot_c)
 def dot_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
-    """As many taps as there are lanes, widened on the way, times those of a block."""
-    acc += take_weights(m) @ m.load(ram)
+    """As many taps as there are lanes, widened on the way, times those of a block of joined
+    channels."""
+    acc += take_weights(m, len(acc), 1) @ m.load(ram)
 
 
 def dot_tail_c(packing: Packing) -> str:
     return f"""
+int8_t taps[{packing.lanes}] = {{0}};
+
+for (int32_t i = 0; i < left; i++) {{
+	taps[i] = x[i];
+}}
+if (left > 0) {{
+	vmcu_dot_dense(acc, taps, w);
+}}
+"""
+
+
+def dot_apart_c(packing: Packing) -> str:
+    lanes = packing.lanes
+    return f"""
+static const uint8_t order[] = {{{order_c(packing, packing.dense)}}};
 const int8_t *v = (const int8_t *)*w;
 
-if (left == 0) {{
-	return;
-}}
-for (int32_t i = 0; i < left; i++) {{
-	for (int32_t n = 0; n < {packing.dense}; n++) {{
-		acc[n] = vmcu_mac(acc[n], x[i], v[{packing.lanes} * n + i]);
+for (int32_t i = 0; i < {packing.dense * lanes}; i++, v++) {{
+	if (order[i] % {lanes} < count) {{
+		int32_t *a = &acc[order[i] / {lanes}];
+
+		*a = vmcu_mac(*a, x[order[i] % {lanes}], *v);
 	}}
 }}
-*w += {packing.dense * packing.lanes};
+*w = (const uint8_t *)v;
 """
+
+
+@define("Dot", "int32_t *acc, const int8_t *x, int32_t count, const uint8_t **w", dot_apart_c)
+def dot_dense_apart(m: Machine, acc: np.ndarray, ram: Ram, count: int, stream: Stream) -> None:
+    """Up to as many taps as there are lanes times those of a block whose channels are not
+    joined."""
+    raise NotImplementedError("programs mean the sums of any block")
 
 
 @define(
@@ -72,7 +90,7 @@ for (int32_t i = 0; i < left; i++) {{
 def dot_dense_tail(m: Machine, acc: np.ndarray, ram: Ram, left: int, stream: Stream) -> None:
     """The last taps of a run, fewer than there are lanes or none."""
     if left > 0:
-        acc += take_weights(m)[:, :left] @ m.load(ram)
+        acc += take_weights(m, len(acc), 1)[:, :left] @ m.load(ram)
 
 
 SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel"
@@ -80,16 +98,16 @@ SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t chan
 
 @compound(
     "Dot",
-    f"int32_t *acc, {SOURCE}, const uint8_t **w",
-    "*w = vmcu_dense_sums(acc, in, row, pixel, channel, *w);",
+    f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const uint8_t **w",
+    "*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);",
 )
-def sums_dense(m: Machine, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
+def sums_dense(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
     """The sums of a block: all taps, widened on the way, times their weights, and the biases."""
-    bias_dense.meaning(m, acc, stream)
+    acc[:] = take_biases(m, len(acc))
     for taps in m.load(ram):
         for first in range(0, len(taps), m.packing.lanes):
             part = taps[first : first + m.packing.lanes]
-            acc += take_weights(m)[:, : len(part)] @ part
+            acc += take_weights(m, len(acc), 1)[:, : len(part)] @ part
 
 
 HELPERS = {
@@ -98,7 +116,10 @@ HELPERS = {
 #define VMCU_DENSE_IN_PLACE 1
 #define VMCU_DENSE_SUMS     VMCU_INLINE
 
-/* As many channels as there is a faster way for; returns how many are left. */
+/*
+ * As many channels as there is a faster way for; returns how many are left. Asked for none, it
+ * leaves the sums of a block, as words, and returns zero if it does.
+ */
 VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struct vmcu_source *in,
 				     const int8_t *x, const uint8_t **w, int8_t **out,
 				     int32_t channels)
@@ -108,7 +129,7 @@ VMCU_INLINE int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const stru
 	(void)x;
 	(void)w;
 	(void)out;
-	return channels;
+	return (channels == 0) ? 1 : channels;
 }
 """,
 }
@@ -124,8 +145,8 @@ if (taken > 0) {
 for (; taken > 0; taken -= 4) {
 	int32_t acc[4];
 
-	vmcu_sums_dense(acc, in, row, pixel, channel, w);
-	if (VMCU_DENSE_IN_PLACE && taken >= 4) {
+	vmcu_sums_dense(p, acc, in, row, pixel, channel, w);
+	if (VMCU_DENSE_IN_PLACE && p->joined != 0U && taken >= 4) {
 		vmcu_store_fixed_1x4(acc, w, out, 0, half);
 		continue;
 	}
@@ -146,7 +167,7 @@ def run_dense(m: Machine, p: int, source: Ram, stream: Stream, ram: Ram, taken: 
     size = m.packing.dense
     for first in range(0, taken, size):
         acc = np.zeros(size, np.int64)
-        sums_dense.meaning(m, acc, source, stream)
+        sums_dense.meaning(m, p, acc, source, stream)
         multiplier = m.take(np.int32, size)
         found = fixed_fast(m, wrap_int32(acc), multiplier, take_shifts(m, size))
         m.store(replace(ram, channel=ram.channel + first), found)
@@ -154,8 +175,7 @@ def run_dense(m: Machine, p: int, source: Ram, stream: Stream, ram: Ram, taken: 
 
 @compound(
     "RAMStore",
-    "const struct vmcu_mac_params *p, const int32_t *acc, const uint8_t **w, int8_t **out, "
-    "int32_t left",
+    "const struct vmcu_mac_params *p, int32_t *acc, const uint8_t **w, int8_t **out, int32_t left",
     """
 *w = vmcu_exact_block(p, acc, 4, 1, *w, *out, 0, left);
 *out += 4;

@@ -40,6 +40,13 @@ VMCU_INLINE int32_t vmcu_mac(int32_t acc, int32_t x, int32_t y)
 	return acc;
 }
 """,
+    "second": r"""
+/* Of two joined channels, see kernels/pack.py, 256 times the sum of the second one. */
+VMCU_INLINE int32_t vmcu_second(int32_t both, int32_t first)
+{
+	return (int32_t)((uint32_t)both - (uint32_t)first);
+}
+""",
     "tile": r"""
 typedef int8_t vmcu_lane_t;
 
@@ -88,17 +95,31 @@ VMCU_INLINE void vmcu_tile_done(void)
 }
 """,
     "fixed": r"""
-/* See fixed_fast() in targets/portable/tile.py. */
-VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+/* See fixed_fast() in targets/portable/tile.py; of twice a sum, and of what has its sign. */
+VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier,
+				    int32_t bias, int32_t shift)
 {
-	const uint32_t high = (uint32_t)(bias + (acc >> 31));
+	const uint32_t high = (uint32_t)(bias + (like >> 31));
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
-	const int64_t doubled = (int32_t)((uint32_t)acc << 1);
+	const uint64_t product = (uint64_t)((int64_t)twice * multiplier);
 
-	return vmcu_half8((int32_t)((sum + (uint64_t)(doubled * multiplier)) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + product) >> 32) >> shift);
 }
 """,
 }
+
+HELPERS["fixed_once"] = r"""
+VMCU_INLINE int8_t vmcu_fixed(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	return vmcu_fixed_twice((int32_t)((uint32_t)acc << 1), acc, multiplier, bias, shift);
+}
+
+/* Of 256 times a sum. */
+VMCU_INLINE int8_t vmcu_fixed_second(int32_t acc, int32_t multiplier, int32_t bias, int32_t shift)
+{
+	return vmcu_fixed_twice(acc >> 7, acc, multiplier, bias, shift);
+}
+"""
 
 
 def fixed_fast(
@@ -171,12 +192,27 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 }
 """
 NINES = """
-/* Windows of three rows of nine bytes, `step` bytes apart; false: there is no faster way. */
-VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const int8_t *x, int32_t step,
-				  int32_t pitch)
+/* Windows of three rows of nine bytes; false: there is no faster way. */
+VMCU_INLINE bool vmcu_widen_nines(vmcu_lane_t *t, int32_t pixels, const struct vmcu_source *in,
+				  int32_t pixel, int32_t channel)
 {
 	(void)t;
 	(void)pixels;
+	(void)in;
+	(void)pixel;
+	(void)channel;
+	return false;
+}
+
+/* The same where they are said to be in one piece, `step` bytes from row to row. */
+VMCU_INLINE bool vmcu_widen_straight(vmcu_lane_t *t, int32_t pixels,
+				     const struct vmcu_window *window, int32_t line,
+				     const int8_t *x, int32_t step, int32_t pitch)
+{
+	(void)t;
+	(void)pixels;
+	(void)window;
+	(void)line;
 	(void)x;
 	(void)step;
 	(void)pitch;
@@ -202,7 +238,12 @@ def widen(m: Machine, tile: Tile, ram: Ram, depth: int, pixels: int) -> None:
     "RAMLoad",
     "vmcu_lane_t *t, const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel, "
     "int32_t pixels",
-    "vmcu_gather_windows(t, pixels, in, row, pixel, channel);\nvmcu_tile_done();",
+    """
+if (!vmcu_widen_nines(t, pixels, in, pixel, channel)) {
+	vmcu_gather_windows(t, pixels, in, row, pixel, channel);
+}
+vmcu_tile_done();
+""",
 )
 def gather(m: Machine, tile: Tile, ram: Ram, pixels: int) -> None:
     """Widens the windows of some pixels; the zero point stands in for taps in the padding."""

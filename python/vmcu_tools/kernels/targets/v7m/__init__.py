@@ -25,7 +25,9 @@ def four(shape: Shape) -> list[str]:
         held: dict[int, str] = {}
         for first in range(0, channels, 2):
             weights = list(zip((first, first + 1), free[:2], strict=True))
-            code += [load(v, STREAM, places[n, tap], len(places)) for n, v in weights]
+            # The second of two joined channels has the first one's byte in its half of a word.
+            at = places[first, tap]
+            code += [load(v, STREAM, at, len(places), "bh"[n % 2]) for n, v in weights]
             for begin in range(0, pixels, 2):
                 taps = list(zip(range(begin, min(begin + 2, pixels)), free[2:4], strict=False))
                 if held != dict(taps):
@@ -42,11 +44,11 @@ def four(shape: Shape) -> list[str]:
     return code
 
 
-def load(register: str, pointer: str, at: int, size: int) -> str:
-    """A byte of the next `size`."""
-    if at == 0:
-        return f"ldrsb {register}, [{pointer}], #{size}"
-    return f"ldrsb {register}, [{pointer}, #{at - size}]"
+def load(register: str, pointer: str, at: int, size: int, kind: str = "b") -> str:
+    """A byte, or a half of a word, of the next `size` bytes."""
+    moves = at == 0 and kind == "b"
+    place = f"], #{size}" if moves else f", #{at - size}]"
+    return f"ldrs{kind} {register}, [{pointer}{place}"
 
 
 V7M = Target(
