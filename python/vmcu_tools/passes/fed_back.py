@@ -130,8 +130,9 @@ def _table(source: Tensor, target: Tensor) -> np.ndarray:
     """Real numbers of one quantisation in another, as runtimes make and take them."""
     steps = np.arange(INT8_MIN, INT8_MAX + 1, dtype=np.float32) - np.float32(source.zero_point)
     real = steps * np.float32(source.scale)
-    found: np.ndarray = np.rint(real / np.float32(target.scale)) + target.zero_point
-    return np.clip(found, INT8_MIN, INT8_MAX).astype(np.int8)
+    found = np.rint(real / np.float32(target.scale)) + target.zero_point
+    table: np.ndarray = np.clip(found, INT8_MIN, INT8_MAX).astype(np.int8)
+    return table
 
 
 def recognised(graph: Graph) -> list[tuple[Port, Port]]:
