@@ -22,7 +22,7 @@ def four() -> list[str]:
     code += [f"sxtb16 {even}, {odd}", f"sxtb16 {odd}, {odd}, ror #8"]
     for number, word in enumerate(words[:4]):
         taps, first = (even, odd)[number // 2], number % 2 * 2
-        code += joined(word, [(taps, *sums[first : first + 2])])
+        code += joined(word, [(taps, sums[first], sums[first + 1])])
     return code
 
 
