@@ -23,7 +23,8 @@ from random_streams import Temporal
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.machine.events import TICKS
-from vmcu_tools.machine.mcu import FOREVER, VirtualMcu
+from vmcu_tools.machine.mcu import VirtualMcu
+from vmcu_tools.machine.times import FOREVER
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
@@ -68,7 +69,7 @@ def needed_by_replay(plan: Plan) -> list[int]:
                     births[...] = event.number
             elif makes or (event.layer is None and name == plan.graph.inputs[0].tensor):
                 births[event.y, event.x : event.x + event.columns] = event.number
-        deaths = machine.expiry_of[name]
+        deaths = machine.times.expiry_of[name]
         deaths = np.where(deaths == FOREVER, len(machine.events), deaths // TICKS)
         circle = plan.pool_of(placement.base)
         at = np.array([placement.at(offset, circle) for offset in range(tensor.bytes)])

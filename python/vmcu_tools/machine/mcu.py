@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual MCU: replays a plan call by call on a pool whose bytes know whom they belong to.
 
-Time is counted in events, one per call of a kernel, and ticks within one. A byte's expiry is the
-time of its last read over the whole inference, known ahead from the layers' order of access. The
-replay then checks two things that together prove the plan: no write lands on a byte before its
-expiry, and every byte that a call is about to read is still the one its producer wrote. Bytes past
-their expiry are overwritten with POISON, so that a kernel which reads more than it admits shows in
-the results.
+A byte's expiry is the time of its last read over the whole inference, see times.py. The replay then
+checks two things that together prove the plan: no write lands on a byte before its expiry, and
+every byte that a call is about to read is still the one its producer wrote. Bytes past their expiry
+are overwritten with POISON, so that a kernel which reads more than it admits shows in the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +22,11 @@ from ..plan.schedule import OUTPUT, in_one_piece
 from .events import TICKS, Called, Event
 from .hops import played
 from .streams import meeting
+from .times import BEFORE, FOREVER, Times, reads
 
 # Arrays of which parts are not there; their functions have no types.
 ma: Any = np.ma
 POISON = np.int8(-91)
-FOREVER = np.iinfo(np.int64).max
-BEFORE = -1
 NOBODY = -1
 SCRATCH = -2
 
@@ -47,10 +44,7 @@ class VirtualMcu:
         self.names = list(self.tensors)
         self.events = self.played.events
         self.layers = {id(e.step): e.layer for e in self.events if e.step and e.layer}
-        self.writes_of: dict[int, np.ndarray] = {}
-        self.in_calls: dict[tuple[int, int, int, int], np.ndarray | None] = {}
-        self.sharing: dict[int, bool] = {}
-        self.expiry_of = self._expiries()
+        self.times = Times(self.played)
         self._check_rings()
         self._check_elsewhere()
 
@@ -81,94 +75,6 @@ class VirtualMcu:
             inside = len(columns) == width and columns.stop <= there[1] and height <= there[0]
             if not inside or channels != there[2]:
                 raise PlanError(f"{who} fetches what '{layer.outside.name}' does not have")
-
-    def _expiries(self) -> dict[str, np.ndarray]:
-        """Time of the last read of every byte of every tensor, int64 (H, W, C)."""
-        copies = self.played.copies
-        expiry = {
-            name: np.full(tensor.shape, BEFORE, np.int64)
-            for name, tensor in self.tensors.items()
-            if name not in copies
-        }
-        for event in self.events:
-            layer = event.layer
-            if layer is None:
-                continue
-            for index, tensor in enumerate(layer.ins):
-                if tensor.name in copies:
-                    continue
-                if not event.whole:
-                    ticks = self._in_call(event, layer, index)
-                    for y, start, stop in self._reads(event, layer, index):
-                        last = TICKS - 1 if ticks is None else ticks[start:stop]
-                        expiry[tensor.name][y, start:stop] = event.start + last
-                elif event.first:
-                    ticks = layer.last_reads(index)
-                    row, tick = np.divmod(ticks, layer.ticks_per_row)
-                    times = np.where(ticks < 0, BEFORE, (event.number + row) * TICKS + tick)
-                    np.maximum(expiry[tensor.name], times, out=expiry[tensor.name])
-            if event.whole and event.first:
-                self.writes_of[id(layer)] = layer.writes()
-        for port in self.plan.graph.outputs:
-            expiry[port.tensor][...] = FOREVER
-        self._answers(expiry)
-        return expiry
-
-    def _answers(self, expiry: dict[str, np.ndarray]) -> None:
-        """The caller of a stream reads an answer before it brings the next row."""
-        until = FOREVER
-        for event in reversed(self.events if self.played.answers else ()):
-            if event.layer is None:
-                until = event.start - 1
-            elif event.layer.out.name in self.played.answers:
-                rows = slice(None) if event.layer.sums else event.y
-                expiry[event.layer.out.name][rows] = until
-
-    def _expiry(self, name: str, y: int, part: slice) -> np.ndarray:
-        """Time of the last read of the bytes of columns of a row, int64."""
-        copy = self.played.copies.get(name)
-        if copy is None:
-            return self.expiry_of[name][y, part].ravel()
-        times = self.expiry_of[copy.of][y, part].ravel()
-        return np.where(times < 0, BEFORE, times + copy.later)
-
-    def _in_call(self, event: Event, layer: Layer[Any], index: int) -> np.ndarray | None:
-        """The ticks of reads or, for OUTPUT, writes in a call of a stage of several layers. They
-        matter where the call writes what it reads."""
-        if id(layer) not in self.sharing:
-            self.sharing[id(layer)] = any(self._overlap(layer.out, one) for one in layer.ins)
-        if not self.sharing[id(layer)]:
-            return None
-        key = (id(layer), index, event.x, event.columns)
-        if key not in self.in_calls:
-            columns = (event.x, event.columns)
-            reads = index != OUTPUT
-            ticks = (
-                layer.reads_in_call(index, *columns) if reads else layer.writes_in_call(*columns)
-            )
-            self.in_calls[key] = ticks
-        return self.in_calls[key]
-
-    def _overlap(self, one: Tensor, other: Tensor) -> bool:
-        """True if the rings of two tensors have bytes in common."""
-        a, b = (self.plan.placements[tensor.name] for tensor in (one, other))
-        circle, other_circle = map(self.plan.pool_of, (a.base, b.base))
-        size = circle.size
-        near = (b.base - a.base) % size < a.ring or (a.base - b.base) % size < b.ring
-        return circle == other_circle and near
-
-    @staticmethod
-    def _reads(event: Event, layer: Layer[Any], index: int) -> Iterator[tuple[int, int, int]]:
-        """Rows of an input with the columns that a call reads of them: y, start, stop."""
-        tensor = layer.ins[index]
-        if event.whole:
-            columns = range(tensor.shape[1])
-        else:
-            last = event.x + event.columns - 1
-            columns = layer.reach(index).span(1, event.x, last, tensor.shape[1])
-        if columns:
-            for y in layer.input_rows(index, event.y):
-                yield y, columns.start, columns.stop
 
     def prove(self) -> None:
         """Replays addresses only."""
@@ -259,7 +165,7 @@ class VirtualMcu:
         if event.first:
             self._hold_memory(event)
         for index, tensor in enumerate(layer.ins):
-            for y, start, stop in self._reads(event, layer, index):
+            for y, start, stop in reads(event, layer, index):
                 values = self._check_row(event, index, y, start, stop)
                 seen[tensor.name][y, start:stop] = values.reshape(stop - start, tensor.shape[2])
         if not layer.sums:
@@ -267,7 +173,7 @@ class VirtualMcu:
         elif event.y == layer.height - 1 and event.x + event.columns == layer.width:
             self._output(event, layer, 0, (0, layer.out.shape[1]), seen, produced)
         for index, tensor in enumerate(layer.ins):
-            for y, start, stop in self._reads(event, layer, index):
+            for y, start, stop in reads(event, layer, index):
                 self._poison(tensor, y, start, stop, event.start + TICKS)
         if event.last:
             self._drop_memory(event)
@@ -292,10 +198,10 @@ class VirtualMcu:
             produced[layer.out.name][y, slice(*part)] = row
         times: np.ndarray | int = event.start
         if not event.whole:
-            ticks = None if layer.sums else self._in_call(event, layer, OUTPUT)
+            ticks = None if layer.sums else self.times.in_call(event, layer, OUTPUT)
             times = event.start + (0 if ticks is None else ticks[slice(*part)])
         else:
-            ticks = self.writes_of[id(layer)][y]
+            ticks = self.times.writes_of[id(layer)][y]
             times = ticks - layer.turn(y) * layer.ticks_per_row + event.start
         self._write(layer.out, y, part, times, row, f"step '{event.step.node.name}'")
 
@@ -336,7 +242,7 @@ class VirtualMcu:
             raise PlanError(
                 f"step '{event.step.node.name}' needs row {y} of '{tensor.name}' in one piece"
             )
-        wanted = self._expiry(tensor.name, y, slice(start, stop)) >= event.start
+        wanted = self.times.expiry(tensor.name, y, slice(start, stop)) >= event.start
         first = y * tensor.row_bytes + start * tensor.shape[2]
         expected = np.arange(first, first + wanted.size)
         lost = wanted & (
@@ -375,7 +281,7 @@ class VirtualMcu:
         first = y * tensor.row_bytes + part[0] * tensor.shape[2]
         self.owner[where] = self.ids[tensor.name]
         self.index[where] = np.arange(first, first + flat.size)
-        self.expiry[where] = self._expiry(tensor.name, y, slice(*part))
+        self.expiry[where] = self.times.expiry(tensor.name, y, slice(*part))
         if values is not None:
             self.value[where] = values.ravel()
 
