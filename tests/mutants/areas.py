@@ -36,8 +36,8 @@ AREAS = {
     "frontends": Area(
         (f"{PYTHON}/frontends",),
         (
-            *("refusals", "file_forms", "rules", "bad_models", "frontend_onnx", "onnx_ops"),
-            *("onnx_options", "onnx_borders", "fold", "tflite_fold", "float_sum"),
+            *("refusals", "file_forms", "rules", "bad_models", "bad_onnx", "frontend_onnx"),
+            *("onnx_ops", "onnx_options", "onnx_borders", "fold", "tflite_fold", "float_sum"),
             *("onnx_functions", "frontend_tflite", "tflite_ops", "tflite_batch"),
             *("tflite_functions", "tflite_litert", "tflite_ties", "preparation"),
         ),
