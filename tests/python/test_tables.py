@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_checks import phased
+from check_mutants import phased
 from test_proof import PLANS, plan
 from vmcu_tools import paths
 from vmcu_tools.emit.model import write_tables

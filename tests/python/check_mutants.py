@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Damaged tables and plans, of each kind that a check of the proof is for: see test_checks.py."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from builders.onnx_states import Recurrent
+from table_mutants import Files, damage
+from test_proof import ONE_POOL, PLANS, plan
+from test_variables import listening
+from test_windows_anew import small
+from vmcu_tools.compiler import compile_model
+from vmcu_tools.emit.model import write_tables
+from vmcu_tools.plan.plan import Plan
+from vmcu_tools.plan.pools import POOL_NUMBER
+from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.runners.compiled import MODEL_NAME
+
+MUTANTS = int(os.environ.get("VMCU_CASES", "150"))
+
+
+def edited(pattern: str, to: str, one: Plan) -> Iterator[Files]:
+    """The tables of a plan with one thing changed, once for each place where it is found."""
+    files = write_tables(one, MODEL_NAME).files
+    source = f"{MODEL_NAME}.c"
+    for match in re.finditer(pattern, files[source], re.DOTALL):
+        text = files[source]
+        yield {**files, source: text[: match.start()] + match.expand(to) + text[match.end() :]}
+
+
+# What random damage hardly ever hits: a pattern, and what stands there instead.
+DIRECTED = (
+    (r"(struct vmcu_model )\w+ =", r"\1another ="),
+    (r"(_parts\[\] = \{\n)", r"\1\t5,\n"),
+    (r"(\.params = &)\w+", r"\1nothing"),
+    (r"static const struct vmcu_\w+_params (\w+ =)", r"static const struct vmcu_other_params \1"),
+    (r"(_layers\[\].*?\.width = \d+,\n)(\t\})", r"\1\t\t.splits = 128,\n\2"),
+    (r"(\.scratch = )\d+", r"\1model_tensors"),
+    (r"\.(progress|scratch) = \d+", r".\1 = 99996"),
+    (r"(\.input_count = )\d+(?=,\n\t\t\.(?:descending|output))", r"\1 255"),
+    (r"(\.part_count = )\d+", r"\1 999"),
+    (r'(\.name = )"model"', r'\1"another"'),
+    (r"(\.output = )\d+", r"\1 0"),
+    (r"(\.first = )\d+", r"\1 1"),
+    (r"(\.count = )\d+", r"\1 0"),
+    (r"(\{\.first = \d+, \.count = )1", r"\1 2"),
+    (r"(\.(?:in|out)puts = )model_(?:in|out)puts", r"\1model_tensors"),
+    (r"(\.(?:tensors|layers|stages) = )model_\w+", r"\1model_inputs"),
+    (r"(\.taken = )\d+", r"\1 9999"),
+    (r"(\.scale = )\w+", r"\1 0.5f"),
+    (r"(\.zero_point = )[^,]+", r"\1 77"),
+    (r"(\.rows = )\d+", r"\1 99"),
+    (r"(\.base = )\d+", r"\1 99996"),
+    (r"(\.columns = )\d+", r"\1 1"),
+    (r"(\.kernel = )\w+", r"\1vmcu_reshape"),
+    (r"\t\t\.splits = \d+,\n", ""),
+    (r"(const struct \w+ )(\w+)( = \{\n\t\.stream = )\w+", r"\1\2\3\2"),
+    (r"(\.length = )\d+(, \.times = 1\},\n\};)", r"\1 60000\2"),
+    (r"(\.times = )\d+(\},\n\};)", r"\1 9999\2"),
+    (r"(_schedule\[\] = \{\n\t)\d+", r"\1 255"),
+    (r"(\.(?:output_count|streamed) = \w+,\n)(?=\};)", r"\1\t.step = 4,\n"),
+    (r"(\.input_count = \d+,\n)(?=\t\t\.output)", r"\1\t\t.descending = 1,\n"),
+    (r"(\.input_count = \d+,\n)(?=\t\t\.output)", r"\1\t\t.descending = 2,\n"),
+    (r"(\.flags = VMCU_IO_CHANNELS_FIRST) \| \w+", r"\1"),
+    (r"\t\.elsewhere = true,\n", ""),
+    (r"(\.step = )\d+", r"\1 2"),
+)
+
+
+def phased(one: Plan) -> Iterator[Files]:
+    """Outputs whose first row is not where their ring begins."""
+    for port in one.graph.outputs:
+        tensor, place = one.graph.tensors[port.tensor], list(one.placements).index(port.tensor)
+        head = rf"(/\* {place} [^\n]*\*/\n\t\{{\n\t\t\.base = \d+,\n"
+        ring = rf"\t\t\.ring = {tensor.bytes},\n)"
+        yield from edited(head + ring, rf"\1\t\t.phase = {tensor.row_bytes},\n", one)
+
+
+def moved(one: Plan) -> Iterator[Files]:
+    """What stages keep in the pool, each where something else is, or next to it."""
+    text = write_tables(one, MODEL_NAME).files[f"{MODEL_NAME}.c"]
+    places = {int(place) for place in re.findall(r"\.(?:progress|scratch) = (\d+)", text)}
+    for place in sorted({p + step for p in places for step in (-4, 0, 1, 2, 4, 8)}):
+        if place >= 0:
+            yield from edited(r"\.(progress|scratch) = \d+", rf".\1 = {place}", one)
+
+
+def pooled(one: Plan) -> Iterator[Files]:
+    """Pools of other sizes, more or fewer of them; scratch and progress across a pool's end."""
+    sizes = [region.pool_bytes for region in one.regions]
+    for old, new in ((2, 1), (2, 3), (2, 0)):
+        yield from edited(rf"(\.pool_count = ){old}", rf"\1 {new}", one)
+    yield from edited(r"(\.pools = \{\n\t\t)\w+", rf"\1 {sum(sizes)}", one)
+    yield from edited(r"(\.pool_count = \d+,\n)", r"\1\t.circle = 8,\n", one)
+    for placement in one.placements.values():
+        circle = one.pool_of(placement.base)
+        if circle.start:
+            # The same byte as the plan counts it, which is none of the first pool's.
+            there = 1 << POOL_NUMBER | placement.base - circle.start
+            yield from edited(rf"(\.base = ){there},", rf"\g<1>{placement.base},", one)
+
+
+def across(one: Plan) -> Iterator[Files]:
+    """Tables with two more pools, which hold nothing but what a stage keeps: it begins in one and
+    ends in the other."""
+    sizes = [*(region.pool_bytes for region in one.regions), 64, 64]
+    place = (len(one.regions) << POOL_NUMBER) + 64 - 4
+    source = f"{MODEL_NAME}.c"
+    for files in edited(r"\.(progress|scratch) = \d+", rf".\1 = {place}", one):
+        text = re.sub(
+            r"\.pools = \{.*?\}", f".pools = {{{str(sizes)[1:-1]}}}", files[source], flags=re.S
+        )
+        text = re.sub(r"(\.pool_bytes = )\w+", rf"\g<1>{sum(sizes)}", text)
+        yield {**files, source: re.sub(r"(\.pool_count = )\d", rf"\g<1>{len(sizes)}", text)}
+
+
+def overtaken(one: Plan) -> Iterator[Files]:
+    """Tables whose last part takes from the streamed input once more, when all is done."""
+    source = f"{MODEL_NAME}.c"
+    files = write_tables(one, MODEL_NAME).files
+    if one.input_streamed:
+        text = re.sub(r"(_schedule\[\] = \{\n[^}]*?),\n\};", r"\1, 255,\n};", files[source])
+        longer = re.sub(
+            r"(\.length = )(\d+)(, \.times = 1\},\n\};)",
+            lambda match: f"{match[1]}{int(match[2]) + 1}{match[3]}",
+            text,
+        )
+        yield {**files, source: longer}
+
+
+def numbers(lines: str) -> list[int]:
+    """Those of a table of counts."""
+    return [int(word) for word in lines.replace(",", " ").split()]
+
+
+def endless(one: Plan) -> Iterator[Files]:
+    """Tables of a stage that never ends, with other counts, parts and hops."""
+    yield from edited(r"\t\.stream = &\w+,\n", "", one)
+    yield from edited(r"\t\.states = \d+,\n", "", one)
+    yield from edited(r"(\.stream = &)model_stream", r"\1model_other", one)
+    yield from edited(r"(\.calls = )\w+", r"\1model_layers", one)
+    yield from edited(r"(_calls\[\] = \{\n\t)\d+, ", r"\1", one)
+    yield from edited(r"(\.rows = )\d+(,\n\};\n\nstatic const struct vmcu_io)", r"\1 1\2", one)
+    yield from edited(
+        r"(\.rows = )(\d+)(,\n\};\n\nstatic const struct vmcu_io)", r"\1 \g<2>00\3", one
+    )
+    yield from edited(r"(\.part_count = )2", r"\1 1", one)
+    source = f"{MODEL_NAME}.c"
+    # The executor has one hop over and over, and never comes to a third part.
+    files = write_tables(one, MODEL_NAME).files
+    text = files[source]
+    longer = re.sub(
+        r"(\t\{\.start = \d+, \.length = \d+, \.times = )(\d+)(\},\n)(?=\};)",
+        lambda last: f"{last[1]}{int(last[2]) - 1}{last[3]}{last[1]}1{last[3]}",
+        text,
+    )
+    yield {**files, source: re.sub(r"(\.part_count = )2", r"\g<1>3", longer)}
+    found, starts = (
+        re.search(rf"(_{label}\[\] = \{{\n)(.*?)(\n\}};)", text, re.DOTALL)
+        for label in ("calls", "again")
+    )
+    assert found is not None and starts is not None
+    counts, firsts = (numbers(table[2]) for table in (found, starts))
+    # All layers begin anew at their first call, which some of a file with variables must not.
+    fewer = [count - first for count, first in zip(counts, firsts, strict=True)]
+    early = text.replace(found[0], f"{found[1]}\t{str(fewer)[1:-1]},{found[3]}")
+    none = str([0] * len(firsts))[1:-1]
+    yield {**files, source: early.replace(starts[0], f"{starts[1]}\t{none},{starts[3]}")}
+    for number, count in enumerate(counts):
+        for other in (count + 1, 100 * count, count // 2):
+            changed = [*counts[:number], other, *counts[number + 1 :]]
+            lines = f"{found[1]}\t{str(changed)[1:-1]},{found[3]}"
+            yield {**files, source: text.replace(found[0], lines)}
+
+
+def looked_back(one: Plan) -> Iterator[Files]:
+    """Tables of a stage that never ends with layers behind it: less of it is saved, or more than
+    there is, or the number of a hop is not where those layers look."""
+    yield from edited(r"(\.state_bytes = )\d+", r"\1 8", one)
+    yield from edited(r"(\.state_bytes = )\d+", r"\1 999999", one)
+    place, (start, size) = one.placements["hops"], one.state
+    assert place.base + place.ring == start + size == one.pool_bytes
+    for files in edited(rf"(\.base = {place.base},\n\t\t\.ring = )2", r"\1 4", one):
+        source = f"{MODEL_NAME}.c"
+        text = re.sub(r"(\.pool_bytes = )\w+", rf"\g<1>{one.pool_bytes + 2}", files[source])
+        yield {**files, source: re.sub(r"(\.state_bytes = )\d+", rf"\g<1>{size + 2}", text)}
+
+
+def mutants() -> Iterator[tuple[Files, Plan]]:
+    """Damaged tables and the plan that they were."""
+    anew = make_plan("vmcu", small(), Options(hop=1))
+    for files in itertools.chain(endless(anew), looked_back(anew)):
+        yield files, anew
+    with tempfile.TemporaryDirectory() as folder:
+        variables = compile_model(listening("strided", Path(folder)))
+        path = Recurrent(3, 1).save(Path(folder) / "cell.onnx")
+        computed = compile_model(path, state=["h0:hn0"])
+    for files in endless(variables):
+        yield files, variables
+    for files in endless(computed):
+        yield files, computed
+    for number in (*range(ONE_POOL, PLANS), *range(ONE_POOL)):
+        one = plan(number)
+        ways = [edited(pattern, to, one) for pattern, to in DIRECTED]
+        ways += [pooled(one), across(one)] if one.regions else []
+        for files in itertools.chain(*ways, phased(one), moved(one), overtaken(one)):
+            yield files, one
+    rng = np.random.default_rng(int(os.environ.get("VMCU_SEED", "1")))
+    for number in range(MUTANTS):
+        one = plan(number % ONE_POOL)
+        yield damage(rng, write_tables(one, MODEL_NAME).files), one
