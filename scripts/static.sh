@@ -15,7 +15,8 @@ mapfile -t FORMATTED < <(cd "$ROOT" && git ls-files '*.c' '*.h' | grep -v '/kern
 mapfile -t SOURCES < <(cd "$ROOT" && git ls-files 'lib/vmcu/*.c' | grep -v '/port/\|/container/')
 # What loads models, and the rest as it is then.
 mapfile -t LOADER < <(cd "$ROOT" && git ls-files 'lib/vmcu/container/*.c')
-LOADING=(-DVMCU_CONTAINERS -DVMCU_ONLINE_PLANNER -DVMCU_CONTAINER_REPLAY "${LOADER[@]}" "${SOURCES[@]}")
+LOADING=(-DVMCU_CONTAINERS -DVMCU_ONLINE_PLANNER -DVMCU_CONTAINER_REPLAY -DVMCU_STREAMS
+	"${LOADER[@]}" "${SOURCES[@]}")
 FAILED=0
 
 # check NAME COMMAND...: says whether it passed.
@@ -70,7 +71,8 @@ if has arm-none-eabi-gcc; then
 fi
 if has cppcheck; then
 	check "cppcheck" misra "${SOURCES[@]}"
-	check "cppcheck, containers" misra -DVMCU_CONTAINERS -DVMCU_ONLINE_PLANNER -DVMCU_CONTAINER_REPLAY "${LOADER[@]}"
+	check "cppcheck, containers" misra -DVMCU_CONTAINERS -DVMCU_ONLINE_PLANNER -DVMCU_CONTAINER_REPLAY \
+		-DVMCU_STREAMS "${LOADER[@]}"
 else
 	echo "cppcheck: skipped, not installed"
 fi

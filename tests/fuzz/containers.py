@@ -41,9 +41,11 @@ def corpus() -> list[Path]:
 def made() -> Iterator[tuple[str, bytes]]:
     """The containers of the corpus by their names."""
     sys.path.insert(0, str(ROOT / "tests/python"))
+    from builders.onnx_states import Recurrent
     from random_networks import EveryNetwork
     from random_streams import Mixed, Temporal, plan_of
     from vmcu_tools import container, frontends, passes
+    from vmcu_tools.compiler import compile_model
     from vmcu_tools.planner.options import Options
     from vmcu_tools.planner.registry import make_plan
 
@@ -60,6 +62,9 @@ def made() -> Iterator[tuple[str, bytes]]:
     for kind in (Temporal, Mixed):
         for seed in range(STREAMS):
             yield f"{kind.__name__.lower()}_{seed}", container.build(plan_of(kind, seed), "m")
+    with tempfile.TemporaryDirectory(prefix="vmcu-") as folder:
+        cell = Recurrent(4, 1).save(Path(folder) / "cell.onnx")
+        yield "computed", container.build(compile_model(cell, state=["h0:hn0"]), "m")
     for name, graph, options in graphs:
         plan = make_plan("vmcu", passes.optimize(graph), options)
         yield name, container.build(plan, name, online=options.online)

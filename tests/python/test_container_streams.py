@@ -17,6 +17,7 @@ import online_device as device
 import pytest
 from builders.containers import changed, member_of, model_member, of_model, of_table
 from random_streams import Mixed, Temporal, drawn, plan_of
+from test_recurring import built
 from test_streams import check_states, vmcu
 from test_variables import listening
 from test_windows_anew import small
@@ -35,7 +36,7 @@ NETWORKS = 3
 KINDS = (Temporal, Mixed)
 ARENA = 1 << 18
 # Of the files of tests/fuzz/containers.
-KEPT = ("mixed", "temporal")
+KEPT = ("computed", "mixed", "temporal")
 
 
 def image_of(plan: Plan) -> bytes:
@@ -79,6 +80,23 @@ def test_hops_are_those_of_whole_windows(
     image = container.build(plan, "m")
     assert container.build(plan, "m") == image
     assert load(library, image) == load(library, image, True) == (0, "")
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_states_that_layers_compute(library: ctypes.CDLL, cells: int, tmp_path: Path) -> None:
+    """A replay takes them, and refuses one that lies where other layers write."""
+    _, plan = built(tmp_path, 1, cells)
+    image = container.build(plan, "m")
+    assert load(library, image) == load(library, image, True) == (0, "")
+    stages = len(plan.stages)
+    for states in (0, stages - 2, stages, stages + 1):
+        damaged = member_of(image, layout.STREAM_AT, structs.STREAM, "states", states)
+        assert load(library, damaged)[0] == (-errno.EBADMSG if states >= stages else 0)
+    state, *_ = plan.graph.remembered.values()
+    there = plan.placements[state]
+    moved = {**plan.placements, state: replace(there, base=0)}
+    found = load(library, image_of(replace(plan, placements=moved)), True)
+    assert found[0] == -errno.EBADMSG
 
 
 @pytest.mark.parametrize("kind", KINDS)

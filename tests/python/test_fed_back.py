@@ -62,9 +62,9 @@ def test_calls_are_those_of_a_runtime_with_its_own_states(
     assert code == 0 and "0 of 200 hops differ from the file's own runtime" in said
 
 
-@settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=8, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(
-    st.lists(st.integers(2, 6), min_size=1, max_size=3),
+    st.lists(st.integers(2, 6), min_size=2, max_size=4),
     st.integers(1, 4),
     st.booleans(),
     st.integers(0, 99),
