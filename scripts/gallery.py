@@ -43,8 +43,8 @@ PLANS = {
     "digits-rows": (
         _sample("digits"),
         {"stream_input": True},
-        "The input comes row by row and never exists whole. It is small here, so the peak, which is "
-        "elsewhere, stays.",
+        "The input comes row by row and never exists whole. It is small here, so the peak, "
+        "which is elsewhere, stays.",
     ),
     "keyword": (
         _sample("keyword"),
