@@ -224,7 +224,7 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
  * are more than VMCU_EDGE bytes, or in several pieces.
  */
 VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
-				 struct vmcu_span *span, int32_t row, int32_t pixel)
+				  struct vmcu_span *span, int32_t row, int32_t pixel)
 {
 	const struct vmcu_window *window = in->window;
 	const int32_t bytes = span->pixels * in->depth;
