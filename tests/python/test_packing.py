@@ -177,3 +177,31 @@ def test_a_graph_for_an_unknown_target() -> None:
     graph = replace(random_layers("pointwise", 1, seed=0), target="abacus")
     with pytest.raises(UserError, match="there is no target 'abacus'"):
         bind(graph, graph.nodes[0])
+
+
+@pytest.mark.parametrize(
+    ("pair", "bias", "joined"),
+    [
+        pytest.param((-128, 127), (0, 0), True, id="whatever the first one is"),
+        pytest.param((0, -128), (0, 0), True, id="the least that fits"),
+        pytest.param((-1, -128), (0, 0), False, id="less than that"),
+        pytest.param((1, 1), (2**23, 0), True, id="a large sum of the first"),
+        pytest.param((1, 1), (0, 2**23 - 128), True, id="the largest sum of the second"),
+        pytest.param((1, 1), (0, 2**23 - 127), False, id="more than that"),
+        pytest.param((1, 1), (0, 129 - 2**23), True, id="its least sum"),
+        pytest.param((1, 1), (0, 128 - 2**23), False, id="less than its least sum"),
+    ],
+)
+def test_channels_are_joined_that_fit(
+    pair: tuple[int, int], bias: tuple[int, int], joined: bool
+) -> None:
+    """Into 16 bits the weights of two channels, into 24 the sums of the second one."""
+    weights = np.array(pair, np.int8).reshape(2, 1, 1, 1)
+    op = Conv2D(weights, np.array(bias, np.int32), Window(), FixedPoint.of(np.full(2, 0.01)))
+    tensors = {n: Tensor(n, (1, 8, c), 0.1, 0) for n, c in (("in", 1), ("out", 2))}
+    node = Node("one", op, ("in",), ("out",))
+    graph = Graph("one", "one", tensors, (node,), (Port("in", "in", (1, 1, 8, 1), "int8"),), ())
+    layer = bind(graph, node)
+    assert layer.binding.fields["joined"] == int(joined)
+    data = [np.array([-128, -1, 0, 1, 2, 64, 126, 127], np.int8).reshape(1, 8, 1)]
+    np.testing.assert_array_equal(interpret(layer, data).output, layer.rows(data, 0, 1))

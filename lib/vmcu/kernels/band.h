@@ -200,8 +200,8 @@ VMCU_CALLED void vmcu_band_line(struct vmcu_band *band, uint32_t *u,
 }
 
 /** A strip of `wide` output pixels whose first column is `pixel`. */
-VMCU_SMALL VMCU_ONCE void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call,
-					  uint32_t *tile, int32_t pixel, int32_t wide)
+VMCU_CALLED void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call,
+				 uint32_t *tile, int32_t pixel, int32_t wide)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
 	const struct vmcu_source in = vmcu_mac_source(call, p);

@@ -45,8 +45,8 @@ VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int3
 #if defined(VMCU_OWN_RUN_OF)
 /** All blocks of a tile, of @a size channels each, whatever they are. */
 VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vmcu_lane_t *tile,
-				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
-				      int32_t pixels, vmcu_run_of *run)
+				       const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
+				       int32_t pixels, vmcu_run_of *run)
 {
 	int32_t acc[8];
 	uint32_t counts;

@@ -224,7 +224,7 @@ static inline void vmcu_gather_packed(vmcu_lane_t *t, int32_t pixels, const stru
  * are more than VMCU_EDGE bytes, or in several pieces.
  */
 VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
-				 struct vmcu_span *span, int32_t row, int32_t pixel)
+				  struct vmcu_span *span, int32_t row, int32_t pixel)
 {
 	const struct vmcu_window *window = in->window;
 	const int32_t bytes = span->pixels * in->depth;
@@ -232,8 +232,8 @@ VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
 	const int32_t count = vmcu_min(pixel + span->pixels, in->tensor->width) - first;
 	int8_t *to = (int8_t *)copy + (first - pixel) * in->depth;
 
-	if (in->run != window->kernel_w * in->depth || in->depth != in->tensor->channels ||
-	    bytes * window->kernel_h > VMCU_EDGE) {
+	if (count <= 0 || in->run != window->kernel_w * in->depth ||
+	    in->depth != in->tensor->channels || bytes * window->kernel_h > VMCU_EDGE) {
 		return false;
 	}
 	for (int32_t i = 0; 4 * i < bytes * window->kernel_h; i++) {
@@ -243,7 +243,7 @@ VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
 		const int8_t *x;
 		int32_t i = 0;
 
-		if (!vmcu_source_row(in, row) || count <= 0) {
+		if (!vmcu_source_row(in, row)) {
 			continue;
 		}
 		if (in->rows != NULL) {

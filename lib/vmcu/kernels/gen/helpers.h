@@ -82,14 +82,13 @@ VMCU_INLINE void vmcu_tile_done(void)
 
 #ifndef VMCU_OWN_FIXED
 /* See fixed_fast() in targets/portable/tile.py; of twice a sum, and of what has its sign. */
-VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier,
-				    int32_t bias, int32_t shift)
+VMCU_INLINE int8_t vmcu_fixed_twice(int64_t twice, int32_t like, int32_t multiplier, int32_t bias,
+				    int32_t shift)
 {
 	const uint32_t high = (uint32_t)(bias + (like >> 31));
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
-	const uint64_t product = (uint64_t)((int64_t)twice * multiplier);
 
-	return vmcu_half8((int32_t)((sum + product) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + (uint64_t)(twice * multiplier)) >> 32) >> shift);
 }
 #endif
 
@@ -200,7 +199,7 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 #endif
 
 /* The sums of a block of channels where those of second ones are 256 times that. */
-VMCU_INLINE void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
 			      int32_t pixels)
 {
 	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {

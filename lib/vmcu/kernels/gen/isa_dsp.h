@@ -34,6 +34,7 @@
 #define VMCU_OWN_SUMS_APART
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
+#define VMCU_OWN_DOT_DENSE_APART
 #define VMCU_OWN_STORE_STRIP_3_1
 #define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
@@ -703,7 +704,7 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_
 	register int32_t width __asm__("r4") = pitch;
 	register int8_t *last __asm__("r5") = out + channels;
 	register uint32_t entry __asm__("r6") =
-		((0U - (uint32_t)steps) & 1U) * 40U;
+		((0U - (uint32_t)steps) & 0U) * 40U;
 	register int32_t zero __asm__("r8") = half;
 
 	__asm__ volatile(
@@ -719,16 +720,6 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x2(const uint8_t *stream, const vmcu_
 		"ldr pc, [sp, #20]\n\t"
 		".p2align 2\n\t"
 		"1:\n\t"
-		"ldr.w r4, [r0], #8\n\t"
-		"ldr.w r5, [r0, #-4]\n\t"
-		"ldr.w r6, [r1], #8\n\t"
-		"ldr.w r7, [r1, #-4]\n\t"
-		"smlad r3, r6, r4, r3\n\t"
-		"sxtb16 r4, r4\n\t"
-		"smlad r2, r6, r4, r2\n\t"
-		"smlad r3, r7, r5, r3\n\t"
-		"sxtb16 r5, r5\n\t"
-		"smlad r2, r7, r5, r2\n\t"
 		"ldr.w r4, [r0], #8\n\t"
 		"ldr.w r5, [r0, #-4]\n\t"
 		"ldr.w r6, [r1], #8\n\t"
@@ -1171,21 +1162,36 @@ VMCU_INLINE const uint8_t *vmcu_run_words_1x4(const uint8_t *stream, const vmcu_
 VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 					    int32_t channels, int32_t pixels, const uint8_t *w)
 {
-	for (int32_t n = 0; n < channels; n++) {
-		for (int32_t pixel = 0; pixel < pixels; pixel++) {
-			const uint8_t *word = w + 4 * channels + 4 * (n >> 1);
-			int32_t sum = ((const int32_t *)w)[n];
+	const uint32_t *b = (const uint32_t *)w;
+	const uint8_t *v = w + 4 * channels;
+	const uint8_t *const end = v + 4 * channels * steps;
 
-			for (int32_t i = pixel; i < 2 * steps * pixels; i += pixels) {
-				const uint32_t v = *(const uint32_t *)word >> 8 * (n & 1);
+	for (int32_t n = channels; n > 0; n -= 2, b += 2, v += 4, acc += pixels) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++, acc++) {
+			const vmcu_lane_t *t = tile + pixel;
+			const uint8_t *u = v;
+			uint32_t x, y, word;
 
-				sum = vmcu_smlad(tile[i], vmcu_sxtb16(v), sum);
-				word += 2 * channels;
-			}
-			*acc++ = sum;
+			acc[0] = (int32_t)b[0];
+			acc[pixels] = (int32_t)b[1];
+			__asm__ volatile("1:\n\t"
+				"ldr %[word], [%[u]]\n\t"
+				"ldr %[x], [%[t]]\n\t"
+				"add %[u], %[us]\n\t"
+				"add %[t], %[ts]\n\t"
+				"sxtb16 %[y], %[word]\n\t"
+				"sxtb16 %[word], %[word], ror #8\n\t"
+				"smlad %[a], %[x], %[y], %[a]\n\t"
+				"smlad %[b], %[x], %[word], %[b]\n\t"
+				"cmp %[u], %[end]\n\t"
+				"blo 1b"
+				: [a] "+&r"(acc[0]), [b] "+&r"(acc[pixels]), [t] "+&r"(t),
+				  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
+				: [us] "r"(2 * channels), [ts] "r"(4 * pixels), [end] "r"(end)
+				: "cc", "memory");
 		}
 	}
-	return w + 4 * channels * (1 + steps);
+	return end;
 }
 
 /* vmcu_run_of_wide() or vmcu_run_of_narrow(). */
@@ -1225,19 +1231,29 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 				      const uint8_t *w, int8_t *out, int32_t pitch, int32_t size,
 				      int32_t pixels, vmcu_run_of *run);
 
-/* Four taps in a word times those of four channels: what is left of whole words is rare. */
-VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+/* Up to four taps times those of four channels: what is left of whole words is rare. */
+VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t count,
+				     const uint8_t **w, bool joined)
 {
-	uint32_t taps = vmcu_sxtb16(x);
+	uint32_t x = 0;
+	uint32_t taps;
+
+	if (count == 4) {
+		x = vmcu_load32(from);
+	}
+	for (int32_t i = count & 3; i > 0; i--) {
+		x = (x << 8) | (uint8_t)from[i - 1];
+	}
+	taps = vmcu_sxtb16(x);
 
 	for (int32_t i = 0; i < 2; i++) {
 		const uint32_t u = vmcu_load32(*w);
 		const uint32_t v = vmcu_load32(*w + 4);
 
 		acc[0] = vmcu_smlad(taps, vmcu_sxtb16(u), acc[0]);
-		acc[1] = vmcu_smlad(taps, u, acc[1]);
+		acc[1] = vmcu_smlad(taps, joined ? u : vmcu_sxtb16_odd(u), acc[1]);
 		acc[2] = vmcu_smlad(taps, vmcu_sxtb16(v), acc[2]);
-		acc[3] = vmcu_smlad(taps, v, acc[3]);
+		acc[3] = vmcu_smlad(taps, joined ? v : vmcu_sxtb16_odd(v), acc[3]);
 		taps = vmcu_sxtb16_odd(x);
 		*w += 8;
 	}
@@ -4371,21 +4387,22 @@ VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t 
  */
 VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w)
 {
-	vmcu_dot_dense_word(acc, vmcu_load32(x), w);
+	vmcu_dot_dense_word(acc, x, 4, w, true);
 }
 
 /* The last taps of a run, fewer than there are lanes or none. */
 VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left, const uint8_t **w)
 {
-	uint32_t word = 0;
+	if (left > 0) {
+		vmcu_dot_dense_word(acc, x, left, w, true);
+	}
+}
 
-	if (left == 0) {
-		return;
-	}
-	for (; left > 0; left--) {
-		word = (word << 8) | (uint8_t)x[left - 1];
-	}
-	vmcu_dot_dense_word(acc, word, w);
+/* Up to as many taps as there are lanes times those of a block whose channels are not joined. */
+VMCU_INLINE void vmcu_dot_dense_apart(int32_t *acc, const int8_t *x, int32_t count,
+				      const uint8_t **w)
+{
+	vmcu_dot_dense_word(acc, x, count, w, false);
 }
 
 /*

@@ -579,6 +579,7 @@ VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w
 }
 #endif
 
+#ifndef VMCU_OWN_DOT_DENSE_APART
 /* Up to as many taps as there are lanes times those of a block whose channels are not joined. */
 VMCU_INLINE void vmcu_dot_dense_apart(int32_t *acc, const int8_t *x, int32_t count,
 				      const uint8_t **w)
@@ -595,6 +596,7 @@ VMCU_INLINE void vmcu_dot_dense_apart(int32_t *acc, const int8_t *x, int32_t cou
 	}
 	*w = (const uint8_t *)v;
 }
+#endif
 
 #ifndef VMCU_OWN_DOT_DENSE_TAIL
 /* The last taps of a run, fewer than there are lanes or none. */

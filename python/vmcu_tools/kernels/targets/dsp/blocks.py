@@ -34,7 +34,7 @@ from ..thumb import (
 )
 
 # Fours of taps in a turn of the loop.
-UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 2}
+UNROLL = {"4x2": 4, "2x4": 4, "2x2": 2, "1x4": 2, "1x2": 1}
 INSTRUCTION = 4
 SAVED = ("r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8")
 # What eight sums leave free.
@@ -309,26 +309,41 @@ if (p->joined != 0U && (counts >> 16) == {size}U << 12) {{
 """
 
 
-APART = """
+APART = r"""
 /* The sums of a block of channels that are not joined; returns where the flash stream goes on. */
 VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 					    int32_t channels, int32_t pixels, const uint8_t *w)
 {
-	for (int32_t n = 0; n < channels; n++) {
-		for (int32_t pixel = 0; pixel < pixels; pixel++) {
-			const uint8_t *word = w + 4 * channels + 4 * (n >> 1);
-			int32_t sum = ((const int32_t *)w)[n];
+	const uint32_t *b = (const uint32_t *)w;
+	const uint8_t *v = w + 4 * channels;
+	const uint8_t *const end = v + 4 * channels * steps;
 
-			for (int32_t i = pixel; i < 2 * steps * pixels; i += pixels) {
-				const uint32_t v = *(const uint32_t *)word >> 8 * (n & 1);
+	for (int32_t n = channels; n > 0; n -= 2, b += 2, v += 4, acc += pixels) {
+		for (int32_t pixel = 0; pixel < pixels; pixel++, acc++) {
+			const vmcu_lane_t *t = tile + pixel;
+			const uint8_t *u = v;
+			uint32_t x, y, word;
 
-				sum = vmcu_smlad(tile[i], vmcu_sxtb16(v), sum);
-				word += 2 * channels;
-			}
-			*acc++ = sum;
+			acc[0] = (int32_t)b[0];
+			acc[pixels] = (int32_t)b[1];
+			__asm__ volatile("1:\n\t"
+				"ldr %[word], [%[u]]\n\t"
+				"ldr %[x], [%[t]]\n\t"
+				"add %[u], %[us]\n\t"
+				"add %[t], %[ts]\n\t"
+				"sxtb16 %[y], %[word]\n\t"
+				"sxtb16 %[word], %[word], ror #8\n\t"
+				"smlad %[a], %[x], %[y], %[a]\n\t"
+				"smlad %[b], %[x], %[word], %[b]\n\t"
+				"cmp %[u], %[end]\n\t"
+				"blo 1b"
+				: [a] "+&r"(acc[0]), [b] "+&r"(acc[pixels]), [t] "+&r"(t),
+				  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
+				: [us] "r"(2 * channels), [ts] "r"(4 * pixels), [end] "r"(end)
+				: "cc", "memory");
 		}
 	}
-	return w + 4 * channels * (1 + steps);
+	return end;
 }
 """
 # called.h has it, for it is made of instructions.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..portable.blocks import NARROW
-from ..portable.dense import dot_dense, dot_dense_tail
+from ..portable.dense import dot_dense, dot_dense_apart, dot_dense_tail
 from ..thumb import STREAM, Registers, T
 from .blocks import joined, whole_function
 
@@ -27,19 +27,29 @@ def four() -> list[str]:
 
 
 WORD = r"""
-/* Four taps in a word times those of four channels: what is left of whole words is rare. */
-VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, uint32_t x, const uint8_t **w)
+/* Up to four taps times those of four channels: what is left of whole words is rare. */
+VMCU_CALLED void vmcu_dot_dense_word(int32_t *acc, const int8_t *from, int32_t count,
+				     const uint8_t **w, bool joined)
 {
-	uint32_t taps = vmcu_sxtb16(x);
+	uint32_t x = 0;
+	uint32_t taps;
+
+	if (count == 4) {
+		x = vmcu_load32(from);
+	}
+	for (int32_t i = count & 3; i > 0; i--) {
+		x = (x << 8) | (uint8_t)from[i - 1];
+	}
+	taps = vmcu_sxtb16(x);
 
 	for (int32_t i = 0; i < 2; i++) {
 		const uint32_t u = vmcu_load32(*w);
 		const uint32_t v = vmcu_load32(*w + 4);
 
 		acc[0] = vmcu_smlad(taps, vmcu_sxtb16(u), acc[0]);
-		acc[1] = vmcu_smlad(taps, u, acc[1]);
+		acc[1] = vmcu_smlad(taps, joined ? u : vmcu_sxtb16_odd(u), acc[1]);
 		acc[2] = vmcu_smlad(taps, vmcu_sxtb16(v), acc[2]);
-		acc[3] = vmcu_smlad(taps, v, acc[3]);
+		acc[3] = vmcu_smlad(taps, joined ? v : vmcu_sxtb16_odd(v), acc[3]);
 		taps = vmcu_sxtb16_odd(x);
 		*w += 8;
 	}
@@ -75,16 +85,11 @@ HELPERS = {
     "dense_whole": WHOLE,
 }
 OWN = {
-    dot_dense: "vmcu_dot_dense_word(acc, vmcu_load32(x), w);",
+    dot_dense: "vmcu_dot_dense_word(acc, x, 4, w, true);",
     dot_dense_tail: """
-uint32_t word = 0;
-
-if (left == 0) {
-	return;
+if (left > 0) {
+	vmcu_dot_dense_word(acc, x, left, w, true);
 }
-for (; left > 0; left--) {
-	word = (word << 8) | (uint8_t)x[left - 1];
-}
-vmcu_dot_dense_word(acc, word, w);
 """,
+    dot_dense_apart: "vmcu_dot_dense_word(acc, x, count, w, false);",
 }

@@ -214,7 +214,7 @@ HELPERS = {
     "run_of": "",
     "some": r"""
 /* The sums of a block of channels where those of second ones are 256 times that. */
-VMCU_INLINE void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
+VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
 			      int32_t pixels)
 {
 	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {

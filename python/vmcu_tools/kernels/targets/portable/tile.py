@@ -96,14 +96,13 @@ VMCU_INLINE void vmcu_tile_done(void)
 """,
     "fixed": r"""
 /* See fixed_fast() in targets/portable/tile.py; of twice a sum, and of what has its sign. */
-VMCU_INLINE int8_t vmcu_fixed_twice(int32_t twice, int32_t like, int32_t multiplier,
-				    int32_t bias, int32_t shift)
+VMCU_INLINE int8_t vmcu_fixed_twice(int64_t twice, int32_t like, int32_t multiplier, int32_t bias,
+				    int32_t shift)
 {
 	const uint32_t high = (uint32_t)(bias + (like >> 31));
 	const uint64_t sum = ((uint64_t)high << 32) | 0x80000000U;
-	const uint64_t product = (uint64_t)((int64_t)twice * multiplier);
 
-	return vmcu_half8((int32_t)((sum + product) >> 32) >> shift);
+	return vmcu_half8((int32_t)((sum + (uint64_t)(twice * multiplier)) >> 32) >> shift);
 }
 """,
 }
