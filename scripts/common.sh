@@ -67,5 +67,7 @@ quietly() {
 
 enter_venv() {
 	PATH=$VENV/bin:$PATH
-	export PATH
+	# Tests start hundreds of commands: none compiles the modules again.
+	unset PYTHONDONTWRITEBYTECODE
+	export PATH PYTHONPYCACHEPREFIX=$ROOT/build/pycache
 }

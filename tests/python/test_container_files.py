@@ -55,7 +55,7 @@ DAMAGES: tuple[tuple[Callable[[bytes], bytes], str], ...] = (
     (lambda i: b"", "0 bytes are no container"),
     (lambda i: i[: layout.MODEL_AT + layout.MODEL.size - 1], "bytes are no container"),
     (lambda i: b"vMCU" + i[4:], "does not begin as a container does"),
-    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 2), "version 2 of the format"),
+    (lambda i: changed(i, layout.FILE.members["major"].start, "<H", 3), "version 3 of the format"),
     (lambda i: i + b"\0", "it says that it has"),
     (lambda i: i[:-1] + b"\1", "its digest is not that of its bytes"),
     *(

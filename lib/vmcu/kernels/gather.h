@@ -232,8 +232,10 @@ VMCU_CALLED bool vmcu_gather_edge(uint32_t *copy, const struct vmcu_source *in,
 	const int32_t count = vmcu_min(pixel + span->pixels, in->tensor->width) - first;
 	int8_t *to = (int8_t *)copy + (first - pixel) * in->depth;
 
-	if (count <= 0 || in->run != window->kernel_w * in->depth ||
-	    in->depth != in->tensor->channels || bytes * window->kernel_h > VMCU_EDGE) {
+	/* Between windows there may be pixels that none of them has. */
+	if (count <= 0 || window->stride_w > window->kernel_w ||
+	    in->run != window->kernel_w * in->depth || in->depth != in->tensor->channels ||
+	    bytes * window->kernel_h > VMCU_EDGE) {
 		return false;
 	}
 	for (int32_t i = 0; 4 * i < bytes * window->kernel_h; i++) {
