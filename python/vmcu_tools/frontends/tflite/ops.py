@@ -234,12 +234,11 @@ def bias_of(importer: Importer, op: FileOp, channels: int, place: int = 2) -> np
 
 
 WindowOf = Callable[[tuple[int, int]], Window]
-Conv = Conv2D | DepthwiseConv2D
 
 
 def convolution_of(
     importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf
-) -> Conv:
+) -> Conv2D | DepthwiseConv2D:
     """The op of a CONV_2D or DEPTHWISE_CONV_2D, whose window `window` makes of its kernel."""
     if op.op == "DEPTHWISE_CONV_2D":
         return _depthwise_of(importer, op, x, out, window)
@@ -260,7 +259,9 @@ def convolution_of(
     )
 
 
-def _depthwise_of(importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf) -> Conv:
+def _depthwise_of(
+    importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf
+) -> Conv2D | DepthwiseConv2D:
     weights = weights_of(importer, op, 4, 3)
     one, kh, kw, channels = weights.shape
     require(one == 1, f"its weights have the shape {list(weights.shape)}")
