@@ -261,7 +261,7 @@ def convolution_of(
 
 def _depthwise_of(
     importer: Importer, op: FileOp, x: Tensor, out: Tensor, window: WindowOf
-) -> Conv2D | DepthwiseConv2D:
+) -> DepthwiseConv2D:
     weights = weights_of(importer, op, 4, 3)
     one, kh, kw, channels = weights.shape
     require(one == 1, f"its weights have the shape {list(weights.shape)}")
