@@ -30,7 +30,7 @@ OF_STREAMS = {"vmcu_hop_count", "vmcu_look_back", "vmcu_recall", "vmcu_remember"
 # What an image of a board with 64 KB of RAM and 256 KB of flash has room for.
 POOL_BYTES = 2600
 LAYERS_MAX = 5
-EDGE_STEP = 5
+EDGE_STEP = 6
 SEED = 11
 # Kinds of layers that stand for many kernels, or for one that does many things.
 MORE = {"add": 2, "depthwise_square": 2, "pointwise_operator": 5}
