@@ -112,7 +112,6 @@ def test_what_such_files_are_not_for(folder: Path, capsys: pytest.CaptureFixture
         (["build", path, "--hop", 2], "it keeps its state, and takes 3 rows a call, not 2"),
         (["build", path, "--rotate"], "a file that keeps its state does not go with --rotate"),
         (["build", path, "--planner", "tflm"], "keeps its state does not go with --planner"),
-        (["build", path, "--format", "container"], "containers have no state yet"),
         (["compare", path], "it keeps its state, which planner"),
     ):
         assert cli.main([str(word) for word in words]) == 1
