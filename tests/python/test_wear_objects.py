@@ -84,11 +84,13 @@ def test_a_moving_stack_is_that_of_zephyrs_jobs() -> None:
     """The most written word, simulated from one inference, against stores of all jobs. The
     Cortex-M3's, whose compiler flags are the same in both."""
     board = json.loads(objects.SUPERVISED.read_text())["mps2/an385"]
-    trace = traces.record(compile_model(DIGITS, rotated=True), board["target"])
-    # A job's own frames, and those of functions that are inlined in one build alone, may add to the
-    # word that inferences write most: 112 to 2,447.
-    own = board["stack_staying"]["max_writes"] / board["jobs"] - trace.stack.max()
-    assert 0 <= own <= 0.05 * trace.stack.max()
+    staying, trace = (
+        traces.record(compile_model(DIGITS, rotated=rotated), board["target"])
+        for rotated in (False, True)
+    )
+    # A job's own frames may add a few to the word that inferences write most.
+    own = board["stack_staying"]["max_writes"] / board["jobs"] - staying.stack.max()
+    assert 0 <= own <= 4
     setting = Setting("walk", align=8, heap_bytes=board["stack_moving"]["bytes"])
     run = simulate(setting, (trace.task("digits"),), board["jobs"])
     assert run.writes().max() == pytest.approx(board["stack_moving"]["max_writes"], rel=0.02)
