@@ -133,10 +133,15 @@ def pushed(code: bytes) -> int:
 
 def has_call_through_pointer(code: bytes) -> bool:
     """BLX with a register, or BX with one that is not the return address."""
-    return any(
-        unit & 0xFF87 == 0x4780 or (unit & 0xFF87 == 0x4700 and unit >> 3 & 15 != 14)
-        for unit in halfwords(code)
-    )
+    second = False
+    for unit in halfwords(code):
+        if not second and (
+            unit & 0xFF87 == 0x4780 or (unit & 0xFF87 == 0x4700 and unit >> 3 & 15 != 14)
+        ):
+            return True
+        # The second half of a wide instruction may look like anything.
+        second = not second and unit >> 11 >= 0b11101
+    return False
 
 
 def signed(value: int, bits: int) -> int:
