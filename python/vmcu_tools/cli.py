@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,10 +99,12 @@ def _reports_of(args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
-    """Runs one command; returns its exit code. Problems go to stderr, one message."""
+def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None = None) -> int:
+    """Runs one command; returns its exit code. Problems go to stderr, one message. begun: when the
+    command began, of time.monotonic(), now if None."""
+    begun = time.monotonic() if begun is None else begun
     try:
-        args = parser(prog).parse_args(argv)
+        args = parser(prog).parse_args(argv, argparse.Namespace(begun=begun))
     except SystemExit as stop:
         return int(stop.code or 0)
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from types import FrameType
 
 EXIT_PROBLEM = 1
@@ -28,6 +29,7 @@ def _on_interrupt(number: int, frame: FrameType | None) -> None:
 def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
     """Runs one command, called by `prog`; returns its exit code. What a terminal cannot show
     becomes question marks; a reader that goes away, as `head` does, ends it without a word."""
+    begun = time.monotonic()
     # A shell's background jobs, and whoever embeds this, have other handlers, which stay.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _on_interrupt)
@@ -43,7 +45,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
             import argcomplete
 
             argcomplete.autocomplete(cli.parser())
-        code = cli.main(argv, prog)
+        code = cli.main(argv, prog, begun)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -10,7 +10,6 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +25,6 @@ from ..passes.fed_back import OPTION as STATE
 from ..plan.plan import Plan
 from ..planner.options import DEFAULT
 from .options import ELSEWHERE
-
-# About when the command was called: loading what it needs takes a part of its time.
-BEGUN = time.monotonic() - time.process_time()
 
 
 def name_of(path: Path) -> str:
@@ -61,7 +57,7 @@ def quantised(args: argparse.Namespace) -> Path:
 def compiled(args: argparse.Namespace, choices: bool = False) -> Plan:
     """The plan that a command's model and planner options ask for. What is doubtful in the model
     goes to stderr and among the plan's notes. choices: as planner.Options has it."""
-    plan = planned(args, BEGUN, choices)
+    plan = planned(args, args.begun, choices)
     for warning in bias_warnings(plan.model):
         print(f"vmcu {args.command}: warning: {warning}", file=sys.stderr)
     return plan
