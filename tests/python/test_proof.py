@@ -24,6 +24,8 @@ from vmcu_tools.runners.compiled import MODEL_NAME
 # `VMCU_CASES=1000 pytest tests/python/test_proof.py` is the thorough run.
 MUTANTS = int(os.environ.get("VMCU_CASES", "160"))
 PLANS = 32
+# From so many on, shares mean something.
+ENOUGH = 100
 # Of these, the last have pools in two memories.
 ONE_POOL = 24
 # Compiling takes most of the time: of mutants that pass, as many are run.
@@ -115,7 +117,8 @@ def test_damaged_tables_never_compute_wrong_bytes() -> None:
         if ran < RUN or MUTANTS >= 1000:
             ran += 1
             assert right_in_c(mutant, one, one.graph), difference(files, mutant)
-    assert rejected >= MUTANTS * 0.85
+    # Of a few mutants shares say nothing.
+    assert MUTANTS < ENOUGH or rejected >= MUTANTS * 0.85
     assert rejected + passed >= MUTANTS * 0.95
 
 

@@ -34,8 +34,11 @@ _DEFINITION = re.compile(
 )
 _MACRO = re.compile(r"^#define (\w+) (\S.*)$", re.MULTILINE)
 _BESIDES = re.compile(r"#(include|if|endif|error)\b|VMCU_MODEL_REGISTER\(")
-# What looks like a comment within a string is none.
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/', re.DOTALL)
+# What looks like a comment within a string is none. Without a group around the string the search
+# jumps from one first character to the next.
+_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', re.DOTALL)
+_DECIMALS = re.compile(r"(?:\s*-?\d+,)*\s*(?:-?\d+\s*)?")
+_HEXES = re.compile(r"(?:\s*0x[0-9a-f]{8},)*\s*(?:0x[0-9a-f]{8}\s*)?")
 _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")'
     r"|(?P<float>-?0x[0-9a-f.]+p[-+]?\d+f|-?\d[\d.]*(?:e[-+]?\d+)?f)\b|(?P<int>-?\d+)U?\b|(?P<name>\w+)|(?P<mark>[{}=,.&|()\[\]]))"
@@ -74,8 +77,10 @@ def read(files: Mapping[str, str], name: str) -> Objects:
     """The objects of model `name`'s emitted files. Raises PlanError for what is no such table."""
     text = _without_comments(files[f"{name}.c"])
     macros = dict(_MACRO.findall(_without_comments(files[f"{name}.h"])))
-    found = Objects(macros=macros)
+    found, at = Objects(macros=macros), 0
+    left = ""
     for match in _DEFINITION.finditer(text):
+        left, at = left + text[at : match.start()], match.end()
         kind, array = match["type"], match["array"]
         if kind in NUMBERS and array:
             value: np.ndarray | list[Any] | dict[str, Any] = _numbers(match["body"], kind, array)
@@ -83,30 +88,43 @@ def read(files: Mapping[str, str], name: str) -> Objects:
             value = _Reader(match["body"], macros).initialiser(bool(array))
         found.values[match["name"]] = value
         found.types[match["name"]] = kind
-    left = _DEFINITION.sub("", text)
-    for line in left.splitlines():
+    for line in (left + text[at:]).splitlines():
         if line.strip() and not _BESIDES.match(line):
             raise PlanError(f"the tables hold what cannot be read back: {line.strip()[:60]!r}")
     return found
 
 
 def _without_comments(text: str) -> str:
-    return _COMMENT.sub(lambda match: match[1] or "", text)
+    return _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else "", text)
 
 
 def _numbers(body: str, kind: str, array: str) -> np.ndarray:
     dtype = np.dtype(NUMBERS[kind])
-    words = body.replace("INT32_MIN", "-2147483648").replace("U", "").replace(",", " ").split()
     if kind == "float":
+        words = body.replace(",", " ").split()
         wide = np.array([_real(word) for word in words], np.float64)
     else:
-        wide = np.array([int(word, 0) for word in words], np.int64)
+        wide = _integers(body.replace("INT32_MIN", "-2147483648").replace("U", ""))
         limits: Any = np.iinfo(dtype)
         if wide.size and (wide.min() < limits.min or wide.max() > limits.max):
             raise PlanError(f"an array of {kind} holds a number that does not fit")
     if array != "[]" and int(array[1:-1]) != wide.size:
         raise PlanError(f"an array of {array[1:-1]} elements has {wide.size}")
     return wide.astype(dtype)
+
+
+def _integers(text: str) -> np.ndarray:
+    """Those of one form many at once: large models have some hundred thousand."""
+    if _HEXES.fullmatch(text):
+        digits = bytes.fromhex(text.replace("0x", "").replace(",", " "))
+        return np.frombuffer(digits, ">u4").astype(np.int64)
+    if _DECIMALS.fullmatch(text):
+        # It would read a number behind the last comma.
+        return np.fromstring(text.rstrip(", \t\n"), np.int64, sep=",")
+    try:
+        return np.array([int(word, 0) for word in text.replace(",", " ").split()], np.int64)
+    except ValueError as error:
+        raise PlanError(f"an array of integers holds something else: {error}") from error
 
 
 def _real(word: str) -> float:

@@ -350,7 +350,7 @@ class ProgramLayer(Layer[OpT]):
                 params[path] = value
         return Kernel(self.symbol, STRUCTS[binding.program.params](**params))
 
-    @property
+    @functools.cached_property
     def ticks(self) -> Ticks:
         """Of a whole row."""
         return self._ticks(0, self.out.shape[1])

@@ -223,7 +223,8 @@ class Let:
     value: Expr | None = None
 
 
-@dataclass(frozen=True)
+# Equal if the same: what is known of one is looked up by it all the time, and it is a deep tree.
+@dataclass(frozen=True, eq=False)
 class Program:
     """`symbol` is the C function; `params` the C struct that `p` points to; `lets` names values
     that are computed once per row. `small`: compiled for size. `packing`: of the flash stream and
