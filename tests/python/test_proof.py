@@ -117,9 +117,9 @@ def test_damaged_tables_never_compute_wrong_bytes() -> None:
         if ran < RUN or MUTANTS >= 1000:
             ran += 1
             assert right_in_c(mutant, one, one.graph), difference(files, mutant)
-    # Of a few mutants shares say nothing.
-    assert MUTANTS < ENOUGH or rejected >= MUTANTS * 0.85
-    assert rejected + passed >= MUTANTS * 0.95
+    if MUTANTS >= ENOUGH:
+        assert rejected >= MUTANTS * 0.85
+        assert rejected + passed >= MUTANTS * 0.95
 
 
 def difference(files: dict[str, str], mutant: dict[str, str]) -> str:
