@@ -31,8 +31,8 @@ TABLES = {
     for page in sorted(DOC.glob("*.md"))
     for name, block in TABLE.findall(page.read_text(encoding="utf-8"))
 }
-# Of most files of the first only whoever runs trace.py has copies.
-WITHOUT = ("placement/training", "container/loading", "placement/known")
+# Of most of its files only whoever runs trace.py has copies.
+WITHOUT = ("placement/training",)
 FILES = [
     *(SHARED.glob("*.tflite")),
     ROOT / "benchmarks" / "paper" / "table2.csv",
