@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "benchmarks" / "paper"), str(ROOT / "tests" / "python")]
 
 from builders.sounds import speech  # noqa: E402
+from manifests import GCC, QEMU, Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools import paths  # noqa: E402
 from vmcu_tools.audio import tables_c  # noqa: E402
@@ -73,7 +74,11 @@ def front_end() -> Table:
         "a call. Cycles are modelled.",
     )
     return Table(
-        "Audio front end", ("target", "instructions a hop", "cycles a hop"), tuple(rows), about
+        "Audio front end",
+        ("target", "instructions a hop", "cycles a hop"),
+        tuple(rows),
+        about,
+        Behind(tools=(GCC, QEMU)),
     )
 
 

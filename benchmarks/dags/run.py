@@ -20,9 +20,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
+from manifests import Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.placement.ordering import best_order  # noqa: E402
 from vmcu_tools.placement.tasks import GraphTask, TaskGraph  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
 
 COLUMNS = ("nodes", "graphs", "file order", "eager", "beam of 300", "this order", "bound",
            "proven", "worse", "seconds")  # fmt: skip
@@ -192,7 +194,8 @@ def table(nodes: tuple[int, ...], seeds: int) -> Table:
         "Bytes of the worst step, all graphs of a line. `worse`: graphs in which one of the other "
         "orders is better. Seconds of CPU are of the graph that took the longest.",
     )
-    return Table("Random graphs", COLUMNS, tuple(row(count, seeds) for count in nodes), notes)
+    rows = tuple(row(count, seeds) for count in nodes)
+    return Table("Random graphs", COLUMNS, rows, notes, Behind(kinds={"this order": RAM}))
 
 
 def command(name: str) -> str:

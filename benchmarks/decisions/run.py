@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 for beside in ("benchmarks/paper", "tests/python"):
     sys.path.append(str(ROOT / beside))
 
-from bottlenecks import Module, modules  # noqa: E402
+from bottlenecks import TABLE_2, Module, modules  # noqa: E402
 from builders.dags import Dag  # noqa: E402
+from manifests import Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph  # noqa: E402
@@ -38,6 +39,7 @@ from vmcu_tools.planner.places.walk import Walk  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
 from vmcu_tools.planner.stages import fusion  # noqa: E402
 from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
 
 BUILD = ROOT / "benchmarks" / "models" / "build.py"
 NETWORKS = ("ds-cnn", "resnet8", "mobilenetv2-0.35-96")
@@ -77,7 +79,8 @@ def tiles() -> Table:
         for graph in networks()
     ]
     columns = ("bytes", "layer by layer", "stages in rows", "in tiles", "in single columns too")
-    return Table("Rows or tiles", columns, tuple(rows))
+    behind = Behind(kinds=dict.fromkeys(columns[1:], RAM))
+    return Table("Rows or tiles", columns, tuple(rows), behind=behind)
 
 
 def window_bytes(module: Module) -> int:
@@ -110,7 +113,8 @@ def windows() -> Table:
     )
     rows = tuple((name, f"{size:,}", f"{factor:.2f}") for name, size, factor in ways)
     columns = ("buffer between the layers", "bytes, all modules", "MACs")
-    return Table("Recomputed windows or rings", columns, rows)
+    behind = Behind(hashes([TABLE_2]))
+    return Table("Recomputed windows or rings", columns, rows, behind=behind)
 
 
 def dags(count: int) -> list[Graph]:

@@ -16,10 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 for beside in ("benchmarks/paper", "benchmarks/graphs"):
     sys.path.append(str(ROOT / beside))
 
+from manifests import Behind  # noqa: E402
 from networks import LONG, NETWORKS, STREAMED  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.planner.options import Options  # noqa: E402
 from vmcu_tools.planner.registry import make_plan  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
 
 COLUMNS = ("bytes", "nodes", "layer by layer", "planned", "CPU seconds")
 TABLE = "graphs"
@@ -57,7 +59,8 @@ def planned(name: str) -> Planned:
 def table(names: list[str]) -> Table:
     """The networks' pools."""
     rows = tuple(planned(name).row for name in names)
-    return Table("Networks with branches", COLUMNS, rows)
+    behind = Behind(kinds=dict.fromkeys(COLUMNS[2:4], RAM))
+    return Table("Networks with branches", COLUMNS, rows, behind=behind)
 
 
 def on_page() -> list[str]:

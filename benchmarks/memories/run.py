@@ -15,11 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
+from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.bench.model import bench  # noqa: E402
 from vmcu_tools.commands.options import memories  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.report.model import memories as accessed  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
 
 MODELS = Path(os.environ.get("VMCU_MODELS", ROOT.parent / "shared" / "models"))
 TARGET = "qemu:m4"
@@ -56,7 +58,10 @@ def fast(folder: Path) -> Table:
         *("network", "memories", "bytes in the fast", "in the slow"),
         *("accessed in the fast, by programs", f"counted on {TARGET}"),
     )
-    return Table("Two memories", columns, tuple(row(case, folder) for case in CASES))
+    files = hashes(folder / case.file for case in CASES)
+    behind = Behind(files, (GCC, QEMU), {columns[3]: RAM})
+    rows = tuple(row(case, folder) for case in CASES)
+    return Table("Two memories", columns, rows, behind=behind)
 
 
 TABLES: dict[str, Callable[[Path], Table]] = {"fast": fast}

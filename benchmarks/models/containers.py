@@ -13,22 +13,28 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from vmcu_tools import container, runners
-from vmcu_tools.bench.model import bench
-from vmcu_tools.compiler import compile_model
-from vmcu_tools.emit import emit
-from vmcu_tools.image.elf import Elf
-from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners.compiled import MODEL_NAME, CompiledRunner
-from vmcu_tools.runners.samples import make_samples
 
-START, END = "<!-- loading -->", "<!-- end of loading -->"
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "paper"))
+
+from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
+from pages import put  # noqa: E402
+from vmcu_tools import container, runners  # noqa: E402
+from vmcu_tools.bench.model import bench  # noqa: E402
+from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.emit import emit  # noqa: E402
+from vmcu_tools.image.elf import Elf  # noqa: E402
+from vmcu_tools.plan.plan import Plan  # noqa: E402
+from vmcu_tools.runners.compiled import MODEL_NAME, CompiledRunner  # noqa: E402
+from vmcu_tools.runners.samples import make_samples  # noqa: E402
+
+NAME, COMMAND = "loading", "python benchmarks/models/containers.py --write doc/container.md"
 BOARDS = ("qemu:m3", "qemu:m4")
 # It has room for all models.
 ZEPHYR = "zephyr:qemu_mps2_m4"
@@ -101,11 +107,11 @@ def main() -> None:
     parser.add_argument("model", type=Path, nargs="*", help="default: all of VMCU_MODELS")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into a page")
     args = parser.parse_args()
-    text = table(args.model or models())
+    files = args.model or models()
+    text = table(files)
     if args.write is not None:
-        before, rest = args.write.read_text(encoding="utf-8").split(START)
-        page = f"{before}{START}\n{text}{END}{rest.split(END)[1]}"
-        args.write.write_text(page, encoding="utf-8")
+        block = f"`{COMMAND}`\n\n{text}".rstrip()
+        put(args.write, NAME, block, Behind(hashes(files), (GCC, QEMU)))
 
 
 if __name__ == "__main__":

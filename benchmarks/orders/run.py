@@ -23,12 +23,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
-from bottlenecks import IMAGENET, VWW, Pointwise, modules, pointwise_layers  # noqa: E402
-from figures import LARGEST  # noqa: E402
+from bottlenecks import TABLE_2, VWW, Pointwise, modules  # noqa: E402
+from figures import networks, single_layers  # noqa: E402
+from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.bench.energy import estimate  # noqa: E402
 from vmcu_tools.bench.model import bench, board, cycles_of  # noqa: E402
-from vmcu_tools.frontends import load  # noqa: E402
 from vmcu_tools.graph import Graph, Node  # noqa: E402
 from vmcu_tools.image.elf import Elf  # noqa: E402
 from vmcu_tools.machine import reference  # noqa: E402
@@ -159,21 +159,19 @@ def notes(megahertz: int, which: str, claim: str) -> Sequence[str]:
 
 def figure_8(models: Path) -> Table:
     """Single pointwise layers."""
-    layers = [LARGEST]
-    for name in (VWW, IMAGENET):
-        path = models / f"{name}.tflite"
-        if path.exists():
-            layers += [p for p in pointwise_layers(load(path)) if p not in layers]
+    files = networks(models)
+    layers = single_layers(models)
     chosen: Sequence[Pointwise] = [layer for layer in layers if layer.stride == 1][:9]
     rows = compared((layer.graph() for layer in chosen), F767_MEGAHERTZ)
     claim = (
         "The paper: 18.5 to 40.0 % less time and 20.6 to 53.0 % less energy than TinyEngine on a "
         "Cortex-M7, of which no cycles are published."
     )
-    if not any((models / f"{name}.tflite").exists() for name in (VWW, IMAGENET)):
+    if not files:
         claim += f" The MCUNet models are not in {models}: their layers are missing."
+    behind = Behind(hashes(files), (GCC, QEMU))
     about = notes(F767_MEGAHERTZ, "the paper's STM32F767", claim)
-    return Table("Pointwise layers (figure 8)", columns("layer"), tuple(rows), about)
+    return Table("Pointwise layers (figure 8)", columns("layer"), tuple(rows), about, behind)
 
 
 def table_3(models: Path) -> Table:
@@ -184,8 +182,9 @@ def table_3(models: Path) -> Table:
         "Convolutions alone, sums are left out on all sides. The paper's board with flash of three "
         "wait states: 20 to 37 ms, TinyEngine 19 to 37."
     )
+    behind = Behind(hashes([TABLE_2]), (GCC, QEMU))
     about = notes(F411_MEGAHERTZ, "the paper's STM32F411", claim)
-    return Table("Inverted bottlenecks (table 3)", columns("module"), tuple(rows), about)
+    return Table("Inverted bottlenecks (table 3)", columns("module"), tuple(rows), about, behind)
 
 
 TABLES = {"figure-8": figure_8, "table-3": table_3}

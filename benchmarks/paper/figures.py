@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bottlenecks import IMAGENET, VWW, Module, Pointwise, modules, pointwise_layers
+from bottlenecks import IMAGENET, TABLE_2, VWW, Module, Pointwise, modules, pointwise_layers
+from manifests import Behind, hashes
 from pages import Table
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.errors import UserError
@@ -19,6 +20,7 @@ from vmcu_tools.graph import Graph
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.others.tinyengine import scratch_bytes
 from vmcu_tools.planner.registry import PLANNERS, make_plan
+from vmcu_tools.report.runs import RAM
 
 BUILD = Path(__file__).resolve().parents[1] / "models" / "build.py"
 # Those whose integer programs are solved within seconds: no figure depends on the clock.
@@ -97,16 +99,27 @@ def planned(title: str, paths: Sequence[Path], *notes: str) -> Table:
         rows.append((path.stem, f"{pools[0]:,}", streamed, *(f"{pool:,}" for pool in pools[1:])))
     names = list(PLANNERS)
     columns = ("model", names[0], "input streamed", *names[1:])
-    return Table(title, columns, tuple(rows), notes)
+    behind = Behind(hashes(paths), kinds=dict.fromkeys(columns[1:], RAM))
+    return Table(title, columns, tuple(rows), notes, behind)
+
+
+def networks(models: Path) -> list[Path]:
+    """MCUNet's files, as far as they are there."""
+    files = (models / f"{name}.tflite" for name in (VWW, IMAGENET))
+    return [file for file in files if file.exists()]
+
+
+def single_layers(models: Path) -> list[Pointwise]:
+    """The paper's first one and those of MCUNet."""
+    layers = [LARGEST]
+    for path in networks(models):
+        layers += [p for p in pointwise_layers(load(path)) if p not in layers]
+    return layers
 
 
 def pointwise(models: Path) -> Table:
     """Figure 7."""
-    layers = [LARGEST]
-    for name in (VWW, IMAGENET):
-        path = models / f"{name}.tflite"
-        if path.exists():
-            layers += [p for p in pointwise_layers(load(path)) if p not in layers]
+    layers = single_layers(models)
     rows, saved = [], []
     for layer in layers:
         figures = Needs.of(layer.graph())
@@ -127,12 +140,9 @@ def pointwise(models: Path) -> Table:
     ]
     if len(layers) == 1:
         notes.append(f"The MCUNet models are not in {models}: their layers are missing.")
-    return Table(
-        "Single pointwise layers (figure 7)",
-        ("layer", "TinyEngine's tensors", "TinyEngine", "vmcu", "less"),
-        tuple(rows),
-        tuple(notes),
-    )
+    columns = ("layer", "TinyEngine's tensors", "TinyEngine", "vmcu", "less")
+    behind = Behind(hashes(networks(models)), kinds=dict.fromkeys(columns[1:4], RAM))
+    return Table("Single pointwise layers (figure 7)", columns, tuple(rows), tuple(notes), behind)
 
 
 def inverted_bottlenecks(network: str, figure: int, claims: tuple[str, str, str]) -> Table:
@@ -162,23 +172,12 @@ def inverted_bottlenecks(network: str, figure: int, claims: tuple[str, str, str]
         f"Worst module: TinyEngine {worst['tinyengine']:,}, HMCOS {worst['hmcos']:,}, vmcu "
         f"{worst['vmcu']:,}. {claims[2]}",
     )
-    return Table(
-        f"Inverted bottlenecks of {network} (figure {figure})",
-        (
-            "module",
-            "TinyEngine's tensors",
-            "TinyEngine",
-            "HMCOS",
-            "k rows, est.",
-            "vmcu",
-            "extra MACs",
-            "with --tile-cost 900",
-            "less than TinyEngine",
-            "than HMCOS",
-        ),
-        tuple(rows),
-        notes,
-    )
+    title = f"Inverted bottlenecks of {network} (figure {figure})"
+    sizes = ("TinyEngine's tensors", "TinyEngine", "HMCOS", "k rows, est.", "vmcu")
+    tiled = "with --tile-cost 900"
+    columns = ("module", *sizes, "extra MACs", tiled, "less than TinyEngine", "than HMCOS")
+    behind = Behind(hashes([TABLE_2]), kinds=dict.fromkeys((*sizes, tiled), RAM))
+    return Table(title, columns, tuple(rows), notes, behind)
 
 
 def largest(fits: Callable[[int], bool], least: int) -> int:
@@ -214,7 +213,7 @@ def larger(title: str, unit: str, claim: str, grow: Callable[[Module, int], Modu
         "the original module."
     )
     columns = ("module", "bytes allowed", f"{unit}, original", "largest", "ratio")
-    return Table(title, columns, tuple(rows), (note,))
+    return Table(title, columns, tuple(rows), (note,), Behind(hashes([TABLE_2])))
 
 
 def images() -> Table:

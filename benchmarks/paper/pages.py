@@ -6,18 +6,23 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import manifests
+from manifests import Behind
 
 
 @dataclass(frozen=True)
 class Table:
-    """`columns`: headings, the first one of names. `notes`: paragraphs that follow the rows."""
+    """`columns`: headings, the first one of names. `notes`: paragraphs that follow the rows.
+    `behind`: what its figures are of, for the manifest."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: Sequence[str] = ()
+    behind: Behind = field(default_factory=Behind)
 
     def markdown(self, command: str) -> str:
         """As a page has it, under the command that prints it."""
@@ -53,7 +58,8 @@ def show(
     tables: Mapping[str, Callable[[], Table]],
     command: Callable[[str], str],
 ) -> None:
-    """Prints the tables that are asked for, all by default, and puts them on the page."""
+    """Prints the tables that are asked for, all by default, and puts them on the page, with their
+    manifests."""
     unknown = [name for name in args.tables if name not in tables]
     if unknown:
         parser.error(f"no such table: {', '.join(unknown)}")
@@ -63,7 +69,14 @@ def show(
         print(f"{table.title}\n\n{block}\n", flush=True)
         if args.write:
             try:
-                text = insert(args.write.read_text(encoding="utf-8"), name, block)
+                put(args.write, name, block, table.behind)
             except ValueError as error:
                 parser.error(f"{args.write}: {error}")
-            args.write.write_text(text, encoding="utf-8")
+
+
+def put(page: Path, name: str, block: str, behind: Behind) -> None:
+    """A table between its markers of a page, and its manifest beside the page. Raises ValueError
+    without markers."""
+    text = insert(page.read_text(encoding="utf-8"), name, block)
+    page.write_text(text, encoding="utf-8")
+    manifests.write(page, name, block, behind)

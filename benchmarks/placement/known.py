@@ -20,8 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
+from manifests import Behind  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.placement import Buffer, Instance, place  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
 
 CAPACITY = 1 << 22
 COLUMNS = ("buffers", "moments", "seed", "height, to optimum", "seconds")
@@ -78,7 +80,7 @@ def table(counts: tuple[int, ...], seconds: float) -> Table:
         for moments in ((2 * pieces, pieces // 5) if pieces < COUNTS[-1] else (pieces // 5,))
         for seed in range(2 if pieces < COUNTS[-1] else 1)
     )
-    return Table("Buffers of known optimum", COLUMNS, rows)
+    return Table("Buffers of known optimum", COLUMNS, rows, behind=Behind(kinds={COLUMNS[3]: RAM}))
 
 
 def command(name: str) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places every problem of some files or folders and prints a table.
 
-    python benchmarks/placement/run.py PATH... [--seconds 50] [--workers N] [--json FILE]
+    python benchmarks/placement/run.py PATH... [--seconds 50] [--workers N] [--write FILE]
 
 The last column is what TensorFlow Lite Micro's greedy planner needs (its sizes rounded up to 16).
 """
@@ -9,20 +9,26 @@ The last column is what TensorFlow Lite Micro's greedy planner needs (its sizes 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from vmcu_tools.placement import SECONDS, Allocation, Instance, files, place
-from vmcu_tools.placement.workers import cores
-from vmcu_tools.planner.others import tflm
-from vmcu_tools.planner.places.lifetimes import Lifetime
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
-COLUMNS = ("problem", "buffers", "bound", "height", "ratio", "optimal", "seconds", "tflm", "ratio")
+from manifests import Behind, hashes  # noqa: E402
+from pages import Table, put  # noqa: E402
+from vmcu_tools.placement import SECONDS, Instance, files, place  # noqa: E402
+from vmcu_tools.placement.workers import cores  # noqa: E402
+from vmcu_tools.planner.others import tflm  # noqa: E402
+from vmcu_tools.planner.places.lifetimes import Lifetime  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
+
+COLUMNS = (
+    *("problem", "buffers", "bound", "height", "to bound", "seconds"),
+    "TFLite Micro's greedy, to bound",
+)
+NAME, COMMAND = "challenging", "python benchmarks/placement/run.py DIR --seconds 10"
 
 
 def tflm_height(problem: Instance) -> int:
@@ -32,42 +38,42 @@ def tflm_height(problem: Instance) -> int:
     return max((o + s for o, s in zip(offsets, sizes, strict=True)), default=0)
 
 
-def row(path: Path, problem: Instance, placement: Allocation, greedy: int) -> tuple[str, ...]:
+def row(path: Path, seconds: float, workers: int) -> tuple[str, ...]:
+    """A problem of the table, by its file's name up to the first dot."""
+    problem = files.read(path)
+    placement = place(problem, seconds=seconds, workers=workers)
     bound = placement.bound or 1
-    return (
-        path.stem,
-        str(len(problem.buffers)),
-        str(placement.bound),
-        str(placement.height),
+    cells = (
+        path.name.partition(".")[0],
+        *(f"{n:,}" for n in (len(problem.buffers), placement.bound, placement.height)),
         f"{placement.height / bound:.4f}",
-        "yes" if placement.optimal else "no",
         f"{placement.seconds:.1f}",
-        str(greedy),
-        f"{greedy / bound:.2f}",
+        f"{tflm_height(problem) / bound:.2f}",
     )
+    print(*cells, file=sys.stderr, flush=True)
+    return cells
+
+
+def table(paths: Sequence[Path], seconds: float, workers: int) -> Table:
+    """All problems."""
+    rows = tuple(row(path, seconds, workers) for path in paths)
+    behind = Behind(hashes(paths), kinds=dict.fromkeys(COLUMNS[3:5], RAM))
+    return Table("Placement", COLUMNS, rows, behind=behind)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("paths", type=Path, nargs="+", metavar="PATH")
     options.add_argument("--seconds", type=float, default=SECONDS, help="per problem")
     options.add_argument("--workers", type=int, default=cores())
-    options.add_argument("--json", type=Path, metavar="FILE")
+    options.add_argument("--write", type=Path, metavar="FILE")
     args = options.parse_args()
     problems = [p for path in args.paths for p in (sorted(path.glob("*.csv")) or [path])]
-    table = Table(*COLUMNS, box=None, title=shlex.join(sys.argv), title_justify="left")
-    figures = []
-    for path in problems:
-        problem = files.read(path)
-        placement = place(problem, seconds=args.seconds, workers=args.workers)
-        cells = row(path, problem, placement, tflm_height(problem))
-        print(*cells, file=sys.stderr, flush=True)
-        table.add_row(*cells)
-        figures.append(dict(zip(("tflm_ratio", *COLUMNS[:-1]), (cells[-1], *cells), strict=False)))
-    Console(width=140).print(table)
-    print(f"{args.workers} processes, Python {platform.python_version()}, {platform.machine()}")
-    if args.json:
-        args.json.write_text(json.dumps(figures, indent=2) + "\n")
+    found = table(problems, args.seconds, args.workers)
+    block = found.markdown(COMMAND)
+    print(block)
+    if args.write:
+        put(args.write, NAME, block, found.behind)
 
 
 if __name__ == "__main__":

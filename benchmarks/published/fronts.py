@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
+from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
 from pages import Table, options, show  # noqa: E402
 from vmcu_tools.compiler import compile_model  # noqa: E402
 from vmcu_tools.errors import UserError  # noqa: E402
@@ -32,6 +33,7 @@ from vmcu_tools.machine import reference  # noqa: E402
 from vmcu_tools.passes import optimize  # noqa: E402
 from vmcu_tools.plan.plan import Plan  # noqa: E402
 from vmcu_tools.planner.stages import bands  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
 from vmcu_tools.verify import verify  # noqa: E402
 
@@ -120,7 +122,9 @@ def fronts(folder: Path, only: Sequence[str]) -> Table:
     rows = tuple(
         row(point, folder) for point in points() if point.network in (only or {point.network})
     )
-    return Table("RAM for multiply-accumulates", COLUMNS, rows)
+    files = {folder / point.file for point in points()}
+    behind = Behind(hashes([FACTS, *files]), (GCC, QEMU), {"vmcu": RAM})
+    return Table("RAM for multiply-accumulates", COLUMNS, rows, behind=behind)
 
 
 def command(name: str) -> str:

@@ -12,16 +12,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from vmcu_tools.bench import model, stream
-from vmcu_tools.compiler import compile_model
-from vmcu_tools.report.model import hop_of
-from vmcu_tools.verify.stream import verify
-
-START, END = "<!-- hops -->", "<!-- end of hops -->"
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "paper"))
+
+from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
+from pages import put  # noqa: E402
+from vmcu_tools.bench import model, stream  # noqa: E402
+from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.report.model import hop_of  # noqa: E402
+from vmcu_tools.verify.stream import verify  # noqa: E402
+
+NAME = "hops"
 BOARD = "qemu:m4"
 # File and hop.
 SWW, KWS = "mlperf-tiny-sww.tflite", "mlperf-tiny-kws.tflite"
@@ -52,13 +57,7 @@ def table(folder: Path, hops: int) -> str:
     """The table, with the command that makes it."""
     rows = "".join(row(folder / name, hop, hops) for name, hop in MODELS)
     command = "`python benchmarks/streams/run.py --write doc/streaming.md`"
-    return f"{START}\n{command}\n\n{HEAD}{rows}{END}"
-
-
-def written(page: str, text: str) -> str:
-    """A page with the table in its place."""
-    before, _, rest = page.partition(START)
-    return before + text + rest.partition(END)[2]
+    return f"{command}\n\n{HEAD}{rows}".rstrip()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = table(args.models, args.hops)
     print(text)
     if args.write:
-        args.write.write_text(written(args.write.read_text(), text))
+        behind = Behind(hashes({args.models / name for name, _ in MODELS}), (GCC, QEMU))
+        put(args.write, NAME, text, behind)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
-from pages import Table, insert  # noqa: E402
+from manifests import Behind, hashes  # noqa: E402
+from pages import Table, put  # noqa: E402
 from vmcu_tools.placement import graphs  # noqa: E402
 from vmcu_tools.placement.tasks import usage  # noqa: E402
+from vmcu_tools.report.runs import RAM  # noqa: E402
 
 COLUMNS = ("step", "nodes", "file's order", "this order", "saved", "bound", "placed", "seconds")
 NAME, COMMAND = "training", "python benchmarks/training/run.py DIR/*-1.json"
@@ -82,7 +84,8 @@ def table(paths: list[Path], seconds: float) -> Table:
         f"In MB. Saved of the file's order on average: {mean:.1%}. Steps whose tensors need more "
         f"room than the worst step has bytes: {gaps} of {len(found)}. Seconds are CPU seconds.",
     )
-    return Table("Training steps", COLUMNS, tuple(one.row for one in found), notes)
+    behind = Behind(hashes(paths), kinds={"this order": RAM})
+    return Table("Training steps", COLUMNS, tuple(one.row for one in found), notes, behind)
 
 
 def main() -> None:
@@ -91,11 +94,11 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=50.0, help="for offsets, per step")
     options.add_argument("--write", type=Path, metavar="FILE")
     args = options.parse_args()
-    block = table(args.files, args.seconds).markdown(COMMAND)
+    found = table(args.files, args.seconds)
+    block = found.markdown(COMMAND)
     print(block)
     if args.write:
-        text = insert(args.write.read_text(encoding="utf-8"), NAME, block)
-        args.write.write_text(text, encoding="utf-8")
+        put(args.write, NAME, block, found.behind)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts one inference under Zephyr and without an operating system, on the same emulated board.
 
-    python benchmarks/zephyr/overhead.py [MODEL...] [--on qemu:m3|qemu:m4] [--json FILE]
+    python benchmarks/zephyr/overhead.py [MODEL...] [--on qemu:m3 qemu:m4] [--write FILE]
 
 Both images run the same source and the same plan on the same input, and their outputs are checked.
 Under Zephyr its interrupts count too. Exits with 1 if Zephyr adds more than LIMIT to any model.
@@ -11,42 +11,58 @@ Needs a Zephyr tree: ZEPHYR_BASE, or ~/zephyrproject/zephyr.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
 
-from vmcu_tools.bench.model import bench, board, check_outputs
-from vmcu_tools.compiler import compile_model
-from vmcu_tools.plan.plan import Plan
-from vmcu_tools.runners.compiled import MODEL_NAME
-from vmcu_tools.runners.counting import CountingRunner, markers_of
-from vmcu_tools.runners.samples import make_samples
-from vmcu_tools.runners.workspace import board_module
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks" / "paper"))
 
-ROOT = Path(__file__).parents[2]
+from manifests import GCC, QEMU, Behind, hashes  # noqa: E402
+from pages import Table, put  # noqa: E402
+from vmcu_tools.bench.model import bench, board, check_outputs  # noqa: E402
+from vmcu_tools.compiler import compile_model  # noqa: E402
+from vmcu_tools.plan.plan import Plan  # noqa: E402
+from vmcu_tools.runners.compiled import MODEL_NAME  # noqa: E402
+from vmcu_tools.runners.counting import CountingRunner, markers_of  # noqa: E402
+from vmcu_tools.runners.samples import make_samples  # noqa: E402
+from vmcu_tools.runners.workspace import board_module  # noqa: E402
+
 IMAGE = Path(__file__).parent / "image"
 DEFAULT_MODEL = ROOT / "samples" / "digits" / "digits.onnx"
 LIMIT = 0.02
+NAME = "overhead"
+COMMAND = "python benchmarks/zephyr/overhead.py MODEL... --on qemu:m3 qemu:m4"
+COLUMNS = ("model and board", "instructions", "instructions with Zephyr", "more")
 # Zephyr's board that is the same machine.
 ZEPHYR_BOARDS = {"qemu:m3": "mps2/an385", "qemu:m4": "qemu_mps2_m4", "qemu:m7": "qemu_mps2_m7"}
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """Instructions of one inference; `ratio` is Zephyr's over freestanding's, less one."""
+    """Instructions of one inference."""
 
     model: str
     target: str
     freestanding: int
     zephyr: int
-    ratio: float
+
+    @property
+    def ratio(self) -> float:
+        """Zephyr's over freestanding's, less one."""
+        return round(self.zephyr / self.freestanding - 1, 5)
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """As the table has it."""
+        both = f"{self.freestanding:,}", f"{self.zephyr:,}"
+        return f"{self.model}, {self.target}", *both, f"{100 * self.ratio:+.2f} %"
 
 
 def zephyr_tree() -> Path:
@@ -97,24 +113,27 @@ def compare(model: Path, target: str) -> Overhead:
     plan = compile_model(model)
     freestanding = bench(plan, model.stem, target).instructions
     zephyr = instructions_under_zephyr(model, plan, target)
-    return Overhead(model.stem, target, freestanding, zephyr, round(zephyr / freestanding - 1, 5))
+    return Overhead(model.stem, target, freestanding, zephyr)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", nargs="*", type=Path, default=[DEFAULT_MODEL])
-    parser.add_argument("--on", choices=ZEPHYR_BOARDS, default="qemu:m3")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--on", choices=ZEPHYR_BOARDS, nargs="+", default=["qemu:m3"])
+    parser.add_argument("--write", type=Path, metavar="FILE")
     args = parser.parse_args()
-    rows = [compare(model, args.on) for model in args.models]
-    for row in rows:
-        print(
-            f"{row.model} on {row.target}: {row.freestanding:,} instructions, "
-            f"with Zephyr {row.zephyr:,}: {row.ratio:+.2%}"
-        )
-    if args.json:
-        args.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
-    return int(any(row.ratio > LIMIT for row in rows))
+    found = []
+    for model in args.models:
+        for target in args.on:
+            found.append(compare(model, target))
+            print(*found[-1].row, file=sys.stderr, flush=True)
+    behind = Behind(hashes(args.models), (GCC, QEMU))
+    table = Table("Under Zephyr", COLUMNS, tuple(one.row for one in found), behind=behind)
+    block = table.markdown(COMMAND)
+    print(block)
+    if args.write:
+        put(args.write, NAME, block, behind)
+    return int(any(one.ratio > LIMIT for one in found))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from .commands import (
     build,
     check,
     compare,
+    compare_runs,
     completion,
     container,
     diff,
@@ -40,8 +41,8 @@ from .errors import PlanError, Problem, UserError
 
 # In the order of `vmcu --help`.
 COMMANDS = (
-    *(build, fit, check, diff, compare, verify, run, bench, size, boards, container, place),
-    *(plan_tflite, inspect, new, ops, quantize, audio, wear, completion),
+    *(build, fit, check, diff, compare, compare_runs, verify, run, bench, size, boards),
+    *(container, place, plan_tflite, inspect, new, ops, quantize, audio, wear, completion),
 )
 
 

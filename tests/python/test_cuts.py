@@ -5,6 +5,8 @@ never give a worse answer."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages.alike import facts_of
 from vmcu_tools.planner.stages.cheapest import Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
 
@@ -51,12 +54,59 @@ def test_more_tiles_never_need_more(seed: int) -> None:
         assert peaks == sorted(peaks, reverse=True)
 
 
+def variants(seed: int) -> Iterator[Graph]:
+    """A graph, and almost the same: another tensor outlives its stages."""
+    graph = network(seed)
+    yield graph
+    for node in graph.nodes[:-1]:
+        name = node.outputs[0]
+        also = replace(graph.outputs[0], name=name, tensor=name)
+        yield replace(graph, outputs=(*graph.outputs, also))
+
+
+def chain(side: int, channels: int, kernel: int) -> Graph:
+    """Three of the same, which differ from other chains in what is given alone."""
+    b = Builder(np.random.default_rng(0))
+    b.limits = dict
+    x = b.input((side, side, channels))
+    for _ in range(3):
+        window = Window((kernel, kernel), pad=(kernel // 2,) * 4)
+        x = depthwise_of(b, x, window, side, side, 1)
+    return b.graph([x.name])
+
+
+def searched(graph: Graph) -> list[tuple[int, int, dict]]:
+    """What a search finds, and what it has done for that."""
+    found = []
+    for streamed in ways_to_feed(graph):
+        cutter = Cutter(graph, streamed)
+        least = cutter.least_peak(TILES, cutter.least_peak(TILES[:1], UNLIMITED))
+        least = cutter.refined(least) if least < UNLIMITED else least
+        found.append((least, cutter.work, cutter.traced))
+    return found
+
+
+def test_what_is_known_of_stages_that_are_alike_changes_nothing() -> None:
+    """Neither what is found nor when searches end."""
+    graphs = [graph for seed in SEEDS[::3] for graph in variants(seed)]
+    graphs += [chain(*of) for of in itertools.product((12, 16), (8, 24), (3, 5))]
+    alone = []
+    for graph in graphs:
+        facts_of.cache_clear()
+        alone.append(searched(graph))
+    facts_of.cache_clear()
+    assert [searched(graph) for graph in graphs] == alone
+    assert facts_of.cache_info().hits > facts_of.cache_info().misses > 100
+    assert [searched(graph) for graph in reversed(graphs)] == alone[::-1]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) -> None:
     graph = network(seed)
     used = Cutter(graph, False)
     used.least_peak(TILES, used.least_peak(TILES[:1], UNLIMITED))
     for cut, option in used.traced.items():
+        facts_of.cache_clear()
         alone = Cutter(graph, False).known(cut, UNLIMITED)
         assert alone == option
 

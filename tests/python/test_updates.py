@@ -190,7 +190,8 @@ def test_damaged_committed_containers_touch_nothing_outside(tmp_path: Path) -> N
 
 def test_the_table_of_costs_is_that_of_all_models() -> None:
     page = (ROOT / "doc/container.md").read_text(encoding="utf-8")
-    table = page.split(LOADING["START"])[1].split(LOADING["END"])[0]
+    name = LOADING["NAME"]
+    table = page.partition(f"<!-- {name} -->")[2].partition(f"<!-- end of {name} -->")[0]
     models = LOADING["models"]()
     if not models:
         pytest.skip(f"{SHARED} is not there; VMCU_MODELS names the folder of the real networks")

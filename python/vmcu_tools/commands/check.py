@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         say(console(), f"{'ok' if limit.held else 'TOO LARGE'}: {limit.said}")
     write_json(asdict(report), args.json)
     if args.junit:
-        args.junit.write_bytes(checks.junit(now.model, checked))
+        args.junit.write_bytes(checks.junit("check", now.model, checked))
     if args.markdown:
         args.markdown.write_text(checks.comment(now, checked, against), encoding="utf-8")
     return EXIT_DONE if all(limit.held for limit in checked) else EXIT_PROBLEM

@@ -29,6 +29,10 @@ EXAMPLES = {
         ("before.json after.vmcu", "a report against a container"),
     ),
     "compare": (("model.onnx", "beside other tools' planners"),),
+    "compare-runs": (
+        ("before.json after.json --max-ram 1", "of one model; exit 1 where RAM grew by more"),
+        ("before after --junit growth.xml", "folders of many, each by its name"),
+    ),
     "verify": (
         ("model.onnx", "tensor by tensor, on this computer"),
         ("model.tflite --on qemu:m4 -n 5", "on an emulated Cortex-M4, five inputs"),

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-
-import numpy as np
 
 from ..compiler import compile_model
 from ..frontends import load
 from ..graph import Graph
+from ..ops.likeness import likeness
 from ..passes import optimize
 from ..planner.options import Options
 from ..planner.registry import DEFAULTS, make_plan
 
-# Of weights and what goes with them only shapes count.
-WEIGHTS = ("weights", "bias", "requant")
 MOST_KEPT = 4096
 _known: OrderedDict[str, int] = OrderedDict()
 
@@ -71,30 +67,9 @@ def structure(graph: Graph) -> str:
     for tensor in graph.tensors.values():
         note(tensor.shape)
     for node in graph.nodes:
-        note(node.kind, [numbers[name] for name in (*node.inputs, *node.outputs)])
-        trained = any(field.name == "weights" for field in fields(node.op))
-        for field in fields(node.op):
-            shapes_only = trained and field.name in WEIGHTS
-            _note(note, field.name, getattr(node.op, field.name), shapes_only)
+        ends = [numbers[name] for name in (*node.inputs, *node.outputs)]
+        note(node.kind, ends, likeness(node.op))
     for ports in (graph.inputs, graph.outputs):
         note([numbers[port.tensor] for port in ports])
     note(graph.target, sorted(graph.elsewhere), graph.hop, graph.states)
     return digest.hexdigest()
-
-
-def _note(note: object, name: str, value: object, shapes_only: bool) -> None:
-    assert callable(note)
-    if isinstance(value, np.ndarray):
-        note(name, value.shape, str(value.dtype))
-        if not shapes_only:
-            note(hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest())
-    elif is_dataclass(value):
-        note(name, type(value).__name__)
-        for field in fields(value):
-            _note(note, field.name, getattr(value, field.name), shapes_only)
-    elif isinstance(value, tuple):
-        note(name, len(value))
-        for one in value:
-            _note(note, name, one, shapes_only)
-    else:
-        note(name, value)

@@ -62,8 +62,10 @@ class Trace:
         -1 for what was there before, or is not read."""
         lives = []
         for number, home in enumerate(self.homes):
-            births, deaths = self._life(number)
-            lives.append((np.roll(births, home.phase), np.roll(deaths, home.phase)))
+            life = self._life(number)
+            if home.phase:
+                life = np.roll(life[0], home.phase), np.roll(life[1], home.phase)
+            lives.append(life)
         for number, home in enumerate(self.homes):
             if home.owner != number:
                 births, deaths = lives[number]

@@ -5,10 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from xml.etree import ElementTree
 
 from .difference import FIGURES, SheetDifference, markdown
 from .sheet import Sheet
+
+
+class Judged(Protocol):
+    """What becomes a test case: its name, whether it is held, and a sentence."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def held(self) -> bool: ...
+
+    @property
+    def said(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -48,18 +62,18 @@ def limits(
     ]
     for change in () if against is None else against.changes:
         allowed = int(change.before * (1 + tolerance))
-        found.append(Limit(change.figure, change.after, allowed, True))
+        found.append(Limit(change.figure, int(change.after), allowed, True))
     return found
 
 
-def junit(model: str, checked: Sequence[Limit]) -> bytes:
-    """As JUnit has it: a test case a limit."""
+def junit(command: str, what: str, checked: Sequence[Judged]) -> bytes:
+    """As JUnit has it: what a command held, a test case each. what: what was checked."""
     failed = [limit for limit in checked if not limit.held]
     counts = {"tests": str(len(checked)), "failures": str(len(failed)), "errors": "0"}
     top = ElementTree.Element("testsuites", counts)
-    suite = ElementTree.SubElement(top, "testsuite", {"name": f"vmcu check {model}", **counts})
+    suite = ElementTree.SubElement(top, "testsuite", {"name": f"vmcu {command} {what}", **counts})
     for limit in checked:
-        named = {"classname": f"vmcu.{model}", "name": limit.name}
+        named = {"classname": f"vmcu.{what}", "name": limit.name}
         case = ElementTree.SubElement(suite, "testcase", named)
         if not limit.held:
             ElementTree.SubElement(case, "failure", {"message": limit.said}).text = limit.said

@@ -26,14 +26,14 @@ NEW, GONE, CHANGED = "new", "gone", "changed"
 
 @dataclass(frozen=True)
 class Change:
-    """A figure of FIGURES in both."""
+    """A figure that both have; of sheets, one of FIGURES, and whole."""
 
     figure: str
-    before: int
-    after: int
+    before: float
+    after: float
 
     @property
-    def by(self) -> int:
+    def by(self) -> float:
         return self.after - self.before
 
     @property
@@ -156,7 +156,7 @@ def _names(layers: Sequence[SheetLayer | LayerChange]) -> Mapping[str, str]:
     return short_names(layer.name for layer in layers)
 
 
-def _signed(by: int | None) -> str:
+def _signed(by: float | None) -> str:
     return "" if not by else f"{by:+,}"
 
 

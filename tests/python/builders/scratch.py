@@ -92,6 +92,9 @@ def furnish(folder: Path) -> Path:
         subprocess.run(told, check=True, capture_output=True)
     programs(folder)
     execute("vmcu build model.onnx --json before.json", folder)
+    for name in ("after.json", "before/model.json", "after/model.json"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(folder / "before.json", folder / name)
     return folder
 
 

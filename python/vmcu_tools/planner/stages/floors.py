@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from ...ops import Layer
 from ...plan.calls import Grid, ends, led, oldest, wanted
 from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
+from .alike import StageFacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,26 +101,43 @@ class Floors:
         self.prefixes: dict[object, Prefix] = {}
         self.known: dict[tuple[Layer[Any], ...], tuple[int, int]] = {}
 
-    def floor(self, first: int, layers: Sequence[Layer[Any]], taken: int, limit: int) -> int:
-        """Bytes that tensors take at least in a stage of these layers, the first of which is node
-        `first`; more than `limit` if that is found to be so. taken: columns of the streamed input
-        that it takes at a time."""
+    def floor(
+        self, first: int, layers: Sequence[Layer[Any]], taken: int, facts: StageFacts, limit: int
+    ) -> int:
+        """Bytes that tensors which it touches take at least in a stage of these layers, the first
+        of which is node `first`; more than `limit` if that is found to be so. taken: columns of the
+        streamed input that it takes at a time; facts: of such stages."""
+        fresh = None
+        for number in range(len(layers) - 1):
+            if number == len(facts.alive):
+                fresh = fresh or itertools.islice(self._alive(first, layers, taken), number, None)
+                facts.alive.append(next(fresh))
+            if facts.alive[number] > limit:
+                if number not in facts.sure:
+                    facts.sure[number] = self._whole(layers, number, first)
+                if facts.sure[number]:
+                    return facts.alive[number]
+        if facts.floor is None:
+            stop = first + len(layers)
+            facts.floor = self._bytes(self._suffix(stop, layers), stop, taken)
+        return facts.floor
+
+    def _alive(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
+        """Bytes at least while each layer of a stage but the last works."""
         stop, known = first + len(layers), self.prefixes
-        lives = self.lives.items()
-        staying = [name for name, (birth, last) in lives if birth < first and last >= stop]
+        made = {layer.out.name for layer in layers}
+        read = {tensor.name for layer in layers for tensor in layer.ins}
+        staying = [name for name in read - made if self.lives[name][1] >= stop]
         for number, layer in enumerate(layers[:-1]):
             key = layer if number else (first, layer, taken)
             if key not in known:
                 suffix = self._suffix(None, layers[: number + 1])
-                alive = self._bytes(suffix, first, first + number + 1, taken)
+                alive = self._bytes(suffix, first + number + 1, taken)
                 known[key] = Prefix(alive, frozenset(suffix.demands))
             prefix = known[key]
             known = prefix.behind
-            alive = prefix.alive
-            alive += sum(self._size(name) for name in staying if name not in prefix.reads)
-            if alive > limit and self._whole(layers, number, first):
-                return alive
-        return self._bytes(self._suffix(stop, layers), first, stop, taken)
+            unread = (self._size(name) for name in staying if name not in prefix.reads)
+            yield prefix.alive + sum(unread)
 
     def _whole(self, layers: Sequence[Layer[Any]], number: int, first: int) -> bool:
         """True if a layer of a stage is sure to make all of its calls: its output is kept, or some
@@ -142,15 +160,14 @@ class Floors:
         streamed = self.source is not None and name == self.source.name
         return 0 if streamed else self.tensors[name].bytes
 
-    def _bytes(self, suffix: Suffix, first: int, stop: int, taken: int) -> int:
-        """Bytes that tensors take at least while nodes [first, stop) work."""
+    def _bytes(self, suffix: Suffix, stop: int, taken: int) -> int:
+        """Bytes that tensors which they touch take at least while the nodes in front of `stop` work
+        that the suffix has."""
         alive, besides = suffix.alive, 0
-        for name, (birth, last) in self.lives.items():
-            tensor, demand = self.tensors[name], suffix.demands.get(name)
-            if birth >= first or last < first:
-                continue
-            if demand is None or (suffix.kept and last >= stop):
-                besides += self._size(name) if suffix.kept else 0
+        for name, demand in suffix.demands.items():
+            tensor = self.tensors[name]
+            if suffix.kept and self.lives[name][1] >= stop:
+                besides += self._size(name)
             elif self.source is not None and name == self.source.name:
                 grid = Grid(*tensor.shape[:2], taken)
                 made = _until(ends(grid), grid.calls_for(demand.wanted))

@@ -18,6 +18,7 @@ from ...plan.trace import Trace, trace_of
 from ..places.in_place import in_place
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import pieces_of
+from .alike import StageFacts, Tokens, Wiring, facts_of, wiring_of
 from .costs import calls_of, extra_cost
 from .floors import Floors
 
@@ -33,6 +34,16 @@ class Option:
     cut: Cut
     peak: int
     cost: int
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Of the stages that nodes form in whatever tiles. besides: bytes of tensors that outlive them
+    untouched; dying: tensors that nobody reads later."""
+
+    wiring: Wiring
+    besides: int
+    dying: frozenset[str]
 
 
 Calls = tuple[tuple[tuple[str, bool, int], ...], int]
@@ -80,13 +91,14 @@ class Needs:
     def __init__(self, graph: Graph, streamed: bool):
         self.graph, self.streamed = graph, streamed
         self.count = len(graph.nodes)
-        self.binder = Binder(graph)
+        self.binder, self.tokens = Binder(graph), Tokens(graph)
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, bool], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
         self.least: dict[tuple[int, int], int] = {}
         self.floor: dict[Shape, int] = {}
+        self.around: dict[tuple[int, int], Surroundings] = {}
         self.latest: tuple[Calls, Trace] | None = None
         self.work = 0
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
@@ -168,16 +180,38 @@ class Needs:
         once, unless a bound tells that they are more."""
         if shape in self.held:
             return self.held[shape]
+        around = self.surroundings(cut)
+        facts = self.facts(around, shape)
         if limit >= self.floor.setdefault(shape, 0):
             self.work += len(shape.layers) * FLOOR_WORK
-            self.floor[shape] = self.floors.floor(cut.first, shape.layers, shape.taken, limit)
+            room = limit - around.besides
+            floor = self.floors.floor(cut.first, shape.layers, shape.taken, facts, room)
+            self.floor[shape] = around.besides + floor
         if self.floor[shape] > limit:
             return None
-        trace = self.trace(cut, shape)
-        self.work += len(shape.layers) * (trace.calls + TRACE_WORK)
-        dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
-        self.held[shape] = self.besides(cut) + in_place(trace).peak(dying)
+        if facts.held is None:
+            trace = self.trace(cut, shape)
+            facts.held, facts.calls = in_place(trace).peak(around.dying), trace.calls
+        # As much as if nothing were known of others: when a search ends must not depend on them.
+        self.work += len(shape.layers) * (facts.calls + TRACE_WORK)
+        self.held[shape] = around.besides + facts.held
         return self.held[shape]
+
+    def surroundings(self, cut: Cut) -> Surroundings:
+        """What a stage's nodes are in the midst of."""
+        key = cut.first, cut.stop
+        if key not in self.around:
+            nodes = self.graph.nodes[cut.first : cut.stop]
+            source = None if self.source is None else self.source.name
+            wiring = wiring_of(self.graph, nodes, self.last, cut.stop, source)
+            dying = frozenset(name for name in self.touched(cut) if self.last[name] < cut.stop)
+            self.around[key] = Surroundings(wiring, self.besides(cut), dying)
+        return self.around[key]
+
+    def facts(self, around: Surroundings, shape: Shape) -> StageFacts:
+        """What is known of stages that are alike."""
+        layers = tuple(map(self.tokens.of, shape.layers))
+        return facts_of(around.wiring, shape.taken, self.graph.hop > 0, layers)
 
     def known_floor(self, shape: Shape) -> int:
         """Bytes that tensors are known to take at least in a stage, exactly so if it is traced."""
