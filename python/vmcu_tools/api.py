@@ -9,7 +9,6 @@ import functools
 import html
 import io
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,6 +69,7 @@ class Model:
         stream_input: bool = False,
         input_elsewhere: bool = False,
         hop: int = 0,
+        time: str | None = None,
         state: Sequence[str] | None = None,
         memory: Mapping[str, Size] | str | None = None,
         extra_macs: float = 0.0,
@@ -96,6 +96,7 @@ class Model:
             "stream_input": stream_input,
             "input": ELSEWHERE if input_elsewhere else None,
             "hop": hop or None,
+            "time": time,
             "state": None if state is None else list(state),
             "memory": memory,
             "extra_macs": extra_macs or None,

@@ -20,6 +20,8 @@ import numpy as np
 from .quant import INT8_MAX, INT8_MIN, FixedPoint, FloatProduct, FloatScale, FloatSum
 
 Shape = tuple[int, int, int]
+# A port's layout by that of one whose rows and columns are in each other's place.
+EXCHANGED = {"nhwc": "nwhc", "nchw": "ncwh"}
 # By the names of Kconfig, VMCU_REQUANT_...
 REQUANTISERS = {FixedPoint: "FIXED", FloatScale: "FLOAT", FloatSum: "FLOAT", FloatProduct: "FLOAT"}
 
@@ -202,7 +204,8 @@ class Node:
 @dataclass(frozen=True)
 class Port:
     """How the file presents a graph input or output: shape, element type, and the order of its
-    axes: "nchw" where channels come first among (1, C, ...), else "nhwc".
+    axes: "nchw" where channels come first among (1, C, ...), else "nhwc"; EXCHANGED where H of the
+    tensor is W of the file.
 
     Types are "int8", "uint8", "float32", and "int32" or "int64" for the result of ArgMax, whose
     tensor holds the bytes of an int32 either way. `half_away`: real values are quantised with ties
