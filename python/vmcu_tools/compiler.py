@@ -14,7 +14,7 @@ from .kernels.targets import named
 from .passes import optimize
 from .passes.carried import prepared
 from .passes.fed_back import NONE, fed_back, recurs
-from .passes.recurring import detached
+from .passes.recurring import detached, optimized
 from .passes.turned import with_time
 from .plan.plan import Plan
 from .plan.pools import Region
@@ -69,8 +69,11 @@ def compile_model(
     if not PLANNERS[planner].as_written:
         # What is constant in a first call is not in the next.
         whole = PLANNERS[planner].original is not None or bool(graph.states)
-        graph = optimize(graph, all_channels=whole)
-        graph = (detached if recurs(graph) else prepared)(graph) if graph.states else graph
+        if graph.recurs:
+            graph = optimized(graph)
+        else:
+            graph = optimize(graph, all_channels=whole)
+            graph = (detached if recurs(graph) else prepared)(graph) if graph.states else graph
         graph = with_time(graph, hop, time) if hop else graph
     if regions:
         _check_alone(path, planner, ram, rotated, input_elsewhere, plan_seconds)
@@ -80,7 +83,8 @@ def compile_model(
         if planner != DEFAULT:
             reason = f"it keeps its state, which planner '{planner}' knows nothing of"
             raise UserError(Problem(reason, f"leave out --planner {planner}", str(path)))
-        hop = hop or graph.tensors[graph.inputs[0].tensor].shape[0]
+        # Without an input there is no plan either, and moving() says so.
+        hop = hop or (graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1)
     options = Options(
         seconds,
         ram,

@@ -220,6 +220,17 @@ class Port:
     half_away: bool = False
 
 
+@dataclass(frozen=True)
+class Recurrence:
+    """A state that layers compute anew in each call: the tensor that they read, which the graph
+    does not make, the one that it then is in the next call, and the byte that all of it begins
+    with."""
+
+    ahead: str
+    made: str
+    begin: int
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Nodes in the file's order, which is an execution order. `origin` is the file's path; `target`
@@ -236,9 +247,8 @@ class Graph:
     go on and on, if those behind them have the rows of one window, which they compute anew for each
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
     graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
-    names, where the file has inputs and outputs in place of variables. `recurs`: of states that
-    layers compute anew, pairs of tensors: what a layer reads, which the graph does not make, and
-    what it then is in the next call.
+    names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
+    compute anew.
     """
 
     name: str
@@ -257,7 +267,7 @@ class Graph:
     endless: int = 0
     states: tuple[str, ...] = ()
     fed: tuple[tuple[str, str], ...] = ()
-    recurs: tuple[tuple[str, str], ...] = ()
+    recurs: tuple[Recurrence, ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:

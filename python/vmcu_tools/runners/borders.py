@@ -29,6 +29,8 @@ def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     window, width, channels = tensor.shape
     of_row = width * channels
     rows = max(inputs.count_of(path, port) // of_row, window)
+    # A vector is the one pixel of a row.
+    port = port if len(port.file_shape) > 1 else replace(port, file_shape=(1, *port.file_shape))
     shape = list(port.file_shape)
     shape[_time_of(port, window)] = rows
     long = replace(port, file_shape=tuple(shape))
@@ -43,10 +45,9 @@ def _time_of(port: Port, window: int) -> int:
     """Which axis of the file's array is time, of which the tensor's H has `window` rows."""
     if port.layout in EXCHANGED.values():
         return len(port.file_shape) - len(port.layout) + port.layout.index("h")
-    # Behind the batch, and the channels where they come first.
-    return port.file_shape.index(
-        window, 2 if port.layout == "nchw" else min(1, len(port.file_shape) - 1)
-    )
+    # Behind the batch, which a matrix has none of, and the channels where they come first.
+    first = 2 if port.layout == "nchw" else int(len(port.file_shape) > 2)
+    return port.file_shape.index(window, first)
 
 
 def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:

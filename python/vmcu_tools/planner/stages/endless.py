@@ -38,8 +38,8 @@ def plan(graph: Graph, options: Options) -> Plan:
     Raises UserError where the graph has no such plan.
     """
     # Of an image, rows that are the only ones are those of a hop and no sequence.
-    height, width, _ = graph.tensors[graph.inputs[0].tensor].shape
-    graph = turned(graph) if min(height, width) == 1 and not graph.states else graph
+    if not graph.states and 1 in graph.tensors[graph.inputs[0].tensor].shape[:2]:
+        graph = turned(graph)
     few = moving(graph, options.hop, _enough(graph, options.hop))
     endless = endless_part(few) if few.endless else few
     found = [_placed(endless, cut, options, few.endless > 0) for cut in _cuts(endless)]
