@@ -68,6 +68,11 @@ function(vmcu_find_python)
   set(VMCU_PYTHON "${python}" CACHE INTERNAL "The interpreter of the model compiler")
 endfunction()
 
+# Of the audio front end; what it changes is in doc/audio.md. Zephyr: CONFIG_VMCU_AUDIO_CMSIS_DSP.
+if(NOT ZEPHYR_BASE)
+  option(VMCU_AUDIO_CMSIS_DSP "Take CMSIS-DSP's Fourier transform for the audio front end" OFF)
+endif()
+
 # Outside Zephyr: the runtime as a static library, made on first use.
 function(vmcu_add_runtime)
   if(TARGET vmcu)
@@ -76,6 +81,16 @@ function(vmcu_add_runtime)
   add_library(vmcu STATIC EXCLUDE_FROM_ALL ${VMCU_SOURCES} ${VMCU_AUDIO_SOURCES})
   set_target_properties(vmcu PROPERTIES C_STANDARD 99)
   target_include_directories(vmcu PUBLIC "${VMCU_ROOT}/lib/vmcu/include")
+  if(VMCU_AUDIO_CMSIS_DSP)
+    if(NOT TARGET CMSISDSP)
+      message(FATAL_ERROR
+        "vmcu: VMCU_AUDIO_CMSIS_DSP needs CMSIS-DSP's target CMSISDSP: add_subdirectory() its "
+        "Source folder in front of vmcu_add_audio()"
+      )
+    endif()
+    target_compile_definitions(vmcu PUBLIC VMCU_AUDIO_CMSIS_DSP)
+    target_link_libraries(vmcu PUBLIC CMSISDSP)
+  endif()
   target_compile_options(vmcu PRIVATE
     ${VMCU_COMPILE_OPTIONS} -ffunction-sections -fdata-sections
   )
