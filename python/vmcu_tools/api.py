@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from rich.console import Console
@@ -86,7 +87,7 @@ class Model:
         Raises UserError for what the model or the call would have to change: an operator that is
         not supported, a pool that does not fit, options that do not go together.
         """
-        begun = time.monotonic()
+        begun = monotonic()
         if memory is not None and not isinstance(memory, str):
             memory = ",".join(f"{one}={size}" for one, size in memory.items())
         given: dict[str, object] = {

@@ -12,6 +12,9 @@
 
 #if defined(VMCU_AUDIO_CMSIS_DSP)
 #include <dsp/transform_functions.h>
+#if defined(ARM_MATH_MVEI) || defined(ARM_MATH_NEON)
+#error "CMSIS-DSP has no constants for vector units: leave out VMCU_AUDIO_CMSIS_DSP"
+#endif
 #endif
 
 #define PART_2 (INT16_MAX / 2)
