@@ -104,8 +104,8 @@ class _Maker:
                 kept = replace(self.tensors[one.ahead], name=places[key])
                 self.tensors[kept.name] = kept
             state = places[key]
-            ins, outs = (state, self.count), (one.ahead,)
-            self.nodes.append(Node(f"state {one.ahead}", Recall(one.begin), ins, outs))
+            recall = Recall(one.begin)
+            self.nodes.append(Node(f"state {one.ahead}", recall, (state, self.count), (one.ahead,)))
         for node in self.graph.nodes:
             ins = [self._seen(name, node.outputs[0]) for name in node.inputs]
             self.nodes.append(replace(node, inputs=tuple(ins)))
