@@ -11,7 +11,7 @@ import onnx
 import pytest
 from builders.onnx_models import OnnxModel, conv, dense
 from builders.tflite_states import StatefulModel
-from hypothesis import Phase, example, given, settings
+from hypothesis import Phase, example, given, reject, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
 from random_graphs import LAYERS, random_inputs, random_layers
@@ -162,6 +162,11 @@ def test_files_beside_onnxruntime(
     hop: int,
 ) -> None:
     path = Drawn(layers, end, size).save(tmp_path_factory.mktemp("drawn") / "drawn.onnx")
+    try:
+        load(path)
+    except UserError:
+        # Of its transpositions some are refused, whatever time is.
+        reject()
     plan = compile_model(path, hop=hop, time="w")
     shape = plan.model.tensors[plan.model.inputs[0].tensor].shape
     assert shape == (size[1], size[0], 3) and plan.model.inputs[0].layout == "ncwh"
