@@ -68,6 +68,11 @@ function(vmcu_find_python)
   set(VMCU_PYTHON "${python}" CACHE INTERNAL "The interpreter of the model compiler")
 endfunction()
 
+# Of the audio front end; what it changes is in doc/audio.md. Zephyr: CONFIG_VMCU_AUDIO_CMSIS_DSP.
+if(NOT ZEPHYR_BASE)
+  option(VMCU_AUDIO_CMSIS_DSP "Take CMSIS-DSP's Fourier transform for the audio front end" OFF)
+endif()
+
 # Outside Zephyr: the runtime as a static library, made on first use.
 function(vmcu_add_runtime)
   if(TARGET vmcu)
@@ -76,6 +81,16 @@ function(vmcu_add_runtime)
   add_library(vmcu STATIC EXCLUDE_FROM_ALL ${VMCU_SOURCES} ${VMCU_AUDIO_SOURCES})
   set_target_properties(vmcu PROPERTIES C_STANDARD 99)
   target_include_directories(vmcu PUBLIC "${VMCU_ROOT}/lib/vmcu/include")
+  if(VMCU_AUDIO_CMSIS_DSP)
+    if(NOT TARGET CMSISDSP)
+      message(FATAL_ERROR
+        "vmcu: VMCU_AUDIO_CMSIS_DSP needs CMSIS-DSP's target CMSISDSP: add_subdirectory() its "
+        "Source folder in front of vmcu_add_audio()"
+      )
+    endif()
+    target_compile_definitions(vmcu PUBLIC VMCU_AUDIO_CMSIS_DSP)
+    target_link_libraries(vmcu PUBLIC CMSISDSP)
+  endif()
   target_compile_options(vmcu PRIVATE
     ${VMCU_COMPILE_OPTIONS} -ffunction-sections -fdata-sections
   )
@@ -114,7 +129,7 @@ endfunction()
 #
 #   vmcu_add_model(<target> NAME <name> MODEL <file>
 #                  [RAM <bytes>] [MEMORY <name>=<bytes>,...] [PLANNER <planner>]
-#                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> | STATE <in>:<out>...]
+#                  [STREAM_INPUT | INPUT_ELSEWHERE | HOP <rows> [TIME <axis>] | STATE <in>:<out>...]
 #                  [ROTATE] [ARGS <argument>...])
 #
 # NAME         C identifier: <name>.h declares <name>_model, see vmcu/vmcu.h.
@@ -128,13 +143,14 @@ endfunction()
 #              The input is read where vmcu_set_input() says, and no part of the pool.
 # HOP          The window moves by so many rows from one answer to the next, and what both need is
 #              kept; Zephyr: CONFIG_VMCU_STREAMS=y.
+# TIME         The axis of the input that is time to HOP: h, or w, of which a column is pushed.
 # STATE        Inputs of the file, each with the output whose value of the call before it is given;
 #              Zephyr: CONFIG_VMCU_STREAMS=y.
 # ROTATE       The pool's origin advances after each inference; Zephyr: CONFIG_VMCU_POOL_ROTATE=y.
 # ARGS         Handed to `vmcu build` as they are.
 function(vmcu_add_model target)
   set(flags STREAM_INPUT INPUT_ELSEWHERE ROTATE)
-  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP" "STATE;ARGS" ${ARGN})
+  cmake_parse_arguments(arg "${flags}" "NAME;MODEL;RAM;MEMORY;PLANNER;HOP;TIME" "STATE;ARGS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "vmcu_add_model: what is '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -180,6 +196,9 @@ function(vmcu_add_model target)
 
   if(arg_HOP)
     list(APPEND options --hop "${arg_HOP}")
+  endif()
+  if(arg_TIME)
+    list(APPEND options --time "${arg_TIME}")
   endif()
   foreach(pair IN LISTS arg_STATE)
     list(APPEND options --state "${pair}")

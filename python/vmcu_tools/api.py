@@ -9,10 +9,10 @@ import functools
 import html
 import io
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from rich.console import Console
@@ -70,6 +70,7 @@ class Model:
         stream_input: bool = False,
         input_elsewhere: bool = False,
         hop: int = 0,
+        time: str | None = None,
         state: Sequence[str] | None = None,
         memory: Mapping[str, Size] | str | None = None,
         extra_macs: float = 0.0,
@@ -86,7 +87,7 @@ class Model:
         Raises UserError for what the model or the call would have to change: an operator that is
         not supported, a pool that does not fit, options that do not go together.
         """
-        begun = time.monotonic()
+        begun = monotonic()
         if memory is not None and not isinstance(memory, str):
             memory = ",".join(f"{one}={size}" for one, size in memory.items())
         given: dict[str, object] = {
@@ -96,6 +97,7 @@ class Model:
             "stream_input": stream_input,
             "input": ELSEWHERE if input_elsewhere else None,
             "hop": hop or None,
+            "time": time,
             "state": None if state is None else list(state),
             "memory": memory,
             "extra_macs": extra_macs or None,

@@ -14,7 +14,8 @@ from .kernels.targets import named
 from .passes import optimize
 from .passes.carried import prepared
 from .passes.fed_back import NONE, fed_back, recurs
-from .passes.recurring import detached
+from .passes.recurring import detached, optimized
+from .passes.turned import with_time
 from .plan.plan import Plan
 from .plan.pools import Region
 from .planner.options import DEFAULT, SOLVER_SECONDS, Options
@@ -41,6 +42,7 @@ def compile_model(
     hop: int = 0,
     state: Sequence[str] | None = (NONE,),
     choices: bool = False,
+    time: str | None = None,
 ) -> Plan:
     """Reads a model file and returns a plan, which is proven when it is emitted (emit/proof.py).
 
@@ -56,7 +58,8 @@ def compile_model(
     only input moves, and what the next one needs is kept, 0 for none of it; of all other options
     only `ram` and `target` go with it. state: inputs that are given what an output was in the call
     before, each as "input:output"; None: those whose names say so, see passes/fed_back.py.
-    choices: as planner.Options has it.
+    choices: as planner.Options has it. time: the axis of the file's images that is time to `hop`,
+    "h" or "w", as passes/turned.py has it.
     Raises UserError for anything the user has to change: the file, an op, the limit.
     """
     if planner not in PLANNERS:
@@ -66,8 +69,12 @@ def compile_model(
     if not PLANNERS[planner].as_written:
         # What is constant in a first call is not in the next.
         whole = PLANNERS[planner].original is not None or bool(graph.states)
-        graph = optimize(graph, all_channels=whole)
-        graph = (detached if recurs(graph) else prepared)(graph) if graph.states else graph
+        if graph.recurs:
+            graph = optimized(graph)
+        else:
+            graph = optimize(graph, all_channels=whole)
+            graph = (detached if recurs(graph) else prepared)(graph) if graph.states else graph
+        graph = with_time(graph, hop, time) if hop else graph
     if regions:
         _check_alone(path, planner, ram, rotated, input_elsewhere, plan_seconds)
     if len(regions) == 1:
@@ -76,7 +83,8 @@ def compile_model(
         if planner != DEFAULT:
             reason = f"it keeps its state, which planner '{planner}' knows nothing of"
             raise UserError(Problem(reason, f"leave out --planner {planner}", str(path)))
-        hop = hop or graph.tensors[graph.inputs[0].tensor].shape[0]
+        # Without an input there is no plan either, and moving() says so.
+        hop = hop or (graph.tensors[graph.inputs[0].tensor].shape[0] if graph.inputs else 1)
     options = Options(
         seconds,
         ram,

@@ -20,6 +20,8 @@ import numpy as np
 from .quant import INT8_MAX, INT8_MIN, FixedPoint, FloatProduct, FloatScale, FloatSum
 
 Shape = tuple[int, int, int]
+# A port's layout by that of one whose rows and columns are in each other's place.
+EXCHANGED = {"nhwc": "nwhc", "nchw": "ncwh"}
 # By the names of Kconfig, VMCU_REQUANT_...
 REQUANTISERS = {FixedPoint: "FIXED", FloatScale: "FLOAT", FloatSum: "FLOAT", FloatProduct: "FLOAT"}
 
@@ -202,7 +204,8 @@ class Node:
 @dataclass(frozen=True)
 class Port:
     """How the file presents a graph input or output: shape, element type, and the order of its
-    axes: "nchw" where channels come first among (1, C, ...), else "nhwc".
+    axes: "nchw" where channels come first among (1, C, ...), else "nhwc"; EXCHANGED where H of the
+    tensor is W of the file.
 
     Types are "int8", "uint8", "float32", and "int32" or "int64" for the result of ArgMax, whose
     tensor holds the bytes of an int32 either way. `half_away`: real values are quantised with ties
@@ -215,6 +218,17 @@ class Port:
     dtype: str
     layout: str = "nhwc"
     half_away: bool = False
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A state that layers compute anew in each call: the tensor that they read, which the graph
+    does not make, the one that it then is in the next call, and the byte that all of it begins
+    with."""
+
+    ahead: str
+    made: str
+    begin: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,9 +247,8 @@ class Graph:
     go on and on, if those behind them have the rows of one window, which they compute anew for each
     hop; 0 if all go on. `states`: names in the file of what it keeps from call to call. Such a
     graph is that of a first call: of the rows that earlier ones had it has padding. `fed`: pairs of
-    names, where the file has inputs and outputs in place of variables. `recurs`: of states that
-    layers compute anew, pairs of tensors: what a layer reads, which the graph does not make, and
-    what it then is in the next call.
+    names, where the file has inputs and outputs in place of variables. `recurs`: states that layers
+    compute anew.
     """
 
     name: str
@@ -254,7 +267,7 @@ class Graph:
     endless: int = 0
     states: tuple[str, ...] = ()
     fed: tuple[tuple[str, str], ...] = ()
-    recurs: tuple[tuple[str, str], ...] = ()
+    recurs: tuple[Recurrence, ...] = ()
 
     @property
     def held(self) -> tuple[Port, ...]:

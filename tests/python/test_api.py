@@ -37,6 +37,7 @@ ASKED = [
     ({"extra_macs": 8, "tile_cost": 0.5}, ("--extra-macs", "8", "--tile-cost", "0.5")),
     ({"memory": {"fast": "2K", "slow": 65536}}, ("--memory", "fast=2K,slow=64K")),
     ({"hop": 1}, ("--hop", "1")),
+    ({"hop": 1, "time": "w"}, ("--hop", "1", "--time", "w")),
     ({"state": ["none"], "plan_seconds": 60}, ("--state", "none", "--plan-seconds", "60")),
 ]
 
@@ -126,6 +127,7 @@ def test_a_float_model_is_quantised_once(tmp_path: Path) -> None:
         ({"memory": {"a b": 1}}, "is not a memory"),
         ({"memory": "a=1K", "ram": 1000}, "--memory does not go with --ram"),
         ({"stream_input": True, "input_elsewhere": True}, "two ways for one input"),
+        ({"hop": 1, "time": "x"}, "time: there is no 'x'"),
         ({"hop": 1, "rotate": True}, "--hop does not go with --rotate"),
     ],
 )

@@ -28,6 +28,7 @@ from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Window
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops.concat import Concat
+from vmcu_tools.ops.layer_norm import LayerNorm
 from vmcu_tools.ops.move import Move
 from vmcu_tools.ops.pad import Pad
 from vmcu_tools.passes.moving import moving
@@ -158,21 +159,24 @@ def test_all_rows_are_an_answer() -> None:
     assert "OUTPUT0_HEIGHT 7" in header and "INPUT0_HEIGHT 1\n" in header
 
 
-@pytest.mark.parametrize("turns", [True, False])
-def test_images_of_one_row(turns: bool) -> None:
-    """Whose columns come one by one; a layer rearranges them, or puts what is no zero at both
-    ends, which it does along W only."""
+@pytest.mark.parametrize("kind", ["move", "pad", "norm"])
+def test_images_of_one_row(kind: str) -> None:
+    """Whose columns come one by one; a layer rearranges them, puts what is no zero at both ends, or
+    has factors of its own for each, which it does along W only."""
     b = Builder(np.random.default_rng(4))
     x = b.input((1, 12, 4))
     y = convolution(b, x, Window((1, 3)), 1, 10, 4)
-    if turns:
+    if kind == "move":
         columns = np.arange(9, -1, -1) * 4
         z = b.node(Move(np.zeros(1, np.int64), columns, np.arange(4)), [y], y.shape)
-    else:
+    elif kind == "pad":
         z = b.node(Pad(((0, 0), (2, 1), (0, 0)), y.zero_point ^ 1), [y], (1, 13, 4))
+    else:
+        factors = [b.rng.integers(-(1 << 12), 1 << 12, 40).astype(np.int32) for _ in range(2)]
+        z = b.node(LayerNorm(*factors, 8, 1000, True, 1), [y], y.shape)
     width = z.shape[1]
     graph = turned(b.graph([convolution(b, z, Window((1, width)), 1, 1, 3).name]))
-    assert any(node.kind == "Reshape" for node in graph.nodes) is not turns
+    assert any(node.kind == "Reshape" for node in graph.nodes) is (kind == "norm")
     plan = make_plan("vmcu", graph, Options(hop=1))
     assert plan.graph.endless == 2 and sum(macs_of_hop(plan)) == 3 * 4 * 4 + width * 4 * 3
     rows = stream_of(graph, 1, 200, 1)

@@ -4,10 +4,18 @@
 
 /*
  * Window and Fourier transform in 16 bits. Each butterfly divides by its arms first, so that sums
- * rarely leave 16 bits; where they do they wrap. Products are rounded to 15 bits, as kissfft's.
+ * rarely leave 16 bits; where they do they wrap. Products are rounded to 15 bits, as kissfft's. The
+ * transform of pairs may be CMSIS-DSP's, which divides by as much and rounds otherwise.
  */
 
 #include "stages.h"
+
+#if defined(VMCU_AUDIO_CMSIS_DSP)
+#include <dsp/transform_functions.h>
+#if defined(ARM_MATH_MVEI) || defined(ARM_MATH_NEON)
+#error "CMSIS-DSP has no constants for vector units: leave out VMCU_AUDIO_CMSIS_DSP"
+#endif
+#endif
 
 #define PART_2 (INT16_MAX / 2)
 #define PART_4 (INT16_MAX / 4)
@@ -21,6 +29,17 @@ static inline int32_t rounded(int32_t x)
 static inline int32_t part(int16_t x, int32_t of)
 {
 	return rounded(x * of);
+}
+
+/* Which pair of samples the transform wants at place n. */
+static inline uint32_t pair_at(const struct vmcu_audio *audio, uint32_t n)
+{
+#if defined(VMCU_AUDIO_CMSIS_DSP)
+	(void)audio;
+	return n;
+#else
+	return audio->places[n];
+#endif
 }
 
 unsigned int vmcu_audio_window(const struct vmcu_audio *audio, const int16_t *samples,
@@ -42,7 +61,7 @@ unsigned int vmcu_audio_window(const struct vmcu_audio *audio, const int16_t *sa
 	}
 	shift = 15U - vmcu_audio_bits((uint32_t)loudest);
 	for (uint32_t n = 0; n < audio->points; n++) {
-		uint32_t at = 2U * audio->places[n];
+		uint32_t at = 2U * pair_at(audio, n);
 		int32_t re = 0, im = 0;
 
 		if (at < window) {
@@ -84,14 +103,16 @@ static inline struct wide difference(struct wide x, struct wide y)
 }
 
 /* Sums wrap where they leave 16 bits. */
-static inline struct vmcu_complex narrow(struct wide x)
-{
-	return (struct vmcu_complex){(int16_t)x.re, (int16_t)x.im};
-}
-
 static inline struct wide wrapped(struct wide x)
 {
 	return (struct wide){(int16_t)x.re, (int16_t)x.im};
+}
+
+#if !defined(VMCU_AUDIO_CMSIS_DSP)
+
+static inline struct vmcu_complex narrow(struct wide x)
+{
+	return (struct vmcu_complex){(int16_t)x.re, (int16_t)x.im};
 }
 
 /* Pairs of neighbours. */
@@ -126,6 +147,8 @@ static void by_fours(struct vmcu_complex *x, uint32_t width, uint32_t stride,
 	}
 }
 
+#endif /* !VMCU_AUDIO_CMSIS_DSP */
+
 /* The transform of `points` pairs is two of real numbers, each the mirror image of itself. */
 static void apart(struct vmcu_complex *x, uint32_t points, const struct vmcu_complex *halves)
 {
@@ -149,6 +172,10 @@ static void apart(struct vmcu_complex *x, uint32_t points, const struct vmcu_com
 
 void vmcu_audio_transform(const struct vmcu_audio *audio, struct vmcu_complex *x)
 {
+#if defined(VMCU_AUDIO_CMSIS_DSP)
+	arm_cfft_q15(audio->fft, (q15_t *)x, 0U, 1U);
+	apart(x, audio->points, audio->halves);
+#else
 	uint32_t points = audio->points, width = 1;
 
 	if ((vmcu_audio_bits(points) & 1U) == 0U) {
@@ -161,4 +188,5 @@ void vmcu_audio_transform(const struct vmcu_audio *audio, struct vmcu_complex *x
 		}
 	}
 	apart(x, points, audio->halves);
+#endif
 }

@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..emit.initialisers import rows_of
 from .settings import Settings
 from .tables import SNR_BITS, Tables, tables_of
+
+# Defined where CMSIS-DSP has the transform of pairs, which then takes none of these tables.
+SWITCH = "VMCU_AUDIO_CMSIS_DSP"
+OF_PAIRS = ("places", "twiddles")
+# Those that it has constants for.
+CMSIS_POINTS = tuple(1 << bits for bits in range(4, 13))
 
 
 def state_bytes(settings: Settings) -> int:
@@ -60,13 +68,32 @@ def files(settings: Settings, name: str, command: str) -> dict[str, str]:
         "log": ("uint16_t", tables.log if settings.log else tables.log[:0]),
     }
     arrays = {kind: array for kind, array in arrays.items() if len(array[1])}
-    text = "".join(_array(f"{name}_{kind}", *array) for kind, array in arrays.items())
-    values = {kind: f"{name}_{kind}" for kind in arrays} | _numbers(settings, tables)
-    fields = "".join(f"\t.{field} = {value},\n" for field, value in values.items())
+    of_pairs = "".join(_array(f"{name}_{kind}", *arrays[kind]) for kind in OF_PAIRS)
+    first, *rest = (kind for kind in arrays if kind not in OF_PAIRS)
+    points = settings.transform // 2
+    values = {kind: f"{name}_{kind}" for kind in (first, *rest)} | _numbers(settings, tables)
     source = (
-        f'{note}\n#include "{name}.h"\n\n{text}const struct vmcu_audio {name} = {{\n{fields}}};\n'
+        f'{note}\n#include "{name}.h"\n\n'
+        f"{_array(f'{name}_{first}', *arrays[first])}"
+        f"#if defined({SWITCH})\n{_instance(points)}#else\n{of_pairs}#endif\n\n"
+        f"{''.join(_array(f'{name}_{kind}', *arrays[kind]) for kind in rest)}"
+        f"const struct vmcu_audio {name} = {{\n"
+        f"#if defined({SWITCH})\n{_fields({'fft': f'&arm_cfft_sR_q15_len{points}'})}"
+        f"#else\n{_fields({kind: f'{name}_{kind}' for kind in OF_PAIRS})}#endif\n"
+        f"{_fields(values)}}};\n"
     )
     return {f"{name}.c": source, f"{name}.h": header}
+
+
+def _fields(values: Mapping[str, int | str]) -> str:
+    return "".join(f"\t.{field} = {value},\n" for field, value in values.items())
+
+
+def _instance(points: int) -> str:
+    """Where CMSIS-DSP declares a transform of so many points, or that it does not."""
+    if points in CMSIS_POINTS:
+        return "#include <arm_const_structs.h>\n"
+    return f'#error "CMSIS-DSP has no transform of {points} points: leave out {SWITCH}"\n'
 
 
 def _array(name: str, type_: str, values: np.ndarray) -> str:

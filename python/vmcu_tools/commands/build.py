@@ -145,7 +145,7 @@ def command_line(args: argparse.Namespace, name: str) -> str:
     # No option, whatever it begins with.
     words = ["vmcu", "build", f"./{file}" if file.startswith("-") else file, "--name", name]
     usual = vars(model_options().parse_args(["model"]))
-    defaults = {"hop": 0, "state": None, **usual}
+    defaults = {"hop": 0, "state": None, "time": None, **usual}
     for option, default in defaults.items():
         value = getattr(args, option)
         if option == "model" or value == default:

@@ -24,7 +24,7 @@ def opened(args: argparse.Namespace) -> Opened:
         for name, value in defaults.items()
         if name in vars(args) and getattr(args, name) != value
     ]
-    given += [name for name in ("calibration", "hop", "state") if getattr(args, name, None)]
+    given += [name for name in ("calibration", "hop", "state", "time") if getattr(args, name, None)]
     if given:
         option = f"--{given[0].replace('_', '-')}"
         remedy = "give it to `vmcu build --format container`"

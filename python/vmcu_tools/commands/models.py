@@ -18,7 +18,7 @@ from ..compiler import compile_model, rows_of_call
 from ..emit.names import hides_header
 from ..errors import Problem, UserError
 from ..frontends import format_of
-from ..graph import Port
+from ..graph import EXCHANGED, Port
 from ..ops import bias_warnings
 from ..passes.fed_back import NONE
 from ..passes.fed_back import OPTION as STATE
@@ -93,10 +93,11 @@ def planned(args: argparse.Namespace, begun: float, choices: bool = False) -> Pl
         hop=getattr(args, "hop", 0),
         state=_state(args),
         choices=choices,
+        time=getattr(args, "time", None),
     )
     doubts = bias_warnings(plan.model)
     notes = tuple(f"warning: node '{w.node}': {w.op}: {w.reason}" for w in doubts)
-    plan = replace(plan, notes=(*plan.notes, *notes, *_fed(args, plan)))
+    plan = replace(plan, notes=(*plan.notes, *notes, *_fed(args, plan), *_columns(plan)))
     return with_layout(plan, getattr(args, "input_layout", "file"))
 
 
@@ -114,6 +115,16 @@ def _fed(args: argparse.Namespace, plan: Plan) -> tuple[str, ...]:
     )
 
 
+def _columns(plan: Plan) -> tuple[str, ...]:
+    """What a person should know where time is not the file's H."""
+    return tuple(
+        f"time is W of '{port.name}' in the file: rows and columns of all images are exchanged, "
+        "and a row that is pushed is a column of the file's, from the top on, channels last"
+        for port in plan.graph.inputs
+        if port.layout in EXCHANGED.values()
+    )
+
+
 def check_hop(args: argparse.Namespace) -> None:
     """Raises UserError for what does not go with --hop. A file that keeps its state has one."""
     said, remedy = "--hop", "leave out one of the two"
@@ -122,6 +133,11 @@ def check_hop(args: argparse.Namespace) -> None:
         if args.hop:
             said, remedy = "a file that keeps its state", "leave out that option"
             remedy += f", or say {STATE} {NONE}" if format_of(args.model) == "onnx" else ""
+    if getattr(args, "time", None) and (said != "--hop" or not args.hop):
+        reason = "--time is for --hop, which is not given"
+        if args.hop:
+            reason = f"{said} does not go with --time: it says itself what its rows are"
+        raise UserError(Problem(reason, "leave out --time", str(args.model)))
     if not getattr(args, "hop", 0):
         return
     others = {
@@ -151,7 +167,8 @@ def with_layout(plan: Plan, layout: str) -> Plan:
 
 
 def _channels_last(port: Port) -> Port:
-    if port.layout != "nchw":
+    last = {"nchw": "nhwc", "ncwh": "nwhc"}
+    if port.layout not in last:
         return port
     batch, channels, *spatial = port.file_shape
-    return replace(port, layout="nhwc", file_shape=(batch, *spatial, channels))
+    return replace(port, layout=last[port.layout], file_shape=(batch, *spatial, channels))

@@ -39,12 +39,12 @@ def run(args: argparse.Namespace) -> int:
     hop = args.hop or rows_of_call(model, args.state)
     if hop:
         # Which says what stands in the way of a stream, and what is left to be pushed.
-        graph = compile_model(model, hop=hop, state=args.state).model
+        graph = compile_model(model, hop=hop, state=args.state, time=args.time).model
     name = args.name or name_of(args.model)
     file = f"{name}.{format_of(model)}"
     files = {
         path: text.encode()
-        for path, text in application(graph, name, file, hop, args.state).items()
+        for path, text in application(graph, name, file, hop, args.state, args.time).items()
     }
     for path in create(files | {file: in_one_file(model)}, args.folder):
         print(f"wrote {path}")

@@ -323,6 +323,13 @@ def hop_option(parser: argparse.ArgumentParser) -> None:
         "window anew are named; see doc/streaming.md",
     )
     parser.add_argument(
+        "--time",
+        choices=("h", "w"),
+        help="the axis of the input that is time to --hop; along w a row that is pushed is a "
+        "column of the file's image, from the top on (default: h, or w where H has one row or N is "
+        "too large for it)",
+    )
+    parser.add_argument(
         "--state",
         action="append",
         metavar="IN:OUT",

@@ -75,6 +75,7 @@ CONSTANTS = {
     "VMCU_SCRATCH_ON_STACK": 2**32 - 1,
     "VMCU_IO_CHANNELS_FIRST": 1,
     "VMCU_IO_HALF_AWAY": 2,
+    "VMCU_IO_COLUMNS": 4,
 }
 # Bits of `requantisers`: which of the runtime's the model needs.
 REQUANTISERS = ("FIXED", "FLOAT")

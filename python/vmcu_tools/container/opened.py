@@ -66,9 +66,8 @@ def _outline(facts: Facts, path: Path) -> Plan:
             # In the tables it is as high as the proof has looked.
             height = hops.first if kind == "input" else 1
         tensors[label] = Tensor(label, (height, width, channels), side.scale, side.zero_point)
-        shape = (1, height, width, channels)
-        if side.layout == "nchw":
-            shape = (1, channels, height, width)
+        sizes = {"n": 1, "h": height, "w": width, "c": channels}
+        shape = tuple(sizes[axis] for axis in side.layout)
         return Port(label, side.name, shape, "int8", side.layout, side.half_away)
 
     inputs = tuple(port("input", n, side) for n, side in enumerate(facts.inputs))

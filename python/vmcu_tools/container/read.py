@@ -19,6 +19,7 @@ import numpy as np
 from ..emit.structs import STREAM
 from ..emit.text import string
 from ..errors import Problem, UserError
+from ..graph import EXCHANGED
 from ..machine.tables import NUMBERS, Address, Objects, Value
 from ..ops.values import STRUCTS, CStruct, Member
 from .hops import Hops, hops_of
@@ -173,12 +174,13 @@ def _side(entry: dict[str, Any], tensors: list[Any]) -> Side:
     name = str(entry.get("name", "")).strip('"')
     flags, scale = str(entry.get("flags", "")), float(entry.get("scale", 0))
     require(math.isfinite(scale), f"an input or output has the scale {scale}")
+    layout = "nchw" if "VMCU_IO_CHANNELS_FIRST" in flags else "nhwc"
     return Side(
         name,
         (height, width, channels),
         scale,
         int(entry.get("zero_point", 0)),
-        "nchw" if "VMCU_IO_CHANNELS_FIRST" in flags else "nhwc",
+        EXCHANGED[layout] if "VMCU_IO_COLUMNS" in flags else layout,
         "VMCU_IO_HALF_AWAY" in flags,
     )
 
@@ -374,6 +376,6 @@ class _Reader:
 
 
 def _flags(bits: int) -> str:
-    named = {CONSTANTS[label]: label for label in ("VMCU_IO_CHANNELS_FIRST", "VMCU_IO_HALF_AWAY")}
+    named = {bit: label for label, bit in CONSTANTS.items() if label.startswith("VMCU_IO_")}
     require(bits < 2 * max(named), f"an input or output has flags {bits:#x}")
     return " | ".join(label for bit, label in named.items() if bits & bit)

@@ -34,11 +34,16 @@ class PortText:
 
 
 def application(
-    graph: Graph, name: str, model: str, hop: int = 0, state: Sequence[str] | None = None
+    graph: Graph,
+    name: str,
+    model: str,
+    hop: int = 0,
+    state: Sequence[str] | None = None,
+    time: str | None = None,
 ) -> dict[str, str]:
     """The text of each file, by path. `name` is the model's C name, `model` its file inside the
     application, `hop` the rows from one answer to the next where it keeps its state, `state` what
-    `--state` was given.
+    `--state` was given, `time` what `--time` was.
 
     Raises UserError for a name that C cannot use.
     """
@@ -48,6 +53,7 @@ def application(
         "model": model,
         "hop": hop,
         "state": state or (),
+        "time": time,
         "inputs": [_port(f"{name}_INPUT{n}", port) for n, port in enumerate(graph.inputs)],
         "outputs": [_port(f"{name}_OUTPUT{n}", port) for n, port in enumerate(graph.outputs)],
     }

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import PlanError, Problem, UserError
-from ..graph import Port
+from ..graph import EXCHANGED, Port
 from ..kernels.targets import named
 from ..ops import Layer, kernel_of
 from ..plan.plan import Placement, Plan, Step, on_stack, pool_scratch
@@ -117,7 +117,11 @@ class IoRow:
 
 
 def _flags(port: Port) -> str:
-    flags = {"VMCU_IO_CHANNELS_FIRST": port.layout == "nchw", "VMCU_IO_HALF_AWAY": port.half_away}
+    flags = {
+        "VMCU_IO_CHANNELS_FIRST": port.layout[1] == "c",
+        "VMCU_IO_HALF_AWAY": port.half_away,
+        "VMCU_IO_COLUMNS": port.layout in EXCHANGED.values(),
+    }
     return " | ".join(name for name, on in flags.items() if on)
 
 

@@ -30,10 +30,13 @@ def peak(model: str | Path | Graph, cache: Path | None = None, options: Options 
 
     Raises UserError for a file that is not a model, or has what is not supported.
     """
-    graph = model if isinstance(model, Graph) else optimize(load(Path(model)))
-    if graph.states and not isinstance(model, Graph):
+    if isinstance(model, Graph):
+        graph = model
+    elif (written := load(Path(model))).states:
         # It is prepared for that in more than one step, and its plan takes no search.
         return compile_model(Path(model)).ram_bytes
+    else:
+        graph = optimize(written)
     key = f"{structure(graph)}-{_digest(options)}"
     found = _known.get(key)
     entry = None if cache is None else cache / key

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import PlanError
-from ..graph import Graph, Node, Port
+from ..graph import EXCHANGED, Graph, Node, Port
 from ..ops import Form, Layer, bind
 from ..plan.plan import MOST_CALLS, Placement, Plan, Rotation, Step, pool_scratch
 from ..plan.pools import (
@@ -345,7 +345,8 @@ class _Decoder:
         expect(bool(same), "a scale is another")
         expect(entry.get("zero_point", 0) == tensor.zero_point, "a zero point is another")
         flags = set(str(entry.get("flags", "")).split(" | ")) - {""}
-        wanted = {"VMCU_IO_CHANNELS_FIRST"} if port.layout == "nchw" else set()
+        wanted = {"VMCU_IO_CHANNELS_FIRST"} if port.layout[1] == "c" else set()
+        wanted |= {"VMCU_IO_COLUMNS"} if port.layout in EXCHANGED.values() else set()
         wanted |= {"VMCU_IO_HALF_AWAY"} if port.half_away else set()
         expect(flags == wanted, f"the flags of '{port.name}' are {sorted(flags)}")
 

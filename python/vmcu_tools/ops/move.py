@@ -93,6 +93,8 @@ class MoveLayer(Layer[Move], op=Move):
     @property
     def turned(self) -> Op | None:
         """Of one row, whose bytes are in the same order as those of one column."""
+        if self.ins[0].shape[0] > 1 or self.out.shape[0] > 1:
+            return None
         none = np.zeros(1, np.int64)
         return Move(self.op.rows[0] + self.op.columns, none, self.op.channels)
 

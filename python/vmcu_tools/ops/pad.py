@@ -7,7 +7,7 @@ Order of access: output bytes in ascending order, each read just before it is wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,6 +52,11 @@ class PadLayer(Layer[Pad], op=Pad):
             slice(start, start + size)
             for start, size in zip(starts, self.ins[0].shape, strict=True)
         )
+
+    @property
+    def turned(self) -> Op | None:
+        rows, columns, channels = self.op.amounts
+        return replace(self.op, amounts=(columns, rows, channels))
 
     def input_rows(self, index: int, y: int) -> range:
         row = y - self.op.amounts[0][0]

@@ -7,7 +7,7 @@ Order of access: output bytes in ascending order, four taps read just before eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,6 +81,10 @@ class ResizeLayer(Layer[Resize], op=Resize):
             return self.clamp(divide_away(total, np.int64(UNIT * UNIT)))
         centred = total - self.ins[0].zero_point * UNIT * UNIT
         return self.clamp(self.op.requant.apply(centred) + self.out.zero_point)
+
+    @property
+    def turned(self) -> Op | None:
+        return replace(self.op, rows=self.op.columns, columns=self.op.rows)
 
     def input_rows(self, index: int, y: int) -> range:
         top, bottom, _ = (int(v) for v in self.op.rows[y])

@@ -8,7 +8,7 @@ written. An output pixel gathers the input pixels that would have added to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -93,6 +93,13 @@ class TransposeConv2DLayer(Layer[TransposeConv2D], op=TransposeConv2D):
         index, rest = np.divmod(at, self.op.stride[axis])
         used = np.flatnonzero((rest == 0) & (index >= 0) & (index < self.ins[0].shape[axis]))
         return used, index[used]
+
+    @property
+    def turned(self) -> Op | None:
+        pairs = (self.op.stride, self.op.pad, self.op.dilation)
+        stride, pad, dilation = ((across, down) for down, across in pairs)
+        weights = self.op.weights.swapaxes(1, 2)
+        return replace(self.op, weights=weights, stride=stride, pad=pad, dilation=dilation)
 
     def input_rows(self, index: int, y: int) -> range:
         taps = range(self.op.weights.shape[1])

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import Problem, UserError
-from ..graph import Graph, Node, Port, Tensor
+from ..graph import Graph, Node, Port, Recurrence, Shape, Tensor
 from ..ops.hop_count import BYTES, HopCount
 from ..ops.look_back import LookBack
 from ..ops.recall import Recall, Remember
+from ..ops.reshape import Reshape
+from . import optimize
 from .rewrite import free_name
 
 HOPS = "hops"
@@ -25,22 +27,38 @@ def detached(graph: Graph) -> Graph:
     """The graph without its states among inputs and outputs."""
     ins, outs = ({one.name: one for one in ports} for ports in (graph.inputs, graph.outputs))
     ahead, behind = ({names[n] for names in graph.fed} for n in (0, 1))
+    pairs = [(ins[one].tensor, outs[other].tensor) for one, other in graph.fed]
     return replace(
         graph,
         inputs=tuple(port for port in graph.inputs if port.name not in ahead),
         outputs=tuple(port for port in graph.outputs if port.name not in behind),
-        recurs=tuple((ins[one].tensor, outs[other].tensor) for one, other in graph.fed),
+        recurs=tuple(Recurrence(*pair, graph.tensors[pair[0]].zero_point) for pair in pairs),
     )
 
 
 def attached(graph: Graph) -> Graph:
     """detached() the other way round, of a first call: its states are inputs and outputs, last."""
-    pairs = [tuple(Port(name, name, (1,), "int8") for name in pair) for pair in graph.recurs]
+
+    def port(name: str) -> Port:
+        return Port(name, name, (1,), "int8")
+
     return replace(
         graph,
-        inputs=(*graph.inputs, *(ahead for ahead, _ in pairs)),
-        outputs=(*graph.outputs, *(behind for _, behind in pairs)),
+        inputs=(*graph.inputs, *(port(one.ahead) for one in graph.recurs)),
+        outputs=(*graph.outputs, *(port(one.made) for one in graph.recurs)),
         recurs=(),
+    )
+
+
+def optimized(graph: Graph) -> Graph:
+    """The graph behind all passes, which see its states as inputs and outputs."""
+    whole, count = optimize(attached(graph), all_channels=True), len(graph.recurs)
+    ends = zip(graph.recurs, whole.inputs[-count:], whole.outputs[-count:], strict=True)
+    return replace(
+        whole,
+        inputs=whole.inputs[:-count],
+        outputs=whole.outputs[:-count],
+        recurs=tuple(Recurrence(ahead.tensor, made.tensor, one.begin) for one, ahead, made in ends),
     )
 
 
@@ -77,12 +95,17 @@ class _Maker:
         # A count of 0 or 1 is a stream that has no state yet, see lib/vmcu/executor.c.
         op = HopCount((self.hop,), (self.hop,), 2)
         self.nodes.append(Node(HOPS, op, (self.source,), (self.count,)))
-        places = {made: self._named(f"{made} until the next call") for _, made in self.graph.recurs}
-        for ahead, made in self.graph.recurs:
-            zero = self.tensors[ahead].zero_point
-            state = places[made]
-            self.tensors[state] = replace(self.tensors[made], name=state)
-            self.nodes.append(Node(f"state {ahead}", Recall(zero), (state, self.count), (ahead,)))
+        places: dict[tuple[str, Shape], str] = {}
+        for one in self.graph.recurs:
+            # A pass may have left out a Reshape of what is made.
+            key = one.made, self.tensors[one.ahead].shape
+            if key not in places:
+                places[key] = self._named(f"{one.made} until the next call")
+                kept = replace(self.tensors[one.ahead], name=places[key])
+                self.tensors[kept.name] = kept
+            state = places[key]
+            recall = Recall(one.begin)
+            self.nodes.append(Node(f"state {one.ahead}", recall, (state, self.count), (one.ahead,)))
         for node in self.graph.nodes:
             ins = [self._seen(name, node.outputs[0]) for name in node.inputs]
             self.nodes.append(replace(node, inputs=tuple(ins)))
@@ -100,9 +123,14 @@ class _Maker:
             endless=1,
         )
 
-    def _kept(self, places: dict[str, str]) -> Iterator[Node]:
-        for made, state in places.items():
+    def _kept(self, places: dict[tuple[str, Shape], str]) -> Iterator[Node]:
+        for (made, shape), state in places.items():
             source = self._seen(made, state)
+            if self.tensors[source].shape != shape:
+                shaped = self._named(f"{source} as {state}")
+                self.tensors[shaped] = replace(self.tensors[state], name=shaped)
+                yield Node(f"shape of {made}", Reshape(), (source,), (shaped,))
+                source = shaped
             yield Node(f"state {made}", Remember(), (source,), (state,))
 
     def _named(self, name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..graph import Graph, Port
+from ..graph import EXCHANGED, Graph, Port
 from . import inputs
 
 UINT8_OFFSET = 128
@@ -23,19 +23,31 @@ def read_input(path: Path, graph: Graph, port: Port) -> np.ndarray:
 
 def read_stream(path: Path, graph: Graph, port: Port) -> np.ndarray:
     """An .npy file of rows, int8 (rows, W, C): the input's array of the file with any number of
-    rows from its window's on. UserError as of read_input()."""
+    rows, or of columns where these are time, from its window's on. UserError as of
+    read_input()."""
     tensor = graph.tensors[port.tensor]
     window, width, channels = tensor.shape
     of_row = width * channels
     rows = max(inputs.count_of(path, port) // of_row, window)
+    # A vector is the one pixel of a row.
+    port = port if len(port.file_shape) > 1 else replace(port, file_shape=(1, *port.file_shape))
     shape = list(port.file_shape)
-    # Behind the batch, and the channels where they come first.
-    shape[shape.index(window, 2 if port.layout == "nchw" else min(1, len(shape) - 1))] = rows
+    shape[_time_of(port, window)] = rows
     long = replace(port, file_shape=tuple(shape))
-    remedy = f"Give an array of that shape, with {window} rows or more."
+    along = "columns" if port.layout in EXCHANGED.values() else "rows"
+    remedy = f"Give an array of that shape, with {window} {along} or more."
     data = inputs.load(path, long, rows * of_row, remedy)
     tensors = {**graph.tensors, port.tensor: replace(tensor, shape=(rows, width, channels))}
     return to_memory(data, replace(graph, tensors=tensors), long)
+
+
+def _time_of(port: Port, window: int) -> int:
+    """Which axis of the file's array is time, of which the tensor's H has `window` rows."""
+    if port.layout in EXCHANGED.values():
+        return len(port.file_shape) - len(port.layout) + port.layout.index("h")
+    # Behind the batch, which a matrix has none of, and the channels where they come first.
+    first = 2 if port.layout == "nchw" else int(len(port.file_shape) > 2)
+    return port.file_shape.index(window, first)
 
 
 def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
@@ -44,9 +56,8 @@ def to_memory(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     tensor = graph.tensors[port.tensor]
     if port.dtype in ("int32", "int64"):
         return data.astype("<i4").view(np.int8).reshape(tensor.shape)
-    if port.layout == "nchw":
-        data = np.moveaxis(data.reshape(port.file_shape)[0], 0, -1)
-    data = data.reshape(tensor.shape)
+    order = ["hwc".index(axis) for axis in port.layout[1:]]
+    data = data.reshape([tensor.shape[axis] for axis in order]).transpose(np.argsort(order))
     if data.dtype == np.int8:
         return data
     if port.dtype == data.dtype == np.uint8:
@@ -70,6 +81,5 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
         values = (values.astype(np.int16) + UINT8_OFFSET).astype(np.uint8)
     if port.dtype == "float32":
         values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
-    if port.layout == "nchw":
-        values = values.transpose(2, 0, 1)
+    values = values.transpose(["hwc".index(axis) for axis in port.layout[1:]])
     return np.ascontiguousarray(values.reshape(port.file_shape))

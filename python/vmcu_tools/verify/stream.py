@@ -136,11 +136,13 @@ def meaning(plan: Plan, rows: np.ndarray) -> Iterator[np.ndarray]:
 def _calls(graph: Graph, calls: np.ndarray) -> Iterator[np.ndarray]:
     """What calls mean, one after the other, of a graph whose layers compute its states."""
     whole = attached(graph)
-    tensors = [graph.tensors[ahead] for ahead, _ in graph.recurs]
-    states = [np.full(tensor.shape, tensor.zero_point, np.int8) for tensor in tensors]
+    shapes = [graph.tensors[one.ahead].shape for one in graph.recurs]
+    begins = zip(shapes, graph.recurs, strict=True)
+    states = [np.full(shape, one.begin, np.int8) for shape, one in begins]
     for rows in calls:
         found = reference.run(whole, [rows, *states])
-        states = [found[made] for _, made in graph.recurs]
+        made = [found[one.made] for one in graph.recurs]
+        states = [state.reshape(shape) for state, shape in zip(made, shapes, strict=True)]
         yield np.concatenate([np.ravel(found[port.tensor]) for port in graph.outputs])
 
 

@@ -4,6 +4,8 @@ write them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
 
@@ -47,6 +49,29 @@ class StatefulModel(TfliteModel):
         zero = int(tensor.quantization.zeroPoint[0]) if self.begin is None else self.begin
         self._beginning(name, before, np.full((1, rows, width, channels), zero, np.int8))
         return joined
+
+    def remembered(self, x: int, name: str, shape: Sequence[int], begin: int | None = None) -> int:
+        """What was assigned to a variable, with the quantisation of `x`: all bytes are `begin`, the
+        zero point where it is None, in the first call."""
+        out = self.like(x, shape)
+        handle = self._handle(self.graph, name.encode())
+        self._put(self.graph, "READ_VARIABLE", [handle], [out], schema.ReadVariableOptionsT())
+        zero = int(self.graph.tensors[x].quantization.zeroPoint[0]) if begin is None else begin
+        self._beginning(name.encode(), out, np.full(shape, zero, np.int8))
+        return out
+
+    def assigned(self, name: str, value: int) -> None:
+        """ASSIGN_VARIABLE by a handle of its own."""
+        handle = self._handle(self.graph, name.encode())
+        options = schema.AssignVariableOptionsT()
+        self._put(self.graph, "ASSIGN_VARIABLE", [handle, value], [], options)
+
+    def again(self, name: str, like: int) -> int:
+        """READ_VARIABLE once more, by another handle."""
+        handle = self._handle(self.graph, name.encode())
+        out = self.like(like, self.graph.tensors[like].shape)
+        self._put(self.graph, "READ_VARIABLE", [handle], [out], schema.ReadVariableOptionsT())
+        return out
 
     def tail(self, x: int, back: int, rows: int) -> int:
         """`rows` rows from so many before the end on."""
@@ -119,9 +144,7 @@ class StatefulModel(TfliteModel):
     def dense(self, x: int, count: int) -> int:
         """RESHAPE to a vector, and FULLY_CONNECTED."""
         size = int(np.prod(self.graph.tensors[x].shape))
-        flat = self.like(x, (1, size))
-        shape = self.constant(np.array([1, size], np.int32))
-        self.op("RESHAPE", [x, shape], flat, "Reshape", newShape=[1, size])
+        flat = self.reshaped(x, (1, size))
         weights = self._weights((count, size), 1, 0, flat, count)
         out = self._answer((1, count), size)
         return self.op("FULLY_CONNECTED", [flat, *weights], out, "FullyConnected")

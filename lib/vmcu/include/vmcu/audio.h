@@ -42,8 +42,12 @@ struct vmcu_audio_weight {
 struct vmcu_audio {
 	/** @cond INTERNAL_HIDDEN */
 	const int16_t *coefficients;
+#if defined(VMCU_AUDIO_CMSIS_DSP)
+	const void *fft; /**< an arm_cfft_instance_q15 of `points` */
+#else
 	const uint16_t *places;
 	const struct vmcu_complex *twiddles;
+#endif
 	const struct vmcu_complex *halves;
 	const struct vmcu_audio_weight *weights;
 	const uint16_t *widths;

@@ -177,13 +177,15 @@ struct vmcu_stage {
 #define VMCU_IO_CHANNELS_FIRST 1U
 /** Real values are rounded to nearest, ties away from zero, as in .tflite; else to even. */
 #define VMCU_IO_HALF_AWAY      2U
+/** Of an input whose rows are time: a row is a column of the model file's image. */
+#define VMCU_IO_COLUMNS        4U
 
 /** A graph input or output: real = scale * (q - zero_point). */
 struct vmcu_io {
 	const char *name;
 	float scale;
 	int8_t zero_point;
-	uint8_t flags; /**< VMCU_IO_..., which matter to vmcu/convert.h only */
+	uint8_t flags; /**< VMCU_IO_..., which no inference looks at */
 	uint16_t tensor;
 };
 

@@ -105,14 +105,16 @@ def options_class(op: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FileModel:
-    """The one subgraph of a .tflite file. states: variables that keep the latest rows of tensors
-    from call to call, which are written as padding, see states.py."""
+    """The one subgraph of a .tflite file. states: variables that keep something from call to call.
+    Those of the latest rows of tensors are written as padding, see states.py; the others are the
+    last inputs and outputs, and what each of these begins with is in `begins`."""
 
     tensors: tuple[FileTensor, ...]
     ops: tuple[FileOp, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     states: tuple[str, ...] = ()
+    begins: tuple[int, ...] = ()
 
 
 def subgraphs(path: Path) -> tuple[tuple[FileModel, ...], int]:

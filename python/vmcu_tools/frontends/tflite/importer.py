@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ...graph import Graph, Port, Tensor
+from ...graph import Graph, Port, Recurrence, Tensor
 from ...paths import import_modules
 from ...quant import INT8_MAX, INT8_MIN
 from ..common import (
@@ -55,7 +55,20 @@ def load(path: Path) -> Graph:
             builder = import_model(folded, str(path))
         else:
             builder = _of_another_kind(model, kind, str(path))
-    return replace(builder.finish(path.stem), offline=offsets_of(path), states=model.states)
+    graph = replace(builder.finish(path.stem), offline=offsets_of(path), states=model.states)
+    return _recurring(graph, model.begins) if model.begins else graph
+
+
+def _recurring(graph: Graph, begins: Sequence[int]) -> Graph:
+    """The graph whose last inputs and outputs are states."""
+    count = len(begins)
+    ends = zip(graph.inputs[-count:], graph.outputs[-count:], begins, strict=True)
+    return replace(
+        graph,
+        inputs=graph.inputs[:-count],
+        outputs=graph.outputs[:-count],
+        recurs=tuple(Recurrence(ahead.tensor, made.tensor, begin) for ahead, made, begin in ends),
+    )
 
 
 def import_model(model: FileModel, file: str) -> GraphBuilder:

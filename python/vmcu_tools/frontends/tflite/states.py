@@ -9,7 +9,8 @@ front of the new rows, and the last of both into the variable:
 
 and in a subgraph that CALL_ONCE names what the variable begins with. Where that is the zero point,
 a first call sees padding in front of its rows; all later ones see the rows that were there. So the
-concatenation is written as PAD, and the graph says that the file keeps its state.
+concatenation is written as PAD, and the graph says that the file keeps its state. A file with a
+variable of another use has all of them computed, see assigned.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tflite
 
 from ...errors import Problem, UserError
 from ..common import UnsupportedError, parsing, require
+from .assigned import computed_variables
 from .file import FileModel, FileOp, FileTensor, subgraphs
 from .kinds import kind_of
 
@@ -54,9 +56,18 @@ def read(path: Path) -> FileModel:
         with parsing(str(path)):
             if count > len(found) or not keeps_state(found[0]) or initial(found[0]) != 1:
                 raise UserError(_several(count, found[0], path))
-            return without_variables(*found)
+            return _kept(*found)
     except UnsupportedError as error:
         raise UserError(Problem(error.reason, error.remedy, str(path))) from error
+
+
+def _kept(model: FileModel, once: FileModel) -> FileModel:
+    """The model without its variables: all of them rows that are padding in a first call, or
+    computed."""
+    try:
+        return without_variables(model, once)
+    except UnsupportedError:
+        return computed_variables(model, _named(model), _beginnings(once))
 
 
 def _several(count: int, model: FileModel, path: Path) -> Problem:

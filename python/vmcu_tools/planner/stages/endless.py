@@ -37,7 +37,9 @@ def plan(graph: Graph, options: Options) -> Plan:
 
     Raises UserError where the graph has no such plan.
     """
-    graph = graph if graph.states else turned(graph)
+    # Of an image, rows that are the only ones are those of a hop and no sequence.
+    if not graph.states and 1 in graph.tensors[graph.inputs[0].tensor].shape[:2]:
+        graph = turned(graph)
     few = moving(graph, options.hop, _enough(graph, options.hop))
     endless = endless_part(few) if few.endless else few
     found = [_placed(endless, cut, options, few.endless > 0) for cut in _cuts(endless)]
