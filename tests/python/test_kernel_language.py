@@ -26,7 +26,7 @@ from vmcu_tools.kernels.language.expr import (
 from vmcu_tools.kernels.language.instruction import instruction
 from vmcu_tools.kernels.language.ir import Program, Stream
 from vmcu_tools.kernels.language.passes import lower
-from vmcu_tools.kernels.pack import with_heads
+from vmcu_tools.kernels.pack import Kind, with_heads
 from vmcu_tools.kernels.programs import PROGRAMS
 from vmcu_tools.ops import ProgramLayer, bind
 
@@ -224,20 +224,21 @@ def expect_layer(layer: ProgramLayer, inputs: list[np.ndarray]) -> None:
     np.testing.assert_array_equal(touched_by(lowered).table(), touched_by(machine).table())
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 6)), min_size=1, max_size=9))
-def test_heads_of_segments(runs: list[tuple[bool, int]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(Kind), st.integers(1, 6)), min_size=1, max_size=9))
+def test_heads_of_segments(runs: list[tuple[Kind, int]]) -> None:
     """The heads name every block once and in order, however long a run is."""
-    most = {True: Head.MOST_FAST, False: Head.MOST_EXACT}
-    bodies = [(quick, b"FAST" if quick else b"SLOW") for quick, n in runs for _ in range(n)]
-    bodies += [bodies[-1]] * (most[bodies[-1][0]] - 1)
+    bodies = [(kind, kind.name[:4].encode()) for kind, n in runs for _ in range(n)]
+    most = Head.MOST_FAST if bodies[-1][0] is Kind.FAST else Head.MOST_EXACT
+    bodies += [bodies[-1]] * (most - 1)
     stream = np.frombuffer(with_heads(bodies, 3), np.uint32)
     at, read, more = 0, [], True
     while more:
         head = Head.of(int(stream[at]))
         assert head.left == (0 if head.more else 3)
-        read += [*[True] * head.fast, *[False] * head.exact]
-        words = {int(np.frombuffer(b, np.uint32)[0]) for b in (b"FAST", b"SLOW")}
+        others = Kind.APART if head.apart else Kind.EXACT
+        read += [*[Kind.FAST] * head.fast, *[others] * head.exact]
+        words = {int(np.frombuffer(b, np.uint32)[0]) for b in (b"FAST", b"EXAC", b"APAR")}
         assert set(stream[at + 1 : at + 1 + head.fast + head.exact].tolist()) <= words
         at, more = at + 1 + head.fast + head.exact, head.more
     assert at == len(stream)
-    assert read == [quick for quick, _ in bodies]
+    assert read == [kind for kind, _ in bodies]

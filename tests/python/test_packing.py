@@ -20,13 +20,14 @@ from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.kernels import generate
+from vmcu_tools.kernels.language.evaluate import Head
 from vmcu_tools.kernels.language.packing import Packing
 from vmcu_tools.kernels.language.target import Target
 from vmcu_tools.kernels.programs import PACKED
 from vmcu_tools.kernels.targets import DEFAULT, TARGETS
 from vmcu_tools.ops import ProgramLayer, bind
 from vmcu_tools.ops.conv2d import Conv2D
-from vmcu_tools.quant import FixedPoint
+from vmcu_tools.quant import FixedPoint, FloatScale
 
 KINDS = ("conv2d", "pointwise", "column", "depthwise", "depthwise_square", "fully_connected")
 TINY = paths.root() / "tests" / "runtime" / "tiny.onnx"
@@ -92,7 +93,7 @@ def test_eight_consecutive_taps(other: Target) -> None:
         taps = np.zeros((block, 8), np.int8)
         first = weights[:block, :8]
         taps[:, : first.shape[1]] = first
-        if layer.binding.fields["joined"]:
+        if not Head.of(int(np.frombuffer(layer.binding.stream[:4], np.uint32)[0])).apart:
             taps[1::2] -= taps[0::2] < 0
         start = 4 + 4 * block
         assert layer.binding.stream[start : start + taps.size] == taps.tobytes()
@@ -202,6 +203,43 @@ def test_channels_are_joined_that_fit(
     node = Node("one", op, ("in",), ("out",))
     graph = Graph("one", "one", tensors, (node,), (Port("in", "in", (1, 1, 8, 1), "int8"),), ())
     layer = bind(graph, node)
-    assert layer.binding.fields["joined"] == int(joined)
+    head = Head.of(int(np.frombuffer(layer.binding.stream[:4], np.uint32)[0]))
+    assert head.apart is not joined
     data = [np.array([-128, -1, 0, 1, 2, 64, 126, 127], np.int8).reshape(1, 8, 1)]
+    np.testing.assert_array_equal(interpret(layer, data).output, layer.rows(data, 0, 1))
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("columns", [1, 8])
+def test_only_blocks_with_channels_that_do_not_fit_are_apart(fixed: bool, columns: int) -> None:
+    """Here two of 18 channels are: all others are computed as ever, those behind the last whole
+    block, too."""
+    rng = np.random.default_rng(columns)
+    weights = rng.integers(-127, 128, (18, 1, 1, 12)).astype(np.int8)
+    weights[8:10, 0, 0, 3] = -5, -128
+    scale = np.full(18, 0.003)
+    op = Conv2D(
+        weights,
+        rng.integers(-999, 999, 18).astype(np.int32),
+        Window(),
+        FixedPoint.of(scale) if fixed else FloatScale(scale.astype(np.float32)),
+    )
+    tensors = {n: Tensor(n, (1, columns, c), 0.1, 0) for n, c in (("in", 12), ("out", 18))}
+    node = Node("one", op, ("in",), ("out",))
+    ports = (Port("in", "in", (1, 1, columns, 12), "int8"),)
+    layer = bind(Graph("one", "one", tensors, (node,), ports, ()), node)
+    assert isinstance(layer, ProgramLayer)
+    block = 2 if columns == 8 else 4
+    words, at, found = np.frombuffer(layer.binding.stream, np.uint32), 0, []
+    for length in layer.binding.lines:
+        if length == 1:
+            head = Head.of(int(words[at]))
+            found.append((head.fast, head.exact, head.apart))
+        at += length
+    before, behind = 8 // block, -(-8 // block)
+    if fixed:
+        assert found == [(before, 1, True), (behind, 0, False)]
+    else:
+        assert found == [(0, before, False), (0, 1, True), (0, behind, False)]
+    data = [rng.integers(-128, 128, (1, columns, 12)).astype(np.int8)]
     np.testing.assert_array_equal(interpret(layer, data).output, layer.rows(data, 0, 1))

@@ -24,7 +24,6 @@ VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int3
 	const int32_t *c = (const int32_t *)w;
 	int32_t words = ~0;
 
-	vmcu_seconds(p, acc, channels, pixels);
 	for (int32_t i = 0; i < channels; i++) {
 		words &= c[channels + i];
 	}
@@ -56,7 +55,7 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 
 		counts = vmcu_segment(&w);
 		some = vmcu_segment_taken(counts, size);
-		whole = (p->joined == 0U) ? 0 : some & -size;
+		whole = some & -size;
 		some -= whole;
 		if (whole > 0) {
 			w = run(w, tile, p, out, pitch, whole, pixels);
@@ -64,10 +63,11 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 		}
 		left = vmcu_segment_exact(counts);
 		for (; some > 0 || left > 0; some -= size, out += size) {
-			if (p->joined == 0U) {
+			if (some <= 0 && vmcu_segment_apart(counts)) {
 				vmcu_sums_apart(acc, tile, p->steps, size, pixels, &w);
 			} else {
 				w = run(w, tile, p, (int8_t *)acc, 0, 0, pixels);
+				vmcu_seconds(acc, size, pixels);
 			}
 			if (some > 0) {
 				w = vmcu_store_some(p, acc, size, pixels, w, out, pitch,
@@ -110,9 +110,6 @@ VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(const struct vmcu_mac_params *p, 
 	int8_t *to = (int8_t *)sums;
 	int32_t acc[4];
 
-	if (p->joined == 0U) {
-		return vmcu_dense_apart(sums, in, row, pixel, channel, w);
-	}
 	if (!VMCU_DENSE_IN_PLACE) {
 		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
 

@@ -172,8 +172,9 @@ int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, 
 
 /**
  * The head of a run of channel blocks in the flash stream: bits 0 to 15 count the fast ones, bits
- * 16 to 27 the exact ones behind them, bits 28 to 30 are the channels in the last block of all if
- * it is one of these, bit 31 says that another run follows.
+ * 16 to 26 the exact ones behind them, bit 27 says that channels of the latter are not joined, bits
+ * 28 to 30 are the channels in the last block of all if it is one of these, bit 31 says that another
+ * run follows.
  */
 static inline uint32_t vmcu_segment(const uint8_t **w)
 {
@@ -191,7 +192,13 @@ static inline int32_t vmcu_segment_fast(uint32_t counts)
 
 static inline int32_t vmcu_segment_exact(uint32_t counts)
 {
-	return (int32_t)((counts >> 16) & 0xfffU);
+	return (int32_t)((counts >> 16) & 0x7ffU);
+}
+
+/** True if the exact blocks' channels are not joined; those of fast ones are. */
+static inline bool vmcu_segment_apart(uint32_t counts)
+{
+	return (counts & (1U << 27)) != 0U;
 }
 
 /** Channels of the fast blocks of @a size; the last of them may be a partial one. */

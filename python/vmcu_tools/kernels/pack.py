@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 from dataclasses import dataclass
 
@@ -107,17 +108,20 @@ def woven(taps: np.ndarray, packing: Packing) -> np.ndarray:
     return np.stack([taps[channel, :, tap] for channel, tap in order], axis=1)
 
 
-def joinable(weights: MacWeights) -> bool:
-    """True if all weights fit where those of two channels are joined, see `joined`, and all sums of
-    the second of two into the 24 bits that are left for them."""
+def joinable(weights: MacWeights) -> np.ndarray:
+    """bool (channels,): where all weights fit if those of two channels are joined, see `joined`,
+    and all sums of the second of two into the 24 bits that are left for them."""
     taps = weights.weights.reshape(len(weights.bias), -1).astype(np.int64)
     first, second = taps[0::2][: len(taps) // 2], taps[1::2]
-    fit = 256 * second + first >= INT16_MIN
+    fit = (256 * second + first >= INT16_MIN).all(axis=1)
     ends = second * INT8_MIN, second * INT8_MAX
     bias = weights.exact_bias[1::2]
     lowest = bias + np.minimum(*ends).sum(axis=1)
     highest = bias + np.maximum(*ends).sum(axis=1)
-    return bool(fit.all() and (lowest > -JOINED_SUM).all() and (highest < JOINED_SUM).all())
+    # One without a second is.
+    found = np.ones(len(taps), bool)
+    found[: 2 * len(fit)] = np.repeat(fit & (lowest > -JOINED_SUM) & (highest < JOINED_SUM), 2)
+    return found
 
 
 def joined(taps: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,25 +134,28 @@ def joined(taps: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return taps, wrap_int32(bias).astype(np.int32)
 
 
-def blocks(weights: MacWeights, packing: Packing, size: int, step: int, join: bool) -> bytes:
+def blocks(weights: MacWeights, packing: Packing, size: int, step: int) -> bytes:
     """The stream of one group: blocks of `size` channels, the last filled up with zeros, of whole
-    steps of taps. `join`: with every two channels joined.
+    steps of taps. Every two channels of a block are joined, or apart where those of one pair
+    cannot be; such blocks are not fast.
 
     Runs of blocks are headed by the number of fast and of other ones in them.
     """
     channels = len(weights.bias)
     taps, bias = lanes(weights.weights, packing, step), weights.folded_bias
     fixed = isinstance(weights.requant, FixedPoint)
-    fast = weights.is_fast if fixed else np.zeros(channels, bool)
-    bodies: list[tuple[bool, bytes]] = []
+    join = joinable(weights)
+    fast = weights.is_fast & join if fixed else np.zeros(channels, bool)
+    bodies: list[tuple[Kind, bytes]] = []
     for first in range(0, channels, size):
         pick = np.arange(first, min(first + size, channels))
         quick = fixed and bool(fast[pick].all())
         block, start = fill(taps[pick], size), fill(bias[pick], size)
-        block, start = joined(block, start) if join else (block, start)
+        kind = Kind.FAST if quick else Kind.EXACT if join[pick].all() else Kind.APART
+        block, start = (block, start) if kind is Kind.APART else joined(block, start)
         parts = [start, woven(block, packing)]
         parts += constants(weights, pick, size, quick)
-        bodies.append((quick, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
+        bodies.append((kind, b"".join(np.ascontiguousarray(part).tobytes() for part in parts)))
     return with_heads(bodies, (channels - 1) % size + 1)
 
 
@@ -177,23 +184,30 @@ def lines(stream: bytes, fast: int, exact: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def with_heads(bodies: list[tuple[bool, bytes]], left: int) -> bytes:
-    """Runs of (fast ... fast, exact ... exact), each behind its head; `left`: channels of the
-    last block."""
-    runs: list[tuple[int, list[bytes]]] = []
-    for quick, body in bodies:
-        fast, run = runs[-1] if runs else (0, [])
-        exact = len(run) - fast
-        full = fast == Head.MOST_FAST if quick else exact == Head.MOST_EXACT
-        if not runs or full or (quick and exact):
-            runs.append((int(quick), [body]))
+class Kind(enum.Enum):
+    """Of a block: with constants of the fast requantiser or of another; the channels of all but the
+    last kind are joined."""
+
+    FAST, EXACT, APART = range(3)
+
+
+def with_heads(bodies: list[tuple[Kind, bytes]], left: int) -> bytes:
+    """Runs of (fast ... fast, exact ... exact), the latter joined or apart, each behind its head;
+    `left`: channels of the last block."""
+    runs: list[tuple[Kind, int, list[bytes]]] = []
+    for kind, body in bodies:
+        latest, fast, run = runs[-1] if runs else (kind, 0, [])
+        quick = kind is Kind.FAST
+        full = fast == Head.MOST_FAST if quick else len(run) - fast == Head.MOST_EXACT
+        if not runs or full or latest not in (Kind.FAST, kind):
+            runs.append((kind, int(quick), [body]))
         else:
             run.append(body)
-            runs[-1] = (fast + int(quick), run)
+            runs[-1] = (kind, fast + quick, run)
     stream = b""
-    for number, (fast, run) in enumerate(runs):
-        last = number == len(runs) - 1
-        head = Head(fast, len(run) - fast, left if last else 0, not last)
+    for number, (latest, fast, run) in enumerate(runs):
+        last, apart = number == len(runs) - 1, latest is Kind.APART
+        head = Head(fast, len(run) - fast, apart, left if last else 0, not last)
         stream += np.uint32(head.word).tobytes() + b"".join(run)
     return stream
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..graph import Graph, Node, Op
 from ..kernels.language.packing import Packing, packed_shifts
-from ..kernels.pack import MacWeights, blocks, joinable, lines
+from ..kernels.pack import MacWeights, blocks, lines
 from ..kernels.targets.portable.blocks import NARROW, WIDE, Shape
 from ..quant import (
     INT32_MAX,
@@ -39,7 +39,7 @@ WORD = 4
 PARAMS = CStruct(
     "vmcu_mac_params",
     "const void *stream; struct vmcu_window window; uint16_t groups, depth, run, steps;"
-    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, packed, joined;",
+    "int8_t input_zero, output_zero, act_min, act_max; uint8_t is_float, packed;",
 )
 
 
@@ -210,17 +210,16 @@ class MacLayer(WindowLayer[OpT]):
             kernel += "_narrow" * (shapes is NARROW)
         size = channels // groups
         picks = [slice(first, first + size) for first in range(0, channels, size)]
-        join = all(joinable(self.mac_weights(taps, pick)) for pick in picks)
         stream = self.shared_stream(
             lambda: b"".join(
-                blocks(self.mac_weights(taps, pick), packing, block, step, join) for pick in picks
+                blocks(self.mac_weights(taps, pick), packing, block, step) for pick in picks
             ),
             (reading, block, step),
         )
         fields = {
             **window_fields(self.window),
             **{"groups": groups, "depth": depth, "run": run, "steps": steps},
-            **{"packed": int(reading.packed > 0), "joined": int(join)},
+            "packed": int(reading.packed > 0),
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap

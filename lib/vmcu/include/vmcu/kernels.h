@@ -77,10 +77,6 @@ struct vmcu_mac_params {
 	 * four
 	 */
 	uint8_t packed;
-	/** the weight of the second of two channels is 256 times its own plus the first one's, and
-	 * so is its bias
-	 */
-	uint8_t joined;
 };
 
 /**

@@ -32,11 +32,13 @@ void vmcu_dense(const struct vmcu_call *call)
 			vmcu_run_dense(p, &in0, y * p->window.stride_h,
 				       column + x * sign + turn * (columns - 1), 0, &w, &o, taken);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
+				const bool apart = vmcu_segment_apart(counts);
 				const int32_t left = vmcu_segment_left(counts, i, 4);
 				int32_t acc[4];
 
 				vmcu_sums_dense(p, acc, &in0, y * p->window.stride_h,
-						column + x * sign + turn * (columns - 1), 0, &w);
+						column + x * sign + turn * (columns - 1), 0, &w,
+						apart);
 				vmcu_store_dense_any(p, acc, &w, &o, left);
 			}
 		} while (vmcu_segment_more(counts));

@@ -199,10 +199,9 @@ VMCU_INLINE void vmcu_widen_rows(vmcu_lane_t *t, int32_t pixels, const int8_t *x
 #endif
 
 /* The sums of a block of channels where those of second ones are 256 times that. */
-VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
-			      int32_t pixels)
+VMCU_CALLED void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 {
-	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {
+	for (int32_t n = 1; n < channels; n += 2) {
 		for (int32_t pixel = 0; pixel < pixels; pixel++) {
 			acc[n * pixels + pixel] >>= 8;
 		}
@@ -222,11 +221,10 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 
 	for (int32_t i = 0; i < left; i++) {
 		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
-		const int32_t times = (p->joined != 0U) ? 8 * (i & 1) : 0;
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++ >> times, c[i], bias, shift[i]);
+			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
 		}
 	}
 	return shift + ((channels + 3) & ~3);

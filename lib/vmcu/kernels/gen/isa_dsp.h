@@ -1408,7 +1408,7 @@ VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struc
 {
 	const int32_t whole = channels & ~3;
 
-	if (p->joined == 0U || in->window->kernel_h > 1 || (in->run & 3) != 0) {
+	if (in->window->kernel_h > 1 || (in->run & 3) != 0) {
 		return (channels == 0) ? 1 : channels;
 	}
 	if (whole > 0 || channels == 0) {
@@ -4346,7 +4346,7 @@ VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu
 {
 	const uint32_t counts = *(const uint32_t *)*w;
 
-	if (p->joined != 0U && (counts >> 16) == 2U << 12) {
+	if ((counts >> 16) == 2U << 12) {
 		/* As in most layers, all blocks are whole and fast ones. */
 		*w = vmcu_run_of_wide(*w + sizeof(counts), tile, p, out, pitch,
 					  (int32_t)((counts & 0xffffU) * 2U), pixels);
@@ -4365,7 +4365,7 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 {
 	const uint32_t counts = *(const uint32_t *)*w;
 
-	if (p->joined != 0U && (counts >> 16) == 4U << 12) {
+	if ((counts >> 16) == 4U << 12) {
 		/* As in most layers, all blocks are whole and fast ones. */
 		*w = vmcu_run_of_narrow(*w + sizeof(counts), tile, p, out, pitch,
 					  (int32_t)((counts & 0xffffU) * 4U), pixels);

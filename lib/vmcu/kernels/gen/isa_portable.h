@@ -61,7 +61,10 @@ VMCU_INLINE void vmcu_sums_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t 
 #endif
 
 #ifndef VMCU_OWN_SUMS_4X2
-/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of four pixels: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
@@ -119,7 +122,10 @@ VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 #endif
 
 #ifndef VMCU_OWN_SUMS_2X2
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of two pixels: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
@@ -155,7 +161,10 @@ VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 #endif
 
 #ifndef VMCU_OWN_SUMS_1X2
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of one pixel: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
@@ -180,7 +189,10 @@ VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 #endif
 
 #ifndef VMCU_OWN_SUMS_2X4
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of two pixels: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
@@ -238,7 +250,10 @@ VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t st
 #endif
 
 #ifndef VMCU_OWN_SUMS_1X4
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of one pixel: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
@@ -1766,22 +1781,23 @@ VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu
 		int32_t whole, some, left;
 
 		counts = vmcu_segment(&at);
-		if (p->joined != 0U && (counts >> 16) == 2U << 12) {
+		if ((counts >> 16) == 2U << 12) {
 			/* As in most layers, all blocks are whole and fast ones. */
 			whole = (int32_t)((counts & 0xffffU) * 2U);
 			some = 0;
 			left = 0;
 		} else {
 			some = vmcu_segment_taken(counts, 2);
-			whole = (p->joined == 0U) ? 0 : some - (int32_t)((uint32_t)some % 2U);
+			whole = some - (int32_t)((uint32_t)some % 2U);
 			some -= whole;
 			left = vmcu_segment_exact(counts) +
 			       (int32_t)(((uint32_t)some + 1U) / 2U);
 		}
 		do {
+			const bool apart = whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
 			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
-			if (whole == 0 && p->joined == 0U) {
+			if (apart) {
 				vmcu_sums_apart(acc, tile, p->steps, 2, pixels, &at);
 			} else if (pixels == 4) {
 				vmcu_run_4x2(p, tile, &at, to, pitch, whole);
@@ -1794,6 +1810,9 @@ VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu
 				out += whole;
 				whole = 0;
 				continue;
+			}
+			if (!apart) {
+				vmcu_seconds(acc, 2, pixels);
 			}
 			if (some > 0) {
 				at = vmcu_store_some(p, acc, 2, pixels, at, out, pitch,
@@ -1828,22 +1847,23 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 		int32_t whole, some, left;
 
 		counts = vmcu_segment(&at);
-		if (p->joined != 0U && (counts >> 16) == 4U << 12) {
+		if ((counts >> 16) == 4U << 12) {
 			/* As in most layers, all blocks are whole and fast ones. */
 			whole = (int32_t)((counts & 0xffffU) * 4U);
 			some = 0;
 			left = 0;
 		} else {
 			some = vmcu_segment_taken(counts, 4);
-			whole = (p->joined == 0U) ? 0 : some - (int32_t)((uint32_t)some % 4U);
+			whole = some - (int32_t)((uint32_t)some % 4U);
 			some -= whole;
 			left = vmcu_segment_exact(counts) +
 			       (int32_t)(((uint32_t)some + 3U) / 4U);
 		}
 		do {
+			const bool apart = whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
 			int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
-			if (whole == 0 && p->joined == 0U) {
+			if (apart) {
 				vmcu_sums_apart(acc, tile, p->steps, 4, pixels, &at);
 			} else if (pixels == 2) {
 				vmcu_run_2x4(p, tile, &at, to, pitch, whole);
@@ -1854,6 +1874,9 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 				out += whole;
 				whole = 0;
 				continue;
+			}
+			if (!apart) {
+				vmcu_seconds(acc, 4, pixels);
 			}
 			if (some > 0) {
 				at = vmcu_store_some(p, acc, 4, pixels, at, out, pitch,
@@ -1874,9 +1897,14 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 /* The sums of a block: all taps, widened on the way, times their weights, and the biases. */
 VMCU_INLINE void vmcu_sums_dense(const struct vmcu_mac_params *p, int32_t *acc,
 				 const struct vmcu_source *in, int32_t row, int32_t pixel,
-				 int32_t channel, const uint8_t **w)
+				 int32_t channel, const uint8_t **w, bool apart)
 {
-	*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
+	if (apart) {
+		*w = vmcu_dense_apart(acc, in, row, pixel, channel, *w);
+	} else {
+		*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
+		vmcu_seconds(acc, 4, 1);
+	}
 }
 
 /*
@@ -1898,11 +1926,12 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 	for (; taken > 0; taken -= 4) {
 		int32_t acc[4];
 
-		vmcu_sums_dense(p, acc, in, row, pixel, channel, w);
-		if (VMCU_DENSE_IN_PLACE && p->joined != 0U && taken >= 4) {
+		*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
+		if (VMCU_DENSE_IN_PLACE && taken >= 4) {
 			vmcu_store_fixed_1x4(acc, w, out, 0, half);
 			continue;
 		}
+		vmcu_seconds(acc, 4, 1);
 		*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 		*out += 4;
 	}

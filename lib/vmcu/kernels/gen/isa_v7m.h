@@ -608,35 +608,50 @@ VMCU_APART const uint8_t *vmcu_sums_words_1x4(const uint8_t *stream, const int8_
 
 #include "helpers.h"
 
-/* The sums of a block of channels of four pixels: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of four pixels: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_4x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
 	*w = vmcu_sums_words_4x2(*w, tile, steps, acc);
 }
 
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of two pixels: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_2x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
 	*w = vmcu_sums_words_2x2(*w, tile, steps, acc);
 }
 
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of one pixel: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_1x2(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
 	*w = vmcu_sums_words_1x2(*w, tile, steps, acc);
 }
 
-/* The sums of a block of channels of two pixels: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of two pixels: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_2x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {
 	*w = vmcu_sums_words_2x4(*w, tile, steps, acc);
 }
 
-/* The sums of a block of channels of one pixel: all taps times their weights, and the biases. */
+/*
+ * The sums of a block of joined channels of one pixel: all taps times their weights, and the
+ * biases.
+ */
 VMCU_INLINE void vmcu_sums_1x4(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 			       const uint8_t **w)
 {

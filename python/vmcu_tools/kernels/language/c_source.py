@@ -9,6 +9,7 @@ import textwrap
 from .expr import Expr, Name, c_text, substitute
 from .instruction import Instruction
 from .ir import (
+    APART,
     COLUMN,
     LEFT,
     TAKEN,
@@ -150,6 +151,8 @@ def segments(stmt: Segments, indent: int) -> list[str]:
     if any(re.search(rf"\b{LEFT.text}\b", line) for line in bodies[1]):
         head = f"{tab}\t\tconst int32_t {LEFT.text} = vmcu_segment_left(counts, i, {stmt.step});"
         bodies[1].insert(0, head)
+    if any(re.search(rf"\b{APART.text}\b", line) for line in bodies[1]):
+        bodies[1].insert(0, f"{tab}\t\tconst bool {APART.text} = vmcu_segment_apart(counts);")
     lines = [f"{tab}do {{", f"{tab}\tcounts = vmcu_segment(&{stmt.stream.name});"]
     for kind, body in zip(("fast", "exact"), bodies, strict=True):
         if kind == "fast" and stmt.runs:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .expr import evaluate
 from .ir import (
+    APART,
     LEFT,
     TAKEN,
     Do,
@@ -46,22 +47,26 @@ GARBAGE = 0x5A5A5A5A
 @dataclass(frozen=True)
 class Head:
     """The word before a run of steps in the flash stream, see ir.Segments: counts of fast and of
-    exact steps, what the last of these has left, and whether another run follows."""
+    exact steps, whether channels of the latter are apart, see kernels/pack.py, what the last of
+    these has left, and whether another run follows."""
 
     fast: int
     exact: int
+    apart: bool
     left: int
     more: bool
 
-    MOST_FAST, MOST_EXACT = (1 << 16) - 1, (1 << 12) - 1
+    MOST_FAST, MOST_EXACT = (1 << 16) - 1, (1 << 11) - 1
 
     @property
     def word(self) -> int:
-        return self.fast | self.exact << 16 | self.left << 28 | self.more << 31
+        counts = self.fast | self.exact << 16
+        return counts | self.apart << 27 | self.left << 28 | self.more << 31
 
     @staticmethod
     def of(word: int) -> Head:
-        return Head(word & 0xFFFF, word >> 16 & 0xFFF, word >> 28 & 7, bool(word >> 31))
+        flags = bool(word >> 27 & 1), word >> 28 & 7, bool(word >> 31)
+        return Head(word & 0xFFFF, word >> 16 & 0x7FF, *flags)
 
 
 @dataclass(frozen=True)
@@ -256,6 +261,7 @@ def _segments(stmt: Segments, machine: Machine) -> None:
                 machine.names[stmt.var.text] = at
                 machine.names[TAKEN.text] = min(stop - at, stmt.step * count)
                 machine.names[LEFT.text] = min(stop - at, stmt.step)
+                machine.names[APART.text] = int(head.apart)
                 _body(body, machine)
                 at += stmt.step * count
         more = head.more

@@ -206,6 +206,8 @@ class Strips:
 # In the exact body of segments: how much of the extent there is from a step's start on, at most
 # a step.
 LEFT = Name("left")
+# There, too: whether the channels of a block are apart, see kernels/pack.py.
+APART = Name("apart")
 # In the fast body of segments that takes runs: how much of the extent that is.
 TAKEN = Name("taken")
 # The first column of the output row that a call computes.

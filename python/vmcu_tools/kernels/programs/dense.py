@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..language.builder import Builder
 from ..language.expr import Expr, Int, Name
-from ..language.ir import LEFT, TAKEN, Axis, Program, Ram, Stream
+from ..language.ir import APART, LEFT, TAKEN, Axis, Program, Ram, Stream
 from ..language.packing import Packing
 from ..targets.portable import dense as isa
 
@@ -40,7 +40,7 @@ def dense(packing: Packing) -> Program:
             k.do(isa.run_dense, Name("p"), source, STREAM, place, TAKEN)
             return
         acc = k.reg_alloc("acc", size)
-        k.do(isa.sums_dense, Name("p"), acc, source, STREAM)
+        k.do(isa.sums_dense, Name("p"), acc, source, STREAM, APART)
         k.do(isa.store_dense_any, Name("p"), acc, STREAM, place, LEFT)
 
     def target(x: Expr, channel: Expr) -> Ram:

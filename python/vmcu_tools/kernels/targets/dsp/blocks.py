@@ -299,7 +299,7 @@ def blocks_body(shapes: Mapping[int, Shape], member: str) -> str:
     return f"""
 const uint32_t counts = *(const uint32_t *)*w;
 
-if (p->joined != 0U && (counts >> 16) == {size}U << 12) {{
+if ((counts >> 16) == {size}U << 12) {{
 	/* As in most layers, all blocks are whole and fast ones. */
 	*w = vmcu_run_of_{member}(*w + sizeof(counts), tile, p, out, pitch,
 				  (int32_t)((counts & 0xffffU) * {size}U), pixels);

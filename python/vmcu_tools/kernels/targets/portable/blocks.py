@@ -24,7 +24,7 @@ import numpy as np
 from ....quant import wrap_int32
 from ...language.evaluate import Machine
 from ...language.instruction import Instruction, instruction
-from ...language.ir import Ram, Stream, Tile
+from ...language.ir import APART, Ram, Stream, Tile
 from ...language.packing import WORDS, Packing, packed_shifts
 from .registry import compound, define
 from .tile import PIXELS, SEVERAL, any_requant, finish, fixed_fast, take_shifts
@@ -90,22 +90,23 @@ def joined_c(packing: Packing, channels: int, channel: int, lane: int, first: in
     return f"(v[{high}] * 256 + v[{low}])"
 
 
-def take_weights(m: Machine, channels: int, steps: int) -> np.ndarray:
-    """The next weights of a block, as a tile's steps need them: int64 (channels, taps)."""
+def take_weights(m: Machine, channels: int, steps: int, apart: bool = False) -> np.ndarray:
+    """The next weights of a block, whose channels are joined or apart, as a tile's steps need them:
+    int64 (channels, taps)."""
     lanes = m.packing.lanes
     groups = m.take(np.int8, channels * steps * lanes).reshape(-1, channels * lanes)
     weights = np.zeros((channels, len(groups), lanes), np.int64)
     for at, (channel, tap) in enumerate(m.packing.weave(channels, lanes)):
         weights[channel, :, tap] = groups[:, at]
-    if m.names["p->joined"]:
+    if not apart:
         weights[1::2] += weights[0::2] < 0
     return weights.reshape(channels, -1)
 
 
-def take_biases(m: Machine, channels: int) -> np.ndarray:
+def take_biases(m: Machine, channels: int, apart: bool = False) -> np.ndarray:
     """The next block's, int64."""
     biases = m.take(np.int32, channels)
-    if m.names["p->joined"]:
+    if not apart:
         biases[1::2] = wrap_int32(biases[1::2] - biases[0::2]) >> 8
     return biases
 
@@ -116,13 +117,20 @@ def _sums(shape: Shape) -> Instruction:
 
     @define("Dot", parameters, text, shape.name, SEVERAL[shape.pixels])
     def sums(m: Machine, acc: np.ndarray, tile: Tile, steps: int, stream: Stream) -> None:
-        """The sums of a block of channels of {what}: all taps times their weights, and the
+        """The sums of a block of joined channels of {what}: all taps times their weights, and the
         biases."""
-        channels, groups = shape.channels(m.packing), m.packing.step // m.packing.lanes
-        acc[:] = np.repeat(take_biases(m, channels), shape.pixels)
-        acc += (take_weights(m, channels, steps * groups) @ m.tile.T).reshape(-1)
+        add_up(m, acc, steps, shape.channels(m.packing), shape.pixels)
 
     return sums
+
+
+def add_up(
+    m: Machine, acc: np.ndarray, steps: int, channels: int, pixels: int, apart: bool = False
+) -> None:
+    """Sets the sums of a block: all taps of a tile times their weights, and the biases."""
+    groups = m.packing.step // m.packing.lanes
+    acc[:] = np.repeat(take_biases(m, channels, apart), pixels)
+    acc += (take_weights(m, channels, steps * groups, apart) @ m.tile.T).reshape(-1)
 
 
 def order_c(packing: Packing, channels: int) -> str:
@@ -169,7 +177,7 @@ def sums_apart(
     m: Machine, acc: np.ndarray, tile: Tile, steps: int, channels: int, pixels: int, stream: Stream
 ) -> None:
     """The sums of a block of channels that are not joined."""
-    raise NotImplementedError("programs mean the sums of any block")
+    add_up(m, acc, steps, channels, pixels, apart=True)
 
 
 def store_c(shape: Shape, packing: Packing) -> str:
@@ -214,10 +222,9 @@ HELPERS = {
     "run_of": "",
     "some": r"""
 /* The sums of a block of channels where those of second ones are 256 times that. */
-VMCU_CALLED void vmcu_seconds(const struct vmcu_mac_params *p, int32_t *acc, int32_t channels,
-			      int32_t pixels)
+VMCU_CALLED void vmcu_seconds(int32_t *acc, int32_t channels, int32_t pixels)
 {
-	for (int32_t n = (p->joined != 0U) ? 1 : channels; n < channels; n += 2) {
+	for (int32_t n = 1; n < channels; n += 2) {
 		for (int32_t pixel = 0; pixel < pixels; pixel++) {
 			acc[n * pixels + pixel] >>= 8;
 		}
@@ -237,11 +244,10 @@ VMCU_CALLED const uint8_t *vmcu_store_some(const struct vmcu_mac_params *p, cons
 
 	for (int32_t i = 0; i < left; i++) {
 		const int32_t bias = vmcu_wrapping_shift(vmcu_half(p), shift[i]);
-		const int32_t times = (p->joined != 0U) ? 8 * (i & 1) : 0;
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_fixed(*acc++ >> times, c[i], bias, shift[i]);
+			*o = vmcu_fixed(*acc++, c[i], bias, shift[i]);
 		}
 	}
 	return shift + ((channels + 3) & ~3);
@@ -328,9 +334,9 @@ def _exact_of(shapes: Mapping[int, Shape], member: str) -> Instruction:
         accumulator, in fixed point or float, and for fewer channels at the end."""
         shape = shapes[pixels]
         acc = np.zeros(shape.sums(m.packing), np.int64)
-        SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
-        requant = any_requant(m, shape.channels(m.packing))
-        m.store(ram, finish(m, acc, requant, pixels))
+        channels, apart = shape.channels(m.packing), bool(m.names[APART.text])
+        add_up(m, acc, m.names["p->steps"], channels, shape.pixels, apart)
+        m.store(ram, finish(m, acc, any_requant(m, channels), pixels))
 
     return exact_of
 
@@ -349,7 +355,7 @@ def blocks_c(shapes: Mapping[int, Shape], packing: Packing) -> str:
     size = widest.channels(packing)
     run = of_pixels(shapes, "vmcu_run_{}(p, tile, &at, to, pitch, whole);")
     apart = f"vmcu_sums_apart(acc, tile, p->steps, {size}, pixels, &at);"
-    run = f"if (whole == 0 && p->joined == 0U) {{\n\t{apart}\n}} else {run}"
+    run = f"if (apart) {{\n\t{apart}\n}} else {run}"
     return f"""
 const uint8_t *at = *w;
 int32_t acc[{widest.sums(packing)}];
@@ -359,19 +365,20 @@ do {{
 	int32_t whole, some, left;
 
 	counts = vmcu_segment(&at);
-	if (p->joined != 0U && (counts >> 16) == {size}U << 12) {{
+	if ((counts >> 16) == {size}U << 12) {{
 		/* As in most layers, all blocks are whole and fast ones. */
 		whole = (int32_t)((counts & 0xffffU) * {size}U);
 		some = 0;
 		left = 0;
 	}} else {{
 		some = vmcu_segment_taken(counts, {size});
-		whole = (p->joined == 0U) ? 0 : some - (int32_t)((uint32_t)some % {size}U);
+		whole = some - (int32_t)((uint32_t)some % {size}U);
 		some -= whole;
 		left = vmcu_segment_exact(counts) +
 		       (int32_t)(((uint32_t)some + {size - 1}U) / {size}U);
 	}}
 	do {{
+		const bool apart = whole <= 0 && some <= 0 && vmcu_segment_apart(counts);
 		int8_t *to = (whole > 0) ? out : (int8_t *)acc;
 
 {textwrap.indent(run, chr(9) * 2)}
@@ -379,6 +386,9 @@ do {{
 			out += whole;
 			whole = 0;
 			continue;
+		}}
+		if (!apart) {{
+			vmcu_seconds(acc, {size}, pixels);
 		}}
 		if (some > 0) {{
 			at = vmcu_store_some(p, acc, {size}, pixels, at, out, pitch,

@@ -79,7 +79,7 @@ for (int32_t i = 0; i < {packing.dense * lanes}; i++, v++) {{
 def dot_dense_apart(m: Machine, acc: np.ndarray, ram: Ram, count: int, stream: Stream) -> None:
     """Up to as many taps as there are lanes times those of a block whose channels are not
     joined."""
-    raise NotImplementedError("programs mean the sums of any block")
+    acc += take_weights(m, len(acc), 1, apart=True)[:, :count] @ m.load(ram)
 
 
 @define(
@@ -98,16 +98,28 @@ SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t chan
 
 @compound(
     "Dot",
-    f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const uint8_t **w",
-    "*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);",
+    f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const uint8_t **w, bool apart",
+    """
+if (apart) {
+	*w = vmcu_dense_apart(acc, in, row, pixel, channel, *w);
+} else {
+	*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
+	vmcu_seconds(acc, 4, 1);
+}
+""",
 )
-def sums_dense(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream) -> None:
+def sums_dense(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream, apart: int) -> None:
     """The sums of a block: all taps, widened on the way, times their weights, and the biases."""
-    acc[:] = take_biases(m, len(acc))
+    add_up(m, acc, ram, bool(apart))
+
+
+def add_up(m: Machine, acc: np.ndarray, ram: Ram, apart: bool = False) -> None:
+    """Sets the sums of a block, whose channels are joined or apart."""
+    acc[:] = take_biases(m, len(acc), apart)
     for taps in m.load(ram):
         for first in range(0, len(taps), m.packing.lanes):
             part = taps[first : first + m.packing.lanes]
-            acc += take_weights(m, len(acc), 1)[:, : len(part)] @ part
+            acc += take_weights(m, len(acc), 1, apart)[:, : len(part)] @ part
 
 
 HELPERS = {
@@ -145,11 +157,12 @@ if (taken > 0) {
 for (; taken > 0; taken -= 4) {
 	int32_t acc[4];
 
-	vmcu_sums_dense(p, acc, in, row, pixel, channel, w);
-	if (VMCU_DENSE_IN_PLACE && p->joined != 0U && taken >= 4) {
+	*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
+	if (VMCU_DENSE_IN_PLACE && taken >= 4) {
 		vmcu_store_fixed_1x4(acc, w, out, 0, half);
 		continue;
 	}
+	vmcu_seconds(acc, 4, 1);
 	*w = vmcu_store_some(p, acc, 4, 1, *w, *out, 0, vmcu_min(taken, 4));
 	*out += 4;
 }
@@ -167,7 +180,7 @@ def run_dense(m: Machine, p: int, source: Ram, stream: Stream, ram: Ram, taken: 
     size = m.packing.dense
     for first in range(0, taken, size):
         acc = np.zeros(size, np.int64)
-        sums_dense.meaning(m, p, acc, source, stream)
+        add_up(m, acc, source)
         multiplier = m.take(np.int32, size)
         found = fixed_fast(m, wrap_int32(acc), multiplier, take_shifts(m, size))
         m.store(replace(ram, channel=ram.channel + first), found)
