@@ -1781,7 +1781,7 @@ VMCU_INLINE void vmcu_blocks_of_wide(const struct vmcu_mac_params *p, const vmcu
 		int32_t whole, some, left;
 
 		counts = vmcu_segment(&at);
-		if ((counts >> 16) == 2U << 12) {
+		if (!vmcu_requant_is_float(false) && (counts >> 16) == 2U << 12) {
 			/* As in most layers, all blocks are whole and fast ones. */
 			whole = (int32_t)((counts & 0xffffU) * 2U);
 			some = 0;
@@ -1847,7 +1847,7 @@ VMCU_INLINE void vmcu_blocks_of_narrow(const struct vmcu_mac_params *p, const vm
 		int32_t whole, some, left;
 
 		counts = vmcu_segment(&at);
-		if ((counts >> 16) == 4U << 12) {
+		if (!vmcu_requant_is_float(false) && (counts >> 16) == 4U << 12) {
 			/* As in most layers, all blocks are whole and fast ones. */
 			whole = (int32_t)((counts & 0xffffU) * 4U);
 			some = 0;

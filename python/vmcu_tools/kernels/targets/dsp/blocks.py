@@ -299,7 +299,7 @@ def blocks_body(shapes: Mapping[int, Shape], member: str) -> str:
     return f"""
 const uint32_t counts = *(const uint32_t *)*w;
 
-if ((counts >> 16) == {size}U << 12) {{
+if (!vmcu_requant_is_float(false) && (counts >> 16) == {size}U << 12) {{
 	/* As in most layers, all blocks are whole and fast ones. */
 	*w = vmcu_run_of_{member}(*w + sizeof(counts), tile, p, out, pitch,
 				  (int32_t)((counts & 0xffffU) * {size}U), pixels);
@@ -317,30 +317,56 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 	const uint32_t *b = (const uint32_t *)w;
 	const uint8_t *v = w + 4 * channels;
 	const uint8_t *const end = v + 4 * channels * steps;
+	const int32_t width = (pixels > 1) ? 2 : 1;
 
 	for (int32_t n = channels; n > 0; n -= 2, b += 2, v += 4, acc += pixels) {
-		for (int32_t pixel = 0; pixel < pixels; pixel++, acc++) {
+		for (int32_t pixel = 0; pixel < pixels; pixel += width, acc += width) {
 			const vmcu_lane_t *t = tile + pixel;
 			const uint8_t *u = v;
+			uint32_t first = b[0], second = b[1];
+			uint32_t third = first, fourth = second;
 			uint32_t x, y, word;
 
-			acc[0] = (int32_t)b[0];
-			acc[pixels] = (int32_t)b[1];
-			__asm__ volatile("1:\n\t"
-				"ldr %[word], [%[u]]\n\t"
-				"ldr %[x], [%[t]]\n\t"
-				"add %[u], %[us]\n\t"
-				"add %[t], %[ts]\n\t"
-				"sxtb16 %[y], %[word]\n\t"
-				"sxtb16 %[word], %[word], ror #8\n\t"
-				"smlad %[a], %[x], %[y], %[a]\n\t"
-				"smlad %[b], %[x], %[word], %[b]\n\t"
-				"cmp %[u], %[end]\n\t"
-				"blo 1b"
-				: [a] "+&r"(acc[0]), [b] "+&r"(acc[pixels]), [t] "+&r"(t),
-				  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
-				: [us] "r"(2 * channels), [ts] "r"(4 * pixels), [end] "r"(end)
-				: "cc", "memory");
+			if (pixels > 1) {
+				__asm__ volatile("1:\n\t"
+					"ldr %[word], [%[u]]\n\t"
+					"ldr %[x], [%[t]]\n\t"
+					"add %[u], %[us]\n\t"
+					"sxtb16 %[y], %[word]\n\t"
+					"sxtb16 %[word], %[word], ror #8\n\t"
+					"smlad %[a], %[x], %[y], %[a]\n\t"
+					"smlad %[b], %[x], %[word], %[b]\n\t"
+					"ldr %[x], [%[t], #4]\n\t"
+					"add %[t], %[ts]\n\t"
+					"smlad %[c], %[x], %[y], %[c]\n\t"
+					"smlad %[d], %[x], %[word], %[d]\n\t"
+					"cmp %[u], %[end]\n\t"
+					"blo 1b"
+					: [a] "+&r"(first), [b] "+&r"(second), [c] "+&r"(third),
+					  [d] "+&r"(fourth), [t] "+&r"(t), [u] "+&r"(u),
+					  [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
+					: [us] "r"(2 * channels), [ts] "r"(4 * pixels), [end] "r"(end)
+					: "cc", "memory");
+				acc[1] = (int32_t)third;
+				acc[pixels + 1] = (int32_t)fourth;
+			} else {
+				__asm__ volatile("1:\n\t"
+					"ldr %[word], [%[u]]\n\t"
+					"ldr %[x], [%[t]], #4\n\t"
+					"add %[u], %[us]\n\t"
+					"sxtb16 %[y], %[word]\n\t"
+					"sxtb16 %[word], %[word], ror #8\n\t"
+					"smlad %[a], %[x], %[y], %[a]\n\t"
+					"smlad %[b], %[x], %[word], %[b]\n\t"
+					"cmp %[u], %[end]\n\t"
+					"blo 1b"
+					: [a] "+&r"(first), [b] "+&r"(second), [t] "+&r"(t),
+					  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
+					: [us] "r"(2 * channels), [end] "r"(end)
+					: "cc", "memory");
+			}
+			acc[0] = (int32_t)first;
+			acc[pixels] = (int32_t)second;
 		}
 	}
 	return end;

@@ -365,7 +365,7 @@ do {{
 	int32_t whole, some, left;
 
 	counts = vmcu_segment(&at);
-	if ((counts >> 16) == {size}U << 12) {{
+	if (!vmcu_requant_is_float(false) && (counts >> 16) == {size}U << 12) {{
 		/* As in most layers, all blocks are whole and fast ones. */
 		whole = (int32_t)((counts & 0xffffU) * {size}U);
 		some = 0;
