@@ -148,7 +148,8 @@ def with_cmsis() -> Table:
         counts = own.instructions, other.instructions, own.cycles, other.cycles
         rows.append((target, *(f"{count:,.0f}" for count in counts)))
     head = ("target", "instructions a hop", "with CMSIS-DSP", "cycles a hop", "with CMSIS-DSP")
-    return Table("CMSIS-DSP's transform", head, tuple(rows), ("Cycles are modelled.",))
+    behind = Behind(tools=(GCC, QEMU))
+    return Table("CMSIS-DSP's transform", head, tuple(rows), ("Cycles are modelled.",), behind)
 
 
 def near() -> Table:
@@ -163,7 +164,8 @@ def near() -> Table:
         rows.append((kind, shares[0], f"{off.mean():.2f}", f"{off.max()}", shares[1]))
     head = ("sound", "features that differ", "by, on average", "at most", "bytes that differ")
     said = "A second of each on qemu:m4; bytes are those of vmcu_audio_bytes()."
-    return Table("Features with CMSIS-DSP's transform", head, tuple(rows), (said,))
+    behind = Behind(tools=(GCC, QEMU))
+    return Table("Features with CMSIS-DSP's transform", head, tuple(rows), (said,), behind)
 
 
 def _bytes(features: np.ndarray) -> np.ndarray:
