@@ -198,7 +198,7 @@ static inline int32_t vmcu_segment_exact(uint32_t counts)
 /** True if the exact blocks' channels are not joined; those of fast ones are. */
 static inline bool vmcu_segment_apart(uint32_t counts)
 {
-	return (counts & (1U << 27)) != 0U;
+	return (counts & 0x8000000U) != 0U;
 }
 
 /** Channels of the fast blocks of @a size; the last of them may be a partial one. */
