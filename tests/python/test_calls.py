@@ -12,6 +12,7 @@ from random_networks import AnyNetwork
 from vmcu_tools.plan.schedule import ONE_COLUMN, READY, STREAMED, Call, Stage
 from vmcu_tools.plan.trace import Trace, trace_of
 from vmcu_tools.planner.places.layout import Cut
+from vmcu_tools.planner.stages.alike import StageFacts
 from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter
 
 SEEDS = range(24)
@@ -132,8 +133,13 @@ def test_no_stage_is_refused_within_its_peak(streamed: bool) -> None:
         option = cutter.known(cut, UNLIMITED)
         assert option is not None
         peak = cutter.held[shape]
+        # Those of a stage alone: of no other is anything known.
+        besides = cutter.surroundings(cut).besides
         floors = [
-            cutter.floors.floor(cut.first, shape.layers, shape.taken, limit)
+            besides
+            + cutter.floors.floor(
+                cut.first, shape.layers, shape.taken, StageFacts(), limit - besides
+            )
             for limit in (0, peak // 2, peak, UNLIMITED)
         ]
         assert floors[0] > 0 and max(floors) <= peak

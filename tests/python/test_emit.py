@@ -21,6 +21,7 @@ from vmcu_tools.emit import emit, write
 from vmcu_tools.emit.initialisers import array_lines, float_literal
 from vmcu_tools.errors import PlanError, UserError
 from vmcu_tools.graph import Graph
+from vmcu_tools.kernels.language.evaluate import Head
 from vmcu_tools.ops import bind
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.values import STRUCTS, Array
@@ -106,10 +107,11 @@ def test_a_stream_has_a_block_of_channels_a_line(kind: str) -> None:
         for line in lines:
             if not blocks:
                 (head,) = line
-                blocks = ["exact"] * (head >> 16 & 0xFFF) + ["fast"] * (head & 0xFFFF)
+                found = Head.of(head)
+                blocks = ["exact"] * found.exact + ["fast"] * found.fast
             else:
                 sizes[blocks.pop()].add(len(line))
-        assert not blocks and all(len(found) <= 1 for found in sizes.values())
+        assert not blocks and all(len(lengths) <= 1 for lengths in sizes.values())
 
 
 def test_a_depthwise_stream_has_channels_a_line() -> None:

@@ -1193,7 +1193,8 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 					: [a] "+&r"(first), [b] "+&r"(second), [c] "+&r"(third),
 					  [d] "+&r"(fourth), [t] "+&r"(t), [u] "+&r"(u),
 					  [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
-					: [us] "r"(2 * channels), [ts] "r"(4 * pixels), [end] "r"(end)
+					: [us] "r"(2 * channels), [ts] "r"(4 * pixels),
+					  [end] "r"(end)
 					: "cc", "memory");
 				acc[1] = (int32_t)third;
 				acc[pixels + 1] = (int32_t)fourth;

@@ -119,15 +119,17 @@ class Floors:
                     return facts.alive[number]
         if facts.floor is None:
             stop = first + len(layers)
-            facts.floor = self._bytes(self._suffix(stop, layers), stop, taken)
+            suffix = self._suffix(stop, layers)
+            # What only layers read that are called when the last one is done.
+            later = _read(layers) - set(suffix.demands)
+            found = self._bytes(suffix, stop, taken)
+            facts.floor = found + sum(self._size(name) for name in later)
         return facts.floor
 
     def _alive(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
         """Bytes at least while each layer of a stage but the last works."""
         stop, known = first + len(layers), self.prefixes
-        made = {layer.out.name for layer in layers}
-        read = {tensor.name for layer in layers for tensor in layer.ins}
-        staying = [name for name in read - made if self.lives[name][1] >= stop]
+        staying = [name for name in _read(layers) if self.lives[name][1] >= stop]
         for number, layer in enumerate(layers[:-1]):
             key = layer if number else (first, layer, taken)
             if key not in known:
@@ -306,6 +308,12 @@ def _demands(
         demand = Demand(_until(wanted(grid, feed), made), pixels[over], (number,))
         others[tensor.name] = demand.and_also(others.get(tensor.name))
     return others
+
+
+def _read(layers: Sequence[Layer[Any]]) -> set[str]:
+    """The tensors that layers read and none of them makes."""
+    made = {layer.out.name for layer in layers}
+    return {tensor.name for layer in layers for tensor in layer.ins} - made
 
 
 def _until(pixels: np.ndarray, calls: np.ndarray) -> np.ndarray:
