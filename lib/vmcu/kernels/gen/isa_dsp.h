@@ -1210,7 +1210,8 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 					"cmp %[u], %[end]\n\t"
 					"blo 1b"
 					: [a] "+&r"(first), [b] "+&r"(second), [t] "+&r"(t),
-					  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
+					  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y),
+					  [word] "=&r"(word)
 					: [us] "r"(2 * channels), [end] "r"(end)
 					: "cc", "memory");
 			}
