@@ -113,7 +113,7 @@ def joinable(weights: MacWeights) -> np.ndarray:
     and all sums of the second of two into the 24 bits that are left for them."""
     taps = weights.weights.reshape(len(weights.bias), -1).astype(np.int64)
     first, second = taps[0::2][: len(taps) // 2], taps[1::2]
-    fit = (256 * second + first >= INT16_MIN).all(axis=1)
+    fit = np.all(256 * second + first >= INT16_MIN, axis=1)
     ends = second * INT8_MIN, second * INT8_MAX
     bias = weights.exact_bias[1::2]
     lowest = bias + np.minimum(*ends).sum(axis=1)
