@@ -208,6 +208,8 @@ STRUCT = "const struct s m_x = {{\n\t{}\n}};\n"
 REFUSED = {
     "a number too large": ("const uint8_t m_x[] = {\n\t256,\n};\n", "does not fit"),
     "a number too small": ("const int8_t m_x[] = {\n\t0, -129,\n};\n", "does not fit"),
+    "a number that C reads as another": ("const int8_t m_x[] = {\n\t010,\n};\n", "else: .*010"),
+    "a member that C reads as another": (STRUCT.format(".a = 010,"), "cannot be read back"),
     "an element too few": ("const int8_t m_x[3] = {\n\t1, 2,\n};\n", "an array of 3 elements"),
     "an element too many": ("const int8_t m_x[1] = {\n\t1, 2,\n};\n", "an array of 1 elements"),
     "a function": ("int f(void)\n{\n}\n", "cannot be read back"),

@@ -37,11 +37,14 @@ _BESIDES = re.compile(r"#(include|if|endif|error)\b|VMCU_MODEL_REGISTER\(")
 # What looks like a comment within a string is none. Without a group around the string the search
 # jumps from one first character to the next.
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', re.DOTALL)
-_DECIMALS = re.compile(r"(?:\s*-?\d+,)*\s*(?:-?\d+\s*)?")
+# To C, 010 is 8.
+_DECIMAL = r"-?(?:0|[1-9]\d*)"
+_DECIMALS = re.compile(rf"(?:\s*{_DECIMAL},)*\s*(?:{_DECIMAL}\s*)?", re.ASCII)
 _HEXES = re.compile(r"(?:\s*0x[0-9a-f]{8},)*\s*(?:0x[0-9a-f]{8}\s*)?")
 _TOKEN = re.compile(
     r'\s*(?:(?P<string>"(?:[^"\\]|\\.)*")'
-    r"|(?P<float>-?0x[0-9a-f.]+p[-+]?\d+f|-?\d[\d.]*(?:e[-+]?\d+)?f)\b|(?P<int>-?\d+)U?\b|(?P<name>\w+)|(?P<mark>[{}=,.&|()\[\]]))"
+    r"|(?P<float>-?0x[0-9a-f.]+p[-+]?\d+f|-?\d[\d.]*(?:e[-+]?\d+)?f)\b"
+    rf"|(?P<int>{_DECIMAL})U?\b|(?P<name>[A-Za-z_]\w*)|(?P<mark>[{{}}=,.&|()\[\]]))"
 )
 
 
