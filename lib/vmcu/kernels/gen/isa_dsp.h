@@ -1176,7 +1176,8 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 			uint32_t x, y, word;
 
 			if (pixels > 1) {
-				__asm__ volatile("1:\n\t"
+				__asm__ volatile(
+					"1:\n\t"
 					"ldr %[word], [%[u]]\n\t"
 					"ldr %[x], [%[t]]\n\t"
 					"add %[u], %[us]\n\t"
@@ -1189,7 +1190,7 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 					"smlad %[c], %[x], %[y], %[c]\n\t"
 					"smlad %[d], %[x], %[word], %[d]\n\t"
 					"cmp %[u], %[end]\n\t"
-					"blo 1b"
+					"blo 1b\n\t"
 					: [a] "+&r"(first), [b] "+&r"(second), [c] "+&r"(third),
 					  [d] "+&r"(fourth), [t] "+&r"(t), [u] "+&r"(u),
 					  [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
@@ -1199,7 +1200,8 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 				acc[1] = (int32_t)third;
 				acc[pixels + 1] = (int32_t)fourth;
 			} else {
-				__asm__ volatile("1:\n\t"
+				__asm__ volatile(
+					"1:\n\t"
 					"ldr %[word], [%[u]]\n\t"
 					"ldr %[x], [%[t]], #4\n\t"
 					"add %[u], %[us]\n\t"
@@ -1208,7 +1210,7 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 					"smlad %[a], %[x], %[y], %[a]\n\t"
 					"smlad %[b], %[x], %[word], %[b]\n\t"
 					"cmp %[u], %[end]\n\t"
-					"blo 1b"
+					"blo 1b\n\t"
 					: [a] "+&r"(first), [b] "+&r"(second), [t] "+&r"(t),
 					  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y),
 					  [word] "=&r"(word)

@@ -309,39 +309,39 @@ if (!vmcu_requant_is_float(false) && (counts >> 16) == {size}U << 12) {{
 """
 
 
-APART = r"""
+def apart(pixels: int) -> str:
+    """C of a loop over a pixel's two taps times two channels that are not joined, or over those of
+    two pixels."""
+    code = ["1:", "ldr %[word], [%[u]]", "ldr %[x], [%[t]]" + ", #4" * (pixels == 1)]
+    code += ["add %[u], %[us]", "sxtb16 %[y], %[word]", "sxtb16 %[word], %[word], ror #8"]
+    code += [smlad("%[a]", "%[x]", "%[y]"), smlad("%[b]", "%[x]", "%[word]")]
+    if pixels == 2:
+        code += ["ldr %[x], [%[t], #4]", "add %[t], %[ts]"]
+        code += [smlad("%[c]", "%[x]", "%[y]"), smlad("%[d]", "%[x]", "%[word]")]
+    return asm([*code, "cmp %[u], %[end]", "blo 1b"], 5)
+
+
+APART = f"""
 /* The sums of a block of channels that are not joined; returns where the flash stream goes on. */
 VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *tile, int32_t steps,
 					    int32_t channels, int32_t pixels, const uint8_t *w)
-{
+{{
 	const uint32_t *b = (const uint32_t *)w;
 	const uint8_t *v = w + 4 * channels;
 	const uint8_t *const end = v + 4 * channels * steps;
 	const int32_t width = (pixels > 1) ? 2 : 1;
 
-	for (int32_t n = channels; n > 0; n -= 2, b += 2, v += 4, acc += pixels) {
-		for (int32_t pixel = 0; pixel < pixels; pixel += width, acc += width) {
+	for (int32_t n = channels; n > 0; n -= 2, b += 2, v += 4, acc += pixels) {{
+		for (int32_t pixel = 0; pixel < pixels; pixel += width, acc += width) {{
 			const vmcu_lane_t *t = tile + pixel;
 			const uint8_t *u = v;
 			uint32_t first = b[0], second = b[1];
 			uint32_t third = first, fourth = second;
 			uint32_t x, y, word;
 
-			if (pixels > 1) {
-				__asm__ volatile("1:\n\t"
-					"ldr %[word], [%[u]]\n\t"
-					"ldr %[x], [%[t]]\n\t"
-					"add %[u], %[us]\n\t"
-					"sxtb16 %[y], %[word]\n\t"
-					"sxtb16 %[word], %[word], ror #8\n\t"
-					"smlad %[a], %[x], %[y], %[a]\n\t"
-					"smlad %[b], %[x], %[word], %[b]\n\t"
-					"ldr %[x], [%[t], #4]\n\t"
-					"add %[t], %[ts]\n\t"
-					"smlad %[c], %[x], %[y], %[c]\n\t"
-					"smlad %[d], %[x], %[word], %[d]\n\t"
-					"cmp %[u], %[end]\n\t"
-					"blo 1b"
+			if (pixels > 1) {{
+				__asm__ volatile(
+					{apart(2)}
 					: [a] "+&r"(first), [b] "+&r"(second), [c] "+&r"(third),
 					  [d] "+&r"(fourth), [t] "+&r"(t), [u] "+&r"(u),
 					  [x] "=&r"(x), [y] "=&r"(y), [word] "=&r"(word)
@@ -350,29 +350,21 @@ VMCU_CALLED const uint8_t *vmcu_words_apart(int32_t *acc, const vmcu_lane_t *til
 					: "cc", "memory");
 				acc[1] = (int32_t)third;
 				acc[pixels + 1] = (int32_t)fourth;
-			} else {
-				__asm__ volatile("1:\n\t"
-					"ldr %[word], [%[u]]\n\t"
-					"ldr %[x], [%[t]], #4\n\t"
-					"add %[u], %[us]\n\t"
-					"sxtb16 %[y], %[word]\n\t"
-					"sxtb16 %[word], %[word], ror #8\n\t"
-					"smlad %[a], %[x], %[y], %[a]\n\t"
-					"smlad %[b], %[x], %[word], %[b]\n\t"
-					"cmp %[u], %[end]\n\t"
-					"blo 1b"
+			}} else {{
+				__asm__ volatile(
+					{apart(1)}
 					: [a] "+&r"(first), [b] "+&r"(second), [t] "+&r"(t),
 					  [u] "+&r"(u), [x] "=&r"(x), [y] "=&r"(y),
 					  [word] "=&r"(word)
 					: [us] "r"(2 * channels), [end] "r"(end)
 					: "cc", "memory");
-			}
+			}}
 			acc[0] = (int32_t)first;
 			acc[pixels] = (int32_t)second;
-		}
-	}
+		}}
+	}}
 	return end;
-}
+}}
 """
 # called.h has it, for it is made of instructions.
 BLOCKS = """
