@@ -23,6 +23,7 @@ from vmcu_tools.ops.average_pooling import AveragePool2D
 from vmcu_tools.ops.concat import Concat
 from vmcu_tools.ops.fully_connected import FullyConnected
 from vmcu_tools.ops.max_pooling import MaxPool2D
+from vmcu_tools.ops.move import Move
 from vmcu_tools.ops.requantize import Requantize
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.plan.schedule import Tile
@@ -148,6 +149,35 @@ def test_one_stage_on_the_virtual_mcu(seed: int, streamed: bool) -> None:
     graph = Network(seed).made
     for tile in TILES:
         expect_every_tensor(whole_network(graph, tile, streamed))
+
+
+def looked_back_at(seed: int) -> Graph:
+    """A network of which layers at its end read parts: a row in the middle of what others read
+    whole."""
+    made = Network(700 + seed)
+    outputs = [made.x.name]
+    for tensor in made.past[1:]:
+        if made.rng.random() < 0.5:
+            row = int(made.rng.integers(tensor.shape[0]))
+            index = np.arange(tensor.bytes).reshape(tensor.shape)[row : row + 1]
+            move = Move.of(index)
+            assert move is not None
+            outputs.append(made.node(move, [tensor], index.shape).name)
+    return made.graph(outputs)
+
+
+@pytest.mark.parametrize("seed", range(3, 8))
+def test_what_stays_for_few_is_there_for_all(seed: int) -> None:
+    """A pixel that is read in its stage lives until then, though nobody behind the stage needs it
+    while others of its tensor are needed there."""
+    graph = looked_back_at(seed)
+    rng, count = np.random.default_rng(seed), len(graph.nodes)
+    for tile in TILES:
+        stops = [*sorted(rng.choice(np.arange(1, count), 2, replace=False).tolist()), count]
+        cuts = (Cut(*ends, tile) for ends in itertools.pairwise([0, *stops]))
+        plan = swing.place("vmcu", Layout(graph, tuple(cuts)), 1.0)
+        VirtualMcu(plan).prove()
+        expect_every_tensor(plan)
 
 
 @pytest.mark.parametrize("target", [HOST, "qemu:m4"])

@@ -154,13 +154,14 @@ class _Tracer:
         freed, rings = [], []
         for number in numbers:
             pixels = self.tensors[number].shape[0] * self.tensors[number].shape[1]
-            if number < len(self.stage.layers) and self.stage.kept[number]:
+            stays = number < len(self.stage.layers) and self.stage.kept[number]
+            if stays and self.stage.endless:
                 freed.append(NEVER)
-                rings.append(self.tensors[number].shape[1] if self.stage.endless else pixels)
+                rings.append(self.tensors[number].shape[1])
                 continue
             needs = self._needs(number)
             freed.append(_freed(needs, made[number], pixels if number >= self.own else 0))
-            if number >= self.own:
+            if stays or number >= self.own:
                 rings.append(pixels)
             else:
                 rings.append(self._ring(number, pixels, made[number], needs, freed[-1]))
