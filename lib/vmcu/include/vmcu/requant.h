@@ -107,31 +107,49 @@ static inline uint32_t vmcu_half_even(uint64_t x, int32_t drop)
 	return (uint32_t)((x + (((uint64_t)1 << (drop - 1)) - 1U) + odd) >> drop);
 }
 
+/** The same for x up to 2^31 and @a drop up to 30, where 64 bits would take their time. */
+static inline uint32_t vmcu_half_even_32(uint32_t x, int32_t drop)
+{
+	return (x + ((UINT32_C(1) << (drop - 1)) - 1U) + ((x >> drop) & 1U)) >> drop;
+}
+
 /** Rounds to 24 bits, half to even, what drops out is added to @a exponent; x is not zero. */
-static inline uint64_t vmcu_to_24_bits(uint64_t x, int32_t *exponent)
+static inline uint32_t vmcu_to_24_bits(uint64_t x, int32_t *exponent)
 {
 	const int32_t drop = 40 - __builtin_clzll(x);
 
 	if (drop <= 0) {
-		return x;
+		return (uint32_t)x;
 	}
 	*exponent += drop;
 	return vmcu_half_even(x, drop);
 }
 
-/** x * 2^exponent to an integer, half to even, cut at VMCU_SCALE_LIMIT; x has up to 25 bits. */
-static inline int32_t vmcu_to_integer(uint64_t x, int32_t exponent)
+/** The same for x up to 2^31. */
+static inline uint32_t vmcu_to_24_bits_32(uint32_t x, int32_t *exponent)
 {
-	uint64_t rounded;
+	const int32_t drop = 8 - __builtin_clz(x);
 
-	if (exponent < -25) {
-		return 0;
+	if (drop <= 0) {
+		return x;
+	}
+	*exponent += drop;
+	return vmcu_half_even_32(x, drop);
+}
+
+/** x * 2^exponent to an integer, half to even, cut at VMCU_SCALE_LIMIT; x has up to 25 bits. */
+static inline int32_t vmcu_to_integer(uint32_t x, int32_t exponent)
+{
+	if (exponent < 0) {
+		return (exponent < -25) ? 0 : (int32_t)vmcu_half_even_32(x, -exponent);
 	}
 	if (exponent > 20) {
-		return (x == 0U) ? 0 : VMCU_SCALE_LIMIT;
+		exponent = 20;
 	}
-	rounded = (exponent < 0) ? vmcu_half_even(x, -exponent) : x << exponent;
-	return (int32_t)((rounded > VMCU_SCALE_LIMIT) ? VMCU_SCALE_LIMIT : rounded);
+	if (x > ((uint32_t)VMCU_SCALE_LIMIT >> exponent)) {
+		return VMCU_SCALE_LIMIT;
+	}
+	return (int32_t)(x << exponent);
 }
 
 /**
@@ -139,18 +157,19 @@ static inline int32_t vmcu_to_integer(uint64_t x, int32_t exponent)
  * times a power of two, so both of its roundings, of @a acc and of the product, are roundings to
  * 24 bits.
  */
-static inline uint64_t vmcu_float_product(int32_t acc, uint32_t scale_bits, int32_t *exponent)
+static inline uint32_t vmcu_float_product(int32_t acc, uint32_t scale_bits, int32_t *exponent)
 {
 	const int32_t biased = (int32_t)((scale_bits >> 23) & 0xffU);
-	uint64_t magnitude = (acc < 0) ? 0U - (uint32_t)acc : (uint32_t)acc;
+	const uint32_t factor = (scale_bits & 0x7fffffU) | 0x800000U;
+	uint32_t magnitude = (acc < 0) ? 0U - (uint32_t)acc : (uint32_t)acc;
 
 	*exponent = biased - 150;
 	/* A subnormal factor scales all of int32 to less than a half. */
 	if (acc == 0 || biased == 0) {
 		return 0;
 	}
-	magnitude = vmcu_to_24_bits(magnitude, exponent);
-	return vmcu_to_24_bits(magnitude * ((scale_bits & 0x7fffffU) | 0x800000U), exponent);
+	magnitude = vmcu_to_24_bits_32(magnitude, exponent);
+	return vmcu_to_24_bits((uint64_t)magnitude * factor, exponent);
 }
 
 /** vmcu_float_scale() in integers. */
@@ -161,7 +180,7 @@ static inline int32_t vmcu_float_scale_soft(int32_t acc, float scale)
 		uint32_t bits;
 	} factor = {scale};
 	int32_t exponent;
-	const uint64_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
+	const uint32_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
 	const int32_t rounded = vmcu_to_integer(magnitude, exponent);
 
 	return ((acc < 0) != ((factor.bits >> 31) != 0U)) ? -rounded : rounded;
@@ -176,7 +195,7 @@ static inline int32_t vmcu_float_scale_add_soft(int32_t acc, float scale, int32_
 	} factor = {scale};
 	const bool negative = (acc < 0) != ((factor.bits >> 31) != 0U);
 	int32_t exponent;
-	uint64_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
+	uint32_t magnitude = vmcu_float_product(acc, factor.bits, &exponent);
 	int64_t sum = negative ? -(int64_t)magnitude : (int64_t)magnitude;
 	int32_t rounded;
 
