@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from random_graphs import LAYERS, Builder, random_inputs
-from vmcu_tools.ops import LAYER_OF, Layer, bind
+from vmcu_tools.ops import LAYER_OF, Form, Layer, bind, serves
 
 # Random cases per kernel; `VMCU_CASES=2000 pytest tests/python` is the thorough run.
 CASES = int(os.environ.get("VMCU_CASES", "100"))
@@ -61,4 +61,6 @@ def layer_and_data(kind: str, data: st.DataObject) -> tuple[Layer, list[np.ndarr
     descending = LAYER_OF[type(node.op)].can_descend and data.draw(
         st.booleans(), label="descending"
     )
-    return bind(graph, node, descending), random_inputs(graph, 0)
+    forms = [Form.USUAL, *(f for f in (Form.DIRECT, Form.WIDE) if serves(graph, node, f))]
+    form = Form.USUAL if descending else data.draw(st.sampled_from(forms), label="form")
+    return bind(graph, node, descending, form=form), random_inputs(graph, 0)

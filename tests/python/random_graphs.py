@@ -10,7 +10,7 @@ import numpy as np
 from random_builder import Builder
 from random_operators import OPERATORS
 from vmcu_tools.graph import Graph, Node, Tensor, Window
-from vmcu_tools.ops import Form, bind, serves
+from vmcu_tools.ops import Form, serves
 from vmcu_tools.ops.add import Add
 from vmcu_tools.ops.attention import Attention
 from vmcu_tools.ops.average_pooling import AveragePool2D
@@ -44,12 +44,16 @@ def pointwise(b: Builder) -> Tensor:
 
 
 def column(b: Builder) -> Tensor:
-    """A convolution as wide as its input: a dense kernel of several rows."""
+    """A convolution as wide as its input: a dense kernel of several rows, where none is padding or
+    scratch shall be saved."""
     x = b.input(b.shape())
     kernel_h, stride_h, dilation_h = b.pick(1, 2, 3), b.pick(1, 2), b.pick(1, 1, 2)
-    window = Window((kernel_h, x.shape[1]), (stride_h, b.pick(1, 2)), (dilation_h, 1))
+    above, below = (int(b.rng.integers(0, kernel_h)) * b.pick(0, 0, 1) for _ in range(2))
+    window = Window(
+        (kernel_h, x.shape[1]), (stride_h, b.pick(1, 2)), (dilation_h, 1), (above, 0, below, 0)
+    )
     if window.out_size(0, x.shape[0]) < 1:
-        window = replace(window, kernel=(1, x.shape[1]))
+        window = replace(window, kernel=(1, x.shape[1]), pad=(0, 0, 0, 0))
     return convolution(b, x, window, window.out_size(0, x.shape[0]), 1, b.pick(1, 4, 5, 11))
 
 
@@ -276,12 +280,12 @@ def plan_at(
     return Plan("by hand", graph, stages, placements, pool)
 
 
-def overlapped(graph: Graph, closer: int = 0) -> Plan:
+def overlapped(graph: Graph, closer: int = 0, form: Form = Form.USUAL) -> Plan:
     """Every layer's output on top of its first input, as near as the order of access allows and
     `closer` bytes nearer. For independent layers."""
     bases, at = {}, 0
     for node in graph.nodes:
-        layer = bind(graph, node)
+        layer = step_of(graph, node, form).bind(graph)
         for tensor in layer.ins[1:]:
             bases[tensor.name] = at
             at += tensor.bytes
@@ -290,7 +294,7 @@ def overlapped(graph: Graph, closer: int = 0) -> Plan:
         bases[layer.out.name] = at + max(-distance, 0)
         bases[first.name] = at + max(distance, 0)
         at = max(bases[layer.out.name] + layer.out.bytes, bases[first.name] + first.bytes)
-    return plan_at(graph, bases, at)
+    return plan_at(graph, bases, at, form=form)
 
 
 def with_copies(graph: Graph) -> Graph:
@@ -305,7 +309,7 @@ def with_copies(graph: Graph) -> Graph:
     return replace(graph, tensors=tensors, nodes=tuple(nodes))
 
 
-def wrapped(graph: Graph, seed: int) -> Plan:
+def wrapped(graph: Graph, seed: int, form: Form = Form.USUAL) -> Plan:
     """Each copy of `with_copies` around the pool's end.
 
     Copies are never alive together, so they share the bytes at both ends of the pool.
@@ -318,7 +322,7 @@ def wrapped(graph: Graph, seed: int) -> Plan:
     for tensor in rest:
         bases[tensor.name] = at
         at += tensor.bytes
-    plan = plan_at(graph, {**bases, **dict.fromkeys(copies, 0)}, at, margin)
+    plan = plan_at(graph, {**bases, **dict.fromkeys(copies, 0)}, at, margin, form)
     pool_bytes = plan.pool_bytes
     for name, tensor in copies.items():
         rows_before_end = int(rng.integers(1, tensor.shape[0] + 1))

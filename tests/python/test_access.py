@@ -90,5 +90,11 @@ def test_c_keeps_to_the_order(kind: str, descending: bool) -> None:
         if isinstance(layer, ProgramLayer):
             expected = timeline(layer, enumerate_relation(relation_of(layer)))
             what = describe(layer)
-            np.testing.assert_array_equal(times.reads, expected.reads, f"reads of {what}")
+            if layer.symbol == "vmcu_dense" and layer.scratch_bytes:
+                # It copies what it is going to read, each byte once for all channels.
+                made, may = (set(map(tuple, each.reads)) for each in (times, expected))
+                assert made <= may, f"reads of {what}"
+                assert {at[1:] for at in made} == {at[1:] for at in may}
+            else:
+                np.testing.assert_array_equal(times.reads, expected.reads, f"reads of {what}")
             np.testing.assert_array_equal(times.writes, expected.writes, f"writes of {what}")

@@ -22,6 +22,7 @@ from random_graphs import (
 from vmcu_tools import runners
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.machine import reference
+from vmcu_tools.ops import Form
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.quant import FixedPoint
 from vmcu_tools.runners import compiled
@@ -97,6 +98,19 @@ def test_output_on_top_of_input(kind: str, target: str) -> None:
     """The kernels keep to the order of access that the planner relies on."""
     graph = random_layers(kind, 40, seed=3)
     expect_reference(overlapped(graph), target, [random_inputs(graph, 0)])
+
+
+@pytest.mark.parametrize("target", [HOST, "qemu:m3", "qemu:m4"])
+def test_columns_without_a_tile(target: str) -> None:
+    """Rows of padding are read from a row of scratch; all others where they lie."""
+    graph = random_layers("column", BATCH, seed=6)
+    (sample,) = samples = [random_inputs(graph, 0)]
+    plan = disjoint(graph, Form.DIRECT)
+    padded = [any(step.node.op.window.pad) for step in plan.steps]
+    assert padded == [step.form is Form.DIRECT for step in plan.steps] and any(padded)
+    expect_reference(plan, target, samples)
+    expect_reference(overlapped(graph, form=Form.DIRECT), target, samples)
+    expect_reference(wrapped(with_copies(graph), 4, Form.DIRECT), target, [sample])
 
 
 def test_one_byte_nearer_is_too_near(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,6 +178,22 @@ VMCU_SMALL static bool conv_narrow(const struct vmcu_check *c)
 	return conv_of(c, 2U, 4U);
 }
 
+/** Bytes of scratch of a kernel without a tile: a copy of its rows, or of a row of padding. */
+static uint32_t dense_scratch(const struct vmcu_check *c, const struct vmcu_mac_params *p)
+{
+	const struct vmcu_window *w = &p->window;
+	const uint32_t last = (vmcu_check_output(c)->height - 1U) * w->stride_h;
+	const uint32_t below = (w->kernel_h - 1U) * w->dilation_h;
+
+	if (vmcu_rows_are_copied(w, p->run)) {
+		return (uint32_t)w->kernel_h * p->run;
+	}
+	if (w->pad_top == 0 && last + below < vmcu_check_input(c, 0)->height) {
+		return 0;
+	}
+	return p->run;
+}
+
 VMCU_SMALL static bool dense(const struct vmcu_check *c)
 {
 	const struct vmcu_mac_params *p = c->params;
@@ -192,8 +208,8 @@ VMCU_SMALL static bool dense(const struct vmcu_check *c)
 	    !vmcu_check_window(c, w) || p->groups != 1U || p->packed != 0U || p->run == 0U) {
 		return false;
 	}
-	if (w->pad_top != 0 || w->pad_left != 0 ||
-	    (out->height - 1U) * w->stride_h + (runs - 1U) * w->dilation_h >= in->height) {
+	if (w->pad_left != 0 || (!flat && (w->pad_top != 0 || runs != 1U)) ||
+	    !vmcu_check_scratch(c, dense_scratch(c, p))) {
 		return false;
 	}
 	if (flat ? (p->run > (uint32_t)in->width * in->channels)

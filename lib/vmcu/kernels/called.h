@@ -89,8 +89,8 @@ VMCU_CALLED const uint8_t *vmcu_dense_apart(int32_t *sums, const struct vmcu_sou
 					    const uint8_t *w)
 {
 	vmcu_bias_dense(sums, &w);
-	for (int32_t r = 0; r < in->window->kernel_h; r++, row += in->window->dilation_h) {
-		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+	for (int32_t r = 0; r < vmcu_source_rows(in); r++, row += in->window->dilation_h) {
+		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 
 		for (int32_t left = in->run; left > 0; left -= 4, x += 4) {
 			vmcu_dot_dense_apart(sums, x, vmcu_min(left, 4), &w);
@@ -111,25 +111,23 @@ VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(const struct vmcu_mac_params *p, 
 	int32_t acc[4];
 
 	if (!VMCU_DENSE_IN_PLACE) {
-		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 
 		if (vmcu_dense_whole(p, in, x, &w, &to, 0) == 0) {
 			return w;
 		}
 	}
 	vmcu_bias_dense(acc, &w);
-	for (int32_t r = 0; r < in->window->kernel_h; r++, row += in->window->dilation_h) {
-		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+	for (int32_t r = 0; r < vmcu_source_rows(in); r++, row += in->window->dilation_h) {
+		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 		int32_t left = in->run;
 
-		for (; left >= 8; left -= 8, x += 8) {
+		for (; VMCU_DENSE_IN_PLACE && left >= 8; left -= 8, x += 8) {
 			vmcu_dot_dense(acc, x, &w);
 			vmcu_dot_dense(acc, x + 4, &w);
 		}
-		if (left >= 4) {
+		for (; left >= 4; left -= 4, x += 4) {
 			vmcu_dot_dense(acc, x, &w);
-			left -= 4;
-			x += 4;
 		}
 		vmcu_dot_dense_tail(acc, x, left, &w);
 	}

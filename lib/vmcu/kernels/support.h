@@ -87,9 +87,12 @@ struct vmcu_source {
 	int32_t zero;  /**< what stands for padding */
 	bool packed;   /**< as in struct vmcu_mac_params */
 	/** column 0 of the first row that an output row needs; NULL if one of these rows is padding
-	 * or they do not lie in memory as they do in the tensor
+	 * or they do not lie in memory as they do in the tensor. For kernels without a tile: a copy
+	 * of all rows, which are one run then; NULL if there is none
 	 */
 	const int8_t *rows;
+	/** for kernels without a tile: the taps of a row of padding; NULL if there is none */
+	const int8_t *padding;
 };
 
 static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
@@ -106,8 +109,19 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 	};
 }
 
-/** vmcu_mac_source() with the rows that the call's output row needs. */
-struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
+/** Whether a kernel without a tile copies a window of rows of @a run taps: on the stack only. */
+static inline bool vmcu_rows_are_copied(const struct vmcu_window *window, int32_t run)
+{
+	return window->kernel_h > 1U && (run & 3) == 0 &&
+	       run * window->kernel_h <= VMCU_STACK_SCRATCH;
+}
+
+/**
+ * vmcu_mac_source() with what the call's output row needs. @a tiled: rows in one piece; otherwise,
+ * in the call's scratch, a copy of its rows if that is small, or of the padding if it sees some.
+ */
+struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p,
+				    bool tiled);
 
 /**
  * A run of words of a depthwise tile that hold more than padding, each made from input pixels a and
@@ -158,6 +172,15 @@ static inline bool vmcu_source_row(const struct vmcu_source *in, int32_t y)
 
 /** A pixel of a source, which is inside the image. */
 const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x);
+
+/** The taps of a row from a pixel on, of a kernel without a tile. */
+const int8_t *vmcu_source_taps(const struct vmcu_source *in, int32_t y, int32_t x);
+
+/** How many rows they are in. */
+static inline int32_t vmcu_source_rows(const struct vmcu_source *in)
+{
+	return (in->rows != NULL) ? 1 : in->window->kernel_h;
+}
 
 /** A pixel of a source, NULL in the padding. */
 static inline const int8_t *vmcu_source_pixel(const struct vmcu_source *in, int32_t y, int32_t x)

@@ -59,9 +59,9 @@ class Conv2D(Op):
 class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @classmethod
     def working(cls, graph: Graph, node: Node, form: Form) -> type[Layer[Any]] | None:
-        assert isinstance(node.op, Conv2D)
-        direct = form is Form.DIRECT and node.op.pointwise
-        return cls if direct else super().working(graph, node, form)
+        if form is not Form.DIRECT:
+            return super().working(graph, node, form)
+        return cls if cls(graph, node).reading != cls(graph, node, form=form).reading else None
 
     @property
     def block(self) -> int:  # type: ignore[override]
@@ -70,9 +70,11 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
     @property
     def cost(self) -> Cost:
         costs, usual = self.target.costs, super().cost
+        if self.form is Form.DIRECT:
+            usual = replace(usual, per_mac=costs.mac_direct)
         if self.op.window.kernel != (1, 1):
             return replace(usual, per_call=costs.call_window)
-        return replace(usual, per_mac=costs.mac_direct if self.form is Form.DIRECT else 0.0)
+        return usual
 
     @property
     def mixes(self) -> bool:
@@ -103,12 +105,13 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         # Without dilation and groups a row of the window is contiguous in the input.
         merged = op.groups == 1 and (window.dilation[1] == 1 or kw == 1)
         run = kw * depth if merged else depth
-        if merged and self.out.shape[1] == 1 and not any(window.pad):
+        direct = self.form is Form.DIRECT
+        # Padding above and below takes scratch, too, if less than a tile.
+        padded = any(window.pad[1::2]) or (any(window.pad) and not direct)
+        if merged and self.out.shape[1] == 1 and not padded:
             return Reading("dense", run, tiled=False, flat=True)
         if op.pointwise:
-            if self.form is Form.DIRECT:
-                return Reading("dense", run, tiled=False)
-            return Reading("pointwise", run)
+            return Reading("dense", run, tiled=False) if direct else Reading("pointwise", run)
         taps = op.weights[0].size
         packed = taps if run % self.target.packing.lanes and taps <= PACKED else 0
         return Reading("conv", run, packed=packed)

@@ -223,11 +223,21 @@ class MacLayer(WindowLayer[OpT]):
             **self.ranges(),
         }
         tile = min(pixels, self.out.shape[1]) * steps * step * packing.tap
+        if not reading.tiled:
+            tile = self._rows_kept(run)
         # A bias, taps of a byte and a multiplier for each channel, then a shift.
         words = block * (1 + steps * step // WORD + 1)
         fast, exact = words + packed_shifts(block) // WORD, words + block
         program = self.program(kernel)
         return Binding(program, fields, stream, tile, reading.flat, lines(stream, fast, exact))
+
+    def _rows_kept(self, run: int) -> int:
+        """Bytes of scratch without a tile: of a copy of the window's rows, if that costs nothing
+        and lets them be read as one run of whole words, or of a row of padding."""
+        rows = self.window.kernel[0]
+        if rows > 1 and run % WORD == 0 and rows * run <= STACK_SCRATCH:
+            return rows * run
+        return run if any(self.window.pad) else 0
 
     def shared_stream(self, make: Callable[[], bytes], values: tuple[Hashable, ...]) -> bytes:
         """The stream that `make` makes of the op's constants and tensors' zero points; values:

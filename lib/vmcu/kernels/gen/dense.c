@@ -14,7 +14,7 @@ void vmcu_dense(const struct vmcu_call *call)
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_mac_source(call, p);
+	const struct vmcu_source in0 = vmcu_conv_source(call, p, false);
 	const int32_t y = call->y;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;
@@ -29,14 +29,15 @@ void vmcu_dense(const struct vmcu_call *call)
 		do {
 			counts = vmcu_segment(&w);
 			taken = vmcu_segment_taken(counts, 4);
-			vmcu_run_dense(p, &in0, y * p->window.stride_h,
+			vmcu_run_dense(p, &in0, y * p->window.stride_h - p->window.pad_top,
 				       column + x * sign + turn * (columns - 1), 0, &w, &o, taken);
 			for (i = vmcu_segment_exact(counts); i > 0; i--) {
 				const bool apart = vmcu_segment_apart(counts);
 				const int32_t left = vmcu_segment_left(counts, i, 4);
 				int32_t acc[4];
 
-				vmcu_sums_dense(p, acc, &in0, y * p->window.stride_h,
+				vmcu_sums_dense(p, acc, &in0,
+						y * p->window.stride_h - p->window.pad_top,
 						column + x * sign + turn * (columns - 1), 0, &w,
 						apart);
 				vmcu_store_dense_any(p, acc, &w, &o, left);

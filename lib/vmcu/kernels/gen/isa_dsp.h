@@ -1438,7 +1438,7 @@ VMCU_APART int32_t vmcu_dense_whole(const struct vmcu_mac_params *p, const struc
 {
 	const int32_t whole = channels & ~3;
 
-	if (in->window->kernel_h > 1 || (in->run & 3) != 0) {
+	if (vmcu_source_rows(in) > 1 || (in->run & 3) != 0) {
 		return (channels == 0) ? 1 : channels;
 	}
 	if (whole > 0 || channels == 0) {

@@ -1919,7 +1919,7 @@ VMCU_INLINE void vmcu_run_dense(const struct vmcu_mac_params *p, const struct vm
 
 	/* None where there is no fixed point. */
 	if (taken > 0) {
-		const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 
 		taken = vmcu_dense_whole(p, in, x, w, out, taken);
 	}

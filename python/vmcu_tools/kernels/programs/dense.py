@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fully connected layers, convolutions with one column of output and nothing to pad, and 1 x 1
-convolutions that shall do without scratch.
+"""Fully connected layers, convolutions with one column of output and nothing to pad beside it, and
+1 x 1 convolutions that shall do without scratch.
 
 The input is widened on the way, once for each four channels, instead of being kept. All taps of a
 pixel are read for each four channels, then these are written.
@@ -27,13 +27,13 @@ def dense(packing: Packing) -> Program:
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
-    k.let("const struct vmcu_source", "in0", "vmcu_mac_source(call, p)")
+    k.let("const struct vmcu_source", "in0", "vmcu_conv_source(call, p, false)")
     k.let("const int32_t", "y", "call->y")
     rows = Axis(0, Name("p->window.kernel_h"), Name("p->window.dilation_h"))
     taps = Axis(2, Name("p->run"), Int(1))
 
     def block(x: Expr, pointer: str, n: Expr, exact: bool) -> None:
-        row = Name("y") * Name("p->window.stride_h")
+        row = Name("y") * Name("p->window.stride_h") - Name("p->window.pad_top")
         source = Ram(0, row, x, Int(0), (rows, taps), guarded=True)
         place = replace(target(x, n), guarded=True, limit=channels, moving=pointer)
         if not exact:

@@ -120,14 +120,14 @@ class Memory:
 
 @dataclass(frozen=True)
 class Cut:
-    """Nodes [first, stop) as one stage, worked in tiles of rows. direct: without scratch in the
-    pool, as far as its layers can, see Form. larger: by layer its own tile, for those that work in
-    larger ones than the others."""
+    """Nodes [first, stop) as one stage, worked in tiles of rows. direct: layers that want so many
+    bytes of scratch in the pool, or more, do without as far as they can, see Form; 0: none does.
+    larger: by layer its own tile, for those that work in larger ones than the others."""
 
     first: int
     stop: int
     tile: Tile = None
-    direct: bool = False
+    direct: int = 0
     larger: tuple[tuple[int, Tile], ...] = ()
 
     @functools.cached_property
@@ -145,7 +145,7 @@ class Binder:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.bound: dict[tuple[int, int | None, Form], Layer[Any]] = {}
-        self.chosen: dict[tuple[int, Tile, bool, bool], Layer[Any]] = {}
+        self.chosen: dict[tuple[int, Tile, int, bool], Layer[Any]] = {}
         self.turned: dict[int, Layer[Any]] = {}
         self.traces: dict[Cut, Trace] = {}
 
@@ -193,18 +193,18 @@ class Binder:
         whole."""
         return self.member(number, cut.tile_of(number), cut.direct, number == cut.stop - 1)
 
-    def member(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer[Any]:
+    def member(self, number: int, tile: Tile, direct: int, last: bool) -> Layer[Any]:
         """Node `number` as in_stage() has it, in a stage whose last one it is or is not."""
         key = (number, tile, direct, last)
         if key not in self.chosen:
             self.chosen[key] = self._chosen(*key)
         return self.chosen[key]
 
-    def _chosen(self, number: int, tile: Tile, direct: bool, last: bool) -> Layer[Any]:
+    def _chosen(self, number: int, tile: Tile, direct: int, last: bool) -> Layer[Any]:
         form = Form.USUAL
         if last and self.serves(number, Form.SUMMING):
             form = Form.SUMMING
-        elif direct and pool_scratch(self.layer(number, tile)):
+        elif 0 < direct <= pool_scratch(self.layer(number, tile)):
             form = Form.DIRECT if self.serves(number, Form.DIRECT) else Form.USUAL
         return self.layer(number, tile, form)
 

@@ -27,8 +27,8 @@ from .tiles import Descent, pareto, relaxed
 
 # Tiles that are tried, the large before the small.
 TILES: tuple[Tile, ...] = (None, 512, 256, 128, 64, 32)
-# Whether layers may keep widened pixels in scratch, in the order in which that is tried.
-DIRECT = (False, True)
+# Of how many bytes of scratch on layers do without, 0 for none, in the order that is tried.
+DIRECT = (0, 1)
 FRONT_STEP, BALANCE_STEP = 0.03, 0.01
 # Bargains that differ by no more are equally good, as far as estimates go.
 ALIKE = 0.02

@@ -18,7 +18,7 @@ from ...ops import bind
 from ...passes.moving import endless_part, moving
 from ...passes.option import OPTION
 from ...passes.turned import turned
-from ...plan.plan import MOST_CALLS, Plan
+from ...plan.plan import MOST_CALLS, Plan, pool_scratch
 from ...plan.turns import turns_of
 from ..options import Options
 from ..places.hops import in_hop
@@ -63,7 +63,12 @@ def _enough(graph: Graph, hop: int) -> int:
 def _cuts(graph: Graph) -> list[Cut]:
     wide = any(tensor.shape[1] > 1 for tensor in graph.tensors.values())
     tiles = TILES if wide else TILES[:1]
-    return [Cut(0, len(graph.nodes), tile, direct) for tile in tiles for direct in (False, True)]
+    layers = [bind(graph, node) for node in graph.nodes]
+    return [
+        Cut(0, len(graph.nodes), tile, direct)
+        for tile in tiles
+        for direct in sorted({0, *map(pool_scratch, layers)})
+    ]
 
 
 def _placed(graph: Graph, cut: Cut, options: Options, straight: bool) -> Plan:

@@ -116,7 +116,7 @@ def sums_dense(m: Machine, p: int, acc: np.ndarray, ram: Ram, stream: Stream, ap
 def add_up(m: Machine, acc: np.ndarray, ram: Ram, apart: bool = False) -> None:
     """Sets the sums of a block, whose channels are joined or apart."""
     acc[:] = take_biases(m, len(acc), apart)
-    for taps in m.load(ram):
+    for taps in m.load(ram, m.names["p->input_zero"]):
         for first in range(0, len(taps), m.packing.lanes):
             part = taps[first : first + m.packing.lanes]
             acc += take_weights(m, len(acc), 1, apart)[:, : len(part)] @ part
@@ -150,7 +150,7 @@ const int32_t half = vmcu_half(p);
 
 /* None where there is no fixed point. */
 if (taken > 0) {
-	const int8_t *x = vmcu_source_at(in, row, pixel) + channel;
+	const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 
 	taken = vmcu_dense_whole(p, in, x, w, out, taken);
 }
