@@ -30,6 +30,12 @@ from .values import Activation, Args, Pending, Value, arrangement, channels_last
 
 # sum * 256 has to stay within 32 bits.
 MAX_POOL_TAPS = 1 << 15
+# The modes of Pad that repeat what is there, as numpy calls them.
+_MIRRORS: dict[str, Literal["reflect", "edge", "wrap"]] = {
+    "reflect": "reflect",
+    "edge": "edge",
+    "wrap": "wrap",
+}
 
 
 def pair(values: Sequence[int]) -> tuple[int, int]:
@@ -328,13 +334,11 @@ def _cropped(
 def _mirrored(
     context: Context, node: FileNode, x: Activation, mode: str, pairs: dict[int, tuple[int, int]]
 ) -> Pending:
-    modes: dict[str, Literal["reflect", "edge", "wrap"]]
-    modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
-    require(mode in modes, f"its mode is {mode}")
+    require(mode in _MIRRORS, f"its mode is {mode}")
     amounts = [pairs.get(axis, (0, 0)) for axis in range(len(x.shape))]
     sizes = [n + sum(pair) for n, pair in zip(x.shape, amounts, strict=True)]
     require(math.prod(sizes) <= MAX_TENSOR_BYTES, f"it pads to {sizes}")
-    return context.moved(node, x, np.pad(file_index(x.shape), amounts, modes[mode]))
+    return context.moved(node, x, np.pad(file_index(x.shape), amounts, _MIRRORS[mode]))
 
 
 def _pad_value(context: Context, node: FileNode, args: Args, x: Activation) -> int:
