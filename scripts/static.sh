@@ -53,7 +53,7 @@ enter_venv
 check "clang-format" format
 check "codespell" spelling
 check "reuse" reuse lint -q
-# Strict, but for what pyproject.toml names.
+# Strict: see pyproject.toml.
 check "mypy" mypy
 if has gcc; then
 	check "gcc" gcc "${WARNINGS[@]}" "${SOURCES[@]}"

@@ -70,5 +70,17 @@ def test_constants_are_evaluated(tmp_path, op):
     assert_close(path)
 
 
+def test_shape_of_a_function(tmp_path):
+    """What nobody quantises has a shape all the same."""
+
+    def build(m: OnnxModel, x: str, scale: float):
+        y = m.node("Sigmoid", [x])
+        return m.node("Reshape", [y, m.node("Shape", [y])]), 1 / 255
+
+    path = tmp_path / "m.onnx"
+    onnx.save(single(OnnxModel(0, np.int8, 17), (1, 3, 4, 5), build), path)
+    assert_close(path)
+
+
 def test_every_operator_has_a_case() -> None:
     assert sorted(CASES) == sorted(FOLDED)

@@ -29,6 +29,8 @@ TRIPPED = (
     *("importing it failed", "the file is damaged or truncated"),
     "its constant value cannot be computed",
 )
+# What refuses on behalf of its caller.
+HELPERS = ("require", "present", "operand")
 
 
 def saved(kind: str, model: onnx.ModelProto | refusals_tflite.TfliteModel, folder: Path) -> Path:
@@ -85,7 +87,7 @@ class Places:
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             code = frame.f_code
-            if code.co_filename.startswith(rooms) and code.co_name != "require":
+            if code.co_filename.startswith(rooms) and code.co_name not in HELPERS:
                 return code.co_filename, frame.f_lineno
             frame = frame.f_back
         raise AssertionError("refused by nobody")

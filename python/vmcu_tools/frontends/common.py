@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -44,6 +45,8 @@ REPORT_DEFECT = (
 )
 KEEP_QUANTISATION = "Convert the model again with full-integer int8 quantisation."
 
+Found = TypeVar("Found")
+
 
 class UnsupportedError(Exception):
     """Raised by an import rule: this node cannot be imported, and why."""
@@ -62,6 +65,13 @@ def require(condition: bool, reason: str, remedy: str = "") -> None:
     """Raises UnsupportedError unless `condition` holds."""
     if not condition:
         raise UnsupportedError(reason, remedy)
+
+
+def present(found: Found | None, reason: str, remedy: str = "") -> Found:
+    """What was found; raises UnsupportedError if that is nothing."""
+    if found is None:
+        raise UnsupportedError(reason, remedy)
+    return found
 
 
 @contextmanager

@@ -11,11 +11,7 @@ from ...quant import FloatScale
 from ..common import UnsupportedError, require
 from ..movement import file_index
 from .file import FileNode
-from .values import (
-    Activation,
-    Pending,
-    laid_out,
-)
+from .values import Activation, Pending, laid_out
 
 # The weight of a channel's value where a layer of one tap scales it, and the least factor: their
 # product and bias keep the error of the bias below a hundredth of a step.
@@ -31,7 +27,8 @@ def broadcast(
         shape = np.broadcast_shapes(a, b)
     except ValueError as error:
         raise UnsupportedError(f"it broadcasts {list(a)} and {list(b)}") from error
-    return shape, *(np.broadcast_to(file_index(side), shape) for side in (a, b))
+    of_a, of_b = (np.broadcast_to(file_index(side), shape) for side in (a, b))
+    return shape, of_a, of_b
 
 
 def narrowed(index: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from .file import FileNode
 from .moves import axis_of
 from .values import (
     Activation,
+    Args,
     FileShape,
     Order,
     Pending,
@@ -35,11 +36,12 @@ from .values import (
 
 
 @rule("Concat")
-def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _concat(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     inputs = [context.activation(arg) for arg, c in zip(args, constants, strict=True) if c is None]
     require(len(inputs) > 0, "all of its inputs are constant", "Fold them.")
-    shapes = [x.shape if c is None else c.shape for x, c in _together(inputs, constants)]
+    rest = iter(inputs)
+    shapes = [next(rest).shape if c is None else c.shape for c in constants]
     rank = len(inputs[0].shape)
     axis = axis_of(int(node.attributes["axis"]), rank)
     for shape in shapes:
@@ -54,14 +56,6 @@ def _concat(context: Context, node: FileNode, args: list[Value | None]) -> Value
     memory = list(inputs[0].tensor.shape)
     memory[place] = sum(x.tensor.shape[place] for x in inputs)
     return _pending(node, inputs, shape, order, place, (memory[0], memory[1], memory[2]))
-
-
-def _together(
-    inputs: list[Activation], constants: list[np.ndarray | None]
-) -> list[tuple[Activation | None, np.ndarray | None]]:
-    """Activation or constant of each operand, in the file's order."""
-    rest = iter(inputs)
-    return [(next(rest), None) if c is None else (None, c) for c in constants]
 
 
 def _pending(

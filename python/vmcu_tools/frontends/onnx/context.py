@@ -14,13 +14,15 @@ from ...ops.requantize import Requantize
 from ...ops.reshape import Reshape
 from ...quant import INT8_MAX, INT8_MIN
 from .. import tables
-from ..common import KEEP_QUANTISATION, GraphBuilder, check_scale, require
+from ..common import GraphBuilder, UnsupportedError, present, require
 from ..movement import file_index, move
 from .file import FileModel, FileNode
 from .values import (
     Activation,
+    Args,
     Constant,
     Curve,
+    Failed,
     FileShape,
     FloatInput,
     Indices,
@@ -34,6 +36,7 @@ from .values import (
     explicit,
     is_image,
     matrices,
+    operand,
     places,
     reshape_order,
     tensor_shape,
@@ -58,7 +61,7 @@ class Context:
 
     model: FileModel
     builder: GraphBuilder
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, Value | Failed] = field(default_factory=dict)
     # How the file sees each tensor of the graph, and which of them are float values there.
     views: dict[str, Activation] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
@@ -83,31 +86,32 @@ class Context:
         self.views[name] = activation
         return activation
 
-    def activation(self, value: Value) -> Activation:
+    def activation(self, value: Value | None) -> Activation:
         """The int8 tensor behind a value; what is still pending is made at the scale it keeps."""
+        value = operand(value)
         if isinstance(value, Activation):
             return value
         if isinstance(value, Real):
             return value.activation
         if isinstance(value, Pending):
-            require(
-                value.keeps is not None,
+            scale, zero_point = present(
+                value.keeps,
                 f"it reads '{value.name}', a float result that is not quantised",
                 QUANTISE_ALL,
             )
             self.hidden.add(value.name)
-            return self.quantise(value, *value.keeps, value.name, value.dtype)
+            return self.quantise(value, scale, zero_point, value.name, value.dtype)
         if isinstance(value, Curve):
-            require(False, "it reads a float result that is not quantised", QUANTISE_ALL)
+            raise UnsupportedError("it reads a float result that is not quantised", QUANTISE_ALL)
         require(not isinstance(value, Indices), "it reads integers", "Let the model end there.")
         if isinstance(value, FloatInput):
             reason = f"it reads the float input '{value.name}', which is not quantised before"
-            require(False, reason, f"Leave this step to the caller. {REQUANTISE}")
-        require(False, "it has a constant where an activation is needed", "Fold the constant.")
-        raise AssertionError("unreachable")
+            raise UnsupportedError(reason, f"Leave this step to the caller. {REQUANTISE}")
+        reason = "it has a constant where an activation is needed"
+        raise UnsupportedError(reason, "Fold the constant.")
 
     def quantise(
-        self, value: Value, scale: float, zero_point: int, name: str, dtype: str
+        self, value: Value | None, scale: float, zero_point: int, name: str, dtype: str
     ) -> Activation:
         """What QuantizeLinear makes of a float value, as a tensor called `name`.
 
@@ -122,9 +126,13 @@ class Context:
             table = tables.quantised(value.real, found.tensor)
             self.origins[found.tensor.name] = Origin(value.activation, table)
             return found
-        require(isinstance(value, Pending), "it quantises a value that is no activation")
+        if not isinstance(value, Pending):
+            raise UnsupportedError("it quantises a value that is no activation")
         if value.resolve is not None:
-            return self._resolved(value, scale, zero_point, name, dtype)
+            inner = value.resolve(scale, zero_point)
+            if isinstance(inner, Pending):
+                inner = replace(inner, low=value.low, high=value.high)
+            return self.quantise(inner, scale, zero_point, name, dtype)
         key = (value.name, scale, zero_point)
         if key not in self._quantised:
             self._quantised[key] = self._emit(value, scale, zero_point, name, dtype)
@@ -144,14 +152,6 @@ class Context:
         self.builder.add_node(value.node, op, [t.name for t in value.inputs], out.tensor.name)
         return out
 
-    def _resolved(
-        self, value: Pending, scale: float, zero_point: int, name: str, dtype: str
-    ) -> Activation:
-        inner = value.resolve(scale, zero_point)
-        if isinstance(inner, Pending):
-            inner = replace(inner, low=value.low, high=value.high)
-        return self.quantise(inner, scale, zero_point, name, dtype)
-
     def fresh(self, name: str) -> str:
         """A name that no other tensor has."""
         self._fresh += 1
@@ -159,7 +159,7 @@ class Context:
 
     def _unbounded(self, value: Pending, scale: float, zero_point: int) -> Activation:
         """The float result itself as a tensor, under its own name and without its clamp."""
-        if value.copies:
+        if value.copies and value.keeps is not None:
             scale, zero_point = value.keeps
         name = f"{value.name}/unbounded"
         self.hidden.add(name)
@@ -201,7 +201,6 @@ class Context:
 
     def image(self, value: Value | None) -> Activation:
         """A (1, C, H, W) or (1, C, L) activation, its bytes channels last. L becomes H."""
-        require(value is not None, "its input is absent")
         x = self.activation(value)
         known = len(x.shape) in (3, 4)
         require(known, f"its input has the shape {list(x.shape)}, not (1, C, H, W) or (1, C, L)")
@@ -210,7 +209,7 @@ class Context:
         tensor = self.arranged(x, laid)
         return Activation(tensor, x.shape, arrangement(x.shape, laid)[0], x.dtype)
 
-    def usual(self, value: Value) -> Activation:
+    def usual(self, value: Value | None) -> Activation:
         """An activation in the usual order, under the shape that goes with it."""
         x = self.activation(value)
         memory = tensor_shape(x.shape, None)
@@ -266,7 +265,7 @@ class Context:
             clamps=False,
         )
 
-    def reshape(self, value: Value, node: FileNode, to: FileShape) -> Value:
+    def reshape(self, value: Value | None, node: FileNode, to: FileShape) -> Value:
         """`value` with its row-major elements in the file regrouped into the shape `to`."""
         if not isinstance(value, FloatInput):
             value = self.activation(value)
@@ -274,14 +273,15 @@ class Context:
         require(count == int(np.prod(to, dtype=np.int64)), f"{list(value.shape)} to {list(to)}")
         return self.view(value, node, to, reshape_order(value.shape, value.order, to))
 
-    def constant(self, args: list[Value | None], place: int, what: str) -> np.ndarray | None:
+    def constant(self, args: Args, place: int, what: str) -> np.ndarray | None:
         """Input `place` as an array, None if absent; it must be a constant."""
         value = args[place] if place < len(args) else None
         if value is None:
             return None
         if isinstance(value, QuantConstant):
             return value.real()
-        require(isinstance(value, Constant), f"its {what} is not constant", "Freeze the model.")
+        if not isinstance(value, Constant):
+            raise UnsupportedError(f"its {what} is not constant", "Freeze the model.")
         return value.array
 
 
@@ -309,14 +309,14 @@ def _history(context: Context, curve: Curve) -> dict[str, Curve]:
     return found
 
 
-Rule = Callable[[Context, FileNode, list[Value | None]], Value]
+Rule = Callable[[Context, FileNode, Args], Value | list[Value]]
 RULES: dict[str, Rule] = {}
 
 
 def rule(*ops: str) -> Callable[[Rule], Rule]:
     """Registers an import rule under ONNX operator names.
 
-    A rule takes a node and the values of its inputs (None: absent) and returns its first output.
+    A rule takes a node and the values of its inputs and returns its first output, or all of them.
     """
 
     def register(function: Rule) -> Rule:
@@ -324,6 +324,12 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def outputs(context: Context, node: FileNode, args: Args) -> list[Value]:
+    """What the rule of a node's operator makes of its inputs."""
+    found = RULES[node.op](context, node, args)
+    return found if isinstance(found, list) else [found]
 
 
 def clamp(
@@ -369,20 +375,3 @@ def clamp_range(low: float, high: float, scale: float, zero_point: int) -> tuple
     bounds = np.array([low, high], np.float32) / np.float32(scale)
     q = np.clip(np.rint(bounds) + np.float32(zero_point), INT8_MIN, INT8_MAX)
     return int(q[0]), int(q[1])
-
-
-def quantisation(scale: np.ndarray | None, zero_point: np.ndarray | None) -> tuple[float, int, str]:
-    """(scale, int8 zero point, file dtype) of an activation, from a node's constants."""
-    require(scale is not None, "its scale is absent")
-    require(scale.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
-    zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
-    require(zero.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
-    require(
-        zero.dtype in (np.int8, np.uint8),
-        f"it quantises an activation to {zero.dtype}, not int8",
-        KEEP_QUANTISATION,
-    )
-    value = float(np.float32(scale.reshape(-1)[0]))
-    check_scale(value, "an activation")
-    unsigned = zero.dtype == np.uint8
-    return value, int(zero.reshape(-1)[0]) - (128 if unsigned else 0), str(zero.dtype)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 import onnx
@@ -21,12 +22,13 @@ from onnx import helper
 from ...graph import Op
 from ...quant import INT8_MIN
 from .. import tables
-from ..common import require
+from ..common import UnsupportedError, present, require
 from ..movement import file_index
-from .context import RULES, Context
+from .context import Context, outputs
 from .file import FileNode
 from .values import (
     Activation,
+    Args,
     Constant,
     Curve,
     FileShape,
@@ -39,19 +41,19 @@ from .values import (
 
 # Operators of which each output element is one of the inputs', or lies between some of them.
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
-_COMMUTES = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "Expand", "Tile", "Concat", "Pad")
-_COMMUTES += ("DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
+_COMMUTES: tuple[str, ...] = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "Expand", "Tile")
+_COMMUTES += ("Concat", "Pad", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
 _COMMUTES += ("ReduceMax",)
 _LAYERS = ("Conv", "Gemm", "MatMul")
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 
 
-def is_float(value: Value | None) -> bool:
+def is_float(value: Value | None) -> TypeGuard[Curve | Pending]:
     """Whether a value has no scale yet."""
     return isinstance(value, Curve) or (isinstance(value, Pending) and value.keeps is None)
 
 
-def _waits(value: Value | None) -> bool:
+def _waits(value: Value | None) -> TypeGuard[Curve | Pending | FloatInput]:
     """Whether a value has no scale yet, be it the model's input."""
     return is_float(value) or isinstance(value, FloatInput)
 
@@ -70,46 +72,53 @@ def own_scale(value: Value) -> tuple[float, int] | None:
 
 def with_own_scale(context: Context, value: Value) -> Value:
     """A float value as an int8 tensor of its own scale; any other as it is."""
-    own = own_scale(value) if is_float(value) else None
-    if own is None:
+    if not is_float(value):
         return value
-    source = value.activation.tensor.name if isinstance(value, Curve) else value.name
-    dtype = _dtype(value)
-    name = context.fresh(f"{source}/function" if isinstance(value, Curve) else source)
+    own = own_scale(value)
+    return value if own is None else _at_scale(context, value, *own)
+
+
+def _at_scale(context: Context, value: Curve | Pending, scale: float, zero: int) -> Real:
+    """A float value as an int8 tensor of a scale that nobody gave it."""
+    function = isinstance(value, Curve)
+    name = context.fresh(f"{_source(value)}/function" if function else _source(value))
     context.hidden.add(name)
-    return Real(context.quantise(value, *own, name, dtype))
+    return Real(context.quantise(value, scale, zero, name, _dtype(value)))
 
 
-def apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Value] | None:
+def _source(value: Curve | Pending | FloatInput) -> str:
+    return value.activation.tensor.name if isinstance(value, Curve) else value.name
+
+
+def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
     """The results of an operator on float values; None where its own rule can take them."""
-    if node.op in _MEANS and args and isinstance(args[0], Curve):
-        return [_mean(context, node, args)]
-    if node.op in _LAYERS and args and isinstance(args[0], Pending) and is_float(args[0]):
+    first = args[0] if args else None
+    if node.op in _MEANS and isinstance(first, Curve):
+        return [_mean(context, node, first, args)]
+    if node.op in _LAYERS and isinstance(first, Pending) and is_float(first):
         # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
-        rest = [with_own_scale(context, args[0]), *args[1:]]
-        return [RULES[node.op](context, node, rest)]
-    views = node.op in _VIEWS and isinstance(args[0], FloatInput)
+        return outputs(context, node, [with_own_scale(context, first), *args[1:]])
+    views = node.op in _VIEWS and isinstance(first, FloatInput)
     if node.op not in _COMMUTES or views or not any(_waits(arg) for arg in args):
         return None
     shapes = _shapes(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
 
 
-def _mean(context: Context, node: FileNode, args: list[Value | None]) -> Pending:
+def _mean(context: Context, node: FileNode, curve: Curve, args: Args) -> Pending:
+    """args: all operands, of which `curve` is the first."""
     shape = _shapes(context, node, args)[0]
-    values = args[0].activation.shape
-    count = math.prod(values) // math.prod(shape)
-    own = own_scale(args[0])
-    require(own is not None, "its input is not a number for any value")
+    count = math.prod(curve.activation.shape) // math.prod(shape)
+    own = present(own_scale(curve), "its input is not a number for any value")
 
     def resolve(scale: float, zero: int) -> Value:
-        value = with_own_scale(context, args[0])
+        value = _at_scale(context, curve, *own)
         whole = _reduced(context, node, value, args)
         share = count if node.op == "ReduceSum" else 1
         if own[0] * share <= scale * max(1.0, math.sqrt(count) / 3):
             # Errors of half a step each, of which the mean is small.
             return whole
-        rest = with_own_scale(context, _rest(args[0], value.activation))
+        rest = with_own_scale(context, _rest(curve, value.activation))
         parts = [whole, _reduced(context, node, rest, args)]
         dtype, zeros = value.activation.dtype, (zero, 0)
         sides = [
@@ -117,16 +126,16 @@ def _mean(context: Context, node: FileNode, args: list[Value | None]) -> Pending
             for part, z in zip(parts, zeros, strict=True)
         ]
         context.hidden.update(side.activation.tensor.name for side in sides)
-        outputs = (context.fresh(node.outputs[0]),)
-        return RULES["Add"](context, replace(node, op="Add", outputs=outputs), sides)
+        total = replace(node, op="Add", outputs=(context.fresh(node.outputs[0]),))
+        return outputs(context, total, sides)[0]
 
     natural = own if node.op != "ReduceSum" else None
-    return _pending(node, 0, shape, args[0].activation.dtype, natural, resolve)
+    return _pending(node, 0, shape, curve.activation.dtype, natural, resolve)
 
 
-def _reduced(context: Context, node: FileNode, value: Value, args: list[Value | None]) -> Value:
+def _reduced(context: Context, node: FileNode, value: Value, args: Args) -> Value:
     inner = replace(node, outputs=(context.fresh(node.outputs[0]),))
-    return RULES[node.op](context, inner, [value, *args[1:]])
+    return outputs(context, inner, [value, *args[1:]])[0]
 
 
 def _rest(curve: Curve, rounded: Activation) -> Curve:
@@ -149,21 +158,26 @@ def _pending(
     def never(*_: object) -> Op:
         raise AssertionError("a deferred operator is resolved before it is made")
 
-    memory = tensor_shape(shape, file_index(shape).ravel())
-    fields = {"memory": memory, "natural": natural, "resolve": resolve}
-    return Pending(node.outputs[place], node.name, shape, None, (), never, dtype, **fields)
+    return Pending(
+        node.outputs[place],
+        node.name,
+        shape,
+        None,
+        (),
+        never,
+        dtype,
+        memory=tensor_shape(shape, file_index(shape).ravel()),
+        natural=natural,
+        resolve=resolve,
+    )
 
 
-def _result(
-    context: Context, node: FileNode, args: list[Value | None], place: int, shape: FileShape
-) -> Pending:
+def _result(context: Context, node: FileNode, args: Args, place: int, shape: FileShape) -> Pending:
     def resolve(scale: float, zero: int) -> Value:
         quantised = [_quantised(context, arg, scale, zero) for arg in args]
         name = context.fresh(node.outputs[place])
-        outputs = tuple(name if i == place else out for i, out in enumerate(node.outputs))
-        inner = replace(node, outputs=outputs)
-        results = RULES[node.op](context, inner, quantised)
-        return results[place] if isinstance(results, list) else results
+        names = tuple(name if i == place else out for i, out in enumerate(node.outputs))
+        return outputs(context, replace(node, outputs=names), quantised)[place]
 
     floats = [arg for arg in args if _waits(arg)]
     first = floats[0]
@@ -176,20 +190,19 @@ def _quantised(context: Context, arg: Value | None, scale: float, zero: int) -> 
     """An operand at the result's scale; those that have a scale already keep it."""
     if not _waits(arg):
         return arg
-    source = arg.activation.tensor.name if isinstance(arg, Curve) else arg.name
-    name, dtype = context.fresh(f"{source}/early"), _dtype(arg)
+    name = context.fresh(f"{_source(arg)}/early")
     context.hidden.add(name)
-    return Real(context.quantise(arg, scale, zero, name, dtype))
+    return Real(context.quantise(arg, scale, zero, name, _dtype(arg)))
 
 
-def _dtype(value: Value) -> str:
+def _dtype(value: Curve | Pending | FloatInput) -> str:
     """What a float result's tensor counts as; a float input has not been told yet."""
     if isinstance(value, Curve):
         return value.activation.dtype
     return value.dtype if isinstance(value, Pending) else "int8"
 
 
-def _shapes(context: Context, node: FileNode, args: list[Value | None]) -> list[FileShape]:
+def _shapes(context: Context, node: FileNode, args: Args) -> list[FileShape]:
     """The shapes of an operator's outputs, from onnx's own shape inference."""
     inputs, constants = [], []
     for name, arg in zip(node.inputs, args, strict=True):
@@ -216,5 +229,6 @@ def _shapes(context: Context, node: FileNode, args: list[Value | None]) -> list[
 def _shape(value: Value) -> FileShape:
     if isinstance(value, (Curve, Real)):
         return value.activation.shape
-    require(isinstance(value, (Activation, FloatInput, Pending)), "it reads no activation")
-    return value.shape
+    if isinstance(value, (Activation, FloatInput, Pending)):
+        return value.shape
+    raise UnsupportedError("it reads no activation")

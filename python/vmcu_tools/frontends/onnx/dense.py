@@ -12,12 +12,13 @@ from ...graph import Op, Tensor
 from ...ops.fully_connected import FullyConnected
 from ...ops.matmul import MatMul
 from ...quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatScale
-from ..common import require
+from ..common import UnsupportedError, require
 from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
 from .values import (
     Activation,
+    Args,
     Constant,
     Pending,
     QuantConstant,
@@ -32,9 +33,7 @@ from .values import (
 _BIAS_TOLERANCE = 1e-2
 
 
-def constant_weights(
-    args: list[Value | None], place: int, axis: int
-) -> tuple[np.ndarray, np.ndarray]:
+def constant_weights(args: Args, place: int, axis: int) -> tuple[np.ndarray, np.ndarray]:
     """Symmetric int8 weights and their float32 scales, one or one per index of `axis`."""
     value = args[place] if place < len(args) else None
     require(
@@ -42,11 +41,11 @@ def constant_weights(
         "its weights are float",
         "Quantise its weights to int8; onnxruntime does so in QuantFormat.QDQ.",
     )
-    require(
-        isinstance(value, QuantConstant),
-        "its weights are not constant",
-        "Freeze the model so that they are stored in the file.",
-    )
+    if not isinstance(value, QuantConstant):
+        raise UnsupportedError(
+            "its weights are not constant",
+            "Freeze the model so that they are stored in the file.",
+        )
     require(value.ints.dtype in (np.int8, np.uint8), f"its weights are {value.ints.dtype}")
     per_channel = value.scale.size > 1
     require(not per_channel or value.axis == axis, f"its weights' scales are on axis {value.axis}")
@@ -59,7 +58,7 @@ def narrowed(weights: Value | None) -> list[QuantConstant]:
     if not isinstance(weights, QuantConstant) or weights.ints.dtype.itemsize > 1:
         return []
     rest = weights.centred()
-    parts = []
+    parts: list[QuantConstant] = []
     while rest.any() or not parts:
         ints = np.clip(rest, INT8_MIN, INT8_MAX)
         rest = rest - ints
@@ -83,9 +82,7 @@ def float_scale(x: Activation, scales: np.ndarray, out: Tensor, count: int) -> F
     return FloatScale(factors)
 
 
-def bias_of(
-    args: list[Value | None], place: int, x: Activation, scales: np.ndarray, count: int
-) -> np.ndarray:
+def bias_of(args: Args, place: int, x: Activation, scales: np.ndarray, count: int) -> np.ndarray:
     """int32 (count,) biases, zero if absent; a float constant is quantised as ONNX Runtime does
     (core/optimizer/qdq_transformer/weight_bias_quantization.cc)."""
     value = args[place] if place < len(args) else None
@@ -94,7 +91,8 @@ def bias_of(
     product = np.float32(x.tensor.scale) * scales
     if isinstance(value, Constant) and value.array.dtype == np.float32:
         return quantise_bias(value.array, product, count)
-    require(isinstance(value, QuantConstant), "its biases are not constant", "Freeze the model.")
+    if not isinstance(value, QuantConstant):
+        raise UnsupportedError("its biases are not constant", "Freeze the model.")
     require(value.ints.dtype == np.int32, f"its biases are {value.ints.dtype}, not int32")
     require(not value.zero_point.any(), "its biases have a zero point")
     require(value.ints.size == count, f"it has {value.ints.size} biases for {count} channels")
@@ -113,11 +111,12 @@ def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarr
     require(real.size in (1, count), f"it has {real.size} biases for {count} channels")
     q = np.rint(np.broadcast_to(real.ravel(), count).astype(np.float32) / product)
     require(bool(np.isfinite(q).all()), "a bias is not a number")
-    return np.clip(q.astype(np.float64), INT32_MIN, INT32_MAX).astype(np.int32)
+    found: np.ndarray = np.clip(q.astype(np.float64), INT32_MIN, INT32_MAX).astype(np.int32)
+    return found
 
 
 @rule("Gemm")
-def _gemm(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _gemm(context: Context, node: FileNode, args: Args) -> Value:
     attributes = node.attributes
     plain = attributes.get("alpha", 1.0) == 1.0 and not attributes.get("transA")
     require(plain, "alpha or transA is set", "Fold them into the weights.")
@@ -130,7 +129,7 @@ def _gemm(context: Context, node: FileNode, args: list[Value | None]) -> Value:
 
 
 @rule("MatMul")
-def _mat_mul(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _mat_mul(context: Context, node: FileNode, args: Args) -> Value:
     require(
         not isinstance(args[0], (Constant, QuantConstant)),
         "its left operand is constant",
@@ -148,9 +147,7 @@ def _mat_mul(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     return _dense(context, node, args[:2], weights.T, scales)
 
 
-def _narrow_weights(
-    context: Context, node: FileNode, args: list[Value | None], axis: int
-) -> list[Value | None]:
+def _narrow_weights(context: Context, node: FileNode, args: Args, axis: int) -> Args:
     """Weights that do not fit int8 as several one after the other along the input's axis, and the
     input as many times."""
     parts = narrowed(args[1] if len(args) > 1 else None)
@@ -192,14 +189,13 @@ def _product(context: Context, node: FileNode, a: Activation, b: Activation) -> 
 def _dense(
     context: Context,
     node: FileNode,
-    args: list[Value | None],
+    args: Args,
     weights: np.ndarray,
     scales: np.ndarray,
 ) -> Pending:
     """weights int8 (N, K). Where the input is a flattened image, whose bytes lie channels last,
     the columns are permuted to match."""
     require(weights.ndim == 2, f"its weights have {weights.ndim} dimensions")
-    require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
     count, depth = weights.shape
     fits = bool(x.shape) and x.shape[-1] == depth

@@ -27,6 +27,7 @@ from .file import FileNode
 from .functions import UNARY
 from .values import (
     Activation,
+    Args,
     Constant,
     Curve,
     FloatInput,
@@ -48,7 +49,6 @@ _FOLD = (
 
 def curve(context: Context, value: Value | None) -> Curve:
     """A float value as a function of one activation."""
-    require(value is not None, "its input is absent")
     if isinstance(value, Curve):
         return value
     x = context.activation(value)
@@ -61,7 +61,7 @@ def _real32(values: np.ndarray) -> np.ndarray:
 
 def one_curve(
     context: Context,
-    args: list[Value | None],
+    args: Args,
     constants: list[np.ndarray | None],
     function: Callable[..., np.ndarray],
 ) -> Curve | None:
@@ -86,22 +86,22 @@ def one_curve(
 
 
 @rule(*UNARY)
-def _unary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _unary(context: Context, node: FileNode, args: Args) -> Value:
     x = curve(context, args[0])
     with np.errstate(all="ignore"):
         return Curve(x.activation, _real32(UNARY[node.op](node, x.real)))
 
 
 @rule("Relu")
-def _relu(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _relu(context: Context, node: FileNode, args: Args) -> Value:
     return _clamped(context, node, args[0], 0.0, np.inf)
 
 
 @rule("Clip")
-def _clip(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    low, high = context.constant(args, 1, "minimum"), context.constant(args, 2, "maximum")
-    low = node.attributes.get("min", -np.inf) if low is None else float(low.ravel()[0])
-    high = node.attributes.get("max", np.inf) if high is None else float(high.ravel()[0])
+def _clip(context: Context, node: FileNode, args: Args) -> Value:
+    least, most = context.constant(args, 1, "minimum"), context.constant(args, 2, "maximum")
+    low = node.attributes.get("min", -np.inf) if least is None else float(least.ravel()[0])
+    high = node.attributes.get("max", np.inf) if most is None else float(most.ravel()[0])
     if isinstance(args[0], Activation):
         return _clipped_bytes(node, args[0], low, high)
     return _clamped(context, node, args[0], low, high)
@@ -122,7 +122,6 @@ def _clamped(
     context: Context, node: FileNode, value: Value | None, low: float, high: float
 ) -> Value:
     name = node.outputs[0]
-    require(value is not None, "its input is absent")
     require(not isinstance(value, FloatInput), "it reads a float input", KEEP_QUANTISATION)
     if isinstance(value, Curve):
         return Curve(value.activation, _real32(np.clip(value.real, low, high)))
@@ -149,31 +148,26 @@ FLOAT: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 @rule(*FLOAT)
-def _binary(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _binary(context: Context, node: FileNode, args: Args) -> Value:
     require(len(args) == 2, f"{len(args)} inputs instead of two", "Chain it two by two.")
     constants = [constant_of(arg) for arg in args]
     for value, constant in ((args[0], constants[1]), (args[1], constants[0])):
-        biased = node.op == "Add" and isinstance(value, Pending) and value.rebias
-        if biased and constant is not None and constant.size in (1, value.shape[-1]):
+        if node.op != "Add" or constant is None or not isinstance(value, Pending):
+            continue
+        if value.rebias is not None and constant.size in (1, value.shape[-1]):
             return value.rebias(constant, node.outputs[0])
     found = one_curve(context, args, constants, FLOAT[node.op]) or _folded(node, args, constants)
     if found is not None:
         return found
-    if constants[0] is None and constants[1] is None:
-        a, b = context.activation(args[0]), context.activation(args[1])
-        return _pair(context, node, a, b)
-    swapped = constants[0] is not None
-    x = context.activation(args[1] if swapped else args[0])
-    constant = args[0] if swapped else args[1]
-    scaled = per_channel(node, x, constants[0] if swapped else constants[1], swapped)
-    if scaled is not None:
-        return scaled
-    return _with_constant(node, x, _as_int8(constant), swapped)
+    left, right = args
+    if isinstance(left, (Constant, QuantConstant)):
+        return _with_constant(node, context.activation(right), left, True)
+    if isinstance(right, (Constant, QuantConstant)):
+        return _with_constant(node, context.activation(left), right, False)
+    return _pair(context, node, context.activation(left), context.activation(right))
 
 
-def _folded(
-    node: FileNode, args: list[Value | None], constants: list[np.ndarray | None]
-) -> Pending | None:
+def _folded(node: FileNode, args: Args, constants: list[np.ndarray | None]) -> Pending | None:
     """A factor or an offset of each channel behind a convolution, as part of its weights: what
     PyTorch leaves of batch normalisation in training with fake quantisation."""
     swapped = constants[0] is not None
@@ -215,12 +209,13 @@ def _pair(context: Context, node: FileNode, a: Activation, b: Activation) -> Pen
     operator = _Operator.of(node, a)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        limits = {"act_min": act_min, "act_max": act_max}
         operand = second.scale, second.zero_point
         if node.op == "Add" and same:
-            total = operator.sum(first, operand, out)
-            return Add(total or fixed_sum(first.scale, second.scale, out.scale), **limits)
-        return _binary_op(operator, first, operand, out, **limits)
+            exact = operator.sum(first, operand, out)
+            total = exact or fixed_sum(first.scale, second.scale, out.scale)
+            return Add(total, act_min=act_min, act_max=act_max)
+        op = _binary_op(operator, first, operand, out)
+        return replace(op, act_min=act_min, act_max=act_max)
 
     inputs = (first, second)
     name = node.outputs[0]
@@ -251,37 +246,33 @@ class _Operator:
         return total if total.usable else None
 
 
-def _binary_op(
-    operator: _Operator, x: Tensor, operand: tuple[float, int], out: Tensor, **fields
-) -> Binary:
+def _binary_op(operator: _Operator, x: Tensor, operand: tuple[float, int], out: Tensor) -> Binary:
     """The operator between x and an operand, given its scale and zero point."""
     op, swapped, (scale, zero) = operator.op, operator.swapped, operand
     if op == "Add":
         total = operator.sum(x, operand, out)
         if total is not None:
-            return Binary("float_sum", sum=total, **fields)
+            return Binary("float_sum", sum=total)
     if op in ("Add", "Sub"):
         kind = "sum" if op == "Add" else "reversed" if swapped else "difference"
-        return Binary(kind, **vars(fixed_sum(x.scale, scale, out.scale)), **fields)
+        return Binary(kind, **vars(fixed_sum(x.scale, scale, out.scale)))
     if op == "Mul":
         factor = np.float32(x.scale) * np.float32(scale) / np.float32(out.scale)
         require(bool(np.isfinite(factor)), "its scales are absurd", KEEP_QUANTISATION)
-        return Binary(
-            "float_product", product=FloatProduct(float(factor), operator.offset), **fields
-        )
+        return Binary("float_product", product=FloatProduct(float(factor), operator.offset))
     product = np.float64(x.scale) * np.float64(scale) / np.float64(out.scale)
     ratios = (np.float64(side) / np.float64(out.scale) for side in (x.scale, scale))
     a, b = (fixed_point(ratio) for ratio in ratios)
     if op == "PRelu":
         require(not swapped, "its slopes are no constants and its input is")
-        return Binary("prelu", a=a, out=fixed_point(product), **fields)
+        return Binary("prelu", a=a, out=fixed_point(product))
     require(op in ("Min", "Max"), f"{op} of two activations is not supported")
     kind = "minimum" if op == "Min" else "maximum"
     same = {(x.scale, x.zero_point), (scale, zero)} == {(out.scale, out.zero_point)}
-    return Binary(kind, **({} if same else {"a": a, "b": b}), **fields)
+    return Binary(kind) if same else Binary(kind, a=a, b=b)
 
 
-def _as_int8(value: Value) -> QuantConstant:
+def _as_int8(value: Constant | QuantConstant) -> QuantConstant:
     """A constant operand with one int8 scale; a float one is quantised here."""
     if isinstance(value, QuantConstant):
         one = value.scale.size == value.zero_point.size == 1
@@ -291,8 +282,7 @@ def _as_int8(value: Value) -> QuantConstant:
             return value
         ints = (value.ints.astype(np.int16) - 128).astype(np.int8)
         return replace(value, ints=ints, zero_point=value.zero_point.astype(np.int16) - 128)
-    assert isinstance(value, Constant)
-    real = value.array.astype(np.float32)
+    real = value.real()
     reach = float(np.abs(real).max()) if real.size else 0.0
     require(bool(np.isfinite(reach)), "its constant operand is not a number")
     scale = np.array([reach / 127 if reach > 0 else 1.0], np.float32)
@@ -301,8 +291,12 @@ def _as_int8(value: Value) -> QuantConstant:
 
 
 def _with_constant(
-    node: FileNode, x: Activation, constant: QuantConstant, swapped: bool
+    node: FileNode, x: Activation, real: Constant | QuantConstant, swapped: bool
 ) -> Pending:
+    scaled = per_channel(node, x, real.real(), swapped)
+    if scaled is not None:
+        return scaled
+    constant = _as_int8(real)
     shape, _, constant_index = broadcast(x.shape, constant.ints.shape)
     require(shape == x.shape, f"its constant makes {list(shape)} of {list(x.shape)}")
     laid = laid_out(x)
@@ -312,17 +306,23 @@ def _with_constant(
     operator = _Operator.of(node, x, swapped)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        fields = {"act_min": act_min, "act_max": act_max}
-        fields |= {"constant": values, "constant_zero": zero}
-        return _binary_op(operator, x.tensor, (scale, zero), out, **fields)
+        op = _binary_op(operator, x.tensor, (scale, zero), out)
+        op = replace(op, constant=values, constant_zero=zero)
+        return replace(op, act_min=act_min, act_max=act_max)
 
     name = node.outputs[0]
     inputs = (x.tensor,)
     return Pending(name, node.name, shape, x.order, inputs, make, x.dtype, memory=x.tensor.shape)
 
 
-def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, **limits: int) -> Binary:
+def plus_constant(x: Tensor, real: np.ndarray, out: Tensor, act_min: int, act_max: int) -> Binary:
     """x plus real float32 values as they lie in memory, which are quantised at the sum's scale."""
     factors = vars(fixed_sum(x.scale, out.scale, out.scale))
-    constant = tables.quantised(real, out)
-    return Binary("sum", **factors, constant=constant, constant_zero=out.zero_point, **limits)
+    return Binary(
+        "sum",
+        **factors,
+        constant=tables.quantised(real, out),
+        constant_zero=out.zero_point,
+        act_min=act_min,
+        act_max=act_max,
+    )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class FileNode:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: dict[str, Any]
-    proto: onnx.NodeProto | None = None
+    proto: onnx.NodeProto = field(default_factory=onnx.NodeProto)
     qoperator: bool = False
 
     def ints(self, name: str, default: list[int]) -> list[int]:

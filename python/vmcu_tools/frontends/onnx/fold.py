@@ -12,14 +12,15 @@ from onnx.reference import ReferenceEvaluator
 from ..common import PARSE_ERRORS, UnsupportedError, require
 from .context import Context
 from .file import FileNode
-from .values import Activation, Constant, FloatInput, Pending, QuantConstant, Real, Value
+from .values import Args, Constant, Curve, QuantConstant, Real, Value, operand
 
 # Evaluated when all inputs are constant. Weights pass DequantizeLinear and are not touched here.
-FOLDED = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather", "Identity")
-FOLDED += ("Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze")
-FOLDED += ("Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd", "Sqrt", "Trilu")
-FOLDED += ("Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or", "GreaterOrEqual", "LessOrEqual")
-FOLDED += ("Min", "Max", "Pow", "Floor", "Ceil", "ScatterND", "Tile", "ReduceSum", "ReduceMax")
+FOLDED: tuple[str, ...] = ("Add", "Cast", "Concat", "Constant", "ConstantOfShape", "Div", "Gather")
+FOLDED += ("Identity", "Clip", "Mul", "Reshape", "Slice", "Squeeze", "Sub", "Transpose")
+FOLDED += ("Unsqueeze", "Equal", "Expand", "Greater", "Less", "Not", "Range", "ReduceProd")
+FOLDED += ("Sqrt", "Trilu", "Where", "Mod", "Flatten", "Neg", "Abs", "And", "Or")
+FOLDED += ("GreaterOrEqual", "LessOrEqual", "Min", "Max", "Pow", "Floor", "Ceil", "ScatterND")
+FOLDED += ("Tile", "ReduceSum", "ReduceMax")
 _MAX_FILLED = 1 << 24
 
 
@@ -28,12 +29,12 @@ def folds(node: FileNode) -> bool:
     return node.op == "Shape" or node.op in FOLDED
 
 
-def fold(context: Context, node: FileNode, args: list[Value | None]) -> Value | None:
+def fold(context: Context, node: FileNode, args: Args) -> Value | None:
     """The node's value if it is a constant, else None."""
     if node.op == "Shape":
         return _shape(node, args)
     constant = all(arg is None or isinstance(arg, Constant) for arg in args)
-    if node.op not in FOLDED or not constant or node.proto is None:
+    if node.op not in FOLDED or not constant:
         return None
     arrays = {
         name: arg.array
@@ -79,17 +80,17 @@ def _evaluate(proto: onnx.NodeProto, arrays: dict[str, np.ndarray], opset: int) 
     output = onnx.helper.make_empty_tensor_value_info(proto.output[0])
     graph = onnx.helper.make_graph([proto], "fold", inputs, [output])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-    return np.asarray(ReferenceEvaluator(model).run(None, arrays)[0])
+    (found,) = ReferenceEvaluator(model).run(None, arrays)
+    return np.asarray(found)
 
 
-def _shape(node: FileNode, args: list[Value | None]) -> Constant:
-    value = args[0]
-    if isinstance(value, Real):
-        value = value.activation
-    if isinstance(value, (Activation, FloatInput, Pending)):
-        shape = value.shape
+def _shape(node: FileNode, args: Args) -> Constant:
+    value = operand(args[0])
+    if isinstance(value, Constant):
+        shape = value.array.shape
+    elif isinstance(value, QuantConstant):
+        shape = value.ints.shape
     else:
-        array = value.ints if isinstance(value, QuantConstant) else value.array
-        shape = array.shape
+        shape = (value.activation if isinstance(value, (Real, Curve)) else value).shape
     end = node.attributes.get("end", len(shape))
     return Constant(np.array(shape[node.attributes.get("start", 0) : end], np.int64))

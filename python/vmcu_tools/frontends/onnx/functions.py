@@ -17,15 +17,16 @@ from .file import FileNode
 
 # Numerator (odd powers) and denominator (even powers) of rational functions, highest power first:
 # core/mlas/lib/tanh.cpp and logistic.cpp. Beyond the limits they are constant.
-_TANH = (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08)
-_TANH += (1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03)
-_TANH_BELOW = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03)
+_TANH: tuple[float, ...] = (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11)
+_TANH += (5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03)
+_TANH_BELOW: tuple[float, ...] = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03)
 _TANH_BELOW += (4.89352518554385e-03,)
 _TANH_LIMIT = 9
-_LOGISTIC = (4.37031012579801e-11, 1.15627324459942e-07, 6.08574864600143e-05)
+_LOGISTIC: tuple[float, ...] = (4.37031012579801e-11, 1.15627324459942e-07, 6.08574864600143e-05)
 _LOGISTIC += (8.51377133304701e-03, 2.48287947061529e-01)
-_LOGISTIC_BELOW = (6.10247389755681e-13, 5.76102136993427e-09, 6.29106785017040e-06)
-_LOGISTIC_BELOW += (1.70198817374094e-03, 1.16817656904453e-01, 9.93151921023180e-01)
+_LOGISTIC_BELOW: tuple[float, ...] = (6.10247389755681e-13, 5.76102136993427e-09)
+_LOGISTIC_BELOW += (6.29106785017040e-06, 1.70198817374094e-03)
+_LOGISTIC_BELOW += (1.16817656904453e-01, 9.93151921023180e-01)
 _LOGISTIC_LIMIT = 18
 
 
@@ -44,7 +45,8 @@ def _rational(
 ) -> np.ndarray:
     value = np.clip(np.asarray(x, np.float32), np.float32(-limit), np.float32(limit))
     square = value * value
-    return _polynomial(square, above) * value / _polynomial(square, below)
+    found: np.ndarray = _polynomial(square, above) * value / _polynomial(square, below)
+    return found
 
 
 def tanh(x: np.ndarray) -> np.ndarray:
@@ -81,8 +83,9 @@ def _number(node: FileNode, name: str, default: float) -> np.float32:
     return np.float32(node.attributes.get(name, default))
 
 
-def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
-    return np.clip(np.float32(alpha) * x + np.float32(beta), 0, 1)
+def _hard_sigmoid(x: np.ndarray, alpha: np.float32, beta: np.float32) -> np.ndarray:
+    found: np.ndarray = np.clip(alpha * x + beta, 0, 1)
+    return found
 
 
 def _celu(x: np.ndarray, alpha: np.float32) -> np.ndarray:
@@ -95,6 +98,11 @@ def _exponential(x: np.ndarray, alpha: np.float32) -> np.ndarray:
 
 def _shrink(x: np.ndarray, limit: np.float32, bias: np.float32) -> np.ndarray:
     return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0))
+
+
+def _plain(function: Function) -> Callable[[FileNode, np.ndarray], np.ndarray]:
+    """A function without parameters as one of a node and values."""
+    return lambda node, x: function(x)
 
 
 # Functions without parameters.
@@ -113,7 +121,7 @@ _PLAIN: dict[str, Function] = {
     "Erf": _erf,
     "Exp": in_double(np.exp),
     "Floor": np.floor,
-    "HardSwish": lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5),
+    "HardSwish": lambda x: x * _hard_sigmoid(x, np.float32(1 / 6), np.float32(0.5)),
     "IsNaN": np.isnan,
     "Log": in_double(np.log),
     "Mish": lambda x: x * tanh(_softplus(x)),
@@ -133,7 +141,7 @@ _PLAIN: dict[str, Function] = {
 
 # By operator: its function of float32 values, which may be of any shape.
 UNARY: dict[str, Callable[[FileNode, np.ndarray], np.ndarray]] = {
-    **{op: lambda node, x, function=function: function(x) for op, function in _PLAIN.items()},
+    **{op: _plain(function) for op, function in _PLAIN.items()},
     "Celu": lambda node, x: _celu(x, _number(node, "alpha", 1)),
     "Elu": lambda node, x: _exponential(x, _number(node, "alpha", 1)),
     "Gelu": lambda node, x: _gelu_of(node)(x),

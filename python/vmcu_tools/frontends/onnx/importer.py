@@ -23,19 +23,23 @@ from ..common import (
     PassedOverError,
     UnsupportedError,
     parsing,
+    present,
     require,
 )
 from ..movement import file_index
 from . import deferred, fold, schemas
-from .context import QUANTISE_ALL, REQUANTISE, RULES, Context, quantisation
+from .context import QUANTISE_ALL, REQUANTISE, RULES, Context, outputs
 from .file import FileModel, FileNode, FileValue, read
+from .quantize import quantisation
 from .values import (
     Activation,
+    Args,
     Constant,
     Curve,
     Failed,
     FloatInput,
     Indices,
+    Order,
     Pending,
     Real,
     Value,
@@ -55,8 +59,8 @@ _FLOAT_MODEL = (
     "`vmcu quantize`."
 )
 _TO_NCHW = [0, 3, 1, 2]
-_SPATIAL = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool", "GlobalAveragePool")
-_SPATIAL += ("GlobalMaxPool", "BatchNormalization")
+_SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")
+_SPATIAL += ("GlobalAveragePool", "GlobalMaxPool", "BatchNormalization")
 AGAIN = "Export or download the file again."
 _STATIC = "Quantise the model statically, with calibration data."
 _NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
@@ -75,13 +79,13 @@ _UNSUPPORTED = {
 _QDQ = ("QuantizeLinear", "DequantizeLinear", "Identity", "Cast")
 # Operators that hand on their input's scale: an int8 input's own is that of the first consumer
 # behind them.
-_KEEPS_SCALE = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
-_KEEPS_SCALE += ("MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice", "Split", "Gather", "Expand")
-_KEEPS_SCALE += ("Tile", "DepthToSpace", "SpaceToDepth", "Resize", "ReduceMax", "ArgMax", "ArgMin")
-_KEEPS_SCALE += ("Clip", "Cast")
+_KEEPS_SCALE: tuple[str, ...] = ("Identity", "Dropout", "Reshape", "Flatten", "Squeeze")
+_KEEPS_SCALE += ("Unsqueeze", "Transpose", "MaxPool", "GlobalMaxPool", "Pad", "Concat", "Slice")
+_KEEPS_SCALE += ("Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Resize")
+_KEEPS_SCALE += ("ReduceMax", "ArgMax", "ArgMin", "Clip", "Cast")
 # Operators of which each output element is one of the first input's.
-_MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split", "Gather")
-_MOVES += ("Expand", "Tile", "DepthToSpace", "SpaceToDepth")
+_MOVES: tuple[str, ...] = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice")
+_MOVES += ("Split", "Gather", "Expand", "Tile", "DepthToSpace", "SpaceToDepth")
 
 
 def load(path: Path) -> Graph:
@@ -146,12 +150,12 @@ def _node(context: Context, node: FileNode) -> None:
             # Also where its inputs have failed already: all problems are told at once.
             raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
         require(not (missing := schemas.missing(node, context.model.opset)), missing, AGAIN)
-        args = [_argument(context, name) for name in node.inputs]
-        if any(isinstance(arg, Failed) for arg in args):
+        given = [_argument(context, name) for name in node.inputs]
+        args = [arg for arg in given if not isinstance(arg, Failed)]
+        if len(args) < len(given):
             raise PassedOverError
-        results = [fold.fold(context, node, args)]
-        if results[0] is None:
-            results = _apply(context, node, args)
+        constant = fold.fold(context, node, args)
+        results = _apply(context, node, args) if constant is None else [constant]
     except UnsupportedError as error:
         context.builder.problem(error.reason, error.remedy, node.name, node.op)
         results = []
@@ -161,17 +165,16 @@ def _node(context: Context, node: FileNode) -> None:
         context.values[name] = results[index] if index < len(results) else Failed()
 
 
-def _argument(context: Context, name: str) -> Value | None:
+def _argument(context: Context, name: str) -> Value | Failed | None:
     if not name:
         return None
     require(name in context.values, f"'{name}' is used before it is computed")
     return context.values[name]
 
 
-def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+def _apply(context: Context, node: FileNode, args: Args) -> list[Value]:
     """The node's outputs."""
-    found = RULES.get(node.op)
-    if found is None:
+    if node.op not in RULES:
         raise UnsupportedError(*_UNSUPPORTED.get(node.op, _unknown(node.op)))
     require(len(node.outputs) > 0, "it has no output")
     # Between int8 tensors, without float in between, an operator keeps the scale.
@@ -181,21 +184,20 @@ def _apply(context: Context, node: FileNode, args: list[Value | None]) -> list[V
         "it works on int8 values without regard to their scale",
         "Put DequantizeLinear before and QuantizeLinear behind it.",
     )
-    if node.op in _MOVES and args and isinstance(args[0], Curve):
-        return _moved_curve(context, node, args)
+    first = args[0] if args else None
+    if node.op in _MOVES and isinstance(first, Curve):
+        return _moved_curve(context, node, first, args)
     later = deferred.apply(context, node, args)
     if later is not None:
         return later
-    results = found(context, node, args)
-    results = results if isinstance(results, list) else [results]
+    results = outputs(context, node, args)
     return [_kept(context, result) if direct else result for result in results]
 
 
-def _moved_curve(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
-    """A function of each byte of an activation, whose bytes move before it is applied."""
-    curve = args[0]
-    results = RULES[node.op](context, node, [Real(curve.activation), *args[1:]])
-    results = results if isinstance(results, list) else [results]
+def _moved_curve(context: Context, node: FileNode, curve: Curve, args: Args) -> list[Value]:
+    """A function of each byte of an activation, whose bytes move before it is applied. args: all
+    operands, of which it is the first."""
+    results = outputs(context, node, [Real(curve.activation), *args[1:]])
     return [Curve(context.activation(result), curve.real) for result in results]
 
 
@@ -210,16 +212,17 @@ def _kept(context: Context, result: Value) -> Value:
     """The result of an operator between int8 tensors, at its input's scale."""
     if not isinstance(result, Pending):
         return result
-    require(result.keeps is not None, "its inputs have different scales", KEEP_QUANTISATION)
-    return context.quantise(result, *result.keeps, result.name, result.dtype)
+    keeps = present(result.keeps, "its inputs have different scales", KEEP_QUANTISATION)
+    return context.quantise(result, *keeps, result.name, result.dtype)
 
 
-def _input(context: Context, value: FileValue) -> Value:
+def _input(context: Context, value: FileValue) -> Value | Failed:
     """A graph input as the importer sees it: a float one waits for its QuantizeLinear."""
     try:
-        require(value.shape is not None, "the input has no shape", "Fix all sizes.")
-        require(min(value.shape, default=1) > 0, "the input has a dynamic shape", "Fix all sizes.")
-        shape, order, layout, memory = value.shape, None, "nhwc", None
+        shape = present(value.shape, "the input has no shape", "Fix all sizes.")
+        require(min(shape, default=1) > 0, "the input has a dynamic shape", "Fix all sizes.")
+        order: Order = None
+        layout, memory = "nhwc", None
         small = math.prod(shape) <= MAX_TENSOR_BYTES
         require(small, f"the input has {math.prod(shape)} elements", "Use a smaller model.")
         consumers = _consumers(context.model, value.name, _QDQ)
@@ -307,7 +310,8 @@ def _is_channels_last(x: Activation) -> bool:
 def _output(context: Context, value: FileValue) -> None:
     try:
         found = context.values.get(value.name)
-        require(found is not None, "the output is never computed")
+        if found is None:
+            raise UnsupportedError("the output is never computed")
         if isinstance(found, Failed):
             return
         if isinstance(found, Indices):

@@ -17,16 +17,17 @@ from ...ops.max_pooling import MaxPool2D
 from ...ops.resize import Resize
 from ...ops.transpose_conv import TransposeConv2D
 from ...quant import INT8_MAX, INT8_MIN, FloatScale
-from ..common import fixed_point, require
+from ..common import fixed_point, present, require
 from ..movement import file_index
 from .channels import scaled_channels
 from .context import Context, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed
 from .file import FileNode
 from .moves import axis_of, nearest, resize_places, resize_sizes
-from .ops import MAX_POOL_TAPS, natural_of
+from .ops import MAX_POOL_TAPS, natural_of, pair
 from .values import (
     Activation,
+    Args,
     Indices,
     Order,
     Pending,
@@ -38,9 +39,7 @@ from .values import (
 )
 
 
-def _reduced_axes(
-    context: Context, node: FileNode, args: list[Value | None], rank: int
-) -> list[int]:
+def _reduced_axes(context: Context, node: FileNode, args: Args, rank: int) -> list[int]:
     axes = context.constant(args, 1, "axes")
     given = node.ints("axes", []) if axes is None else [int(a) for a in axes.ravel()]
     if not given:
@@ -83,14 +82,18 @@ def _reduced(
     return full, *arrangement(full, laid)
 
 
+def _over(tensor: Tensor, over: Axes) -> Window:
+    """The window that sees all rows or columns where these are reduced, else one."""
+    return Window((tensor.shape[0] if over[0] else 1, tensor.shape[1] if over[1] else 1))
+
+
 @rule("ReduceMean", "ReduceSum")
-def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _reduce(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axes = _reduced_axes(context, node, args, len(x.shape))
     tensor, over = _lines(context, x, axes)
     shape, order, memory = _reduced(node, x, tensor, axes, over)
-    window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
+    window = _over(tensor, over)
     taps = math.prod(window.kernel)
     require(taps <= MAX_POOL_TAPS, f"it reduces {taps} elements, {MAX_POOL_TAPS} at most")
     count = taps * (tensor.shape[2] if over[2] else 1)
@@ -106,22 +109,28 @@ def _reduce(context: Context, node: FileNode, args: list[Value | None]) -> Value
         requant = fixed_point(ratio * (taps / share) / 256)
         return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
 
-    name = node.outputs[0]
-    fields = {"memory": memory, "natural": natural_of(tensor) if share == count else None}
-    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, **fields)
+    return Pending(
+        node.outputs[0],
+        node.name,
+        shape,
+        order,
+        (tensor,),
+        make,
+        x.dtype,
+        memory=memory,
+        natural=natural_of(tensor) if share == count else None,
+    )
 
 
 @rule("ReduceMax", "ReduceMin")
-def _reduce_extreme(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _reduce_extreme(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axes = _reduced_axes(context, node, args, len(x.shape))
     tensor, over = _lines(context, x, axes)
     if over[2]:
         tensor, over = _columns(context, x, axes)
     shape, order, memory = _reduced(node, x, tensor, axes, over)
-    window = Window(tuple(tensor.shape[i] if over[i] else 1 for i in (0, 1)))
-    name = node.outputs[0]
+    window = _over(tensor, over)
     keeps = tensor.scale, tensor.zero_point
     if node.op == "ReduceMin":
         tensor = _least(context, node, tensor, window, memory)
@@ -131,8 +140,18 @@ def _reduce_extreme(context: Context, node: FileNode, args: list[Value | None]) 
             return MaxPool2D(window, act_min=act_min, act_max=act_max)
         return Lookup(np.clip(_NEGATED, act_min, act_max).astype(np.int8))
 
-    copied = {"copies": True, "memory": memory}
-    return Pending(name, node.name, shape, order, (tensor,), make, x.dtype, keeps, **copied)
+    return Pending(
+        node.outputs[0],
+        node.name,
+        shape,
+        order,
+        (tensor,),
+        make,
+        x.dtype,
+        keeps,
+        copies=True,
+        memory=memory,
+    )
 
 
 # -1 - q, so that zero points fit.
@@ -154,8 +173,7 @@ def _least(context: Context, node: FileNode, x: Tensor, window: Window, memory: 
 
 
 @rule("ArgMax", "ArgMin")
-def _arg_max(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _arg_max(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", 0)), len(x.shape))
     lines = np.moveaxis(file_index(x.shape), axis, -1).reshape(-1, 1, x.shape[axis])
@@ -174,8 +192,7 @@ def _arg_max(context: Context, node: FileNode, args: list[Value | None]) -> Valu
 
 
 @rule("Resize")
-def _resize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _resize(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     target, scales = resize_sizes(context, node, args, x)
     mode = node.attributes.get("mode", b"nearest").decode()
@@ -217,7 +234,7 @@ def _taps(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
 
 
 @rule("ConvTranspose")
-def _conv_transpose(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     parts = narrowed(args[1] if len(args) > 1 else None)
     if len(parts) > 1 and int(node.attributes.get("group", 1)) == 1:
@@ -252,18 +269,19 @@ def _conv_transpose(context: Context, node: FileNode, args: list[Value | None]) 
     require(min(sizes) >= 1, f"its output is {sizes}")
     count, depth = per_group * groups, depth_all // groups
     # (group, channel in, channel out, kernel) to (channel out, kernel, channel in).
-    parts = weights.reshape(groups, depth, per_group, *kernel, *[1] * (2 - axes))
+    grouped = weights.reshape(groups, depth, per_group, *kernel, *[1] * (2 - axes))
     kernels = np.ascontiguousarray(
-        parts.transpose(0, 2, 3, 4, 1).reshape(count, *kernel, *[1] * (2 - axes), depth)
+        grouped.transpose(0, 2, 3, 4, 1).reshape(count, *kernel, *[1] * (2 - axes), depth)
     )
     bias = bias_of(args, 2, x, np.broadcast_to(scales, count), count)
-    pair = tuple(stride + [1] * (2 - axes)), tuple(pads[:axes] + [0] * (2 - axes))
-    spread = tuple(dilation + [1] * (2 - axes))
+    steps, spread = (pair(values + [1] * (2 - axes)) for values in (stride, dilation))
+    before = pair(pads[:axes] + [0] * (2 - axes))
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
         requant = float_scale(x, scales, out, count)
-        limits = {"act_min": act_min, "act_max": act_max}
-        return TransposeConv2D(kernels, bias, *pair, requant, groups, spread, **limits)
+        return TransposeConv2D(
+            kernels, bias, steps, before, requant, groups, spread, act_min=act_min, act_max=act_max
+        )
 
     shape = 1, count, *sizes
     order, memory = arrangement(shape, channels_last(shape))
@@ -272,17 +290,16 @@ def _conv_transpose(context: Context, node: FileNode, args: list[Value | None]) 
 
 
 @rule("BatchNormalization")
-def _batch_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _batch_normalization(context: Context, node: FileNode, args: Args) -> Value:
     require(not node.attributes.get("training_mode"), "it is in training mode")
     names = ("scale", "offset", "mean", "variance")
     given = [context.constant(args, place, name) for place, name in enumerate(names, 1)]
-    require(all(array is not None for array in given), "a parameter is absent")
-    gain, offset, mean, variance = (array.astype(np.float64).ravel() for array in given)
+    arrays = [present(array, "a parameter is absent") for array in given]
+    gain, offset, mean, variance = (array.astype(np.float64).ravel() for array in arrays)
     epsilon = float(node.attributes.get("epsilon", 1e-5))
     with np.errstate(all="ignore"):
         gain = gain / np.sqrt(variance + epsilon)
     value = args[0]
-    require(value is not None, "its input is absent")
     if isinstance(value, Pending) and value.affine is not None:
         return value.affine(gain, offset - mean * gain, node.outputs[0])
     activation = context.activation(value)

@@ -13,11 +13,22 @@ import onnx
 from ...graph import Op, Tensor
 from ...ops.binary import Binary
 from ...ops.requantize import Requantize
-from ..common import fixed_point, require
+from ..common import UnsupportedError, fixed_point, present, require
 from .context import Context, rule
-from .elementwise import FLOAT, UNARY, curve, one_curve, plus_constant
+from .elementwise import FLOAT, curve, one_curve, plus_constant
 from .file import FileNode
-from .values import Activation, Curve, Pending, Value, arrangement, constant_of, laid_out
+from .functions import UNARY
+from .values import (
+    Activation,
+    Args,
+    Curve,
+    Pending,
+    Value,
+    arrangement,
+    constant_of,
+    laid_out,
+    operand,
+)
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Greater": np.greater,
@@ -35,39 +46,43 @@ _ONE = "Only comparisons within a function of one tensor are supported."
 
 
 @rule(*_COMPARE)
-def _compare(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _compare(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     found = one_curve(context, args, constants, lambda a, b: _COMPARE[node.op](a, b))
-    require(found is not None, "it compares several activations, or one with an array", _ONE)
-    return found
+    return present(found, "it compares several activations, or one with an array", _ONE)
 
 
 @rule("Not")
-def _not(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _not(context: Context, node: FileNode, args: Args) -> Value:
     constants = [constant_of(arg) for arg in args]
     found = one_curve(context, args, constants, np.logical_not)
-    require(found is not None, "its input is no function of one activation", _ONE)
-    return found
+    return present(found, "its input is no function of one activation", _ONE)
 
 
 @rule("Where")
-def _where(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _where(context: Context, node: FileNode, args: Args) -> Value:
     require(len(args) == 3, f"it has {len(args)} inputs")
     constants = [constant_of(arg) for arg in args]
-    found = one_curve(context, args, constants, lambda c, a, b: np.where(c != 0, a, b))
+    found = one_curve(context, args, constants, _chosen)
     if found is not None:
         return found
-    chosen, *sides = constants
-    require(chosen is not None, "its condition is computed from another activation", _ONE)
-    require(sum(s is None for s in sides) == 1, "it chooses between two activations", _ONE)
-    place = 0 if sides[0] is None else 1
-    mask = chosen != 0 if place == 0 else chosen == 0
-    return _masked(context, node, context.activation(args[1 + place]), mask, sides[1 - place])
+    condition, first, second = constants
+    condition = present(condition, "its condition is computed from another activation", _ONE)
+    if first is None and second is not None:
+        mask = np.not_equal(condition, 0)
+        return _masked(context, node, context.activation(args[1]), mask, second)
+    if first is not None and second is None:
+        mask = np.equal(condition, 0)
+        return _masked(context, node, context.activation(args[2]), mask, first)
+    raise UnsupportedError("it chooses between two activations", _ONE)
+
+
+def _chosen(condition: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.where(np.not_equal(condition, 0), first, second)
 
 
 @rule("Trilu")
-def _triangle(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _triangle(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     shift = context.constant(args, 1, "diagonal")
     k = 0 if shift is None else int(shift.ravel()[0])
@@ -77,16 +92,16 @@ def _triangle(context: Context, node: FileNode, args: list[Value | None]) -> Val
 
 
 @rule("Cast")
-def _cast(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _cast(context: Context, node: FileNode, args: Args) -> Value:
+    value = operand(args[0])
     kind = onnx.helper.tensor_dtype_to_np_dtype(int(node.attributes.get("to", 1)))
-    if isinstance(args[0], Activation):
+    if isinstance(value, Activation):
         # PyTorch's exporter says it of every quantised tensor.
-        require(kind == args[0].dtype, f"it makes {kind} of {args[0].dtype}")
-        return args[0]
-    if not isinstance(args[0], Curve) and kind.kind == "f":
-        return args[0]
-    x = curve(context, args[0])
+        require(kind == value.dtype, f"it makes {kind} of {value.dtype}")
+        return value
+    if not isinstance(value, Curve) and kind.kind == "f":
+        return value
+    x = curve(context, value)
     if kind.kind == "f":
         return x
     return replace(x, real=(x.real != 0 if kind.kind == "b" else np.trunc(x.real)))
@@ -110,11 +125,10 @@ def _masked(
     order, memory = arrangement(x.shape, laid)
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        limits = {"act_min": act_min, "act_max": act_max}
         same = (out.scale, out.zero_point) == (cut.scale, cut.zero_point)
         if same and not real.any():
-            return Requantize(None, **limits)
-        return plus_constant(cut, real, out, **limits)
+            return Requantize(None, act_min=act_min, act_max=act_max)
+        return plus_constant(cut, real, out, act_min, act_max)
 
     name = node.outputs[0]
     return Pending(name, node.name, x.shape, order, (cut,), make, x.dtype, memory=memory)

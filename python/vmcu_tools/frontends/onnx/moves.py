@@ -7,19 +7,19 @@ import math
 
 import numpy as np
 
-from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, require
+from ..common import KEEP_QUANTISATION, MAX_TENSOR_BYTES, UnsupportedError, present, require
 from ..movement import depth_to_space, file_index, space_to_depth
+from ..tables import Function
 from .context import Context, rule
 from .file import FileNode
-from .values import Activation, Value
+from .values import Activation, Args, Value
 
 # Repetition must not turn a small file into a large graph.
 MAX_ELEMENTS = MAX_TENSOR_BYTES
 
 
-def _source(context: Context, args: list[Value | None]) -> tuple[Activation, np.ndarray]:
+def _source(context: Context, args: Args) -> tuple[Activation, np.ndarray]:
     """The activation, and its elements' places in the file's shape."""
-    require(args[0] is not None, "its input is absent")
     x = context.activation(args[0])
     return x, file_index(x.shape)
 
@@ -30,7 +30,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 
 def _numbers(
-    context: Context, node: FileNode, args: list[Value | None], place: int, name: str
+    context: Context, node: FileNode, args: Args, place: int, name: str
 ) -> list[int] | None:
     """Integers given as an input or, in older opsets, as an attribute."""
     if name in node.attributes:
@@ -39,12 +39,14 @@ def _numbers(
     return None if array is None else [int(v) for v in array.ravel()]
 
 
+_SLICED = ((1, "starts"), (2, "ends"))
+
+
 @rule("Slice")
-def _slice(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _slice(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
-    starts = _numbers(context, node, args, 1, "starts")
-    ends = _numbers(context, node, args, 2, "ends")
-    require(starts is not None and ends is not None, "its starts or ends are absent")
+    given = [_numbers(context, node, args, place, name) for place, name in _SLICED]
+    starts, ends = (present(numbers, "its starts or ends are absent") for numbers in given)
     axes = _numbers(context, node, args, 3, "axes") or list(range(len(starts)))
     steps = _numbers(context, node, args, 4, "steps") or [1] * len(starts)
     same = len(starts) == len(ends) == len(axes) == len(steps) <= index.ndim
@@ -59,7 +61,7 @@ def _slice(context: Context, node: FileNode, args: list[Value | None]) -> Value:
 
 
 @rule("Split")
-def _split(context: Context, node: FileNode, args: list[Value | None]) -> list[Value]:
+def _split(context: Context, node: FileNode, args: Args) -> list[Value]:
     x, index = _source(context, args)
     axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
     sizes = _numbers(context, node, args, 1, "split")
@@ -81,11 +83,10 @@ def _split(context: Context, node: FileNode, args: list[Value | None]) -> list[V
 
 
 @rule("Gather")
-def _gather(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _gather(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     axis = axis_of(int(node.attributes.get("axis", 0)), index.ndim)
-    picks = context.constant(args, 1, "indices")
-    require(picks is not None and picks.dtype.kind in "iu", "its indices are no integers")
+    picks = _indices(context, args, "its indices are no integers")
     size = index.shape[axis]
     inside = picks.size > 0 and -size <= int(picks.min()) and int(picks.max()) < size
     require(inside, f"its indices lie outside of {size}")
@@ -94,11 +95,12 @@ def _gather(context: Context, node: FileNode, args: list[Value | None]) -> Value
 
 
 @rule("GatherND")
-def _gather_nd(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _gather_nd(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
-    picks = context.constant(args, 1, "indices")
-    plain = picks is not None and picks.dtype.kind in "iu" and not node.attributes.get("batch_dims")
-    require(plain and picks.ndim > 0 and picks.shape[-1] <= index.ndim, "its indices do not fit")
+    unfit = "its indices do not fit"
+    picks = _indices(context, args, unfit)
+    require(not node.attributes.get("batch_dims"), unfit)
+    require(picks.ndim > 0 and picks.shape[-1] <= index.ndim, unfit)
     sizes = np.array(index.shape[: picks.shape[-1]])
     inside = bool(((-sizes <= picks) & (picks < sizes)).all())
     require(inside, f"its indices lie outside of {list(index.shape)}")
@@ -106,15 +108,22 @@ def _gather_nd(context: Context, node: FileNode, args: list[Value | None]) -> Va
     return context.moved(node, x, index[tuple(np.moveaxis(picks, -1, 0))])
 
 
+def _indices(context: Context, args: Args, reason: str) -> np.ndarray:
+    picks = present(context.constant(args, 1, "indices"), reason)
+    require(picks.dtype.kind in "iu", reason)
+    return picks
+
+
 def _limit(elements: int) -> None:
     require(elements <= MAX_ELEMENTS, f"its output has {elements} elements")
 
 
 @rule("Expand")
-def _expand(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _expand(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     to = _numbers(context, node, args, 1, "shape")
-    require(to is not None and min(to, default=1) > 0, f"its shape is {to}")
+    if to is None or min(to, default=1) <= 0:
+        raise UnsupportedError(f"its shape is {to}")
     _limit(math.prod(to) * index.size)
     try:
         shape = np.broadcast_shapes(index.shape, tuple(to))
@@ -124,11 +133,11 @@ def _expand(context: Context, node: FileNode, args: list[Value | None]) -> Value
 
 
 @rule("Tile")
-def _tile(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _tile(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     repeats = _numbers(context, node, args, 1, "repeats")
-    fits = repeats is not None and len(repeats) == index.ndim and min(repeats) > 0
-    require(fits, f"it repeats {repeats} times")
+    if repeats is None or len(repeats) != index.ndim or min(repeats) <= 0:
+        raise UnsupportedError(f"it repeats {repeats} times")
     _limit(math.prod(repeats) * index.size)
     return context.moved(node, x, np.tile(index, repeats))
 
@@ -139,7 +148,7 @@ def _channels_last(index: np.ndarray) -> np.ndarray:
 
 
 @rule("DepthToSpace")
-def _depth_to_space(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _depth_to_space(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     block = int(node.attributes.get("blocksize", 0))
     column_first = node.attributes.get("mode", b"DCR") == b"CRD"
@@ -148,7 +157,7 @@ def _depth_to_space(context: Context, node: FileNode, args: list[Value | None]) 
 
 
 @rule("SpaceToDepth")
-def _space_to_depth(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _space_to_depth(context: Context, node: FileNode, args: Args) -> Value:
     x, index = _source(context, args)
     block = int(node.attributes.get("blocksize", 0))
     return context.moved(
@@ -157,7 +166,7 @@ def _space_to_depth(context: Context, node: FileNode, args: list[Value | None]) 
 
 
 def resize_sizes(
-    context: Context, node: FileNode, args: list[Value | None], x: Activation
+    context: Context, node: FileNode, args: Args, x: Activation
 ) -> tuple[list[int], list[float]]:
     """The output's size along every axis, and the scales that places are computed with."""
     plain = "axes" not in node.attributes and not node.attributes.get("antialias")
@@ -171,8 +180,8 @@ def resize_sizes(
         require(len(target) == rank and min(target) > 0, f"its sizes are {target}")
         factors = [t / s for t, s in zip(target, x.shape, strict=True)]
     else:
-        given = scales is not None and scales.size == rank
-        require(given, "its scales are absent or not one for each axis")
+        if scales is None or scales.size != rank:
+            raise UnsupportedError("its scales are absent or not one for each axis")
         factors = [float(v) for v in scales.ravel()]
         sane = all(math.isfinite(v) and 0 < v < 1e4 for v in factors)
         require(sane, f"its scales are {factors}")
@@ -204,11 +213,12 @@ def nearest(node: FileNode, size: int, target: int, scale: float) -> np.ndarray:
     """The input index for each output index."""
     at = resize_places(node, size, target, scale)
     mode = node.attributes.get("nearest_mode", b"round_prefer_floor").decode()
-    rounding = {
+    rounding: dict[str, Function] = {
         "round_prefer_floor": lambda v: np.ceil(v - np.float32(0.5)),
         "round_prefer_ceil": lambda v: np.floor(v + np.float32(0.5)),
         "floor": np.floor,
         "ceil": np.ceil,
     }
     require(mode in rounding, f"its nearest_mode is {mode}")
-    return np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)
+    found: np.ndarray = np.clip(rounding[mode](at), 0, size - 1).astype(np.int64)
+    return found

@@ -11,12 +11,12 @@ import numpy as np
 
 from ...graph import Op, Tensor
 from ...ops.layer_norm import LayerNorm
-from ..common import KEEP_QUANTISATION, require
+from ..common import KEEP_QUANTISATION, present, require
 from ..movement import file_index
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Activation, Pending, Value, arrangement, laid_out, matrices
+from .values import Activation, Args, Pending, Value, arrangement, laid_out, matrices
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +49,16 @@ def _normalised(
         require(bits >= 1, "its factors are far above its output's scale", KEEP_QUANTISATION)
         unit = 2.0**bits / out.scale
         spread = min(round(epsilon * count * count / tensor.scale**2), 1 << 60)
-        numbers = (np.rint(v * unit).astype(np.int32) for v in (factors.gain, factors.offset))
-        limits = {"act_min": act_min, "act_max": act_max}
-        return LayerNorm(*numbers, bits, spread, factors.centred, factors.run, **limits)
+        return LayerNorm(
+            np.rint(factors.gain * unit).astype(np.int32),
+            np.rint(factors.offset * unit).astype(np.int32),
+            bits,
+            spread,
+            factors.centred,
+            factors.run,
+            act_min=act_min,
+            act_max=act_max,
+        )
 
     name = node.outputs[0]
     return Pending(name, node.name, x.shape, order, (tensor,), make, x.dtype, memory=memory)
@@ -78,7 +85,7 @@ def _epsilon(node: FileNode, default: float = 1e-5) -> float:
 
 
 def _factor(
-    context: Context, args: list[Value | None], place: int, shape: tuple[int, ...], default: float
+    context: Context, args: Args, place: int, shape: tuple[int, ...], default: float
 ) -> np.ndarray:
     """A constant operand, or `default` if it is absent, float64 of `shape`."""
     array = context.constant(args, place, "scale or offset")
@@ -89,8 +96,7 @@ def _factor(
 
 
 @rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
-def _layer_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _layer_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
     shape = x.shape[axis:]
@@ -101,14 +107,12 @@ def _layer_normalization(context: Context, node: FileNode, args: list[Value | No
 
 
 @rule("InstanceNormalization")
-def _instance_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _instance_normalization(context: Context, node: FileNode, args: Args) -> Value:
     return _grouped(context, node, args, context.activation(args[0]), None)
 
 
 @rule("GroupNormalization")
-def _group_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _group_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     groups = int(node.attributes.get("num_groups", 0))
     fits = len(x.shape) > 1 and groups > 0 and x.shape[1] % groups == 0
@@ -117,28 +121,26 @@ def _group_normalization(context: Context, node: FileNode, args: list[Value | No
 
 
 def _grouped(
-    context: Context, node: FileNode, args: list[Value | None], x: Activation, groups: int | None
+    context: Context, node: FileNode, args: Args, x: Activation, groups: int | None
 ) -> Pending:
     """(1, C, ...) with all elements of a group of channels normalised; None: of a channel."""
     require(len(x.shape) > 2 and x.shape[0] == 1, f"its input is {list(x.shape)}")
     channels, run = x.shape[1], math.prod(x.shape[2:])
     groups = channels if groups is None else groups
     gain, offset = (context.constant(args, place, "scale") for place in (1, 2))
-    given = gain is not None and offset is not None and gain.size == offset.size
-    require(
-        given and gain.size in (groups, channels), f"its factors do not fit {channels} channels"
-    )
+    unfit = f"its factors do not fit {channels} channels"
+    gain, offset = present(gain, unfit), present(offset, unfit)
+    require(gain.size == offset.size and gain.size in (groups, channels), unfit)
     if gain.size < channels:
         # GroupNormalization had a factor for each group up to opset 20.
         gain, offset = (np.repeat(array.ravel(), channels // groups) for array in (gain, offset))
-    reals = (array.astype(np.float64).ravel() for array in (gain, offset))
-    factors = _Factors(*reals, _epsilon(node), True, run)
+    gain, offset = (array.astype(np.float64).ravel() for array in (gain, offset))
+    factors = _Factors(gain, offset, _epsilon(node), True, run)
     return _normalised(context, node, x, file_index(x.shape).reshape(groups, 1, -1), factors)
 
 
 @rule("LpNormalization")
-def _lp_normalization(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _lp_normalization(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     axis = axis_of(int(node.attributes.get("axis", -1)), len(x.shape))
     order = int(node.attributes.get("p", 2))

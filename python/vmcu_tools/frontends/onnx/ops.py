@@ -8,8 +8,9 @@ table in qoperator.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -25,17 +26,22 @@ from ..movement import file_index
 from .context import Context, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed, quantise_bias
 from .file import FileNode
-from .values import (
-    Activation,
-    Pending,
-    Value,
-    arrangement,
-    channels_last,
-    tensor_axis,
-)
+from .values import Activation, Args, Pending, Value, arrangement, channels_last, tensor_axis
 
 # sum * 256 has to stay within 32 bits.
 MAX_POOL_TAPS = 1 << 15
+# The modes of Pad that repeat what is there, as numpy calls them.
+_MIRRORS: dict[str, Literal["reflect", "edge", "wrap"]] = {
+    "reflect": "reflect",
+    "edge": "edge",
+    "wrap": "wrap",
+}
+
+
+def pair(values: Sequence[int]) -> tuple[int, int]:
+    """The numbers of both spatial axes."""
+    first, second = values
+    return first, second
 
 
 def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
@@ -58,11 +64,12 @@ def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
     elif auto != "NOTSET":
         require(auto in ("SAME_UPPER", "SAME_LOWER"), f"its auto_pad is {auto}")
         for axis in range(2):
-            pair = same_padding(sizes[axis], kernel[axis], stride[axis], dilation[axis])
-            pads[axis], pads[axis + 2] = pair if auto == "SAME_UPPER" else pair[::-1]
+            sides = same_padding(sizes[axis], kernel[axis], stride[axis], dilation[axis])
+            pads[axis], pads[axis + 2] = sides if auto == "SAME_UPPER" else sides[::-1]
     elif node.attributes.get("ceil_mode"):
         _round_up(pads, sizes, kernel, stride, dilation)
-    window = Window(tuple(kernel), tuple(stride), tuple(dilation), tuple(pads))
+    top, left, bottom, right = pads
+    window = Window(pair(kernel), pair(stride), pair(dilation), (top, left, bottom, right))
     out = [window.out_size(axis, sizes[axis]) for axis in range(2)]
     require(min(out) >= 1, f"its output is empty: {kernel=} on {list(sizes)}")
     return window
@@ -97,7 +104,7 @@ def _whole(x: Activation) -> Window:
 
 
 @rule("Conv")
-def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _conv(context: Context, node: FileNode, args: Args) -> Value:
     x, args = _narrow_weights(context, node, context.image(args[0]), args)
     weights, scales = constant_weights(args, 1, 0)
     fits = weights.ndim == len(x.shape)
@@ -116,8 +123,8 @@ def _conv(context: Context, node: FileNode, args: list[Value | None]) -> Value:
 
 
 def _narrow_weights(
-    context: Context, node: FileNode, x: Activation, args: list[Value | None]
-) -> tuple[Activation, list[Value | None]]:
+    context: Context, node: FileNode, x: Activation, args: Args
+) -> tuple[Activation, Args]:
     """Weights that do not fit int8 as a sum of several that do, each with a copy of its group's
     channels of its own."""
     parts = narrowed(args[1] if len(args) > 1 else None)
@@ -146,13 +153,15 @@ def _convolution(
     count, depth = weights.shape[:2]
 
     def make(out: Tensor, act_min: int, act_max: int) -> Op:
-        common = {"bias": bias, "window": window, "act_min": act_min, "act_max": act_max}
-        common["requant"] = float_scale(x, scales, out, count)
+        requant = float_scale(x, scales, out, count)
+        op: Op
         if depth == 1 and groups > 1:
             kernel_last = np.ascontiguousarray(weights[:, 0].transpose(1, 2, 0))
-            return DepthwiseConv2D(weights=kernel_last, multiplier=count // groups, **common)
-        kernel_first = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
-        return Conv2D(weights=kernel_first, groups=groups, **common)
+            op = DepthwiseConv2D(kernel_last, bias, window, requant, count // groups)
+        else:
+            kernel_first = np.ascontiguousarray(weights.transpose(0, 2, 3, 1))
+            op = Conv2D(kernel_first, bias, window, requant, groups)
+        return replace(op, act_min=act_min, act_max=act_max)
 
     def affine(gain: np.ndarray, offset: np.ndarray, name: str) -> Pending:
         require(gain.size == count and bool(gain.all()), "a channel's factor is zero")
@@ -190,14 +199,14 @@ def _spatial(
 
 
 @rule("MaxPool")
-def _max_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     require(len(node.outputs) == 1 or not node.outputs[1], "it has an index output")
     return _keeping_pool(node, x, _window(node, x, node.ints("kernel_shape", [])))
 
 
 @rule("GlobalMaxPool")
-def _global_max_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _global_max_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     return _keeping_pool(node, x, _whole(x))
 
@@ -211,7 +220,7 @@ def _keeping_pool(node: FileNode, x: Activation, window: Window) -> Pending:
 
 
 @rule("AveragePool")
-def _average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _average_pool(context: Context, node: FileNode, args: Args) -> Value:
     x = context.image(args[0])
     window = _window(node, x, node.ints("kernel_shape", []))
     padded = bool(node.attributes.get("count_include_pad")) and any(window.pad)
@@ -226,7 +235,7 @@ def _average_pool(context: Context, node: FileNode, args: list[Value | None]) ->
 
 
 @rule("GlobalAveragePool")
-def _global_average_pool(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _global_average_pool(context: Context, node: FileNode, args: Args) -> Value:
     """ONNX Runtime, onnxruntime/core/mlas/lib/qlgavgpool.cpp: one float32 factor for the sum."""
     x = context.image(args[0])
     window = _whole(x)
@@ -262,14 +271,13 @@ def natural_of(x: Tensor) -> tuple[float, int]:
 
 
 @rule("Pad")
-def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _pad(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     rank = len(x.shape)
-    pads = context.constant(args, 1, "amounts")
-    pads = node.ints("pads", []) if pads is None else [int(p) for p in pads.ravel()]
-    axes = context.constant(args, 3, "axes")
-    axes = list(range(rank)) if axes is None else [int(a) % rank for a in axes.ravel()]
+    given = context.constant(args, 1, "amounts")
+    pads = node.ints("pads", []) if given is None else [int(p) for p in given.ravel()]
+    chosen = context.constant(args, 3, "axes")
+    axes = list(range(rank)) if chosen is None else [int(a) % rank for a in chosen.ravel()]
     require(len(pads) == 2 * len(axes), f"its amounts are {pads}")
     pairs = list(zip(pads[: len(axes)], pads[len(axes) :], strict=True))
     if min(pads, default=0) < 0:
@@ -290,13 +298,14 @@ def _pad(context: Context, node: FileNode, args: list[Value | None]) -> Value:
         size + before + after for size, (before, after) in zip(x.tensor.shape, amounts, strict=True)
     )
     value = _pad_value(context, node, args, x)
+    rows, columns, channels = amounts
     return Pending(
         node.outputs[0],
         node.name,
         tuple(shape),
         order,
         (x.tensor,),
-        lambda out, low, high: Pad(tuple(amounts), value, act_min=low, act_max=high),
+        lambda out, low, high: Pad((rows, columns, channels), value, act_min=low, act_max=high),
         x.dtype,
         (x.tensor.scale, x.tensor.zero_point),
         copies=True,
@@ -325,15 +334,14 @@ def _cropped(
 def _mirrored(
     context: Context, node: FileNode, x: Activation, mode: str, pairs: dict[int, tuple[int, int]]
 ) -> Pending:
-    modes = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
-    require(mode in modes, f"its mode is {mode}")
+    require(mode in _MIRRORS, f"its mode is {mode}")
     amounts = [pairs.get(axis, (0, 0)) for axis in range(len(x.shape))]
     sizes = [n + sum(pair) for n, pair in zip(x.shape, amounts, strict=True)]
     require(math.prod(sizes) <= MAX_TENSOR_BYTES, f"it pads to {sizes}")
-    return context.moved(node, x, np.pad(file_index(x.shape), amounts, modes[mode]))
+    return context.moved(node, x, np.pad(file_index(x.shape), amounts, _MIRRORS[mode]))
 
 
-def _pad_value(context: Context, node: FileNode, args: list[Value | None], x: Activation) -> int:
+def _pad_value(context: Context, node: FileNode, args: Args, x: Activation) -> int:
     value = context.constant(args, 2, "value")
     if isinstance(args[0], Activation):
         raw = 0 if value is None else int(value.ravel()[0])

@@ -142,10 +142,13 @@ def _divided(reader: _Reader, value: str, divisor: str) -> _Match | None:
         return _Match("LpNormalization", value, axes, 0.0) if one else None
     root = reader.node(divisor, "Sqrt")
     added = reader.with_constant(root.input[0], "Add") if root else None
-    mean = reader.reduced(added[0], "ReduceMean") if added else None
+    if added is None:
+        return None
+    variance, epsilon = added
+    mean = reader.reduced(variance, "ReduceMean")
     if mean is None or reader.squared(mean[0]) != value:
         return None
-    axes, epsilon = mean[1], added[1]
+    axes = mean[1]
     centred = reader.node(value, "Sub")
     if centred is not None and reader.reduced(centred.input[1], "ReduceMean") == (
         centred.input[0],
@@ -219,7 +222,7 @@ def _nodes(
     last = tuple(range(-len(axes), 0))
     rank = reader.rank(match.source) or reader.rank(result)
     shape = _sizes(reader, match, rank)
-    if shape is None or (axes != last and rank is None):
+    if shape is None or rank is None:
         return [end]
     inputs = [match.source]
     arrays = [np.ones(shape) if gain is None else gain, offset]
@@ -228,21 +231,26 @@ def _nodes(
             full = np.broadcast_to(array, shape).astype(np.float32)
             reader.graph.initializer.append(numpy_helper.from_array(full, f"{name}/{what}"))
             inputs.append(f"{name}/{what}")
-    given = {"axis": -len(axes), "epsilon": match.epsilon}
+
+    def normalise(source: str, target: str) -> NodeProto:
+        given = [source, *inputs[1:]]
+        epsilon = match.epsilon
+        return helper.make_node(match.kind, given, [target], name, axis=-len(axes), epsilon=epsilon)
+
     if axes == last:
-        return [helper.make_node(match.kind, inputs, [result], name, **given)]
+        return [normalise(match.source, result)]
     others = [a for a in range(rank) if a - rank not in axes]
     perm = [*others, *(a + rank for a in axes)]
-    sides = [f"{name}/{side}" for side in ("turned", "normalised")]
-    for side in sides:
+    turned, normalised = f"{name}/turned", f"{name}/normalised"
+    for side in (turned, normalised):
         sizes = [reader.shapes[match.source].dim[a].dim_value for a in perm]
         info = helper.make_tensor_value_info(side, onnx.TensorProto.FLOAT, sizes)
         reader.graph.value_info.append(info)
     back = [perm.index(a) for a in range(rank)]
     return [
-        helper.make_node("Transpose", inputs[:1], sides[:1], f"{name}/turn", perm=perm),
-        helper.make_node(match.kind, [sides[0], *inputs[1:]], sides[1:], name, **given),
-        helper.make_node("Transpose", sides[1:], [result], f"{name}/back", perm=back),
+        helper.make_node("Transpose", [match.source], [turned], f"{name}/turn", perm=perm),
+        normalise(turned, normalised),
+        helper.make_node("Transpose", [normalised], [result], f"{name}/back", perm=back),
     ]
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..common import require
-from .context import RULES, Context, quantisation, rule
+from ..common import UnsupportedError, present, require
+from .context import Context, outputs, rule
 from .file import FileNode
-from .quantize import dequantise
-from .values import Constant, QuantConstant, Real, Value
+from .quantize import dequantise, quantisation
+from .values import Args, Constant, QuantConstant, Real, Value, operand
 
 
 @dataclass(frozen=True)
@@ -48,46 +48,47 @@ FORMS = {
 
 
 @rule(*FORMS)
-def _qlinear(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _qlinear(context: Context, node: FileNode, args: Args) -> Value:
     form = FORMS[node.op]
     require(not node.attributes.get("channels_last"), "it works channels last")
     args = [*args, *[None] * (9 - len(args))]
     operands = [_operand(context, args, start, form.axis(node)) for start in form.operands]
-    if form.bias is not None and args[form.bias] is not None:
-        operands.append(_bias(args[form.bias], operands))
+    bias = None if form.bias is None else args[form.bias]
+    if bias is not None:
+        operands.append(_bias(bias, operands))
     return _result(context, node, form.op, operands, args[form.result : form.result + 2])
 
 
 @rule("com.microsoft.QLinearConcat")
-def _qlinear_concat(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _qlinear_concat(context: Context, node: FileNode, args: Args) -> Value:
     require(len(args) % 3 == 2 and len(args) > 2, f"it has {len(args)} inputs")
     operands = [_operand(context, args, start, 1) for start in range(2, len(args), 3)]
     return _result(context, node, "Concat", operands, args[:2])
 
 
-def _operand(context: Context, args: list[Value | None], start: int, axis: int) -> Value:
-    value = args[start]
-    require(value is not None, "an operand is absent")
-    scale = context.constant(args, start + 1, "scale")
-    require(scale is not None, "a scale is absent")
+def _operand(context: Context, args: Args, start: int, axis: int) -> Value:
+    value = operand(args[start], "an operand is absent")
+    scale = present(context.constant(args, start + 1, "scale"), "a scale is absent")
     return dequantise(value, scale, context.constant(args, start + 2, "zero point"), axis)
 
 
 def _bias(value: Value, operands: list[Value]) -> Value:
     """int32 biases have no scale of their own: it is that of the product."""
     x, weights = operands
-    require(isinstance(value, Constant), "its biases are not constant", "Freeze the model.")
-    require(isinstance(x, Real) and isinstance(weights, QuantConstant), "its weights change")
+    if not isinstance(value, Constant):
+        raise UnsupportedError("its biases are not constant", "Freeze the model.")
+    if not (isinstance(x, Real) and isinstance(weights, QuantConstant)):
+        raise UnsupportedError("its weights change")
     product = np.float32(x.activation.tensor.scale) * weights.scale
     return QuantConstant(value.array, product, np.zeros(1, np.int64), 0)
 
 
 def _result(
-    context: Context, node: FileNode, op: str, operands: list[Value], stated: list[Value | None]
+    context: Context, node: FileNode, op: str, operands: list[Value], stated: Args
 ) -> Value:
     scale, zero_point = (context.constant(stated, place, "scale") for place in (0, 1))
     value, zero, dtype = quantisation(scale, zero_point)
     name = node.outputs[0]
     # The float result never exists; it must not be mistaken for the int8 one.
     inner = replace(node, op=op, outputs=(f"{name}/float",), qoperator=True)
-    return context.quantise(RULES[op](context, inner, operands), value, zero, name, dtype)
+    return context.quantise(outputs(context, inner, operands)[0], value, zero, name, dtype)

@@ -6,39 +6,44 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from ..common import KEEP_QUANTISATION, check_weight_scales, require
-from .context import Context, quantisation, rule
+from ..common import (
+    KEEP_QUANTISATION,
+    UnsupportedError,
+    check_scale,
+    check_weight_scales,
+    present,
+    require,
+)
+from .context import Context, rule
 from .file import FileNode
-from .values import Activation, Constant, QuantConstant, Real, Value
+from .values import Activation, Args, Constant, QuantConstant, Real, Value
 
 
 @rule("QuantizeLinear", "com.microsoft.QuantizeLinear")
-def _quantize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _quantize(context: Context, node: FileNode, args: Args) -> Value:
     require(not node.attributes.get("block_size"), "it quantises in blocks", KEEP_QUANTISATION)
     scale = context.constant(args, 1, "scale")
     zero_point = context.constant(args, 2, "zero point")
+    value = args[0]
     if zero_point is None and node.attributes.get("output_dtype"):
         kind = onnx.helper.tensor_dtype_to_np_dtype(node.attributes["output_dtype"])
         zero_point = np.zeros(1, kind)
-    if isinstance(args[0], Constant):
-        return _quantize_constant(node, args[0].array, scale, zero_point)
-    if isinstance(args[0], QuantConstant):
-        return _quantize_constant(node, args[0].real(), scale, zero_point)
-    return context.quantise(args[0], *_named(scale, zero_point, node.outputs[0]))
-
-
-def _named(scale: np.ndarray | None, zero_point: np.ndarray | None, name: str) -> tuple:
-    value, zero, dtype = quantisation(scale, zero_point)
-    return value, zero, name, dtype
+    if isinstance(value, Constant):
+        return _quantize_constant(node, value.array, scale, zero_point)
+    if isinstance(value, QuantConstant):
+        return _quantize_constant(node, value.real(), scale, zero_point)
+    factor, zero, dtype = quantisation(scale, zero_point)
+    return context.quantise(value, factor, zero, node.outputs[0], dtype)
 
 
 def _quantize_constant(
-    node: FileNode, real: np.ndarray, scale: np.ndarray, zero_point: np.ndarray | None
+    node: FileNode, real: np.ndarray, scale: np.ndarray | None, zero_point: np.ndarray | None
 ) -> Constant:
     """Weights that an exporter left as float, behind their own QuantizeLinear."""
     axis = node.attributes.get("axis", 1)
     zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
     require(zero.dtype.kind in "iu", f"it quantises to {zero.dtype}", KEEP_QUANTISATION)
+    scale = present(scale, "its scale is absent")
     check_weight_scales(scale)
     spread = [-1 if scale.size > 1 and i == axis % real.ndim else 1 for i in range(real.ndim)]
     quotient = np.rint(real.astype(np.float32) / scale.reshape(spread))
@@ -48,7 +53,7 @@ def _quantize_constant(
 
 
 @rule("DequantizeLinear", "com.microsoft.DequantizeLinear")
-def _dequantize(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _dequantize(context: Context, node: FileNode, args: Args) -> Value:
     require(not node.attributes.get("block_size"), "it dequantises blocks", KEEP_QUANTISATION)
     scale = context.constant(args, 1, "scale")
     zero_point = context.constant(args, 2, "zero point")
@@ -56,13 +61,14 @@ def _dequantize(context: Context, node: FileNode, args: list[Value | None]) -> V
 
 
 def dequantise(
-    value: Value, scale: np.ndarray, zero_point: np.ndarray | None, axis: int = 1
+    value: Value | None, scale: np.ndarray | None, zero_point: np.ndarray | None, axis: int = 1
 ) -> Value:
     """The float view of a quantised value: of a constant, or of an activation, whose own scale
     and zero point it must repeat."""
     if isinstance(value, Constant):
         ints = value.array
         require(ints.dtype.kind in "iu", f"it dequantises {ints.dtype} values")
+        scale = present(scale, "its scale is absent")
         check_weight_scales(scale)
         zero = np.zeros(1, np.int64) if zero_point is None else zero_point
         for array in (scale, zero):
@@ -70,14 +76,32 @@ def dequantise(
             require(fits, f"{array.size} scales or zero points for the shape {list(ints.shape)}")
         axis = axis % ints.ndim if ints.ndim else 0
         return QuantConstant(ints, scale.ravel(), zero.ravel(), axis)
-    require(isinstance(value, Activation), "it dequantises a value that is not quantised")
+    if not isinstance(value, Activation):
+        raise UnsupportedError("it dequantises a value that is not quantised")
     absent = np.zeros(1, value.dtype)
-    stated, zero, dtype = quantisation(scale, absent if zero_point is None else zero_point)
+    stated = quantisation(scale, absent if zero_point is None else zero_point)
     tensor = value.tensor
-    same = (stated, zero, dtype) == (tensor.scale, tensor.zero_point, value.dtype)
+    same = stated == (tensor.scale, tensor.zero_point, value.dtype)
     require(
         same,
         f"it reads '{tensor.name}' with another scale or zero point than it was written with",
         KEEP_QUANTISATION,
     )
     return Real(value)
+
+
+def quantisation(scale: np.ndarray | None, zero_point: np.ndarray | None) -> tuple[float, int, str]:
+    """(scale, int8 zero point, file dtype) of an activation, from a node's constants."""
+    scale = present(scale, "its scale is absent")
+    require(scale.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
+    zero = np.zeros(1, np.uint8) if zero_point is None else zero_point
+    require(zero.size == 1, "an activation is quantised per channel", KEEP_QUANTISATION)
+    require(
+        zero.dtype in (np.int8, np.uint8),
+        f"it quantises an activation to {zero.dtype}, not int8",
+        KEEP_QUANTISATION,
+    )
+    value = float(np.float32(scale.reshape(-1)[0]))
+    check_scale(value, "an activation")
+    unsigned = zero.dtype == np.uint8
+    return value, int(zero.reshape(-1)[0]) - (128 if unsigned else 0), str(zero.dtype)

@@ -10,7 +10,7 @@ from .file import FileNode
 
 def missing(node: FileNode, opset: int) -> str:
     """What a node lacks by the schema of its operator, "" if that is nothing or there is none."""
-    if node.proto is None or node.proto.domain not in ("", "ai.onnx"):
+    if node.proto.domain not in ("", "ai.onnx"):
         return ""
     try:
         schema = onnx.defs.get_schema(node.proto.op_type, opset)

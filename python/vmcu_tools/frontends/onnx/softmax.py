@@ -18,14 +18,13 @@ from ..softmax import onnx_table
 from .context import Context, rule
 from .file import FileNode
 from .moves import axis_of
-from .values import Activation, Pending, Value, arrangement, laid_out, matrices, tensor_axis
+from .values import Activation, Args, Pending, Value, arrangement, laid_out, matrices, tensor_axis
 
 _MIN_SOFTMAX_SCALE = 2.0**-16
 
 
 @rule("Softmax", "LogSoftmax", "Hardmax")
-def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
+def _softmax(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     opset = int(node.attributes.get("opset", context.model.opset))
     rank = len(x.shape)
@@ -59,8 +58,17 @@ def _softmax(context: Context, node: FileNode, args: list[Value | None]) -> Valu
 
     name = node.outputs[0]
     natural = _bounds(x, axis) if node.op == "LogSoftmax" else (1 / 255, INT8_MIN)
-    fields = {"memory": memory, "natural": natural}
-    return Pending(name, node.name, x.shape, order, (source,), make, x.dtype, **fields)
+    return Pending(
+        name,
+        node.name,
+        x.shape,
+        order,
+        (source,),
+        make,
+        x.dtype,
+        memory=memory,
+        natural=natural,
+    )
 
 
 def _bounds(x: Activation, axis: int) -> tuple[float, int]:

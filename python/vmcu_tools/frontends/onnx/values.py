@@ -9,14 +9,14 @@ either agrees with that order, permutes its own constants accordingly, or report
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...graph import Op, Shape, Tensor
 from ...quant import INT8_MAX, INT8_MIN
-from ..common import hwc, hwc_axis, require
+from ..common import UnsupportedError, hwc, hwc_axis, require
 from ..movement import file_index
 
 FileShape = tuple[int, ...]
@@ -30,6 +30,10 @@ class Constant:
     """A constant of the file."""
 
     array: np.ndarray
+
+    def real(self) -> np.ndarray:
+        """float32 values."""
+        return self.array.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,14 +159,20 @@ class Failed:
 
 
 Value = Constant | QuantConstant | Activation | Real | Curve | Indices | FloatInput | Pending
-Value = Value | Failed
+# The values of a node's inputs; None: absent.
+Args = Sequence[Value | None]
+
+
+def operand(value: Value | None, reason: str = "its input is absent") -> Value:
+    """An input's value; raises UnsupportedError if it is absent."""
+    if value is None:
+        raise UnsupportedError(reason)
+    return value
 
 
 def constant_of(value: Value | None) -> np.ndarray | None:
     """float32 values of a constant, None for anything else."""
-    if isinstance(value, QuantConstant):
-        return value.real()
-    return value.array.astype(np.float32) if isinstance(value, Constant) else None
+    return value.real() if isinstance(value, (Constant, QuantConstant)) else None
 
 
 def usual_order(shape: FileShape) -> np.ndarray:
@@ -223,7 +233,7 @@ def matrices(shape: FileShape) -> Shape:
 
 def channels_last(shape: FileShape) -> np.ndarray:
     """(1, C, ...) with the channels last, as laid_out() has it: one spatial axis becomes H."""
-    index = np.moveaxis(file_index(shape)[0], 0, -1)
+    index: np.ndarray = np.moveaxis(file_index(shape)[0], 0, -1)
     return index.reshape(index.shape[0], -1, index.shape[-1])
 
 

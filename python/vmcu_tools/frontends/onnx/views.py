@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import math
 
-from ..common import require
+from ..common import UnsupportedError, present, require
 from .context import Context, rule
 from .file import FileNode
 from .values import (
     Activation,
+    Args,
     FileShape,
     FloatInput,
     Pending,
     QuantConstant,
     Real,
     Value,
+    operand,
     transpose_order,
 )
 
@@ -26,21 +28,20 @@ def file_shape(value: Value | None) -> FileShape:
         value = value.activation
     if isinstance(value, QuantConstant):
         return value.ints.shape
-    require(isinstance(value, (Activation, FloatInput, Pending)), "its input is no activation")
-    return value.shape
+    if isinstance(value, (Activation, FloatInput, Pending)):
+        return value.shape
+    raise UnsupportedError("its input is no activation")
 
 
 @rule("Identity", "Dropout")
-def _identity(context: Context, node: FileNode, args: list[Value | None]) -> Value:
-    require(args[0] is not None, "its input is absent")
-    return args[0]
+def _identity(context: Context, node: FileNode, args: Args) -> Value:
+    return operand(args[0])
 
 
 @rule("Reshape")
-def _reshape(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _reshape(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
-    wanted = context.constant(args, 1, "shape")
-    require(wanted is not None, "its shape is absent")
+    wanted = present(context.constant(args, 1, "shape"), "its shape is absent")
     to = [int(d) for d in wanted.ravel()]
     if not node.attributes.get("allowzero"):
         to = [shape[i] if d == 0 and i < len(shape) else d for i, d in enumerate(to)]
@@ -52,7 +53,7 @@ def _reshape(context: Context, node: FileNode, args: list[Value | None]) -> Valu
 
 
 @rule("Flatten")
-def _flatten(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _flatten(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
     axis = node.attributes.get("axis", 1)
     axis = axis + len(shape) if axis < 0 else axis
@@ -60,7 +61,7 @@ def _flatten(context: Context, node: FileNode, args: list[Value | None]) -> Valu
     return _regroup(context, node, args[0], to)
 
 
-def _axes(context: Context, node: FileNode, args: list[Value | None]) -> list[int] | None:
+def _axes(context: Context, node: FileNode, args: Args) -> list[int] | None:
     """Axes as an attribute (to opset 12) or an input; None if absent."""
     if "axes" in node.attributes:
         return node.ints("axes", [])
@@ -69,7 +70,7 @@ def _axes(context: Context, node: FileNode, args: list[Value | None]) -> list[in
 
 
 @rule("Squeeze")
-def _squeeze(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _squeeze(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
     axes = _axes(context, node, args)
     if axes is None:
@@ -81,10 +82,9 @@ def _squeeze(context: Context, node: FileNode, args: list[Value | None]) -> Valu
 
 
 @rule("Unsqueeze")
-def _unsqueeze(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _unsqueeze(context: Context, node: FileNode, args: Args) -> Value:
     shape = file_shape(args[0])
-    axes = _axes(context, node, args)
-    require(axes is not None, "its axes are absent")
+    axes = present(_axes(context, node, args), "its axes are absent")
     rank = len(shape) + len(axes)
     added = {a % rank for a in axes if -rank <= a < rank}
     require(len(added) == len(axes), f"it adds axes {axes} to {list(shape)}")
@@ -93,7 +93,7 @@ def _unsqueeze(context: Context, node: FileNode, args: list[Value | None]) -> Va
     return _regroup(context, node, args[0], to)
 
 
-def _regroup(context: Context, node: FileNode, value: Value, to: FileShape) -> Value:
+def _regroup(context: Context, node: FileNode, value: Value | None, to: FileShape) -> Value:
     if isinstance(value, QuantConstant):
         single = value.scale.size == value.zero_point.size == 1
         require(single, "it reshapes a constant that is quantised per channel")
@@ -102,7 +102,7 @@ def _regroup(context: Context, node: FileNode, value: Value, to: FileShape) -> V
 
 
 @rule("Transpose")
-def _transpose(context: Context, node: FileNode, args: list[Value | None]) -> Value:
+def _transpose(context: Context, node: FileNode, args: Args) -> Value:
     value = args[0]
     shape = file_shape(value)
     perm = node.ints("perm", list(range(len(shape)))[::-1])
