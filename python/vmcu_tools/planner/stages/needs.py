@@ -94,7 +94,7 @@ class Needs:
         self.binder, self.tokens = Binder(graph), Tokens(graph)
         self.traced: dict[Cut, Option] = {}
         self.shapes: dict[Cut, Shape] = {}
-        self.fronts: dict[tuple[int, Tile, bool], list[Shape]] = {}
+        self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
         self.least: dict[tuple[int, int], int] = {}
         self.floor: dict[Shape, int] = {}
