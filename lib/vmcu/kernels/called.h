@@ -83,17 +83,17 @@ VMCU_CALLED const uint8_t *vmcu_blocks(const struct vmcu_mac_params *p, const vm
 }
 #endif
 
-/** vmcu_dense_sums() of channels that are not joined. */
-VMCU_CALLED const uint8_t *vmcu_dense_apart(int32_t *sums, const struct vmcu_source *in,
-					    int32_t row, int32_t pixel, int32_t channel,
-					    const uint8_t *w)
+/** vmcu_dense_sums() of channels that are joined or not, a few taps at a time, not taken apart. */
+VMCU_CALLED const uint8_t *vmcu_dense_some(int32_t *sums, const struct vmcu_source *in, int32_t row,
+					   int32_t pixel, int32_t channel, const uint8_t *w,
+					   bool joined)
 {
 	vmcu_bias_dense(sums, &w);
 	for (int32_t r = 0; r < vmcu_source_rows(in); r++, row += in->window->dilation_h) {
 		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
 
 		for (int32_t left = in->run; left > 0; left -= 4, x += 4) {
-			vmcu_dot_dense_apart(sums, x, vmcu_min(left, 4), &w);
+			vmcu_dot_dense_some(sums, x, vmcu_min(left, 4), joined, &w);
 		}
 	}
 	return w;
@@ -116,20 +116,24 @@ VMCU_DENSE_SUMS const uint8_t *vmcu_dense_sums(const struct vmcu_mac_params *p, 
 		if (vmcu_dense_whole(p, in, x, &w, &to, 0) == 0) {
 			return w;
 		}
-	}
-	vmcu_bias_dense(acc, &w);
-	for (int32_t r = 0; r < vmcu_source_rows(in); r++, row += in->window->dilation_h) {
-		const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
-		int32_t left = in->run;
+		w = vmcu_dense_some(acc, in, row, pixel, channel, w, true);
+	} else {
+		vmcu_bias_dense(acc, &w);
+		for (int32_t r = 0; r < vmcu_source_rows(in); r++, row += in->window->dilation_h) {
+			const int8_t *x = vmcu_source_taps(in, row, pixel) + channel;
+			int32_t left = in->run;
 
-		for (; VMCU_DENSE_IN_PLACE && left >= 8; left -= 8, x += 8) {
-			vmcu_dot_dense(acc, x, &w);
-			vmcu_dot_dense(acc, x + 4, &w);
+			for (; left >= 8; left -= 8, x += 8) {
+				vmcu_dot_dense(acc, x, &w);
+				vmcu_dot_dense(acc, x + 4, &w);
+			}
+			if (left >= 4) {
+				vmcu_dot_dense(acc, x, &w);
+				left -= 4;
+				x += 4;
+			}
+			vmcu_dot_dense_tail(acc, x, left, &w);
 		}
-		for (; left >= 4; left -= 4, x += 4) {
-			vmcu_dot_dense(acc, x, &w);
-		}
-		vmcu_dot_dense_tail(acc, x, left, &w);
 	}
 	sums[0] = acc[0];
 	sums[1] = vmcu_second(acc[1], acc[0]);

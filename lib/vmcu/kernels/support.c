@@ -38,39 +38,48 @@ const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
 	return pixel_at(call->pool, vmcu_call_input(call, index), call->y, call->x);
 }
 
-/** What a kernel without a tile keeps in scratch of the window whose first row is @a row. */
-VMCU_CALLED void keep_rows(struct vmcu_source *in, int8_t *to, int32_t row, bool inside)
+/** vmcu_mac_source() as a call. */
+VMCU_APART struct vmcu_source source_of(const struct vmcu_call *call,
+					const struct vmcu_mac_params *p)
 {
-	const struct vmcu_window *window = in->window;
-
-	if (!vmcu_rows_are_copied(window, in->run)) {
-		in->padding = inside ? NULL : __builtin_memset(to, in->zero, in->run);
-		return;
-	}
-	in->rows = to;
-	for (int32_t r = window->kernel_h; r > 0; r--, row += window->dilation_h, to += in->run) {
-		if (vmcu_source_row(in, row)) {
-			__builtin_memcpy(to, vmcu_source_at(in, row, 0), in->run);
-		} else {
-			__builtin_memset(to, in->zero, in->run);
-		}
-	}
-	in->run *= window->kernel_h;
+	return vmcu_mac_source(call, p);
 }
 
-VMCU_SMALL struct vmcu_source vmcu_conv_source(const struct vmcu_call *call,
-					       const struct vmcu_mac_params *p, bool tiled)
+VMCU_SMALL struct vmcu_source vmcu_dense_source(const struct vmcu_call *call,
+						const struct vmcu_mac_params *p)
 {
-	struct vmcu_source in = vmcu_mac_source(call, p);
+	struct vmcu_source in = source_of(call, p);
+	const int32_t step = p->window.dilation_h;
+	int32_t row = call->y * p->window.stride_h - p->window.pad_top;
+	int32_t left = p->window.kernel_h;
+	int8_t *to = call->scratch;
+
+	in.packed = vmcu_rows_are_copied(&p->window, p->run);
+	if (in.packed) {
+		in.run *= left;
+	} else {
+		left = (row < 0 || row + (left - 1) * step >= in.tensor->height) ? 1 : 0;
+	}
+	in.rows = (left > 0) ? to : NULL;
+	for (; left > 0; left--, row += step, to += p->run) {
+		if (in.packed && vmcu_source_row(&in, row)) {
+			__builtin_memcpy(to, vmcu_source_at(&in, row, 0), p->run);
+		} else {
+			__builtin_memset(to, in.zero, p->run);
+		}
+	}
+	return in;
+}
+
+struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p)
+{
+	struct vmcu_source in = source_of(call, p);
 	const struct vmcu_tensor *t = in.tensor;
 	const int32_t row = call->y * p->window.stride_h - p->window.pad_top;
 	const int32_t below = (p->window.kernel_h - 1) * p->window.dilation_h;
-	const bool inside = row >= 0 && row + below < t->height;
 
-	if (!tiled) {
-		keep_rows(&in, call->scratch, row, inside);
-	} else if (inside && call->columns > 4U) {
-		/* For a tile or two it does not pay. */
+	/* For a tile or two it does not pay. */
+	if (call->columns > 4U && row >= 0 && row + below < t->height) {
 		const uint32_t place = vmcu_place(t, (uint32_t)row, 0);
 		const int8_t *x = vmcu_row(in.pool, t, (uint32_t)row);
 		const uint32_t bytes = ((uint32_t)below + 1U) * t->width * t->channels;
@@ -85,13 +94,10 @@ const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x)
 	return pixel_at(in->pool, in->tensor, y, x);
 }
 
-const int8_t *vmcu_source_taps(const struct vmcu_source *in, int32_t y, int32_t x)
+VMCU_SMALL const int8_t *vmcu_source_taps(const struct vmcu_source *in, int32_t y, int32_t x)
 {
-	if (in->rows != NULL) {
+	if (in->rows != NULL && (in->packed || !vmcu_source_row(in, y))) {
 		return in->rows;
-	}
-	if (in->padding != NULL && !vmcu_source_row(in, y)) {
-		return in->padding;
 	}
 	return vmcu_source_at(in, y, x);
 }
@@ -144,7 +150,8 @@ VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const 
 	return (const uint8_t *)&constants[2 * channels];
 }
 
-VMCU_SMALL int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero)
+VMCU_SMALL int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero,
+				      int32_t y_zero)
 {
 	int32_t sum = 0;
 
@@ -155,7 +162,7 @@ VMCU_SMALL int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_
 }
 
 VMCU_SMALL void vmcu_product_store(const struct vmcu_product *q, const int32_t *acc, int8_t *out,
-			int32_t count)
+				   int32_t count)
 {
 	for (int32_t i = 0; i < count; i++) {
 		const int32_t value = scaled(vmcu_requant_is_float(q->is_float != 0U), acc[i],

@@ -85,14 +85,13 @@ struct vmcu_source {
 	int32_t run;   /**< taps that are contiguous in the input */
 	int32_t depth; /**< channels of a pixel that take part */
 	int32_t zero;  /**< what stands for padding */
-	bool packed;   /**< as in struct vmcu_mac_params */
+	bool packed;   /**< all taps lie side by side, see struct vmcu_mac_params */
 	/** column 0 of the first row that an output row needs; NULL if one of these rows is padding
 	 * or they do not lie in memory as they do in the tensor. For kernels without a tile: a copy
-	 * of all rows, which are one run then; NULL if there is none
+	 * of all rows, which are one run then, if packed, or of a row of padding; NULL if there is
+	 * none
 	 */
 	const int8_t *rows;
-	/** for kernels without a tile: the taps of a row of padding; NULL if there is none */
-	const int8_t *padding;
 };
 
 static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
@@ -109,6 +108,9 @@ static inline struct vmcu_source vmcu_mac_source(const struct vmcu_call *call,
 	};
 }
 
+/** vmcu_mac_source() with the rows that the call's output row needs. */
+struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
+
 /** Whether a kernel without a tile copies a window of rows of @a run taps: on the stack only. */
 static inline bool vmcu_rows_are_copied(const struct vmcu_window *window, int32_t run)
 {
@@ -117,11 +119,10 @@ static inline bool vmcu_rows_are_copied(const struct vmcu_window *window, int32_
 }
 
 /**
- * vmcu_mac_source() with what the call's output row needs. @a tiled: rows in one piece; otherwise,
- * in the call's scratch, a copy of its rows if that is small, or of the padding if it sees some.
+ * vmcu_mac_source() for a kernel without a tile, which keeps in the call's scratch what it reads of
+ * a window of several rows: a copy of them if that is small, or of the padding if it sees some.
  */
-struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct vmcu_mac_params *p,
-				    bool tiled);
+struct vmcu_source vmcu_dense_source(const struct vmcu_call *call, const struct vmcu_mac_params *p);
 
 /**
  * A run of words of a depthwise tile that hold more than padding, each made from input pixels a and
@@ -179,7 +180,7 @@ const int8_t *vmcu_source_taps(const struct vmcu_source *in, int32_t y, int32_t 
 /** How many rows they are in. */
 static inline int32_t vmcu_source_rows(const struct vmcu_source *in)
 {
-	return (in->rows != NULL) ? 1 : in->window->kernel_h;
+	return in->packed ? 1 : in->window->kernel_h;
 }
 
 /** A pixel of a source, NULL in the padding. */

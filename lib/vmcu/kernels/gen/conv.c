@@ -70,7 +70,7 @@ void vmcu_conv(const struct vmcu_call *call)
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_conv_source(call, p, true);
+	const struct vmcu_source in0 = vmcu_conv_source(call, p);
 	const int32_t y = call->y;
 	const int32_t per_group = out_c / p->groups;
 	const int32_t turn = call->layer->descending;
@@ -102,7 +102,7 @@ void vmcu_conv_narrow(const struct vmcu_call *call)
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_conv_source(call, p, true);
+	const struct vmcu_source in0 = vmcu_conv_source(call, p);
 	const int32_t y = call->y;
 	const int32_t per_group = out_c / p->groups;
 	const int32_t turn = call->layer->descending;

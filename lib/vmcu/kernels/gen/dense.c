@@ -14,7 +14,7 @@ void vmcu_dense(const struct vmcu_call *call)
 	const int32_t column = call->x;
 	const int32_t columns = call->columns;
 	const int32_t out_c = vmcu_call_output(call)->channels;
-	const struct vmcu_source in0 = vmcu_conv_source(call, p, false);
+	const struct vmcu_source in0 = vmcu_dense_source(call, p);
 	const int32_t y = call->y;
 	const int32_t turn = call->layer->descending;
 	const int32_t sign = 1 - turn * 2;

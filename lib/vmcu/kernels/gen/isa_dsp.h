@@ -34,7 +34,7 @@
 #define VMCU_OWN_SUMS_APART
 #define VMCU_OWN_DOT_DENSE
 #define VMCU_OWN_DOT_DENSE_TAIL
-#define VMCU_OWN_DOT_DENSE_APART
+#define VMCU_OWN_DOT_DENSE_SOME
 #define VMCU_OWN_STORE_STRIP_3_1
 #define VMCU_OWN_STORE_STRIP_3_2
 #define VMCU_OWN_STORE_STRIP_5_1
@@ -4428,11 +4428,11 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 	}
 }
 
-/* Up to as many taps as there are lanes times those of a block whose channels are not joined. */
-VMCU_INLINE void vmcu_dot_dense_apart(int32_t *acc, const int8_t *x, int32_t count,
-				      const uint8_t **w)
+/* Up to as many taps as there are lanes times those of a block whose channels are joined or not. */
+VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t count, bool joined,
+				     const uint8_t **w)
 {
-	vmcu_dot_dense_word(acc, x, count, w, false);
+	vmcu_dot_dense_word(acc, x, count, w, joined);
 }
 
 /*

@@ -594,25 +594,6 @@ VMCU_INLINE void vmcu_dot_dense(int32_t *acc, const int8_t *x, const uint8_t **w
 }
 #endif
 
-#ifndef VMCU_OWN_DOT_DENSE_APART
-/* Up to as many taps as there are lanes times those of a block whose channels are not joined. */
-VMCU_INLINE void vmcu_dot_dense_apart(int32_t *acc, const int8_t *x, int32_t count,
-				      const uint8_t **w)
-{
-	static const uint8_t order[] = {0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15};
-	const int8_t *v = (const int8_t *)*w;
-
-	for (int32_t i = 0; i < 16; i++, v++) {
-		if (order[i] % 4 < count) {
-			int32_t *a = &acc[order[i] / 4];
-
-			*a = vmcu_mac(*a, x[order[i] % 4], *v);
-		}
-	}
-	*w = (const uint8_t *)v;
-}
-#endif
-
 #ifndef VMCU_OWN_DOT_DENSE_TAIL
 /* The last taps of a run, fewer than there are lanes or none. */
 VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left, const uint8_t **w)
@@ -625,6 +606,29 @@ VMCU_INLINE void vmcu_dot_dense_tail(int32_t *acc, const int8_t *x, int32_t left
 	if (left > 0) {
 		vmcu_dot_dense(acc, taps, w);
 	}
+}
+#endif
+
+#ifndef VMCU_OWN_DOT_DENSE_SOME
+/* Up to as many taps as there are lanes times those of a block whose channels are joined or not. */
+VMCU_INLINE void vmcu_dot_dense_some(int32_t *acc, const int8_t *x, int32_t count, bool joined,
+				     const uint8_t **w)
+{
+	static const uint8_t order[] = {0, 4, 2, 6, 8, 12, 10, 14, 1, 5, 3, 7, 9, 13, 11, 15};
+	const int8_t *v = (const int8_t *)*w;
+
+	if (joined) {
+		vmcu_dot_dense_tail(acc, x, count, w);
+		return;
+	}
+	for (int32_t i = 0; i < 16; i++, v++) {
+		if (order[i] % 4 < count) {
+			int32_t *a = &acc[order[i] / 4];
+
+			*a = vmcu_mac(*a, x[order[i] % 4], *v);
+		}
+	}
+	*w = (const uint8_t *)v;
 }
 #endif
 
@@ -1900,7 +1904,7 @@ VMCU_INLINE void vmcu_sums_dense(const struct vmcu_mac_params *p, int32_t *acc,
 				 int32_t channel, const uint8_t **w, bool apart)
 {
 	if (apart) {
-		*w = vmcu_dense_apart(acc, in, row, pixel, channel, *w);
+		*w = vmcu_dense_some(acc, in, row, pixel, channel, *w, false);
 	} else {
 		*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
 		vmcu_seconds(acc, 4, 1);

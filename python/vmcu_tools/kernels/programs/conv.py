@@ -85,7 +85,7 @@ def conv(packing: Packing, name: str, tiles: Tiles) -> Program:
     summary = f"Convolution of any window and any groups, {max(tiles.shapes)} pixels at a time."
     k = Builder(f"vmcu_{name}{packing.suffix}", PARAMS, summary, packing=packing)
     columns, channels = output_lets(k)
-    k.let("const struct vmcu_source", "in0", "vmcu_conv_source(call, p, true)")
+    k.let("const struct vmcu_source", "in0", "vmcu_conv_source(call, p)")
     k.let("const int32_t", "y", "call->y")
     groups, depth = Name("p->groups"), Name("p->depth")
     per_group = k.define("per_group", channels // groups)

@@ -27,7 +27,7 @@ def dense(packing: Packing) -> Program:
     k.let("int8_t *", "out", "vmcu_output_start(call)")
     columns = k.columns()
     channels = k.let("const int32_t", "out_c", "vmcu_call_output(call)->channels")
-    k.let("const struct vmcu_source", "in0", "vmcu_conv_source(call, p, false)")
+    k.let("const struct vmcu_source", "in0", "vmcu_dense_source(call, p)")
     k.let("const int32_t", "y", "call->y")
     rows = Axis(0, Name("p->window.kernel_h"), Name("p->window.dilation_h"))
     taps = Axis(2, Name("p->run"), Int(1))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..portable.blocks import NARROW
-from ..portable.dense import dot_dense, dot_dense_apart, dot_dense_tail
+from ..portable.dense import dot_dense, dot_dense_some, dot_dense_tail
 from ..thumb import STREAM, Registers, T
 from .blocks import joined, whole_function
 
@@ -91,5 +91,5 @@ if (left > 0) {
 	vmcu_dot_dense_word(acc, x, left, w, true);
 }
 """,
-    dot_dense_apart: "vmcu_dot_dense_word(acc, x, count, w, false);",
+    dot_dense_some: "vmcu_dot_dense_word(acc, x, count, w, joined);",
 }

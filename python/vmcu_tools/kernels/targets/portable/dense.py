@@ -58,30 +58,6 @@ if (left > 0) {{
 """
 
 
-def dot_apart_c(packing: Packing) -> str:
-    lanes = packing.lanes
-    return f"""
-static const uint8_t order[] = {{{order_c(packing, packing.dense)}}};
-const int8_t *v = (const int8_t *)*w;
-
-for (int32_t i = 0; i < {packing.dense * lanes}; i++, v++) {{
-	if (order[i] % {lanes} < count) {{
-		int32_t *a = &acc[order[i] / {lanes}];
-
-		*a = vmcu_mac(*a, x[order[i] % {lanes}], *v);
-	}}
-}}
-*w = (const uint8_t *)v;
-"""
-
-
-@define("Dot", "int32_t *acc, const int8_t *x, int32_t count, const uint8_t **w", dot_apart_c)
-def dot_dense_apart(m: Machine, acc: np.ndarray, ram: Ram, count: int, stream: Stream) -> None:
-    """Up to as many taps as there are lanes times those of a block whose channels are not
-    joined."""
-    acc += take_weights(m, len(acc), 1, apart=True)[:, :count] @ m.load(ram)
-
-
 @define(
     "Dot",
     "int32_t *acc, const int8_t *x, int32_t left, const uint8_t **w",
@@ -93,6 +69,40 @@ def dot_dense_tail(m: Machine, acc: np.ndarray, ram: Ram, left: int, stream: Str
         acc += take_weights(m, len(acc), 1)[:, :left] @ m.load(ram)
 
 
+def dot_some_c(packing: Packing) -> str:
+    lanes = packing.lanes
+    return f"""
+static const uint8_t order[] = {{{order_c(packing, packing.dense)}}};
+const int8_t *v = (const int8_t *)*w;
+
+if (joined) {{
+	vmcu_dot_dense_tail(acc, x, count, w);
+	return;
+}}
+for (int32_t i = 0; i < {packing.dense * lanes}; i++, v++) {{
+	if (order[i] % {lanes} < count) {{
+		int32_t *a = &acc[order[i] / {lanes}];
+
+		*a = vmcu_mac(*a, x[order[i] % {lanes}], *v);
+	}}
+}}
+*w = (const uint8_t *)v;
+"""
+
+
+@define(
+    "Dot",
+    "int32_t *acc, const int8_t *x, int32_t count, bool joined, const uint8_t **w",
+    dot_some_c,
+)
+def dot_dense_some(
+    m: Machine, acc: np.ndarray, ram: Ram, count: int, joined: int, stream: Stream
+) -> None:
+    """Up to as many taps as there are lanes times those of a block whose channels are joined or
+    not."""
+    acc += take_weights(m, len(acc), 1, apart=not joined)[:, :count] @ m.load(ram)
+
+
 SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t channel"
 
 
@@ -101,7 +111,7 @@ SOURCE = "const struct vmcu_source *in, int32_t row, int32_t pixel, int32_t chan
     f"const struct vmcu_mac_params *p, int32_t *acc, {SOURCE}, const uint8_t **w, bool apart",
     """
 if (apart) {
-	*w = vmcu_dense_apart(acc, in, row, pixel, channel, *w);
+	*w = vmcu_dense_some(acc, in, row, pixel, channel, *w, false);
 } else {
 	*w = vmcu_dense_sums(p, acc, in, row, pixel, channel, *w);
 	vmcu_seconds(acc, 4, 1);
