@@ -8,7 +8,7 @@ accumulates may be done twice, the stage with the peak is put in bands (bands.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...errors import Problem, UserError
@@ -182,8 +182,8 @@ def smallest(variant: Variant, options: Options) -> Plan:
         from ..places import joint
 
         # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = replace(joint.in_order(cutter.graph, options.seconds), planner="vmcu")
-        plan = min(plan, single, key=lambda plan: plan.pool_bytes)
+        single = joint.in_order(cutter.graph, options.seconds, plan.pool_bytes)
+        plan = min(plan, replace(single, planner="vmcu"), key=lambda plan: plan.pool_bytes)
     return plan
 
 
@@ -342,9 +342,20 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
         plan = _placed(cutter, stretched, options, layouts)
     if plan is not None:
         return plan
-    share = options.seconds / len(layouts)
-    plans = [packed("vmcu", layout, share) for layout, _ in layouts.values()]
-    return min(plans, key=lambda plan: plan.pool_bytes)
+    return packed_best([layout for layout, _ in layouts.values()], limit, options.seconds)
+
+
+def packed_best(layouts: Sequence[Layout], limit: int, seconds: float) -> Plan:
+    """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
+    bytes."""
+    share, best = seconds / len(layouts), None
+    for layout in layouts:
+        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
+        best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
+        if best.pool_bytes <= limit:
+            break
+    assert best is not None, "there is a layout that has no places"
+    return best
 
 
 def _placed(
