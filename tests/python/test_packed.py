@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from builders.dags import Dag
+from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.places import circle, joint, swing
-from vmcu_tools.planner.places.layout import Layout
+from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.order import Ordered, reordered
 from vmcu_tools.planner.places.pieces import Piece, pieces_of
 from vmcu_tools.planner.places.walk import Walk
 from vmcu_tools.planner.stages import fusion
+from vmcu_tools.planner.stages.cuts import Cutter
 
 # Of solvers; whoever wants nothing but a gap needs less than who wants it as small as can be.
 SECONDS, LONGER = 0.05, 0.2
@@ -79,14 +84,55 @@ def test_layouts_are_packed_until_one_is_small_enough(monkeypatch: pytest.Monkey
         return solved(pieces, bound, seconds, below)
 
     monkeypatch.setattr(swing, "solved", logged)
-    plan = fusion.packed_best([layout], 0, SECONDS)
+    thrice = {(Cut(0, number),): (layout, 0) for number in range(3)}
+    plan = swing.packed("vmcu", layout, SECONDS)
     belows.clear()
-    best = fusion.packed_best([layout] * 3, plan.pool_bytes, 3 * SECONDS)
+    best = fusion.packed_best(thrice, plan.pool_bytes, 3 * SECONDS)
     assert best.placements == plan.placements and belows == [None]
     belows.clear()
-    best = fusion.packed_best([layout] * 3, 0, 3 * SECONDS)
-    assert best.pool_bytes <= plan.pool_bytes
+    assert fusion.packed_best(thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
     assert belows[:2] == [None, plan.pool_bytes] and len(belows) == 3
+
+
+def test_no_more_bytes_are_tried_than_a_line_takes() -> None:
+    """A stage whose tensors have places from 104 bytes on, where 100 are allowed at first."""
+    sizes: list[int] = []
+
+    def places(_: object, size: int) -> bool:
+        sizes.append(size)
+        return size >= 104
+
+    cutter: Any = SimpleNamespace(
+        alone=lambda _: {0: ()}, others=lambda *_: [None], with_other=lambda *_: (), places=places
+    )
+    assert Cutter.stretched(cutter, (Cut(0, 2),), 100, 1000) == 104 and 110 not in sizes
+    sizes.clear()
+    assert Cutter.stretched(cutter, (Cut(0, 2),), 100, 106) == 104 and max(sizes) == 105
+    sizes.clear()
+    assert Cutter.stretched(cutter, (Cut(0, 2),), 100, 104) == 104 and sizes == [100, 103]
+
+
+@pytest.mark.parametrize(
+    "line, stretched, wanted", [(100, 0, 100), (104, 104, 104), (104, 102, 102)]
+)
+def test_lines_are_tried_before_more_bytes_are_allowed(
+    line: int, stretched: int, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100 bytes, in which circles have no places."""
+
+    limits = []
+
+    def placed(_: object, limit: int, *others: object) -> SimpleNamespace | None:
+        limits.append(limit)
+        return SimpleNamespace(pool_bytes=limit) if limit > 100 else None
+
+    cutter: Any = SimpleNamespace(
+        bands={}, cheapest=lambda _: (), stretched=lambda *_: max(stretched, 100)
+    )
+    monkeypatch.setattr(fusion, "_placed", placed)
+    monkeypatch.setattr(fusion, "packed_best", lambda *_: SimpleNamespace(pool_bytes=line))
+    assert fusion.placed(cutter, 100, Options()).pool_bytes == wanted
+    assert limits == [100, *([wanted] if wanted < line else [])]
 
 
 def test_one_order_is_placed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ accumulates may be done twice, the stage with the peak is put in bands (bands.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ...errors import Problem, UserError
@@ -34,8 +34,8 @@ MOST_SOLVED = 20
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
 TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
-# Of solvers, in seconds, where a plan is to come soon.
-SOON = 1.0
+# Of solvers, in seconds, where a plan is to come soon, or before more bytes are allowed.
+SOON, IN_LINE = 1.0, 0.3
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 2.0
 # How much less is tried where tensors have no places, how often, and how exact the fewest bytes
@@ -332,24 +332,26 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
     leave more room around the stage with the peak. tried: as _placed() has it."""
     layouts: Tried = {} if tried is None else tried
     plan = _placed(cutter, limit, options, layouts)
-    if plan is None and cutter.bands:
-        plan = min(
-            (walked_plan(layout) for layout, _ in layouts.values()),
-            key=lambda plan: plan.pool_bytes,
-        )
-    if plan is None:
-        stretched = cutter.stretched(cutter.cheapest(limit), limit)
-        plan = _placed(cutter, stretched, options, layouts)
     if plan is not None:
         return plan
-    return packed_best([layout for layout, _ in layouts.values()], limit, options.seconds)
+    if cutter.bands:
+        plans = (walked_plan(layout) for layout, _ in layouts.values())
+        return min(plans, key=lambda plan: plan.pool_bytes)
+    # Lines may have places where none were found in circles, and tell how many more bytes do.
+    line = packed_best(layouts, limit, IN_LINE)
+    stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
+    if stretched >= line.pool_bytes:
+        return line
+    plan = _placed(cutter, stretched, options, layouts)
+    plan = plan or packed_best(layouts, limit, options.seconds)
+    return min(plan, line, key=lambda plan: plan.pool_bytes)
 
 
-def packed_best(layouts: Sequence[Layout], limit: int, seconds: float) -> Plan:
+def packed_best(layouts: Tried, limit: int, seconds: float) -> Plan:
     """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
     bytes."""
     share, best = seconds / len(layouts), None
-    for layout in layouts:
+    for layout, _ in layouts.values():
         plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
         best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
         if best.pool_bytes <= limit:
