@@ -8,12 +8,17 @@ import itertools
 
 import numpy as np
 import pytest
+from random_builder import Builder
+from random_graphs import convolution
 from random_networks import AnyNetwork
+from vmcu_tools.graph import Window
+from vmcu_tools.ops.add import Add
 from vmcu_tools.plan.schedule import ONE_COLUMN, READY, STREAMED, Call, Stage
 from vmcu_tools.plan.trace import Trace, trace_of
 from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.stages.alike import StageFacts
 from vmcu_tools.planner.stages.cuts import UNLIMITED, Cutter
+from vmcu_tools.quant import FixedSum
 
 SEEDS = range(24)
 
@@ -129,20 +134,56 @@ def test_no_stage_is_refused_within_its_peak(streamed: bool) -> None:
     close = count = 0
     every = ((cutter, cut) for cutter in cutters for cut, _ in stages(cutter))
     for cutter, cut in every:
-        shape = cutter.shape(cut)
-        option = cutter.known(cut, UNLIMITED)
-        assert option is not None
-        peak = cutter.held[shape]
-        # Those of a stage alone: of no other is anything known.
-        besides = cutter.surroundings(cut).besides
-        floors = [
-            besides
-            + cutter.floors.floor(
-                cut.first, shape.layers, shape.taken, StageFacts(), limit - besides
-            )
-            for limit in (0, peak // 2, peak, UNLIMITED)
-        ]
+        floors, peak = floors_of(cutter, cut)
         assert floors[0] > 0 and max(floors) <= peak
         close += floors[-1] > peak // 2
         count += 1
     assert close > 0.8 * count
+
+
+def floors_of(cutter: Cutter, cut: Cut) -> tuple[list[int], int]:
+    """Bounds that a stage gets where ever more bytes are allowed, and what it needs."""
+    shape = cutter.shape(cut)
+    option = cutter.known(cut, UNLIMITED)
+    assert option is not None
+    peak, besides = cutter.held[shape], cutter.surroundings(cut).besides
+    # Those of a stage alone: of no other is anything known.
+    floors = [
+        besides
+        + cutter.floors.floor(cut.first, shape.layers, shape.taken, StageFacts(), limit - besides)
+        for limit in (0, peak // 2, peak, UNLIMITED)
+    ]
+    return floors, peak
+
+
+class Shortcuts(Builder):
+    """Residual blocks whose sums may take the place of either of what they add: convolutions are on
+    both sides."""
+
+    def __init__(self, seed: int):
+        super().__init__(np.random.default_rng(seed))
+        x = self.input((16, self.pick(8, 12, 16), 4))
+        for _ in range(2):
+            height, width = -(-x.shape[0] // 2), -(-x.shape[1] // 2)
+            step, channels = Window((1, 1), (2, 2)), self.pick(4, 8)
+            square = Window((3, 3), (2, 2), pad=(1, 1, 1, 1))
+            y = convolution(self, x, square, height, width, channels)
+            y = convolution(self, y, Window((3, 3), pad=(1, 1, 1, 1)), height, width, channels)
+            z = convolution(self, x, step, height, width, channels)
+            factors = self.factor(0.1, 1.0), self.factor(0.1, 1.0), self.factor(2**-21, 2**-17)
+            sides = [y, z] if self.rng.random() < 0.5 else [z, y]
+            x = self.node(Add(FixedSum(*factors)), sides, y.shape)
+        x = convolution(self, x, Window((3, 3), pad=(1, 1, 1, 1)), height, width, 4)
+        self.made = self.graph([x.name])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nor_one_with_a_tile_for_each_layer(seed: int) -> None:
+    cutter, dice = Cutter(Shortcuts(seed).made, False), np.random.default_rng(seed)
+    sizes = (None, 64, 16, ONE_COLUMN)
+    for _ in range(60):
+        tiles = [sizes[int(number)] for number in dice.integers(0, len(sizes), cutter.count)]
+        first = int(dice.integers(0, cutter.count - 2))
+        cut = Cut(first, cutter.count, None, False, tuple(enumerate(tiles)))
+        floors, peak = floors_of(cutter, cut)
+        assert max(floors) <= peak

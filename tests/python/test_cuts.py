@@ -22,10 +22,13 @@ from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.alike import facts_of
 from vmcu_tools.planner.stages.cheapest import Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
+from vmcu_tools.planner.stages.floors import Floors
+from vmcu_tools.planner.stages.tiles import Descent, relaxed
 
 SEEDS = range(24)
 
@@ -156,6 +159,20 @@ def test_a_tile_for_each_layer_needs_less(streamed: bool) -> None:
     assert several <= 0.95 * one and cutter.peak(cutter.cheapest(several)) <= several
     plan = make_plan("vmcu", graph, Options(stream_input=streamed))
     assert plan.pool_bytes < one
+
+
+def test_a_stage_like_one_that_is_known_is_traced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its floor takes as long as its trace, and hardly ever tells that it needs too much."""
+    cutter = Cutter(chain(16, 8, 3), False)
+    start = cutter.known(Cut(0, cutter.count, 32), UNLIMITED)
+    assert start is not None
+
+    def floor(*_: object) -> int:
+        raise AssertionError("a floor is asked for")
+
+    monkeypatch.setattr(Floors, "floor", floor)
+    assert len(Descent(cutter, TILES, UNLIMITED).run(start)) > 1
+    assert relaxed(cutter, start.cut, UNLIMITED, TILES, 0) != start.cut
 
 
 @pytest.mark.parametrize("seed", range(100, 130))

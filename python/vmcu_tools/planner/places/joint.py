@@ -301,30 +301,38 @@ def plan(graph: Graph, seconds: float) -> Plan:
     return best_of(graph, reordered(graph), seconds, EFFORT)
 
 
-def in_order(graph: Graph, seconds: float) -> Plan:
+def in_order(graph: Graph, seconds: float, below: int) -> Plan:
     """As plan(), of a graph that is in the order with the smallest bound, with less effort for
-    another."""
-    return best_of(graph, Ordered(graph, 0, 0), seconds, EFFORT // OTHERS)
+    another, and where there is a plan of `below` bytes."""
+    return best_of(graph, Ordered(graph, 0, 0), seconds, EFFORT // OTHERS, below)
 
 
-def best_of(graph: Graph, order: Ordered, seconds: float, effort: int) -> Plan:
-    """As plan(). order: the one with the smallest bound; effort: for the other order."""
-    known = placed(order, seconds)
-    if known.pool_bytes > swing.least(known):
-        other = placed(reordered(graph, whole_cost, effort), seconds)
-        known = min(known, other, key=lambda plan: plan.pool_bytes)
-    if known.pool_bytes == swing.least(known) or len(graph.nodes) > MOST_NODES:
+def best_of(
+    graph: Graph, order: Ordered, seconds: float, effort: int, below: int | None = None
+) -> Plan:
+    """As plan(). order: the one with the smallest bound; effort: for the other order; below: bytes
+    of another plan, which a solver has to do with less than."""
+    known = placed(order, seconds, below)
+    most = known.pool_bytes if below is None else min(known.pool_bytes, below)
+    if most > swing.least(known):
+        whole = reordered(graph, whole_cost, effort)
+        if whole.graph.nodes != order.graph.nodes:
+            known = min(known, placed(whole, seconds, most), key=lambda plan: plan.pool_bytes)
+            most = min(most, known.pool_bytes)
+    if most <= swing.least(known) or len(graph.nodes) > MOST_NODES:
         return known
     problem = problem_of(graph)
-    program = IntegerProgram(problem, 0, known.pool_bytes)
-    if not program.solve(seconds) or round(pulp.value(program.pool)) >= known.pool_bytes:
+    program = IntegerProgram(problem, 0, most)
+    if not program.solve(seconds) or round(pulp.value(program.pool)) >= most:
         return known
     return plan_from(graph, program)
 
 
-def placed(order: Ordered, seconds: float) -> Plan:
-    """The plan of an order, its places found by the walk and its solvers in `seconds`."""
-    return order.noted(swing.place("model", Layout.singles(order.graph), seconds))
+def placed(order: Ordered, seconds: float, below: int | None = None) -> Plan:
+    """The plan of an order, its places found by the walk and its solvers in `seconds`. below: as
+    swing.packed() has it."""
+    layout = Layout.singles(order.graph)
+    return order.noted(swing.place("model", layout, seconds, below))
 
 
 def plan_from(graph: Graph, program: IntegerProgram) -> Plan:

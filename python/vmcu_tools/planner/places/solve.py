@@ -10,7 +10,7 @@ the same graph gives the same plan on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ortools.sat.python import cp_model
@@ -19,6 +19,7 @@ from ... import progress
 from ...plan.plan import SCRATCH_ALIGN
 from .overlap import Clearance
 from .pieces import Piece
+from .walk import Walk
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,13 @@ class ConstraintModel:
             apart = Clearance.apart(size, piece.scratch)
             self.clear(self.bases[other], offset, apart, None)
 
-    def hint(self, bases: Mapping[str, int]) -> None:
-        for name, base in bases.items():
+    def begin_with(self, known: Walk) -> None:
+        """Has the solver begin its search with a placement."""
+        for name, base in known.bases.items():
             self.model.add_hint(self.bases[name], base)
+            self.model.add_hint(self.turned[name], known.descending[name])
+        for name, offset in known.scratch.items():
+            self.model.add_hint(self.scratch[name], offset)
 
     def solve(self, effort: float) -> Solution | None:
         """The best placement found with so much effort, None if none was."""

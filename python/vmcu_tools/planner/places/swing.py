@@ -34,13 +34,13 @@ def plan(graph: Graph, seconds: float) -> Plan:
     return order.noted(place("vmcu", Layout.singles(order.graph), seconds))
 
 
-def place(planner: str, layout: Layout, seconds: float) -> Plan:
+def place(planner: str, layout: Layout, seconds: float, below: int | None = None) -> Plan:
     """The smallest pool found for a layout.
 
     `seconds` bounds the constraint solver, in its deterministic measure of time: about so many on
-    a desktop computer, and the same outcome on every machine.
+    a desktop computer, and the same outcome on every machine. below: as packed() has it.
     """
-    return walked(planner, layout) or packed(planner, layout, seconds)
+    return walked(planner, layout) or packed(planner, layout, seconds, below)
 
 
 def linear(planner: str, layout: Layout, seconds: float) -> Plan:
@@ -56,16 +56,21 @@ def linear(planner: str, layout: Layout, seconds: float) -> Plan:
     return plan_of(planner, layout, search, proven)
 
 
-def packed(planner: str, layout: Layout, seconds: float) -> Plan:
-    """The constraint solver's plan."""
+def packed(planner: str, layout: Layout, seconds: float, below: int | None = None) -> Plan:
+    """The constraint solver's plan. below: bytes that another plan takes: of a pool that needs as
+    many, no solver is asked for more than whether it can be smaller."""
     free = pieces_of(layout, both_ways=True)
     bound = max(piece.bound() for piece in free)
     if len(free) > MOST_PIECES:
         return plan_of(planner, layout, walked_least(free, bound), bound)
-    search, proven = solved(free, bound, seconds)
-    round_ = circle.smallest(free, bound, search.pool, seconds / CIRCLES)
+    search, proven = solved(free, bound, seconds, below)
+    least = search.pool if below is None else min(search.pool, below)
+    effort = seconds / CIRCLES
+    # Where one byte less is too little, a smaller circle is not worth the time that it takes.
+    round_ = circle.fits(free, least - 1, effort) if least > bound else None
     if round_ is None:
         return plan_of(planner, layout, search, proven)
+    round_ = circle.smallest(free, bound, round_.pool, effort) or round_
     return plan_of(planner, layout, round_, bound)
 
 
@@ -105,15 +110,25 @@ def least(plan: Plan) -> int:
     return max(piece.bound() for piece in pieces_of(plan.graph, both_ways=True))
 
 
-def solved(pieces: list[Piece], bound: int, seconds: float) -> tuple[Walk, int]:
-    """The solver's placement as a finished search, and the bound it proved."""
+def solved(
+    pieces: list[Piece], bound: int, seconds: float, below: int | None = None
+) -> tuple[Walk, int]:
+    """The solver's placement as a finished search, and the bound it proved: none in fewer than
+    `below` bytes found, the walk's placement."""
     # OR-tools takes longer to load than most plans take, which ask no solver.
     from .solve import ConstraintModel
 
-    solution = ConstraintModel(pieces, bound, most_of(pieces)).solve(seconds)
+    known = walked_least(pieces, bound, WRAPS[:1])
+    most = known.pool if below is None else min(known.pool, below - 1)
+    if most < bound:
+        return known, bound
+    model = ConstraintModel(pieces, bound, most)
+    if most == known.pool:
+        # A solver that begins high up comes down in many steps, and not far.
+        model.begin_with(known)
+    solution = model.solve(seconds)
     if solution is None:
-        # Never without time for a first solution: side by side is one.
-        raise AssertionError("the solver found no placement")
+        return known, bound
     search = Walk(pieces, solution.pool, False)
     search.bases, search.descending = solution.bases, solution.descending
     search.scratch = solution.scratch

@@ -284,16 +284,18 @@ class Cutter(Needs):
                     break
         return tuple(found)
 
-    def stretched(self, cuts: tuple[Cut, ...], limit: int) -> int:
+    def stretched(self, cuts: tuple[Cut, ...], limit: int, enough: int) -> int:
         """The least bytes, from `limit` on, in which each stage, by itself, has places for its
-        tensors; in these cuts or with other tiles."""
+        tensors; in these cuts or with other tiles. `enough` if that takes as many."""
         for number, pieces in self.alone(cuts).items():
             if self.places(pieces, limit):
                 continue
             choices = [
                 self.with_other(cuts, number, cut) for cut in self.others(cuts, number, limit)
             ]
-            most = int(limit * (1 + STRETCH))
+            most = min(int(limit * (1 + STRETCH)), enough)
+            if most == enough and not any(self.places(choice, enough - 1) for choice in choices):
+                return enough
             while limit < most:
                 size = (limit + most) // 2
                 if any(self.places(choice, size) for choice in choices):

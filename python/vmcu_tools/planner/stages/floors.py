@@ -46,10 +46,12 @@ class Demand:
 @dataclass(frozen=True, eq=False)
 class Held:
     """Bytes that a ring holds, by call of the last layer: `needed` by those that live in it,
-    `full` whatever is needed."""
+    `full` whatever is needed. members: layers whose outputs those are; where one may live in
+    several rings, these count as one."""
 
     needed: np.ndarray
     full: np.ndarray
+    members: frozenset[int]
 
     @property
     def bytes(self) -> np.ndarray:
@@ -216,14 +218,14 @@ class Floors:
         whole = (*suffix.whole, kept or int(calls[-1]) == grid.count)
         readers = (*suffix.readers, () if kept else demand.readers)
         if kept:
-            rings[number] = Held(made * size, made * size)
+            rings[number] = Held(made * size, made * size, frozenset([number]))
         else:
             gone = np.minimum(demand.oldest, made)
             guests, ring = self._ring(layers, whole, readers)
-            needed = sum((rings.pop(n).needed for n in guests if n in rings), size * (made - gone))
             ring = max(ring, int((made - gone).max()))
             full = np.minimum(made, ring) - np.maximum(gone - (made[-1] - ring), 0)
-            rings[number] = Held(needed, size * full)
+            alone = Held(size * (made - gone), size * full, frozenset([number]))
+            rings[number] = _together(alone, guests, rings)
         alive = np.sum([ring.bytes for ring in rings.values()], axis=0)
         wants = _demands(demands, layer, number, calls, calls)
         return Suffix(suffix.kept, layers, whole, readers, rings, alive, wants)
@@ -235,10 +237,10 @@ class Floors:
         readers: tuple[tuple[int, ...], ...],
     ) -> tuple[list[int], int]:
         """Whose outputs may live in the ring of the foremost layer's, and the least pixels that it
-        has for all that is known."""
+        has for all that is known: with those of them that can live in no other."""
         first = len(layers) - 1
         guests = _guests(layers, readers, first)
-        line = [first, *guests]
+        line = [first, *itertools.takewhile(lambda number: _hosts(layers[number]) == 1, guests)]
         ends_with = readers[line[-1]]
         alone = all(len(readers[number]) == 1 for number in line)
         follows = all(readers[one] == (other,) for one, other in itertools.pairwise(line))
@@ -251,7 +253,27 @@ class Floors:
             owners = [home.owner for home in trace.homes[: len(line)]]
             self.known[part] = owners.count(0), trace.rings[0]
         count, ring = self.known[part]
-        return guests[: count - 1], ring
+        return guests if len(guests) >= len(line) else guests[: count - 1], ring
+
+
+def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Held:
+    """What a ring holds by itself, together with the rings of its guests and those that may have
+    one of them instead, which are no longer among the `rings`."""
+    needed, full, members = alone.needed, alone.full, alone.members.union(guests)
+    for number, held in [*rings.items()]:
+        if held.members.isdisjoint(guests):
+            continue
+        needed, members = needed + held.needed, members | held.members
+        # A guest has no ring of its own.
+        full = full if number in guests else full + held.full
+        del rings[number]
+    return Held(needed, full, members)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _hosts(layer: Layer[Any]) -> int:
+    """In place of how many of its inputs a layer's output may come."""
+    return sum(may_follow(layer, index) for index in range(len(layer.ins)))
 
 
 def _guests(
@@ -292,7 +314,9 @@ def _last(layer: Layer[Any], kept: bool) -> Suffix:
     if not kept:
         made = np.zeros_like(made)
     demands = _demands({}, layer, 0, calls, calls - 1)
-    return Suffix(kept, (layer,), (True,), ((),), {0: Held(made, made)}, made, demands)
+    return Suffix(
+        kept, (layer,), (True,), ((),), {0: Held(made, made, frozenset([0]))}, made, demands
+    )
 
 
 def _demands(

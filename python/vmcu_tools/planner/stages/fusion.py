@@ -34,8 +34,8 @@ MOST_SOLVED = 20
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
 TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
-# Of solvers, in seconds, where a plan is to come soon.
-SOON = 1.0
+# Of solvers, in seconds, where a plan is to come soon, or before more bytes are allowed.
+SOON, IN_LINE = 1.0, 0.3
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 2.0
 # How much less is tried where tensors have no places, how often, and how exact the fewest bytes
@@ -182,8 +182,8 @@ def smallest(variant: Variant, options: Options) -> Plan:
         from ..places import joint
 
         # The stages could not be placed without a gap; layers one by one perhaps can.
-        single = replace(joint.in_order(cutter.graph, options.seconds), planner="vmcu")
-        plan = min(plan, single, key=lambda plan: plan.pool_bytes)
+        single = joint.in_order(cutter.graph, options.seconds, plan.pool_bytes)
+        plan = min(plan, replace(single, planner="vmcu"), key=lambda plan: plan.pool_bytes)
     return plan
 
 
@@ -332,19 +332,32 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
     leave more room around the stage with the peak. tried: as _placed() has it."""
     layouts: Tried = {} if tried is None else tried
     plan = _placed(cutter, limit, options, layouts)
-    if plan is None and cutter.bands:
-        plan = min(
-            (walked_plan(layout) for layout, _ in layouts.values()),
-            key=lambda plan: plan.pool_bytes,
-        )
-    if plan is None:
-        stretched = cutter.stretched(cutter.cheapest(limit), limit)
-        plan = _placed(cutter, stretched, options, layouts)
     if plan is not None:
         return plan
-    share = options.seconds / len(layouts)
-    plans = [packed("vmcu", layout, share) for layout, _ in layouts.values()]
-    return min(plans, key=lambda plan: plan.pool_bytes)
+    if cutter.bands:
+        plans = (walked_plan(layout) for layout, _ in layouts.values())
+        return min(plans, key=lambda plan: plan.pool_bytes)
+    # Lines may have places where none were found in circles, and tell how many more bytes do.
+    line = packed_best(layouts, limit, IN_LINE)
+    stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
+    if stretched >= line.pool_bytes:
+        return line
+    plan = _placed(cutter, stretched, options, layouts)
+    plan = plan or packed_best(layouts, limit, options.seconds)
+    return min(plan, line, key=lambda plan: plan.pool_bytes)
+
+
+def packed_best(layouts: Tried, limit: int, seconds: float) -> Plan:
+    """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
+    bytes."""
+    share, best = seconds / len(layouts), None
+    for layout, _ in layouts.values():
+        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
+        best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
+        if best.pool_bytes <= limit:
+            break
+    assert best is not None, "there is a layout that has no places"
+    return best
 
 
 def _placed(

@@ -165,24 +165,26 @@ class Needs:
                 after += size
         return max(before, after)
 
-    def known(self, cut: Cut, limit: int) -> Option | None:
-        """A stage's needs and cost; None if it needs more than `limit`."""
+    def known(self, cut: Cut, limit: int, near: bool = False) -> Option | None:
+        """A stage's needs and cost; None if it needs more than `limit`. near: it is like one that
+        needs no more, of which a bound is not likely to tell more than a trace."""
         if cut not in self.traced:
             shape = self.shape(cut)
-            held = self.known_held(cut, shape, limit - shape.memory)
+            held = self.known_held(cut, shape, limit - shape.memory, near)
             if held is None:
                 return None
             self.traced[cut] = Option(cut, shape.memory + held, shape.cost)
         return self.traced[cut]
 
-    def known_held(self, cut: Cut, shape: Shape, limit: int) -> int | None:
+    def known_held(self, cut: Cut, shape: Shape, limit: int, near: bool) -> int | None:
         """Bytes that tensors take in a stage; None if they are more than `limit`. Each is traced
-        once, unless a bound tells that they are more."""
+        once, unless a bound tells that they are more; which takes as long, so that it has to be
+        likely that it does."""
         if shape in self.held:
             return self.held[shape]
         around = self.surroundings(cut)
         facts = self.facts(around, shape)
-        if limit >= self.floor.setdefault(shape, 0):
+        if limit >= self.floor.setdefault(shape, 0) and not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             floor = self.floors.floor(cut.first, shape.layers, shape.taken, facts, room)

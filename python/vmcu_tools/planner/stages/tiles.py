@@ -54,7 +54,7 @@ class Descent:
     def _better(self, option: Option, number: int) -> Option | None:
         best = option
         for cut in others(self.needs, option.cut, number, self.tiles):
-            found = self.needs.known(cut, best.peak)
+            found = self.needs.known(cut, best.peak, near=True)
             if found is not None and (found.peak, found.cost) < (best.peak, best.cost):
                 best = found
         return None if best is option else best
@@ -83,7 +83,7 @@ def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile], little: f
         for other in cheaper:
             if needs.shape(other).cost > cost - little:
                 break
-            found = needs.known(other, limit)
+            found = needs.known(other, limit, near=True)
             if found is not None and found.peak <= limit:
                 cut = other
                 break
