@@ -44,20 +44,7 @@ def planned(path: Path, streamed: bool = False) -> Plan:
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/fuzz/container.c under the address sanitizer."""
-    made = tmp_path_factory.mktemp("harness") / "container"
-    command = [
-        "gcc",
-        *device.OPTIONS,
-        "-g",
-        "-fsanitize=address",
-        *device.sources(),
-        str(HARNESS),
-        "-o",
-        str(made),
-    ]
-    subprocess.run(command, check=True)
-    return made
+    return device.damager(tmp_path_factory.mktemp("harness"))
 
 
 @pytest.fixture(scope="module")
