@@ -183,10 +183,10 @@ def test_damaged_containers_touch_nothing_outside(
     plan = digits() if number == 0 else planned(network(20 + number))
     file = tmp_path / "m.vmcu"
     file.write_bytes(container.build(plan, "m", online=True))
-    command = [str(harness), str(file), "1500", str(number)]
+    command = [str(harness), str(file), "500", str(number)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout.split()[0]) > 100
+    assert int(done.stdout.split()[0]) > 30
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
