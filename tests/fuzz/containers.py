@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -24,14 +25,12 @@ CORPUS = HERE / "containers"
 NETWORKS, FIRST = 8, 300
 # Of these, those that devices may plan, too.
 ONLINE = (0, 3, 5)
-DEFINES = (
-    *("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER"),
-    *("-DVMCU_CONTAINER_REPLAY", "-DVMCU_STREAMS"),
-)
 # Of random streams, of layers that go on and of others behind them.
 STREAMS = 2
-FLAGS = ("-std=gnu11", "-O1", "-g", "-ffp-contract=off", *DEFINES)
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FLAGS = (
+    *("-std=gnu11", "-DVMCU_ONLINE_PLANNER"),
+    *("-DVMCU_CONTAINER_REPLAY", "-DVMCU_STREAMS"),
+)
 
 
 def corpus() -> list[Path]:
@@ -72,15 +71,15 @@ def made() -> Iterator[tuple[str, bytes]]:
 
 def harness(folder: Path) -> Path:
     """container.c with the runtime and all kernels, under the sanitizers."""
-    runtime, image = ROOT / "lib/vmcu", folder / "container"
-    sources = [
-        *runtime.glob("*.c"),
-        *(runtime / "kernels").rglob("*.c"),
-        *(runtime / "container").glob("*.c"),
-    ]
-    options = [*FLAGS, *SANITIZERS, f"-I{runtime / 'include'}"]
-    files = [str(HERE / "container.c"), *map(str, sorted(sources))]
-    subprocess.run(["gcc", *options, *files, "-o", str(image)], check=True)
+    from vmcu_tools import runners
+    from vmcu_tools.runners.compiled import CompiledRunner
+
+    image, target = folder / "container", runners.get("host:sanitize")
+    assert isinstance(target, CompiledRunner)
+    target = replace(target, flags=(*target.flags, *FLAGS)).loading()
+    # all.c lists the kernels for the loader.
+    sources = (HERE / "container.c", ROOT / "lib/vmcu/container/all.c", target.archive())
+    target.gcc([*map(str, sources), "-o", str(image)], folder)
     return image
 
 

@@ -13,7 +13,7 @@ from random_graphs import LAYERS, Builder, random_inputs
 from vmcu_tools.ops import LAYER_OF, Form, Layer, bind, serves
 
 # Random cases per kernel; `VMCU_CASES=2000 pytest tests/python` is the thorough run.
-CASES = int(os.environ.get("VMCU_CASES", "100"))
+CASES = int(os.environ.get("VMCU_CASES", "60"))
 
 
 def some(share: float = 0.3) -> settings:

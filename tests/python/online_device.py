@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,12 +14,15 @@ from vmcu_tools import container, paths, runners
 from vmcu_tools.image.elf import Elf
 from vmcu_tools.plan.plan import Placement, Plan, Step
 from vmcu_tools.runners.base import sample_bytes
+from vmcu_tools.runners.compiled import CompiledRunner
 from vmcu_tools.runners.counting import CountingRunner, Counts, Markers
 
 BUILT, GREEDY, SEGMENTS = range(3)
 ALIGN = 16
-DEFINES = ("-DVMCU_CONTAINERS", "-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY")
-OPTIONS = ("-std=gnu11", "-O1", "-ffp-contract=off", *DEFINES)
+DEFINES = ("-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY")
+OPTIONS = ("-std=gnu11", *DEFINES)
+# Lists all kernels for the loader.
+KERNELS = paths.runtime() / "container/all.c"
 IMAGE = Path(__file__).with_name("online_image.c")
 
 
@@ -90,20 +92,29 @@ class Made:
     memory: tuple[object, ...] = ()
 
 
-def sources() -> list[str]:
-    """The runtime's, with all kernels and the loader."""
-    runtime = paths.runtime()
-    folders = (runtime.glob("*.c"), (runtime / "kernels").rglob("*.c"))
-    files = [*(file for found in folders for file in found), *(runtime / "container").glob("*.c")]
-    return [f"-I{runtime / 'include'}", *map(str, sorted(files))]
+def host(flags: Sequence[str], loads: bool, target: str = "host:sanitize") -> CompiledRunner:
+    """This computer with flags of a test's own. Of its archive() a program links the runtime, which
+    is compiled once for all tests with the same flags; loads: with the loader."""
+    found = runners.get(target)
+    assert isinstance(found, CompiledRunner)
+    found = replace(found, flags=(*found.flags, *flags))
+    return found.loading() if loads else found
 
 
-def library(folder: Path) -> ctypes.CDLL:
-    """The runtime in this process."""
-    made = folder / "libvmcu.so"
-    command = ["gcc", *OPTIONS, "-fPIC", "-shared", *sources(), "-o", str(made)]
-    subprocess.run(command, check=True)
+def library(folder: Path, *flags: str) -> ctypes.CDLL:
+    """The runtime in this process, with all kernels and the loader."""
+    made, target = folder / "libvmcu.so", host((*OPTIONS, "-fPIC", *flags), True, "host")
+    whole = ["-Wl,--whole-archive", str(target.archive()), "-Wl,--no-whole-archive"]
+    target.gcc(["-shared", str(KERNELS), *whole, "-o", str(made)], folder)
     return ctypes.CDLL(str(made))
+
+
+def damager(folder: Path) -> Path:
+    """tests/fuzz/container.c under the sanitizers, with planners."""
+    made, target = folder / "container", host((*OPTIONS, "-fno-sanitize=alignment"), True)
+    sources = (paths.root() / "tests/fuzz/container.c", KERNELS, target.archive())
+    target.gcc([*map(str, sources), "-o", str(made)], folder)
+    return made
 
 
 def aligned(size: int) -> tuple[ctypes.Array, int]:
@@ -164,7 +175,7 @@ def on_board(
 ) -> tuple[Made, Counts]:
     """Loads a plan's container on an emulated board, runs it, and counts a function."""
     board = runners.get(f"{target}+container")
-    board = replace(board, flags=(*board.flags, *DEFINES[1:]))
+    board = replace(board, flags=(*board.flags, *DEFINES))
     image, source = folder / "online.elf", folder / "container.c"
     source.write_text(container.as_c(container.build(plan, "m", online=True)))
     defines = (f"-DARENA_BYTES={arena}", f"-DPLANNER={planner}", f"-DREPLAY={int(replay)}")

@@ -7,11 +7,13 @@ Interrupts, and what else needs a process to be watched, are in test_entry.py.""
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from builders import scratch
+from vmcu_tools import cli
 
 DONE, PROBLEM, USAGE, PIPE = 0, 1, 2, 141
 # Of what is said: a message and its remedy, or argparse's usage before it.
@@ -126,6 +128,8 @@ OPTIONS = [
     ("vmcu boards --zephyr /nowhere", PROBLEM, "/nowhere"),
     ("vmcu completion tcsh", USAGE, "tcsh"),
 ]
+# What makes a call one for a shell.
+SHELL = set("$&;|<>*")
 CALLS = [*ENCODINGS, *NAMES, *FILES, *PLACES, *PIPES, *OPTIONS]
 
 
@@ -136,12 +140,22 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("script", "code", "said"), CALLS, ids=[call[0][:60] for call in CALLS])
 def test_an_awkward_call(
-    script: str, code: int | tuple[int, ...], said: str | None, furnished: Path, tmp_path: Path
+    script: str,
+    code: int | tuple[int, ...],
+    said: str | None,
+    furnished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """said: a part of the output; None where there is nobody to say it to."""
     folder = scratch.copy(furnished, tmp_path / "here")
     before = {path.name for path in folder.iterdir()}
-    done = called(script, folder)
+    if script.startswith("vmcu ") and not set(script) & SHELL:
+        monkeypatch.chdir(folder)
+        done = called_here(script, capfd)
+    else:
+        done = called(script, folder)
     everything = done.stdout + done.stderr
     assert done.returncode in (code if isinstance(code, tuple) else (code,)), everything
     for sign in ("Traceback", "Exception ignored", "Fatal Python", "Errno", "object at 0x"):
@@ -152,6 +166,15 @@ def test_an_awkward_call(
         assert "vmcu" in done.stderr
         made = {path.name for path in folder.iterdir()} - before
         assert [name for name in made if name.endswith((".c", ".h", ".html", ".json~"))] == []
+
+
+def called_here(script: str, capfd: pytest.CaptureFixture[str]) -> subprocess.CompletedProcess[str]:
+    """In this process, which spares a call without anything of a shell's the interpreter's start;
+    what ends it otherwise than main() does is raised."""
+    words = shlex.split(script)
+    code = cli.main(words[1:])
+    said = capfd.readouterr()
+    return subprocess.CompletedProcess(words, code, said.out, said.err)
 
 
 def called(script: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -4,31 +4,35 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import online_device as device
 import pytest
 from vmcu_tools import paths, quant
 
 C_TESTS = Path(__file__).parents[1] / "c"
+GUARD = "-DVMCU_POOL_GUARD"
 # What a test needs the runtime to be built with.
 DEFINES = {
-    "test_guard": ("-DVMCU_POOL_GUARD",),
+    "test_guard": (GUARD,),
     "test_pools": ("-DVMCU_SEVERAL_POOLS",),
     "test_positions": ("-DVMCU_POOL_ROTATE",),
 }
-FLAGS = (
-    *("-std=c99", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-Wshadow"),
-    *("-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-)
 
 
-def build(source: Path, folder: Path, *flags: str) -> Path:
+def build(source: Path, folder: Path, *defines: str, flags: Sequence[str] = ()) -> Path:
+    """flags: of the test alone."""
+    program, target = folder / source.stem, device.host(defines, False)
     runtime = paths.runtime()
-    sources = [*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")]
-    program = folder / source.stem
-    arguments = [*FLAGS, *flags, f"-I{runtime / 'include'}", str(source), *map(str, sources)]
-    subprocess.run(["gcc", *arguments, "-o", str(program)], check=True)
+    if GUARD in defines:
+        # No other test has such a runtime, and this one needs a part of it.
+        parts = [*runtime.glob("*.c"), *(runtime / "kernels").glob("*.c")]
+    else:
+        parts = [target.archive()]
+    files = map(str, (source, *parts))
+    target.gcc(["-Wconversion", "-Wshadow", *flags, *files, "-o", str(program)], folder)
     return program
 
 
@@ -40,7 +44,8 @@ def test_c(source: Path, tmp_path: Path) -> None:
 
 def test_contraction_cannot_change_the_float_path(tmp_path: Path) -> None:
     """The barrier in requant.h holds even where the build allows fused operations."""
-    program = build(C_TESTS / "test_requant.c", tmp_path, "-march=haswell", "-ffp-contract=fast")
+    fused = ("-march=haswell", "-ffp-contract=fast")
+    program = build(C_TESTS / "test_requant.c", tmp_path, flags=fused)
     if "fma" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("no fused operations on this computer")
     subprocess.run([program], check=True)

@@ -47,9 +47,7 @@ def image_of(plan: Plan) -> bytes:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The loader of a build with VMCU_STREAMS; it only says whether it takes something."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "OPTIONS", (*device.OPTIONS, "-DVMCU_STREAMS"))
-        return device.library(tmp_path_factory.mktemp("library"))
+    return device.library(tmp_path_factory.mktemp("library"), "-DVMCU_STREAMS")
 
 
 def load(shared: ctypes.CDLL, image: bytes, replay: bool = False) -> tuple[int, str]:

@@ -29,7 +29,7 @@ from vmcu_tools.runners import compiled
 
 HOST = "host:sanitize"
 BATCH = 80
-BOARD_CASES = max(100, CASES // 20)
+BOARD_CASES = max(60, CASES // 20)
 
 
 def expect_reference(plan: Plan, target: str, samples: Sequence[Sequence[np.ndarray]]) -> None:

@@ -15,7 +15,7 @@ from vmcu_tools.planner.places.offsets import Link, chain_distance, gemm, smalle
 from vmcu_tools.planner.places.overlap import Clearance, clearance
 
 GENERATED = [kind for kind in LAYERS if kind in ("conv2d", "fully_connected", "depthwise", "add")]
-CASES = 170
+CASES = 100
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 2, 3), (3, 5, 2), (4, 3, 3), (2, 7, 7), (5, 1, 4)])

@@ -33,7 +33,7 @@ from vmcu_tools.planner.places import online, swing
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.samples import make_samples
 
-NETWORKS, PARTS = 500, 10
+NETWORKS, PARTS = 250, 10
 ROOT = paths.runtime().parents[1]
 DIGITS = ROOT / "samples/digits/digits.onnx"
 # What planning may cost on a Cortex-M4, in instructions, by planner.
@@ -63,7 +63,7 @@ def where(plan: Plan) -> tuple[int, dict[str, int], list[tuple[int, bool]]]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_plans_are_those_of_this_computer_and_proven(loader: ctypes.CDLL, part: int) -> None:
-    """Of 500 random networks, greedy and in segments; where branches make the latter greedy, too,
+    """Of random networks, greedy and in segments; where branches make the latter greedy, too,
     that is said."""
     results: Counter[int] = Counter()
     for number in range(part, NETWORKS, PARTS):
@@ -173,12 +173,7 @@ def test_plans_of_stages_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/fuzz/container.c under the address sanitizer, with planners."""
-    made = tmp_path_factory.mktemp("harness") / "container"
-    flags = (*device.OPTIONS, "-g", "-fsanitize=address,undefined", "-fno-sanitize=alignment")
-    files = (*device.sources(), str(ROOT / "tests/fuzz/container.c"))
-    subprocess.run(["gcc", *flags, *files, "-o", str(made)], check=True)
-    return made
+    return device.damager(tmp_path_factory.mktemp("harness"))
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -188,10 +183,10 @@ def test_damaged_containers_touch_nothing_outside(
     plan = digits() if number == 0 else planned(network(20 + number))
     file = tmp_path / "m.vmcu"
     file.write_bytes(container.build(plan, "m", online=True))
-    command = [str(harness), str(file), "1500", str(number)]
+    command = [str(harness), str(file), "500", str(number)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout.split()[0]) > 100
+    assert int(done.stdout.split()[0]) > 30
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

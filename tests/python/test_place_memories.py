@@ -52,7 +52,7 @@ def cheapest_of_all(problem: Instance, memories: tuple[MemoryBank, ...]) -> floa
 
 def test_bound_and_cost_are_either_side_of_the_best() -> None:
     there = hit = 0
-    for seed in range(1000):
+    for seed in range(300):
         problem, memories = drawn(seed)
         best = cheapest_of_all(problem, memories)
         found = place_in(problem, memories, 1.0, 1)
@@ -66,7 +66,7 @@ def test_bound_and_cost_are_either_side_of_the_best() -> None:
         assert found.bound == bound
         assert found.cost >= best * (1 - 1e-9)
         hit += found.cost <= best * (1 + 1e-9)
-    assert there > 300
+    assert there > 90
     assert hit >= 0.98 * there
 
 

@@ -22,7 +22,7 @@ from vmcu_tools.planner.rotate import rotate
 from vmcu_tools.runners.compiled import MODEL_NAME
 
 # `VMCU_CASES=1000 pytest tests/python/test_proof.py` is the thorough run.
-MUTANTS = int(os.environ.get("VMCU_CASES", "160"))
+MUTANTS = int(os.environ.get("VMCU_CASES", "100"))
 PLANS = 32
 # From so many on, shares mean something.
 ENOUGH = 100

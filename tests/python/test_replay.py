@@ -28,7 +28,7 @@ from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.samples import make_samples
 
 DIGITS = paths.runtime().parents[1] / "samples/digits/digits.onnx"
-NETWORKS, DAMAGED, TRIES = 120, 60, 12
+NETWORKS, DAMAGED, TRIES = 50, 24, 12
 EBADMSG = 74
 
 

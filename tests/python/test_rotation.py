@@ -105,14 +105,21 @@ def test_layers_in_c(kind: str):
         expect_in_c(rotate(plan), HOST, 60)
 
 
-@pytest.mark.parametrize("stream_input", [False, True])
-@pytest.mark.parametrize("name", ["mlperf-tiny-kws", "mlperf-tiny-resnet8", "ds-cnn", "resnet8"])
+@pytest.mark.parametrize(
+    ("name", "stream_input"),
+    [
+        ("mlperf-tiny-kws", False),
+        ("mlperf-tiny-resnet8", True),
+        ("ds-cnn", True),
+        ("resnet8", False),
+    ],
+)
 def test_models_in_c(name: str, stream_input: bool):
     expect_in_c(compiled(network_file(name), stream_input), "host", 40)
 
 
 def test_a_board():
-    expect_in_c(compiled(DIGITS), "qemu:m4", 40)
+    expect_in_c(compiled(DIGITS), "qemu:m4", 12)
 
 
 def test_an_overhang_too_small_is_refused():

@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import online_device as device
 import pytest
 import random_streams
 from builders.tflite_models import TfliteModel
 from builders.tflite_states import StatefulModel
 from random_builder import Builder
 from random_streams import Temporal
-from vmcu_tools import cli, paths, runners
+from vmcu_tools import cli, runners
 from vmcu_tools.bench.stream import bench
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit, write
@@ -97,25 +98,12 @@ def check_states(plan: Plan, tmp_path: Path, loaded: bool = False) -> None:
     (tmp_path / "answers").write_bytes(np.stack(list(meaning(plan, rows))).tobytes())
     files = emit(plan, "model").files
     write(loaded_files(files, "model") if loaded else files, tmp_path)
-    runtime, tests = paths.runtime(), Path(__file__).parents[1]
-    sources = [Path(__file__).with_name("stream_states.c"), tmp_path / "model.c"]
-    sources += [*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]
-    if loaded:
-        files = sorted((runtime / "container").glob("*.c"))
-        sources += [file for file in files if file.name != "all.c"]
-    flags = ["-std=c99", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
-    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    flags += [
-        "-DVMCU_STREAMS",
-        "-DVMCU_PROFILE",
-        "-DVMCU_HOOKS",
-        f"-I{tests / 'c'}",
-        f"-I{tmp_path}",
-    ]
-    flags += ["-DVMCU_CONTAINERS"] if loaded else []
-    flags += ["-DCOMPUTED"] if plan.model.recurs else []
-    command = ["gcc", *flags, f"-I{runtime / 'include'}", *map(str, sources)]
-    subprocess.run([*command, "-o", str(tmp_path / "states")], check=True)
+    defines = ("-DVMCU_STREAMS", "-DVMCU_PROFILE", "-DVMCU_HOOKS")
+    target = device.host(defines, loaded)
+    given = [f"-I{Path(__file__).parents[1] / 'c'}", f"-I{tmp_path}"]
+    given += ["-DCOMPUTED"] if plan.model.recurs else []
+    sources = [Path(__file__).with_name("stream_states.c"), tmp_path / "model.c", target.archive()]
+    target.gcc([*given, *map(str, sources), "-o", str(tmp_path / "states")], tmp_path)
     subprocess.run(["./states", "rows", "answers"], cwd=tmp_path, check=True)
 
 

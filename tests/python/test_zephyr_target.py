@@ -53,7 +53,9 @@ def run(sample: Path, output: Path, *options: str) -> int:
     return main(["run", str(MODEL), "--input", str(sample), "--output", str(output), *options])
 
 
-@pytest.mark.parametrize("board", ["qemu_cortex_m3", "qemu_mps2_m7"])
+@pytest.mark.parametrize(
+    "board", ["qemu_cortex_m3", pytest.param("qemu_mps2_m7", marks=pytest.mark.slow)]
+)
 def test_the_same_bytes(tree: Path, board: str, sample: Path, tmp_path: Path) -> None:
     there, here = tmp_path / "there.npy", tmp_path / "here.npy"
     assert run(sample, there, "--board", board) == 0

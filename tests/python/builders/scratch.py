@@ -119,10 +119,16 @@ def programs(folder: Path) -> None:
         (own / name).chmod(0o755)
 
 
-def execute(script: str, folder: Path, codes: tuple[int, ...] = (0,)) -> str:
-    """Runs shell commands, each of which has to succeed; returns what they print."""
+def stood_for(script: str) -> str:
+    """With what words of pages stand for."""
     for word, stands_for in PLACEHOLDERS.items():
         script = re.sub(rf"(?<!\S){word}(?!\S)", stands_for, script)
+    return script
+
+
+def execute(script: str, folder: Path, codes: tuple[int, ...] = (0,)) -> str:
+    """Runs shell commands, each of which has to succeed; returns what they print."""
+    script = stood_for(script)
     places = [str(ROOT / "python"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
