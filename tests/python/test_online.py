@@ -33,7 +33,7 @@ from vmcu_tools.planner.places import online, swing
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.runners.samples import make_samples
 
-NETWORKS, PARTS = 250, 10
+NETWORKS, PARTS = 250, 5
 ROOT = paths.runtime().parents[1]
 DIGITS = ROOT / "samples/digits/digits.onnx"
 # What planning may cost on a Cortex-M4, in instructions, by planner.

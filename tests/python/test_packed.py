@@ -76,22 +76,22 @@ def test_no_smaller_circle_is_asked_for_than_one_without_places(
 
 
 def test_layouts_are_packed_until_one_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    layout, belows = singles(), []
+    layout, most_given = singles(), []
     solved = swing.solved
 
     def logged(pieces: list[Piece], bound: int, seconds: float, below: int | None) -> object:
-        belows.append(below)
+        most_given.append(below)
         return solved(pieces, bound, seconds, below)
 
     monkeypatch.setattr(swing, "solved", logged)
     thrice = {(Cut(0, number),): (layout, 0) for number in range(3)}
     plan = swing.packed("vmcu", layout, SECONDS)
-    belows.clear()
+    most_given.clear()
     best = fusion.packed_best(thrice, plan.pool_bytes, 3 * SECONDS)
-    assert best.placements == plan.placements and belows == [None]
-    belows.clear()
+    assert best.placements == plan.placements and most_given == [None]
+    most_given.clear()
     assert fusion.packed_best(thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
-    assert belows[:2] == [None, plan.pool_bytes] and len(belows) == 3
+    assert most_given[:2] == [None, plan.pool_bytes] and len(most_given) == 3
 
 
 def test_no_more_bytes_are_tried_than_a_line_takes() -> None:

@@ -208,7 +208,8 @@ VMCU_SMALL static bool dense(const struct vmcu_check *c)
 	    !vmcu_check_window(c, w) || p->groups != 1U || p->packed != 0U || p->run == 0U) {
 		return false;
 	}
-	if (w->pad_left != 0 || !vmcu_check_scratch(c, dense_scratch(c, p))) {
+	if (w->pad_left != 0 || (w->pad_top != 0 && runs == 1U) ||
+	    !vmcu_check_scratch(c, dense_scratch(c, p))) {
 		return false;
 	}
 	if (flat ? (p->run > (uint32_t)in->width * in->channels)

@@ -107,7 +107,8 @@ class Conv2DLayer(MacLayer[Conv2D], op=Conv2D):
         run = kw * depth if merged else depth
         direct = self.form is Form.DIRECT
         # Padding above and below takes scratch, too, if less than a tile.
-        padded = any(window.pad[1::2]) or (any(window.pad) and not direct)
+        tall = direct and window.kernel[0] > 1
+        padded = any(window.pad[1::2]) or (any(window.pad) and not tall)
         if merged and self.out.shape[1] == 1 and not padded:
             return Reading("dense", run, tiled=False, flat=True)
         if op.pointwise:

@@ -141,7 +141,8 @@ static inline uint32_t vmcu_to_24_bits_32(uint32_t x, int32_t *exponent)
 static inline int32_t vmcu_to_integer(uint32_t x, int32_t exponent)
 {
 	if (exponent < 0) {
-		return (exponent < -25) ? 0 : (int32_t)vmcu_half_even_32(x, -exponent);
+		x = (exponent < -25) ? 0U : vmcu_half_even_32(x, -exponent);
+		exponent = 0;
 	}
 	if (exponent > 20) {
 		exponent = 20;

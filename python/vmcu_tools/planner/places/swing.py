@@ -63,13 +63,14 @@ def packed(planner: str, layout: Layout, seconds: float, below: int | None = Non
     bound = max(piece.bound() for piece in free)
     if len(free) > MOST_PIECES:
         return plan_of(planner, layout, walked_least(free, bound), bound)
-    search, proven = solved(free, bound, seconds, below)
+    search, _ = solved(free, bound, seconds, below)
     least = search.pool if below is None else min(search.pool, below)
     effort = seconds / CIRCLES
     # Where one byte less is too little, a smaller circle is not worth the time that it takes.
     round_ = circle.fits(free, least - 1, effort) if least > bound else None
     if round_ is None:
-        return plan_of(planner, layout, search, proven)
+        # What is proven of lines is no bound for circles.
+        return plan_of(planner, layout, search, bound)
     round_ = circle.smallest(free, bound, round_.pool, effort) or round_
     return plan_of(planner, layout, round_, bound)
 
