@@ -44,6 +44,16 @@ has() {
 	command -v "$1" >/dev/null 2>&1
 }
 
+# Zephyr with its own SDK needs nothing; otherwise Debian's compiler will do.
+choose_toolchain() {
+	if [ -z "${ZEPHYR_TOOLCHAIN_VARIANT:-}" ] && [ -z "${ZEPHYR_SDK_INSTALL_DIR:-}" ] &&
+		has arm-none-eabi-gcc; then
+		export ZEPHYR_TOOLCHAIN_VARIANT=gnuarmemb
+		GNUARMEMB_TOOLCHAIN_PATH=$(dirname "$(dirname "$(command -v arm-none-eabi-gcc)")")
+		export GNUARMEMB_TOOLCHAIN_PATH
+	fi
+}
+
 # The Arm compiler with its C library, and the emulated boards.
 has_emulator() {
 	has arm-none-eabi-gcc && has qemu-system-arm && has_newlib

@@ -19,6 +19,7 @@ if ! ZEPHYR_BASE=$(find_zephyr); then
 fi
 export ZEPHYR_BASE
 enter_venv
+choose_toolchain
 out=${1:-}
 if [ -z "$out" ]; then
 	out=$ROOT/build/test/coverage
