@@ -109,16 +109,10 @@ def _reduce(context: Context, node: FileNode, args: Args) -> Value:
         requant = fixed_point(ratio * (taps / share) / 256)
         return AveragePool2D(window, requant, act_min=act_min, act_max=act_max)
 
+    name, inputs = node.outputs[0], (tensor,)
+    natural = natural_of(tensor) if share == count else None
     return Pending(
-        node.outputs[0],
-        node.name,
-        shape,
-        order,
-        (tensor,),
-        make,
-        x.dtype,
-        memory=memory,
-        natural=natural_of(tensor) if share == count else None,
+        name, node.name, shape, order, inputs, make, x.dtype, memory=memory, natural=natural
     )
 
 
@@ -140,17 +134,9 @@ def _reduce_extreme(context: Context, node: FileNode, args: Args) -> Value:
             return MaxPool2D(window, act_min=act_min, act_max=act_max)
         return Lookup(np.clip(_NEGATED, act_min, act_max).astype(np.int8))
 
+    name, inputs = node.outputs[0], (tensor,)
     return Pending(
-        node.outputs[0],
-        node.name,
-        shape,
-        order,
-        (tensor,),
-        make,
-        x.dtype,
-        keeps,
-        copies=True,
-        memory=memory,
+        name, node.name, shape, order, inputs, make, x.dtype, keeps, copies=True, memory=memory
     )
 
 

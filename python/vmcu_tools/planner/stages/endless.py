@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ...errors import Problem, UserError
 from ...graph import Graph
-from ...ops import bind
+from ...ops import Form, bind
 from ...passes.moving import endless_part, moving
 from ...passes.option import OPTION
 from ...passes.turned import turned
@@ -22,7 +22,7 @@ from ...plan.plan import MOST_CALLS, Plan, pool_scratch
 from ...plan.turns import turns_of
 from ..options import Options
 from ..places.hops import in_hop
-from ..places.layout import Cut, Layout
+from ..places.layout import Binder, Cut, Layout
 from ..places.swing import linear, place
 from .costs import extra_cost
 from .cuts import TILES
@@ -63,11 +63,12 @@ def _enough(graph: Graph, hop: int) -> int:
 def _cuts(graph: Graph) -> list[Cut]:
     wide = any(tensor.shape[1] > 1 for tensor in graph.tensors.values())
     tiles = TILES if wide else TILES[:1]
-    layers = [bind(graph, node) for node in graph.nodes]
+    binder, count = Binder(graph), len(graph.nodes)
+    able = [number for number in range(count) if binder.serves(number, Form.DIRECT)]
     return [
-        Cut(0, len(graph.nodes), tile, direct)
+        Cut(0, count, tile, direct)
         for tile in tiles
-        for direct in sorted({0, *map(pool_scratch, layers)})
+        for direct in sorted({0, *(pool_scratch(binder.layer(number, tile)) for number in able)})
     ]
 
 
