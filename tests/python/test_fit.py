@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,7 +76,9 @@ def test_peak_of_real_networks(tmp_path: Path) -> None:
         assert peak(path) == built(path, tmp_path)["pool_bytes"], path.name
 
 
-def test_a_network_is_planned_once(nets: Path, tmp_path: Path) -> None:
+def test_a_network_is_planned_once(
+    monkeypatch: pytest.MonkeyPatch, nets: Path, tmp_path: Path
+) -> None:
     """Whatever its weights and names: a search asks again and again."""
     graph = optimize(load(nets / "ds-cnn.onnx"))
     vmcu_tools.fit.peak._known.clear()
@@ -85,9 +86,9 @@ def test_a_network_is_planned_once(nets: Path, tmp_path: Path) -> None:
     node = graph.nodes[0]
     other = replace(node, name="other", op=replace(node.op, weights=-node.op.weights))
     twin = replace(graph, nodes=(other, *graph.nodes[1:]))
-    start = time.process_time()
-    assert peak(twin) == first
-    assert time.process_time() - start < 0.05
+    with monkeypatch.context() as patch:
+        patch.setattr(vmcu_tools.fit.peak, "make_plan", None)
+        assert peak(twin) == first
     [entry] = (tmp_path / "cache").iterdir()
     assert entry.read_text() == str(first)
     entry.write_text("12345")

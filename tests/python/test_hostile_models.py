@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from builders import tflite_models
 from builders.onnx_models import OnnxModel
 from builders.tflite_models import TfliteModel
 from onnx import TensorProto, helper
+from seconds import at_most
 from vmcu_tools import frontends, passes
 from vmcu_tools.errors import UserError
 
@@ -34,13 +34,12 @@ def little_memory():
 
 def problem(path) -> str:
     """What is said of a file, "" if it is accepted; in time either way."""
-    start, said = time.process_time(), ""
-    try:
-        passes.optimize(frontends.load(path))
-    except UserError as error:
-        said = str(error)
-    assert time.process_time() - start < SECONDS
-    return said
+    with at_most(SECONDS):
+        try:
+            passes.optimize(frontends.load(path))
+        except UserError as error:
+            return str(error)
+    return ""
 
 
 def saved(tmp_path, m: OnnxModel, y: str, shape=(1, 4), change: Callable | None = None):

@@ -9,7 +9,6 @@ import os
 import re
 import runpy
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from browser import DESKTOP, PHONE, Browser, browser, missing
 from builders import onnx_models
 from random_networks import wide
 from random_streams import Temporal
+from seconds import at_most
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.machine.events import TICKS
@@ -214,9 +214,8 @@ def test_the_picture_is_the_one_of_the_script() -> None:
 @pytest.mark.skipif(not MCUNET.exists(), reason="VMCU_MODELS has no MCUNet")
 def test_a_large_page_is_small_and_soon_there() -> None:
     plan = compile_model(MCUNET, choices=True)
-    start = time.process_time()
-    page = page_of(plan)
-    assert time.process_time() - start < 3  # about 0.8 s where nothing else runs
+    with at_most(4):  # about 0.8 s where nothing else runs
+        page = page_of(plan)
     assert len(page.encode()) < 1_000_000
     peak = peak_of(lives_of(plan), html.names_of(plan))
     assert f"The bound for these stages is {peak.bytes:,} bytes" in " ".join(plan.notes)

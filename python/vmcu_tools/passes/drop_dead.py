@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..graph import Graph
-from .rewrite import with_nodes
+from .rewrite import swept, with_nodes
 
 
 def drop_dead(graph: Graph) -> Graph:
@@ -14,4 +14,4 @@ def drop_dead(graph: Graph) -> Graph:
         if needed.intersection(node.outputs):
             needed.update(node.inputs)
             kept.append(node)
-    return graph if len(kept) == len(graph.nodes) else with_nodes(graph, kept[::-1])
+    return graph if len(kept) == len(graph.nodes) else swept(with_nodes(graph, kept[::-1]))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..graph import Graph, Node, Tensor
@@ -13,15 +13,19 @@ Step = Callable[[Graph, Node], Graph | None]
 
 
 def rewrite_nodes(graph: Graph, step: Step) -> Graph:
-    """Applies `step` to every node until it changes nothing; the same graph if it never did."""
-    index = 0
+    """Applies `step` to every node until it changes nothing; the same graph if it never did.
+
+    Tensors that nothing refers to any more are dropped once, at the end: a long graph is edited
+    in thousands of steps.
+    """
+    first, index = graph, 0
     while index < len(graph.nodes):
         changed = step(graph, graph.nodes[index])
         if changed is None:
             index += 1
         else:
             graph = changed
-    return graph
+    return graph if graph is first else swept(graph)
 
 
 def is_input(graph: Graph, tensor: str) -> bool:
@@ -42,15 +46,15 @@ def same_quantisation(a: Tensor, b: Tensor) -> bool:
     return (a.scale, a.zero_point) == (b.scale, b.zero_point)
 
 
-def with_nodes(
-    graph: Graph, nodes: Sequence[Node], tensors: dict[str, Tensor] | None = None
-) -> Graph:
-    """The graph with other nodes; tensors that nothing refers to any more are dropped."""
-    tensors = graph.tensors if tensors is None else tensors
+def swept(graph: Graph) -> Graph:
+    """The graph without tensors that nothing refers to."""
     used = {port.tensor for port in (*graph.inputs, *graph.outputs)}
-    used |= {name for node in nodes for name in (*node.inputs, *node.outputs)}
-    kept = {name: tensor for name, tensor in tensors.items() if name in used}
-    return replace(graph, nodes=tuple(nodes), tensors=kept)
+    used |= {name for node in graph.nodes for name in (*node.inputs, *node.outputs)}
+    return replace(graph, tensors={name: t for name, t in graph.tensors.items() if name in used})
+
+
+def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
+    return replace(graph, nodes=tuple(nodes))
 
 
 def replace_node(graph: Graph, old: Node, new: Node) -> Graph:
@@ -59,9 +63,12 @@ def replace_node(graph: Graph, old: Node, new: Node) -> Graph:
 
 def reading(node: Node, old: str, new: str) -> Node:
     """The node with input `old` replaced."""
-    if old not in node.inputs:
-        return node
     return replace(node, inputs=tuple(new if name == old else name for name in node.inputs))
+
+
+def all_reading(nodes: Sequence[Node], old: str, new: str) -> list[Node]:
+    """The nodes with input `old` replaced where they have it."""
+    return [reading(node, old, new) if old in node.inputs else node for node in nodes]
 
 
 def bypass(graph: Graph, node: Node) -> Graph | None:
@@ -73,17 +80,15 @@ def bypass(graph: Graph, node: Node) -> Graph | None:
     source, target = node.inputs[0], node.outputs[0]
     rest = [other for other in graph.nodes if other is not node]
     if not is_output(graph, target):
-        return with_nodes(graph, [reading(other, target, source) for other in rest])
+        return with_nodes(graph, all_reading(rest, target, source))
     producer = graph.producer(source)
     if producer is None or is_output(graph, source) or graph.consumers(target):
         return None
-    renamed = [
-        replace(other, outputs=(target,)) if other is producer else reading(other, source, target)
-        for other in rest
-    ]
-    return with_nodes(
-        graph, renamed, graph.tensors | {target: replace(graph.tensors[source], name=target)}
-    )
+    renamed = replace(producer, outputs=(target,))
+    tensor = replace(graph.tensors[source], name=target)
+    nodes = all_reading(rest, source, target)
+    nodes[rest.index(producer)] = renamed
+    return replace(graph, nodes=tuple(nodes), tensors=graph.tensors | {target: tensor})
 
 
 def free_name(graph: Graph, name: str) -> str:
