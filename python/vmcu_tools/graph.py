@@ -11,6 +11,7 @@ frontends needs to know the format.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -299,3 +300,12 @@ class Graph:
 
     def consumers(self, tensor: str) -> list[Node]:
         return [n for n in self.nodes if tensor in n.inputs]
+
+    @functools.cached_property
+    def readers(self) -> dict[str, list[Node]]:
+        """The consumers of every tensor, for whoever asks for many."""
+        found: dict[str, list[Node]] = {name: [] for name in self.tensors}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found[name].append(node)
+        return found

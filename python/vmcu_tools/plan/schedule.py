@@ -101,7 +101,7 @@ def kept_outputs(graph: Graph, nodes: Sequence[Node]) -> list[bool]:
     ports = {port.tensor for port in graph.outputs}
     found = []
     for node in nodes:
-        readers = graph.consumers(node.outputs[0])
+        readers = graph.readers[node.outputs[0]]
         outside = any(id(reader) not in inside for reader in readers)
         found.append(outside or not readers or node.outputs[0] in ports)
     return found

@@ -92,19 +92,29 @@ class Group:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a stage of several layers keeps in the pool besides tensors, in bytes: first how far
+    """What a stage of so many layers keeps in the pool besides tensors, in bytes: first how far
     each layer has come, then scratch that they share, then the sums of those that sum."""
 
-    progress: int
-    shared: int
-    sums: int
+    layers: int = 0
+    shared: int = 0
+    sums: int = 0
 
     @staticmethod
     def of(layers: Sequence[Layer[Any]]) -> Memory:
         """What a stage of these layers keeps."""
-        notes = -(-len(layers) * PROGRESS_BYTES // SCRATCH_ALIGN) * SCRATCH_ALIGN
-        shared = max((pool_scratch(layer) for layer in layers if not layer.sums), default=0)
-        return Memory(notes, shared, sum(pool_scratch(layer) for layer in layers if layer.sums))
+        return functools.reduce(Memory.followed_by, layers, Memory())
+
+    def followed_by(self, layer: Layer[Any]) -> Memory:
+        """With one more layer."""
+        size = pool_scratch(layer)
+        if layer.sums:
+            return Memory(self.layers + 1, self.shared, self.sums + size)
+        return Memory(self.layers + 1, max(self.shared, size), self.sums)
+
+    @property
+    def progress(self) -> int:
+        """Bytes of how far each layer has come."""
+        return -(-self.layers * PROGRESS_BYTES // SCRATCH_ALIGN) * SCRATCH_ALIGN
 
     @property
     def bytes(self) -> int:

@@ -55,18 +55,20 @@ class Shape:
     input that are taken at a time.
 
     cost: cycles besides those of its layers one by one. possible: False if a layer is called more
-    often than can be counted.
+    often than can be counted. besides: what it keeps besides tensors.
     """
 
     layers: tuple[Layer[Any], ...] = ()
     taken: int = 0
     cost: int = field(default=0, compare=False)
     possible: bool = field(default=True, compare=False)
+    besides: Memory = field(default=Memory(), compare=False)
 
     def followed_by(self, layer: Layer[Any]) -> Shape:
         """With one more layer."""
         possible = self.possible and calls_of(layer) <= MOST_CALLS
-        return Shape((*self.layers, layer), self.taken, self.cost + extra_cost(layer), possible)
+        cost, besides = self.cost + extra_cost(layer), self.besides.followed_by(layer)
+        return Shape((*self.layers, layer), self.taken, cost, possible, besides)
 
     @functools.cached_property
     def calls(self) -> Calls:
@@ -74,18 +76,18 @@ class Shape:
         layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
         return layers, self.taken
 
-    @functools.cached_property
+    @property
     def memory(self) -> int:
         """Bytes besides its tensors."""
-        return Memory.of(self.layers).bytes
+        return self.besides.bytes
 
 
 class Needs:
     """Of the stages that the nodes of a graph may form in their order, each found out once.
 
-    streamed: the only input comes row by row. single: bytes that each node needs by itself. work:
-    what has been done to find out, in calls of stages times their layers: ten million take about
-    a second.
+    streamed: the only input comes row by row. bytes: by tensor; of a streamed input there is
+    nothing before it is read. single: bytes that each node needs by itself. work: what has been
+    done to find out, in calls of stages times their layers: ten million take about a second.
     """
 
     def __init__(self, graph: Graph, streamed: bool):
@@ -102,6 +104,9 @@ class Needs:
         self.latest: tuple[Calls, Trace] | None = None
         self.work = 0
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
+        self.bytes = {name: tensor.bytes for name, tensor in graph.tensors.items()}
+        if self.source is not None:
+            self.bytes[self.source.name] = 0
         self.first = {port.tensor: -1 for port in graph.held}
         self.last = dict.fromkeys(graph.tensors, -1)
         for number, node in enumerate(graph.nodes):
@@ -157,12 +162,10 @@ class Needs:
         besides = self.besides(cut)
         before = after = besides
         for name in self.touched(cut):
-            size = self.graph.tensors[name].bytes
-            streamed = self.source is not None and name == self.source.name
-            if self.first[name] < cut.first and not streamed:
-                before += size
+            if self.first[name] < cut.first:
+                before += self.bytes[name]
             if self.last[name] >= cut.stop:
-                after += size
+                after += self.graph.tensors[name].bytes
         return max(before, after)
 
     def known(self, cut: Cut, limit: int, near: bool = False) -> Option | None:
@@ -234,10 +237,14 @@ class Needs:
 
     def besides(self, cut: Cut) -> int:
         """Bytes of tensors that outlive a stage that does not touch them."""
-        touched = self.touched(cut)
-        found = 0
+        there = self.there[cut.first]
+        return sum(there.values()) - sum(there.get(name, 0) for name in self.touched(cut))
+
+    @functools.cached_property
+    def there(self) -> list[dict[str, int]]:
+        """By node, the bytes of the tensors that are alive when it begins."""
+        found: list[dict[str, int]] = [{} for _ in range(self.count)]
         for name, first in self.first.items():
-            streamed = self.source is not None and name == self.source.name
-            if first < cut.first and self.last[name] >= cut.first and name not in touched:
-                found += 0 if streamed else self.graph.tensors[name].bytes
+            for number in range(first + 1, min(self.last[name] + 1, self.count)):
+                found[number][name] = self.bytes[name]
         return found
