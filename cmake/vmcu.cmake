@@ -110,7 +110,7 @@ function(vmcu_generate target name inputs comment)
   # nothing that looks finished.
   add_custom_command(
     OUTPUT ${outputs}
-    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
+    COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${VMCU_PYTHONPATH}"
       "${VMCU_PYTHON}" -m vmcu_tools ${ARGN} -o "${folder}"
     DEPENDS ${inputs} ${VMCU_COMPILER_SOURCES}
     COMMENT "${comment}"
