@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import compileall
 import os
+import py_compile
 import re
 import shutil
 import signal
@@ -46,6 +48,10 @@ class Tree:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target, follow_symlinks=False)
                 shutil.copymode(source, target, follow_symlinks=False)
+        # Every run of tests loads them. By hash: a mutant may be as long as what it replaces, and
+        # as old to the second.
+        by_hash = py_compile.PycInvalidationMode.CHECKED_HASH
+        compileall.compile_dir(folder / "python", quiet=2, invalidation_mode=by_hash)
         self.objects = folder.parent / f"{folder.name}-objects"
         self.bin = folder.parent / f"{folder.name}-bin"
         self.bin.mkdir(exist_ok=True)
@@ -70,7 +76,7 @@ class Tree:
         values = {
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join((str(self.folder / "python"), str(HERE))),
-            # A mutant may be as long as what it replaces, and as old to the second.
+            # None by time.
             "PYTHONDONTWRITEBYTECODE": "1",
             "TMPDIR": str(self.temporary()),
             "VMCU_MODELS": os.environ.get("VMCU_MODELS", str(beside)),
