@@ -36,8 +36,9 @@ from .commands import (
     wear,
 )
 from .commands.examples import show_examples
-from .commands.options import EXIT_INTERRUPTED, EXIT_PROBLEM, quiet_option
+from .commands.options import quiet_option
 from .errors import PlanError, Problem, UserError
+from .exits import EXIT_INTERRUPTED, EXIT_PROBLEM
 
 # In the order of `vmcu --help`.
 COMMANDS = (

@@ -10,9 +10,7 @@ import sys
 import time
 from types import FrameType
 
-EXIT_PROBLEM = 1
-# What shells make of SIGINT and of SIGPIPE.
-EXIT_INTERRUPTED, EXIT_PIPE = 130, 141
+from .exits import EXIT_INTERRUPTED, EXIT_PIPE, EXIT_PROBLEM
 
 
 def _on_interrupt(number: int, frame: FrameType | None) -> None:

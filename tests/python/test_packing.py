@@ -15,9 +15,9 @@ from pool_log import interpret
 from random_graphs import disjoint, random_inputs, random_layers
 from vmcu_tools import paths
 from vmcu_tools.cli import main
-from vmcu_tools.commands.options import EXIT_DONE
 from vmcu_tools.emit import emit, write
 from vmcu_tools.errors import UserError
+from vmcu_tools.exits import EXIT_DONE
 from vmcu_tools.graph import Graph, Node, Port, Tensor, Window
 from vmcu_tools.kernels import generate
 from vmcu_tools.kernels.language.evaluate import Head

@@ -19,7 +19,8 @@ import vmcu_tools
 
 PACKAGE = Path(vmcu_tools.__file__).parent
 ROOMS = (
-    *("errors", "progress", "paths", "quant", "graph", "kernels", "ops", "frontends", "passes"),
+    *("exits", "errors", "progress", "paths", "quant", "graph"),
+    *("kernels", "ops", "frontends", "passes"),
     *("plan", "placement", "machine"),
     *("planner.options", "planner.places", "planner.stages", "planner.regions", "planner.others"),
     *("planner.anytime", "planner.registry", "planner.rotate", "compiler"),

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..audio.settings import Settings
-from .options import EXIT_DONE, Subparsers, c_name
+from ..exits import EXIT_DONE
+from .options import Subparsers, c_name
 
 HELP = {
     "sample_rate": ("HZ", "samples a second"),

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
+from ..exits import EXIT_DONE
 from .options import (
-    EXIT_DONE,
     RUNNABLE,
     Subparsers,
     calibration_options,

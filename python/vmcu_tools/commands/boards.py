@@ -9,7 +9,8 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from .options import EXIT_DONE, Subparsers, json_option
+from ..exits import EXIT_DONE
+from .options import Subparsers, json_option
 
 TREE = "ZEPHYR_BASE"
 

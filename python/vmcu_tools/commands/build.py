@@ -10,11 +10,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..exits import EXIT_DONE, EXIT_INTERRUPTED
 from ..planner.options import DEFAULT
 from .options import (
     ELSEWHERE,
-    EXIT_DONE,
-    EXIT_INTERRUPTED,
     Subparsers,
     c_name,
     hop_option,

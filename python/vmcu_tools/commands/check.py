@@ -8,9 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import Problem, UserError
+from ..exits import EXIT_DONE, EXIT_PROBLEM
 from .options import (
-    EXIT_DONE,
-    EXIT_PROBLEM,
     Subparsers,
     byte_count,
     count,

@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from .options import EXIT_DONE, Subparsers, calibration_options, int8_model, json_option
+from ..exits import EXIT_DONE
+from .options import Subparsers, calibration_options, int8_model, json_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:

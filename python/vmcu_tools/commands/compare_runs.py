@@ -7,7 +7,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from .options import EXIT_DONE, EXIT_PROBLEM, Subparsers, json_option, percentage
+from ..exits import EXIT_DONE, EXIT_PROBLEM
+from .options import Subparsers, json_option, percentage
 
 # What --max-... are of, by kind of figure.
 LIMITS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import argparse
 
-from .options import EXIT_DONE, Subparsers
+from ..exits import EXIT_DONE
+from .options import Subparsers
 
 SHELLS = ("bash", "zsh", "fish")
 

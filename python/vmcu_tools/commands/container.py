@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .options import EXIT_DONE, Subparsers, count
+from ..exits import EXIT_DONE
+from .options import Subparsers, count
 
 if TYPE_CHECKING:
     from ..container.read import Facts, Side

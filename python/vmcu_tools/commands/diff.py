@@ -7,14 +7,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from .options import (
-    EXIT_DONE,
-    Subparsers,
-    calibration_options,
-    hop_option,
-    json_option,
-    planner_options,
-)
+from ..exits import EXIT_DONE
+from .options import Subparsers, calibration_options, hop_option, json_option, planner_options
 from .sheets import WHAT
 
 

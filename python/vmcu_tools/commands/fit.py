@@ -8,11 +8,10 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
+from ..exits import EXIT_DONE, EXIT_PROBLEM
 from ..planner.options import DEFAULT
 from .options import (
     ELSEWHERE,
-    EXIT_DONE,
-    EXIT_PROBLEM,
     Subparsers,
     byte_count,
     hop_option,

@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .options import EXIT_DONE, Subparsers, calibration_options, hop_option
+from ..exits import EXIT_DONE
+from .options import Subparsers, calibration_options, hop_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from .options import EXIT_DONE, Subparsers, json_option
+from ..exits import EXIT_DONE
+from .options import Subparsers, json_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:

@@ -20,9 +20,6 @@ from ..quantize.ranges import METHODS
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Action = Callable[[argparse.Namespace], int]
 
-EXIT_DONE, EXIT_PROBLEM = 0, 1
-# What shells make of SIGINT.
-EXIT_INTERRUPTED = 130
 # Of --input: where it lies.
 ELSEWHERE = "elsewhere"
 CONTAINER = ".vmcu"

@@ -6,15 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .options import (
-    EXIT_DONE,
-    EXIT_INTERRUPTED,
-    Subparsers,
-    byte_count,
-    json_option,
-    memories,
-    real,
-)
+from ..exits import EXIT_DONE, EXIT_INTERRUPTED
+from .options import Subparsers, byte_count, json_option, memories, real
 
 
 def duration(text: str) -> float:

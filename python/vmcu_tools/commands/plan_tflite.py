@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .options import EXIT_DONE, Subparsers, seconds
+from ..exits import EXIT_DONE
+from .options import Subparsers, seconds
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:

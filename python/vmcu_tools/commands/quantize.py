@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ..errors import Problem, UserError
-from .options import EXIT_DONE, Subparsers, calibration_options, json_option
+from ..exits import EXIT_DONE
+from .options import Subparsers, calibration_options, json_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
+from ..exits import EXIT_DONE
 from .options import (
     ELSEWHERE,
-    EXIT_DONE,
     RUNNABLE,
     Subparsers,
     hop_option,

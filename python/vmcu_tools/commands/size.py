@@ -7,7 +7,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from .options import EXIT_DONE, Subparsers, json_option
+from ..exits import EXIT_DONE
+from .options import Subparsers, json_option
 
 
 def add(commands: Subparsers) -> argparse.ArgumentParser:

@@ -6,9 +6,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ..exits import EXIT_DONE, EXIT_PROBLEM
 from .options import (
-    EXIT_DONE,
-    EXIT_PROBLEM,
     RUNNABLE,
     Subparsers,
     count,

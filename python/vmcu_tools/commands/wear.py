@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
-from .options import EXIT_DONE, POSITIVE, Subparsers, json_option, planner_options, real
+from ..exits import EXIT_DONE
+from .options import POSITIVE, Subparsers, json_option, planner_options, real
 
 if TYPE_CHECKING:
     from ..wear.pictures import Strips
