@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random networks all the way: file, graph, plan of any planner, C under sanitizers, real runtime.
 
-    python tests/fuzz/pipeline.py [--seconds 60] [--seed 0] [--first 0] [--count N] [--keep DIR]
+    python tests/fuzz/pipeline.py [--seconds N] [--seed 0] [--first 0] [--count N] [--keep DIR]
 
 Every network is planned in several ways. The bytes of each plan, on the virtual MCU and as C with
 the address and undefined behaviour sanitizers, must be those of the network's meaning in numpy;
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import math
 import signal
 import sys
 import time
@@ -196,8 +197,9 @@ def _alarm(number: int, frame: object) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Failures."""
-    end, number, failures = time.monotonic() + args.seconds, args.first, 0
+    """Failures. Ctrl-C ends it, as its time does."""
+    seconds = (60.0 if args.count is None else math.inf) if args.seconds is None else args.seconds
+    end, number, failures = time.monotonic() + seconds, args.first, 0
     done: collections.Counter[str] = collections.Counter()
     args.keep.mkdir(parents=True, exist_ok=True)
     while time.monotonic() < end and (args.count is None or number < args.first + args.count):
@@ -205,6 +207,8 @@ def run(args: argparse.Namespace) -> int:
         signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
         try:
             done += network.check(args.keep)
+        except KeyboardInterrupt:
+            break
         except Exception:
             failures += 1
             log = args.keep / f"{args.seed}-{number}.log"
@@ -228,10 +232,10 @@ def run(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, help="60 if --count is not given either")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="the number of the first network")
-    parser.add_argument("--count", type=int, help="networks, if there is time")
+    parser.add_argument("--count", type=int, help="networks, if --seconds leave time")
     parser.add_argument("--ways", type=int, default=WAYS, help=f"plans of each, up to {WAYS}")
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
     signal.signal(signal.SIGPROF, _alarm)
