@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...plan.plan import SCRATCH_ALIGN
+from .cpsat import new_solver, solved
 from .overlap import Clearance
 from .pieces import Piece
 from .walk import Walk
@@ -93,13 +94,8 @@ class Circle:
 
     def solve(self, effort: float) -> Walk | None:
         """A placement, None if there is none or none was found."""
-        from ortools.sat.python import cp_model
-
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 1
-        solver.parameters.max_deterministic_time = effort
-        if solver.solve(self.model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        solver = new_solver(effort)
+        if not solved(solver, self.model):
             return None
         search = Walk(self.pieces, self.size, True)
         search.bases = {name: solver.value(base) for name, base in self.bases.items()}

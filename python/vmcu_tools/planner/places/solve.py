@@ -17,6 +17,7 @@ from ortools.sat.python import cp_model
 
 from ... import progress
 from ...plan.plan import SCRATCH_ALIGN
+from .cpsat import new_solver, solved
 from .overlap import Clearance
 from .pieces import Piece
 from .walk import Walk
@@ -126,14 +127,11 @@ class ConstraintModel:
 
     def solve(self, effort: float) -> Solution | None:
         """The best placement found with so much effort, None if none was."""
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 1
-        solver.parameters.max_deterministic_time = effort
+        solver = new_solver(effort)
         with progress.clock("solving", effort) as watch:
             best = Best(watch)
             solver.best_bound_callback = best.on_bound
-            if solver.solve(self.model, best) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            if not solved(solver, self.model, best):
                 return None
         return Solution(
             solver.value(self.pool),

@@ -17,6 +17,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from ...plan.pools import Region
+from ..places.cpsat import new_solver, solved
 from ..places.layout import Layout
 from ..places.overlap import Clearance
 from ..places.pieces import Live, Piece, Way, memory_profile, pieces_of, stage_memory
@@ -165,12 +166,9 @@ class Assigner:
                 if cost
             )
         )
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 1
-        solver.parameters.max_deterministic_time = EFFORT
+        solver = new_solver(EFFORT)
         solver.parameters.relative_gap_limit = NEAR
-        if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        if not solved(solver, model):
             return None
         chosen_memory = {
             name: next(number for number in memories if solver.value(variables[number]))
