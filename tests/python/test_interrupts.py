@@ -45,8 +45,11 @@ def test_an_interrupt_ends_a_search_and_is_one() -> None:
         [sys.executable, "-c", HARD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "1\n", "a search has taken the handler away"
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=100)
+    try:
+        assert process.stdout.readline() == "1\n", "a search has taken the handler away"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=100)
+    finally:
+        process.kill()
     assert (said, errors, process.returncode) == ("interrupted\n", "", 0)
