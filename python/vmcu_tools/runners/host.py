@@ -20,12 +20,15 @@ class HostRunner(CompiledRunner):
         return [IMAGE / "io_host.c"]
 
 
+# What sanitizers add is not worth optimising twice as long, and lines are all that reports name.
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g1")
+
 HOSTS = (
     HostRunner("host", "this computer", NATIVE),
     HostRunner(
         "host:sanitize",
         "this computer, under the address and undefined behaviour sanitizers",
         NATIVE,
-        flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+        flags=SANITIZERS,
     ),
 )
