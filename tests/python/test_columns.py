@@ -144,7 +144,7 @@ class Drawn:
 
 
 # Without shrinking: each example is compiled and run.
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=20, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(
     st.lists(LAYER, min_size=1, max_size=3),
     st.sampled_from(ENDS),

@@ -421,7 +421,8 @@ def test_reach_covers_what_is_read() -> None:
 
 
 def test_a_large_network_in_64_kilobytes() -> None:
-    """An ImageNet network with its input streamed: RAM, stack included, that the linker bounds."""
+    """An ImageNet network with its input streamed: RAM, stack included, that the linker bounds;
+    what is said of more, test_runners.py has."""
     path = network_file("mcunet-imagenet-320kb")
     plan = compile_model(path, stream_input=True)
     inputs = random_inputs(plan.graph, 0)
@@ -430,5 +431,4 @@ def test_a_large_network_in_64_kilobytes() -> None:
     name = plan.graph.outputs[0].tensor
     assert plan.graph.tensors[name].bytes == 1000
     np.testing.assert_array_equal(outputs[0], judge[name])
-    with pytest.raises(UserError, match="does not fit"):
-        get("qemu:m4-64k").run(compile_model(path), [inputs])
+    assert plan.pool_bytes < 64 << 10 < compile_model(path).pool_bytes

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import online_device as device
 import pytest
 from builders.containers import member_of
@@ -86,6 +88,15 @@ def digits() -> Plan:
     return compile_model(DIGITS, online=True)
 
 
+@functools.cache
+def meant(path: Path) -> tuple[Plan, list[np.ndarray], bytes]:
+    """A network, a sample of it, and the bytes of its outputs."""
+    plan = compile_model(path, online=True)
+    sample = make_samples(plan.graph, 1, 0, 0)[0]
+    values = reference.run(plan.graph, sample)
+    return plan, sample, b"".join(values[port.tensor].tobytes() for port in plan.graph.outputs)
+
+
 @ON_BOARDS
 @pytest.mark.parametrize("planner", [device.GREEDY, device.SEGMENTS])
 @pytest.mark.parametrize("name", ["digits", "mcunet-imagenet-320kb"])
@@ -93,8 +104,7 @@ def test_boards_plan_the_same_within_what_it_may_cost(
     tmp_path: Path, name: str, planner: int
 ) -> None:
     path = DIGITS if name == "digits" else network_file(name)
-    plan = compile_model(path, online=True)
-    sample = make_samples(plan.graph, 1, 0, 0)[0]
+    plan, sample, outputs = meant(path)
     made, counts = device.on_board("qemu:m4", plan, planner, sample, tmp_path, 1 << 20)
     found = device.plan_of(made, plan)
     greedy = tflm.plan(replace(plan.graph, offline={}))
@@ -106,8 +116,6 @@ def test_boards_plan_the_same_within_what_it_may_cost(
     if name != "digits":
         page = (ROOT / "doc/container.md").read_text()
         assert f"| {round(counts.instructions, -3):,} | {found.pool_bytes:,} |" in page
-    values = reference.run(plan.graph, sample)
-    outputs = b"".join(values[port.tensor].tobytes() for port in plan.graph.outputs)
     assert made.outputs == outputs
     # A tensor and a layer as a core of 32 bits has them, and kernels.
     kernels = len(container.kernels_of(container.build(plan, "m")))

@@ -123,26 +123,11 @@ class Run:
 
     def writes(self, pattern: str = DEFAULT_PATTERN) -> np.ndarray:
         """Writes to each word of the heap, those of migration included: float64 (heap words)."""
-        words = self.headers.size
-        total = np.zeros(words)
-        for task, jobs, arrivals in zip(self.tasks, self.jobs, self.arrivals, strict=True):
-            job = writes_of_job(task, pattern)
-            copied = np.zeros(job.size)
-            copied[job.size - math.ceil(VALID_BYTES / WORD) :] = 1
-            total += np.convolve(jobs, job)[:words] + np.convolve(arrivals, copied)[:words]
-        if self.setting.policy == "circular":
-            total += np.convolve(self.headers, np.ones(HEADER_BYTES // WORD))[:words]
-        return total
+        return _writes(self, pattern)
 
     def ideal(self, pattern: str = DEFAULT_PATTERN) -> np.ndarray:
         """The writes of as many jobs, spread evenly over all places 4 bytes apart."""
-        words = self.headers.size
-        total = np.zeros(words)
-        for task in self.tasks:
-            job = writes_of_job(task, pattern)
-            places = words - job.size + 1
-            total += np.convolve(np.full(places, self.rounds / places), job)
-        return total
+        return _ideal(self.tasks, self.headers.size, self.rounds, pattern)
 
     def over_ideal(self, pattern: str = DEFAULT_PATTERN) -> float:
         """The most written word's writes over the ideal's most written word's."""
@@ -151,6 +136,33 @@ class Run:
     def relative_std(self, pattern: str = DEFAULT_PATTERN) -> float:
         writes = self.writes(pattern)
         return float(writes.std() / writes.mean())
+
+
+# Figures of a run ask for the same writes several times, one run after the other.
+@functools.lru_cache(maxsize=8)
+def _writes(run: Run, pattern: str) -> np.ndarray:
+    words = run.headers.size
+    total = np.zeros(words)
+    for task, jobs, arrivals in zip(run.tasks, run.jobs, run.arrivals, strict=True):
+        job = writes_of_job(task, pattern)
+        copied = np.zeros(job.size)
+        copied[job.size - math.ceil(VALID_BYTES / WORD) :] = 1
+        total += np.convolve(jobs, job)[:words] + np.convolve(arrivals, copied)[:words]
+    if run.setting.policy == "circular":
+        total += np.convolve(run.headers, np.ones(HEADER_BYTES // WORD))[:words]
+    total.flags.writeable = False
+    return total
+
+
+@functools.lru_cache(maxsize=64)
+def _ideal(tasks: tuple[Task, ...], words: int, rounds: int, pattern: str) -> np.ndarray:
+    total = np.zeros(words)
+    for task in tasks:
+        job = writes_of_job(task, pattern)
+        places = words - job.size + 1
+        total += np.convolve(np.full(places, rounds / places), job)
+    total.flags.writeable = False
+    return total
 
 
 def arguments() -> list[str]:
