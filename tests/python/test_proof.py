@@ -14,6 +14,7 @@ from table_mutants import damage, right_in_c
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError, Problem, UserError
+from vmcu_tools.machine import decoded
 from vmcu_tools.plan.plan import Plan, pool_scratch
 from vmcu_tools.plan.pools import Region
 from vmcu_tools.planner.options import Options
@@ -99,6 +100,21 @@ def test_what_is_read_back_is_the_plan(number: int) -> None:
             # Steps of a stage share scratch, which some of them do not need.
             needed = pool_scratch(step.bind(one.graph))
             assert (read.scratch, read.scratch_bytes) == (step.scratch if needed else 0, needed)
+
+
+def test_a_layer_is_called_as_often_as_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = (
+        one for one in map(plan, range(PLANS)) if any(len(steps) > 1 for steps in one.stages)
+    )
+    one = next(several)
+    files = write_tables(one, MODEL_NAME).files
+    layers = [step.bind(one.graph) for steps in one.stages if len(steps) > 1 for step in steps]
+    most = max(layer.height * -(-layer.width // layer.columns) for layer in layers)
+    monkeypatch.setattr(decoded, "MOST_CALLS", most)
+    prove(files, MODEL_NAME, one)
+    monkeypatch.setattr(decoded, "MOST_CALLS", most - 1)
+    with pytest.raises(PlanError, match="too often"):
+        prove(files, MODEL_NAME, one)
 
 
 def test_damaged_tables_never_compute_wrong_bytes() -> None:
