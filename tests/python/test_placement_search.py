@@ -372,10 +372,15 @@ def test_an_interrupted_search_keeps_its_best(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background jobs, of which this may be one, ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
-        assert process.stdout and process.stdout.readline() == "searching\n"
-        process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=60)
+        try:
+            assert process.stdout and process.stdout.readline() == "searching\n"
+            process.send_signal(signal.SIGINT)
+            said, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130 and errors == ""
     assert "interrupted: this is the lowest placement so far" in said
     written = json.loads(figures.read_text())
