@@ -26,7 +26,10 @@ class Recorder:
         self.target = target.open("a", encoding="utf-8")
         self.known: dict[str, int] = {}
         self.failed: set[str] = set()
-        self.coverage = coverage.Coverage(data_file=None, include=[f"{PRODUCT[0]}/*"])
+        # The project's settings are those of another run, which counts other processes too.
+        self.coverage = coverage.Coverage(
+            data_file=None, config_file=False, include=[f"{PRODUCT[0]}/*"]
+        )
 
     def write(self, **entry: object) -> None:
         self.target.write(json.dumps(entry) + "\n")
