@@ -6,8 +6,13 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from browser import Browser
 
 # What rich, argparse, compilers and the C library look at.
 _TERMINAL = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")
@@ -26,3 +31,12 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     from online_device import library
 
     return library(tmp_path_factory.mktemp("loader"))
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for the pages of a file; see browser.missing()."""
+    from browser import browser
+
+    with browser() as found:
+        yield found

@@ -6,11 +6,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import DESKTOP, PHONE, Browser, browser, missing
+from browser import DESKTOP, PHONE, Browser, missing
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "doc").iterdir() if path.suffix in (".md", ".rst"))
@@ -29,12 +28,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command += ["-D", f"breathe_projects.vmcu={folder / 'xml'}", "doc", str(folder / "html")]
     subprocess.run(command, cwd=ROOT, check=True)
     return folder / "html"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 @SIZES

@@ -181,7 +181,7 @@ class Cutter(Needs):
         if cut in self.traced or self.alone_in(cut):
             return self.within(cut, limit)
         shape = self.shape(cut)
-        least = max(self.least_held(cut), shape.memory + self.known_floor(shape))
+        least = max(self.least_held(cut), shape.memory.bytes + self.known_floor(shape))
         return Option(cut, least, shape.cost) if least <= limit else None
 
     def cheapest(self, limit: int, ease: int | None = None) -> tuple[Cut, ...]:

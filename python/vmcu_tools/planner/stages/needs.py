@@ -55,31 +55,26 @@ class Shape:
     input that are taken at a time.
 
     cost: cycles besides those of its layers one by one. possible: False if a layer is called more
-    often than can be counted. besides: what it keeps besides tensors.
+    often than can be counted. memory: what it keeps besides tensors.
     """
 
     layers: tuple[Layer[Any], ...] = ()
     taken: int = 0
     cost: int = field(default=0, compare=False)
     possible: bool = field(default=True, compare=False)
-    besides: Memory = field(default=Memory(), compare=False)
+    memory: Memory = field(default=Memory(), compare=False)
 
     def followed_by(self, layer: Layer[Any]) -> Shape:
         """With one more layer."""
         possible = self.possible and calls_of(layer) <= MOST_CALLS
-        cost, besides = self.cost + extra_cost(layer), self.besides.followed_by(layer)
-        return Shape((*self.layers, layer), self.taken, cost, possible, besides)
+        cost, memory = self.cost + extra_cost(layer), self.memory.followed_by(layer)
+        return Shape((*self.layers, layer), self.taken, cost, possible, memory)
 
     @functools.cached_property
     def calls(self) -> Calls:
         """What its schedule depends on: nodes, whether they sum, columns of a call."""
         layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
         return layers, self.taken
-
-    @property
-    def memory(self) -> int:
-        """Bytes besides its tensors."""
-        return self.besides.bytes
 
 
 class Needs:
@@ -173,10 +168,10 @@ class Needs:
         needs no more, of which a bound is not likely to tell more than a trace."""
         if cut not in self.traced:
             shape = self.shape(cut)
-            held = self.known_held(cut, shape, limit - shape.memory, near)
+            held = self.known_held(cut, shape, limit - shape.memory.bytes, near)
             if held is None:
                 return None
-            self.traced[cut] = Option(cut, shape.memory + held, shape.cost)
+            self.traced[cut] = Option(cut, shape.memory.bytes + held, shape.cost)
         return self.traced[cut]
 
     def known_held(self, cut: Cut, shape: Shape, limit: int, near: bool) -> int | None:
