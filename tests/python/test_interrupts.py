@@ -30,6 +30,7 @@ def hard(count, side):
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 assert solved(new_solver(1.0), hard(3, 5))
+assert not solved(new_solver(0.1), hard(24, 70))
 caught = next(l for l in Path("/proc/self/status").read_text().splitlines() if "SigCgt" in l)
 print(int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1, flush=True)
 try:
