@@ -6,6 +6,8 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=$ROOT/.venv
 LOGS=$ROOT/build/logs
+# Where Debian and Ubuntu keep compilers by the names of those that ccache then calls.
+CCACHE_LINKS=/usr/lib/ccache
 
 say() {
 	printf '== %s\n' "$*"
@@ -49,7 +51,16 @@ choose_toolchain() {
 	if [ -z "${ZEPHYR_TOOLCHAIN_VARIANT:-}" ] && [ -z "${ZEPHYR_SDK_INSTALL_DIR:-}" ] &&
 		has arm-none-eabi-gcc; then
 		export ZEPHYR_TOOLCHAIN_VARIANT=gnuarmemb
-		GNUARMEMB_TOOLCHAIN_PATH=$(dirname "$(dirname "$(command -v arm-none-eabi-gcc)")")
+		GNUARMEMB_TOOLCHAIN_PATH=$(
+			"$VENV/bin/python" - "$(command -v arm-none-eabi-gcc)" <<-'END'
+				import sys
+				from pathlib import Path
+
+				from vmcu_tools.runners.workspace import toolchain_folder
+
+				print(toolchain_folder(Path(sys.argv[1])))
+			END
+		)
 		export GNUARMEMB_TOOLCHAIN_PATH
 	fi
 }
@@ -76,8 +87,10 @@ quietly() {
 }
 
 enter_venv() {
-	PATH=$VENV/bin:$PATH
-	# Tests start hundreds of commands: none compiles the modules again.
+	# Tests start hundreds of commands: none compiles the modules again,
 	unset PYTHONDONTWRITEBYTECODE
-	export PATH PYTHONPYCACHEPREFIX=$ROOT/build/pycache
+	# nor the same C, whatever folder it is in.
+	[ ! -d "$CCACHE_LINKS" ] || PATH=$CCACHE_LINKS:$PATH
+	PATH=$VENV/bin:$PATH
+	export PATH PYTHONPYCACHEPREFIX=$ROOT/build/pycache CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${TMPDIR:-/tmp}
 }

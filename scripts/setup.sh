@@ -44,6 +44,7 @@ list_missing() {
 	need gcc-arm-none-eabi has arm-none-eabi-gcc
 	need libnewlib-arm-none-eabi has_newlib
 	need qemu-system-arm has qemu-system-arm
+	need ccache has ccache
 	need cppcheck has cppcheck
 	need doxygen has doxygen
 	if find_zephyr >/dev/null; then

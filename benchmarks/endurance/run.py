@@ -29,10 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 from vmcu_tools.image.elf import Elf, Symbol  # noqa: E402
-from vmcu_tools.runners.compiled import find_program  # noqa: E402
 from vmcu_tools.runners.counting import CountingRunner, Markers, trace_of  # noqa: E402
 from vmcu_tools.runners.qemu import BOARDS, RAM_START  # noqa: E402
-from vmcu_tools.runners.workspace import board_module  # noqa: E402
+from vmcu_tools.runners.workspace import board_module, environment  # noqa: E402
 from vmcu_tools.wear.objects import SUPERVISED, PerJob  # noqa: E402
 from vmcu_tools.wear.traces import Stored, variables  # noqa: E402
 
@@ -109,12 +108,8 @@ class Run:
 
 def build(board: str, jobs: int, moving: bool, folder: Path) -> Path:
     zephyr = Path(os.environ.get("ZEPHYR_BASE", Path.home() / "zephyrproject" / "zephyr"))
-    environment = {**os.environ, "ZEPHYR_BASE": str(zephyr)}
-    if "ZEPHYR_TOOLCHAIN_VARIANT" not in environment:
-        compiler = Path(find_program("arm-none-eabi-gcc", "gcc-arm-none-eabi"))
-        environment["ZEPHYR_TOOLCHAIN_VARIANT"] = "gnuarmemb"
-        environment["GNUARMEMB_TOOLCHAIN_PATH"] = str(compiler.parents[1])
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    variables = environment(zephyr)
+    variables["PATH"] = f"{Path(sys.executable).parent}:{variables['PATH']}"
     options = {
         "BOARD": board,
         "JOBS": jobs,
@@ -126,7 +121,7 @@ def build(board: str, jobs: int, moving: bool, folder: Path) -> Path:
         ["cmake", "-GNinja", "-S", str(APPLICATION), "-B", str(folder), *defines],
         ["ninja", "-C", str(folder)],
     ):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{command[0]} failed\n{done.stdout}{done.stderr}")
     return folder / "zephyr" / "zephyr.elf"

@@ -32,7 +32,7 @@ from vmcu_tools.plan.plan import Plan  # noqa: E402
 from vmcu_tools.runners.compiled import MODEL_NAME  # noqa: E402
 from vmcu_tools.runners.counting import CountingRunner, markers_of  # noqa: E402
 from vmcu_tools.runners.samples import make_samples  # noqa: E402
-from vmcu_tools.runners.workspace import board_module  # noqa: E402
+from vmcu_tools.runners.workspace import board_module, environment  # noqa: E402
 
 IMAGE = Path(__file__).parent / "image"
 DEFAULT_MODEL = ROOT / "samples" / "digits" / "digits.onnx"
@@ -74,11 +74,7 @@ def zephyr_tree() -> Path:
 
 def build(model: Path, target: str, folder: Path) -> Path:
     """The Zephyr image of a model, as an ELF file in `folder`."""
-    environment = {**os.environ, "ZEPHYR_BASE": str(zephyr_tree())}
-    if "ZEPHYR_SDK_INSTALL_DIR" not in environment:
-        compiler = Path(shutil.which("arm-none-eabi-gcc") or "/usr/bin/arm-none-eabi-gcc")
-        environment.setdefault("ZEPHYR_TOOLCHAIN_VARIANT", "gnuarmemb")
-        environment.setdefault("GNUARMEMB_TOOLCHAIN_PATH", str(compiler.parents[1]))
+    variables = environment(zephyr_tree())
     settings = [
         f"-DBOARD={ZEPHYR_BOARDS[target]}",
         f"-DMODEL={model.resolve()}",
@@ -91,7 +87,7 @@ def build(model: Path, target: str, folder: Path) -> Path:
         ["cmake", "--build", str(tree)],
     ]
     for command in commands:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{done.stdout}{done.stderr}\n{' '.join(command)} failed")
     return Path(shutil.copy(tree / "zephyr" / "zephyr.elf", folder / f"{MODEL_NAME}.elf"))

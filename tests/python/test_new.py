@@ -23,6 +23,7 @@ from vmcu_tools.emit.application import create
 from vmcu_tools.errors import UserError
 from vmcu_tools.frontends import load
 from vmcu_tools.runners.stream import streamed
+from vmcu_tools.runners.workspace import environment
 
 # Only operators that equal ONNX Runtime to the bit.
 GESTURE = paths.root() / "samples" / "gesture" / "gesture.onnx"
@@ -213,16 +214,12 @@ def zephyr_tree() -> Path:
 
 
 def configure(source: Path, build: Path, tree: Path) -> subprocess.CompletedProcess[str]:
-    prefix = Path(shutil.which("arm-none-eabi-gcc") or "").parents[1]
-    environment = os.environ | {
-        "ZEPHYR_BASE": str(tree),
-        "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb",
-        "GNUARMEMB_TOOLCHAIN_PATH": str(prefix),
+    variables = environment(tree) | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     options = ["-DBOARD=qemu_cortex_m3", f"-DEXTRA_ZEPHYR_MODULES={paths.root()}"]
     command = ["cmake", "-G", "Ninja", *options, "-S", str(source), "-B", str(build)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
 def console(image: Path, until: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from vmcu_tools import paths
-from vmcu_tools.runners.workspace import board_module
+from vmcu_tools.runners.workspace import board_module, toolchain_folder
 
 ROOT = paths.root()
 NEW = ROOT / "boards" / "arm" / "qemu_mps2"
@@ -90,3 +90,25 @@ def test_no_test_names_a_board_that_zephyr_has_not() -> None:
     for path in files:
         named = {board for board in ours if board in path.read_text()}
         assert not named, f"{path}: twister stops at a board that it does not know"
+
+
+@pytest.mark.parametrize("version", ["12.2.1", "13.2.1/../12.2.1"])
+def test_a_compiler_that_something_else_calls(tmp_path: Path, version: str) -> None:
+    """As ccache does, whose folder on PATH has no other tool of the compiler."""
+    real, links = tmp_path / "gnu arm" / "bin", tmp_path / "lib" / "ccache"
+    kept = real.parent / "lib" / "gcc" / "arm-none-eabi"
+    for folder in (real, links, kept / "12.2.1", kept / "13.2.1"):
+        folder.mkdir(parents=True)
+    for folder in (real, links):
+        compiler = folder / "arm-none-eabi-gcc"
+        compiler.write_text(f'#!/bin/sh\necho "install: {kept}/{version}/"\n')
+        compiler.chmod(0o755)
+        assert toolchain_folder(compiler) == real.parent
+
+
+def test_a_compiler_that_does_not_say_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    compiler = tmp_path / "bin" / "arm-none-eabi-gcc"
+    compiler.write_text("#!/bin/sh\nexit 1\n")
+    compiler.chmod(0o755)
+    assert toolchain_folder(compiler) == tmp_path

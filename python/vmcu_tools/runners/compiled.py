@@ -8,6 +8,7 @@ whatever the number of samples.
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import hashlib
 import os
@@ -289,7 +290,8 @@ def _archive(target: CompiledRunner) -> Path:
         return archive
     with tempfile.TemporaryDirectory(dir=store) as name:
         folder = Path(name)
-        target.gcc(["-c", *map(str, sources)], folder)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda source: target.gcc(["-c", str(source)], folder), sources))
         objects = [str(folder / f"{source.stem}.o") for source in sources]
         made = folder / archive.name
         subprocess.run([target.toolchain.tool("ar"), "rcs", str(made), *objects], check=True)

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +58,21 @@ def environment(tree: Path) -> dict[str, str]:
     sdk = Path.home() / ".cmake" / "packages" / "Zephyr-sdk"
     if not chosen and compiler and not sdk.exists():
         result["ZEPHYR_TOOLCHAIN_VARIANT"] = "gnuarmemb"
-        result["GNUARMEMB_TOOLCHAIN_PATH"] = str(Path(compiler).parent.parent)
+        result["GNUARMEMB_TOOLCHAIN_PATH"] = str(toolchain_folder(Path(compiler)))
     return result
+
+
+def toolchain_folder(compiler: Path) -> Path:
+    """The folder whose bin has a GCC and its companions, also where `compiler`, as PATH finds it,
+    is a link or a program such as ccache that calls it."""
+    command = [str(compiler), "-print-search-dirs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # GCC keeps its own files in FOLDER/lib/gcc/TARGET/VERSION.
+    for install in re.findall(r"^install: (.+)$", done.stdout, re.MULTILINE):
+        folders = Path(os.path.normpath(install)).parents
+        if len(folders) > 3 and (folders[3] / "bin" / compiler.name).exists():
+            return folders[3]
+    return compiler.parent.parent
 
 
 def board_module(tree: Path) -> Path:
