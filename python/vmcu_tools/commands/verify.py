@@ -51,7 +51,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     from ..report.terminal import console
-    from ..report.text import print_verification
+    from ..report.verification import print_verification
 
     if is_container(args.model):
         return _container(args)

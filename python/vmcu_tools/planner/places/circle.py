@@ -20,7 +20,7 @@ from .walk import Walk
 
 if TYPE_CHECKING:
     # It takes longer to load than most plans take, which ask no solver.
-    from ortools.sat.python import cp_model
+    from .constraints import cp_model
 
 # In the solver's deterministic measure of time, about seconds on a desktop computer. Where there is
 # a placement it is nearly always found with a third of it.
@@ -31,7 +31,7 @@ class Circle:
     """The constraint model of a list of pieces in a pool of `size` bytes."""
 
     def __init__(self, pieces: Sequence[Piece], size: int):
-        from ortools.sat.python import cp_model
+        from .constraints import cp_model
 
         self.pieces, self.size = pieces, size
         self.model = cp_model.CpModel()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # Takes a while, and many networks need no solver.
-    from ortools.sat.python import cp_model
+    from .constraints import cp_model
 
 
 def new_solver(effort: float) -> cp_model.CpSolver:
     """A solver with so much effort, in its own deterministic seconds."""
-    from ortools.sat.python import cp_model
+    from .constraints import cp_model
 
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -35,7 +35,7 @@ def solved(
 
     It runs in a thread of its own, for the main one sees no signal while it is in C++.
     """
-    from ortools.sat.python import cp_model
+    from .constraints import cp_model
 
     with ThreadPoolExecutor(1) as thread:
         search = thread.submit(solver.solve, model, callback)

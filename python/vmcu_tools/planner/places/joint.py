@@ -14,16 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ortools.sat.python.cp_model  # noqa: F401 - before pulp, see offsets.py
-import pulp
-
 from ... import progress
 from ...graph import Graph
 from ...ops import bind
 from ...plan.plan import SCRATCH_ALIGN, Plan, pool_scratch
 from . import swing
 from .layout import Layout
-from .offsets import solver
+from .offsets import pulp, solver
 from .order import EFFORT, Ordered, reordered, whole_cost
 from .overlap import Clearance, clearance
 from .pieces import pieces_of

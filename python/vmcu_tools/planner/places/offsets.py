@@ -19,12 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...kernels.language.access import Access
+
 # OR-tools and highspy, which pulp loads where it is installed, both bring HiGHS along: only in this
 # order do their libraries get along.
-import ortools.sat.python.cp_model  # noqa: F401
-import pulp
+from .constraints import cp_model  # noqa: F401
 
-from ...kernels.language.access import Access
+import pulp as pulp  # isort: skip
 
 
 @dataclass(frozen=True)

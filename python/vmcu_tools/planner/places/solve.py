@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ortools.sat.python import cp_model
-
 from ... import progress
 from ...plan.plan import SCRATCH_ALIGN
+from .constraints import cp_model
 from .cpsat import new_solver, solved
 from .overlap import Clearance
 from .pieces import Piece

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from ...plan.pools import Region
+from ..places.constraints import cp_model
 from ..places.cpsat import new_solver, solved
 from ..places.layout import Layout
 from ..places.overlap import Clearance
