@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +124,18 @@ def test_the_command_says_what_is_proven(
     assert f"{solver}: none takes less than 130 bytes" in capsys.readouterr().out
     assert plan["height"] == plan["bound"] == 130
     assert checker.check(graph, plan) == (130, 130)
+
+
+def test_solvers_leave_standard_output_to_json(tmp_path: Path, solver: str) -> None:
+    """In a process of its own: HiGHS says who it is in C, once."""
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(graph_of(UNITS["diamond"][0])))
+    command = [sys.executable, "-m", "vmcu_tools", "place", "--graph", str(path)]
+    done = subprocess.run(
+        [*command, "--solver", solver, "--json", "-"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["height"] == 130
+    assert f"{solver}: none takes less" in done.stderr
 
 
 def test_a_lower_plan_of_the_program_is_taken_over(solver: str) -> None:

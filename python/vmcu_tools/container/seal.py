@@ -147,6 +147,8 @@ def _library() -> Any:
     try:
         from cryptography.hazmat.primitives import serialization
     except ImportError as error:
-        missing = Problem("signatures need the Python package cryptography", "pip install it")
+        missing = Problem(
+            "signatures need the Python package cryptography", "pip install 'vmcu-tools[sign]'"
+        )
         raise UserError(missing) from error
     return serialization

@@ -21,6 +21,7 @@ from math import lcm
 from typing import Any
 
 from .complaints import refuse
+from .highs import quieten
 from .named import NamedGraph
 from .ordering.bounds import ancestors
 
@@ -307,7 +308,7 @@ def pulp_or_refuse(graph: NamedGraph) -> Any:
     """The modelling package; InputError without it."""
     # OR-tools brings a HiGHS of its own: where that is loaded first, highspy may not load.
     with contextlib.suppress(ImportError):
-        import highspy  # noqa: F401
+        quieten()
     try:
         import pulp
     except ImportError as error:

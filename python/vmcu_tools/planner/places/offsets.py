@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...kernels.language.access import Access
+from ...placement.highs import quieten
 
 # OR-tools and highspy, which pulp loads where it is installed, both bring HiGHS along: only in this
 # order do their libraries get along.
@@ -59,6 +60,7 @@ def solver(seconds: float | None = None) -> pulp.LpSolver:
     """HiGHS where its Python package is installed, else the CBC that comes with pulp."""
     highs = pulp.HiGHS(msg=False, threads=1, timeLimit=seconds)
     if highs.available():
+        quieten()
         return highs
     return pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds)
 

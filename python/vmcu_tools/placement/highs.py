@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HiGHS, by its Python package highspy, without what it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def _nowhere() -> Iterator[None]:
+    """Meanwhile the process's standard output, of C too, goes nowhere."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@functools.cache
+def quieten() -> None:
+    """Has HiGHS say now, to nobody, what its first solver in a process says whatever it is told:
+    standard output may be for JSON. Raises ImportError without highspy."""
+    import highspy
+
+    # Where standard output is closed nothing can be said there.
+    with contextlib.suppress(OSError), _nowhere():
+        highspy.Highs()
