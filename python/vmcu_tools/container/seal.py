@@ -106,7 +106,7 @@ def _read(key: Path) -> bytes:
 def _private(key: Path) -> Private:
     serialization = _library()
     try:
-        found = serialization.load_pem_private_key(_read(key), None)
+        found: Private = serialization.load_pem_private_key(_read(key), None)
     except (TypeError, ValueError) as error:
         raise _no_key(key, "private") from error
     if not _is_known(found):
@@ -120,7 +120,7 @@ def _public(key: Path) -> Public:
     if b"PRIVATE KEY" in data:
         return _private(key).public_key()
     try:
-        found = serialization.load_pem_public_key(data)
+        found: Public = serialization.load_pem_public_key(data)
     except ValueError as error:
         raise _no_key(key, "public") from error
     if not _is_known(found):
