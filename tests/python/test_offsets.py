@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from random_graphs import LAYERS, overlapped, random_layers
@@ -11,7 +14,14 @@ from vmcu_tools.graph import Node
 from vmcu_tools.kernels.language.access import relation
 from vmcu_tools.machine.mcu import VirtualMcu
 from vmcu_tools.ops import ProgramLayer, bind
-from vmcu_tools.planner.places.offsets import Link, chain_distance, gemm, smallest_distance
+from vmcu_tools.planner.places.offsets import (
+    Link,
+    chain_distance,
+    gemm,
+    pulp,
+    smallest_distance,
+    solver,
+)
 from vmcu_tools.planner.places.overlap import Clearance, clearance
 
 GENERATED = [kind for kind in LAYERS if kind in ("conv2d", "fully_connected", "depthwise", "add")]
@@ -65,6 +75,26 @@ def test_chain_is_the_sum_of_its_links() -> None:
     # A side branch that is longer decides.
     links += [Link("t0", "side", 100), Link("side", "t6", 100)]
     assert chain_distance(links, "t0", "t6") == max(200, sum(distances))
+
+
+@pytest.mark.parametrize("highs", [True, False])
+def test_either_solver_finds_it(monkeypatch: pytest.MonkeyPatch, highs: bool) -> None:
+    if highs:
+        pytest.importorskip("highspy", reason="HiGHS is not installed")
+    else:
+        monkeypatch.setattr(pulp.HiGHS, "available", lambda _: False)
+    assert isinstance(solver(), pulp.HiGHS) == highs
+    test_gemm_needs_min_n_k_less_one_empty_segments(3, 5, 2)
+    test_chain_is_the_sum_of_its_links()
+
+
+def test_the_solver_leaves_standard_output_alone() -> None:
+    """In a process of its own: HiGHS says who it is in C, once."""
+    script = f"from {solver.__module__} import *; print(smallest_distance(gemm(2, 2, 3)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{smallest_distance(gemm(2, 2, 3))}\n"
 
 
 def test_one_byte_nearer_is_caught() -> None:

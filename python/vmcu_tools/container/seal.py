@@ -148,7 +148,7 @@ def _library() -> Any:
         from cryptography.hazmat.primitives import serialization
     except ImportError as error:
         missing = Problem(
-            "signatures need the Python package cryptography", "pip install 'vmcu-tools[sign]'"
+            "signatures need the Python package cryptography", "pip install cryptography"
         )
         raise UserError(missing) from error
     return serialization

@@ -6,14 +6,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 from collections.abc import Iterator
 
 
 @contextlib.contextmanager
 def _nowhere() -> Iterator[None]:
     """Meanwhile the process's standard output, of C too, goes nowhere."""
-    sys.stdout.flush()
     kept = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

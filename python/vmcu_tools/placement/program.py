@@ -270,8 +270,9 @@ class Program:
     def solve(self, solver: str, seconds: float) -> Proof:
         """What is found in so many seconds."""
         pulp = self.pulp
-        engine = pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
-        self.ilp.solve(engine(msg=False, threads=1, timeLimit=max(seconds, 1.0)))
+        if solver == "highs":
+            quieten()
+        self.ilp.solve(engine(pulp, solver)(msg=False, threads=1, timeLimit=max(seconds, 1.0)))
         if self.ilp.sol_status == pulp.LpSolutionInfeasible:
             # Nothing takes `most` bytes or fewer.
             return Proof(None, {}, self.most + 1)
@@ -308,7 +309,7 @@ def pulp_or_refuse(graph: NamedGraph) -> Any:
     """The modelling package; InputError without it."""
     # OR-tools brings a HiGHS of its own: where that is loaded first, highspy may not load.
     with contextlib.suppress(ImportError):
-        quieten()
+        import highspy  # noqa: F401
     try:
         import pulp
     except ImportError as error:
@@ -316,10 +317,14 @@ def pulp_or_refuse(graph: NamedGraph) -> Any:
     return pulp
 
 
+def engine(pulp: Any, solver: str) -> Any:
+    """pulp's class of a solver."""
+    return pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
+
+
 def available(solver: str, graph: NamedGraph) -> None:
     """InputError unless a solver can be called."""
     pulp = pulp_or_refuse(graph)
-    engine = pulp.HiGHS if solver == "highs" else pulp.PULP_CBC_CMD
-    if not engine(msg=False).available():
+    if not engine(pulp, solver)(msg=False).available():
         package = "highspy" if solver == "highs" else "pulp[cbc]"
         raise refuse(graph.origin, f"{solver} cannot be called", f"pip install {package}")

@@ -68,10 +68,10 @@ def toolchain_folder(compiler: Path) -> Path:
     command = [str(compiler), "-print-search-dirs"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     # GCC keeps its own files in FOLDER/lib/gcc/TARGET/VERSION.
-    for install in re.findall(r"^install: (.+)$", done.stdout, re.MULTILINE):
-        folders = Path(os.path.normpath(install)).parents
-        if len(folders) > 3 and (folders[3] / "bin" / compiler.name).exists():
-            return folders[3]
+    install = re.search(r"^install: (.+)$", done.stdout, re.MULTILINE)
+    folders = Path(os.path.normpath(install[1])).parents if install else ()
+    if len(folders) > 3 and (folders[3] / "bin" / compiler.name).exists():
+        return folders[3]
     return compiler.parent.parent
 
 
