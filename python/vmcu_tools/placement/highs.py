@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 from collections.abc import Iterator
 
@@ -27,8 +28,7 @@ def _nowhere() -> Iterator[None]:
 def quieten() -> None:
     """Has HiGHS say now, to nobody, what its first solver in a process says whatever it is told:
     standard output may be for JSON. Raises ImportError without highspy."""
-    import highspy
-
+    highs = importlib.import_module("highspy")
     # Where standard output is closed nothing can be said there.
     with contextlib.suppress(OSError), _nowhere():
-        highspy.Highs()
+        highs.Highs()
