@@ -39,11 +39,12 @@ assert isinstance(series, pandas.Series)
 model.minimize(sum(series))
 solver = cp_model.CpSolver()
 assert solver.solve(model) == cp_model.OPTIMAL
+assert sys.modules["pandas"] is pandas
 print(list(solver.values(series)))
 """
 OURS = "from vmcu_tools.planner.places import constraints\n"
 THEIRS = "from ortools.sat.python import cp_model\n"
-PANDAS = "import pandas\n"
+PANDAS = "import sys\nimport pandas\n"
 
 
 def test_series_of_variables_are_what_they_were() -> None:

@@ -106,9 +106,10 @@ def test_a_compiler_that_something_else_calls(tmp_path: Path, version: str) -> N
         assert toolchain_folder(compiler) == real.parent
 
 
-def test_a_compiler_that_does_not_say_where_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", ["", "install: /usr/lib/gcc", "install: /none/lib/gcc/arm/1"])
+def test_a_compiler_that_does_not_say_where_it_is(tmp_path: Path, said: str) -> None:
     (tmp_path / "bin").mkdir()
     compiler = tmp_path / "bin" / "arm-none-eabi-gcc"
-    compiler.write_text("#!/bin/sh\nexit 1\n")
+    compiler.write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
     compiler.chmod(0o755)
     assert toolchain_folder(compiler) == tmp_path

@@ -36,12 +36,11 @@ def _named_only(package: str, *classes: str) -> Iterator[None]:
 
 
 def _import() -> None:
-    name = "ortools.sat.python.cp_model"
-    if "pandas" in sys.modules or name in sys.modules:
+    if "pandas" in sys.modules:
         return
     try:
         with _named_only("pandas", "Index", "Series"):
-            module = importlib.import_module(name)
+            module = importlib.import_module("ortools.sat.python.cp_model")
     except (ImportError, AttributeError):
         # A version that needs more of it; what failed is not in sys.modules.
         return
