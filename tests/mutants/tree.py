@@ -34,6 +34,14 @@ CONTAINERS = ("-DVMCU_CONTAINERS",)
 GENERATED = "lib/vmcu/kernels/gen/"
 
 
+def own_gcc() -> str:
+    """gcc itself, "" where there is none: ccache in its place would call the first gcc on PATH, which
+    is the stand-in that calls it."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    found = filter(None, (shutil.which("gcc", path=folder) for folder in folders))
+    return next((gcc for gcc in found if Path(gcc).resolve().name != "ccache"), "")
+
+
 class Tree:
     def __init__(self, folder: Path):
         """folder: of the copy, which is brought to what the checkout is, uncommitted files too."""
@@ -55,7 +63,7 @@ class Tree:
         self.objects = folder.parent / f"{folder.name}-objects"
         self.bin = folder.parent / f"{folder.name}-bin"
         self.bin.mkdir(exist_ok=True)
-        self.gcc = shutil.which("gcc") or ""
+        self.gcc = own_gcc()
         stand_in = self.bin / "gcc"
         stand_in.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "compiler.py"} "$@"\n')
         stand_in.chmod(0o755)

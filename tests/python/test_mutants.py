@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "mutants"))
 import c_mutants
 import python_mutants
 import reach
+import tree
 from areas import AREAS
 from mutant import Mutant
 
@@ -80,6 +81,20 @@ def test_mutants_of_c() -> None:
     }
     nothing = '/* 1 + 1 */\n#define A 1\nstatic int f(const struct s *t, char *u);\nx("1");\n'
     assert changed("m.c", nothing) == {nothing.replace('x("1");', ";")}
+
+
+def test_the_stand_in_calls_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not ccache, which would call the stand-in."""
+    for folder in ("links", "own"):
+        (tmp_path / folder).mkdir()
+    for program in (tmp_path / "ccache", tmp_path / "own" / "gcc"):
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    (tmp_path / "links" / "gcc").symlink_to(tmp_path / "ccache")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'links'}:{tmp_path / 'own'}")
+    assert tree.own_gcc() == str(tmp_path / "own" / "gcc")
+    monkeypatch.setenv("PATH", str(tmp_path / "links"))
+    assert tree.own_gcc() == ""
 
 
 def test_tests_that_fit_into_the_time() -> None:
