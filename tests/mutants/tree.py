@@ -35,8 +35,8 @@ GENERATED = "lib/vmcu/kernels/gen/"
 
 
 def own_gcc() -> str:
-    """gcc itself, "" where there is none: ccache in its place would call the first gcc on PATH, which
-    is the stand-in that calls it."""
+    """gcc itself, "" where there is none. Not ccache in its place: it would call the first gcc on
+    PATH, which is the stand-in that calls it."""
     folders = os.environ["PATH"].split(os.pathsep)
     found = filter(None, (shutil.which("gcc", path=folder) for folder in folders))
     return next((gcc for gcc in found if Path(gcc).resolve().name != "ccache"), "")
