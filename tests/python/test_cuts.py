@@ -22,13 +22,18 @@ from vmcu_tools.ops.reshape import Reshape
 from vmcu_tools.passes import optimize
 from vmcu_tools.plan.schedule import ONE_COLUMN
 from vmcu_tools.planner.options import Options
+from vmcu_tools.planner.places import circle
 from vmcu_tools.planner.places.layout import Cut
+from vmcu_tools.planner.places.solve import ConstraintModel, Solution
+from vmcu_tools.planner.places.walk import Walk
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages.alike import facts_of
 from vmcu_tools.planner.stages.cheapest import Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
 from vmcu_tools.planner.stages.floors import Floors
 from vmcu_tools.planner.stages.tiles import Descent, relaxed
+
+from scripts import script
 
 SEEDS = range(24)
 
@@ -183,3 +188,62 @@ def test_every_network_has_a_plan(seed: int) -> None:
             make_plan("vmcu", graph, Options(seconds=1.0, stream_input=streamed))
         except UserError as error:
             assert streamed and "cannot be streamed" in str(error)
+
+
+def needed(graph: Graph, streamed: bool, first: int, stop: int) -> int:
+    """Bytes of the tensors that are there when nodes [first, stop) begin, or when they are over, if
+    that is more; counted one by one. Of a streamed input nothing is there before it is read."""
+    source = graph.inputs[0].tensor if streamed else ""
+    makers = {node.outputs[0]: number for number, node in enumerate(graph.nodes)}
+    kept = {port.tensor for port in graph.outputs}
+    before = after = 0
+    for name, tensor in graph.tensors.items():
+        readers = [number for number, node in enumerate(graph.nodes) if name in node.inputs]
+        made, last = (
+            makers.get(name, -1),
+            len(graph.nodes) if name in kept else max(readers, default=-1),
+        )
+        if name != source and made < first <= last:
+            before += tensor.bytes
+        here = any(first <= reader < stop for reader in readers)
+        if made < stop <= last and (name != source or here):
+            after += tensor.bytes
+    return max(before, after)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_there_before_and_after_a_stage(seed: int) -> None:
+    graph = network(seed)
+    for streamed in ways_to_feed(graph):
+        cutter = Cutter(graph, streamed)
+        for first, stop in itertools.combinations(range(len(graph.nodes) + 1), 2):
+            held = cutter.least_held(Cut(first, stop))
+            assert held == needed(graph, streamed, first, stop)
+
+
+def test_no_solver_is_asked_for_all_where_a_part_has_no_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failed: list[tuple[set[tuple[str, int]], int]] = []
+    lines: list[int] = []
+    solve, in_line = circle.Circle.solve, ConstraintModel.solve
+
+    def watched(self: circle.Circle, effort: float) -> Walk | None:
+        pieces = {(piece.name, piece.size) for piece in self.pieces}
+        assert not any(part < pieces and self.size <= size for part, size in failed)
+        found = solve(self, effort)
+        if found is None:
+            failed.append((pieces, self.size))
+        return found
+
+    def counted(self: ConstraintModel, effort: float) -> Solution | None:
+        lines.append(self.most)
+        return in_line(self, effort)
+
+    monkeypatch.setattr(circle.Circle, "solve", watched)
+    monkeypatch.setattr(ConstraintModel, "solve", counted)
+    graphs = script("graphs", "benchmarks/graphs/run.py")
+    make_plan("vmcu", graphs.NETWORKS["GhostNet"]())
+    assert failed
+    # In fewer bytes than the first layout takes, none of the others has places for that part.
+    assert len(lines) == 1

@@ -269,13 +269,17 @@ class Layout:
         """True if a tensor's ring ends within a row, or one that lives in it begins within one: the
         pool's end, which rows do not reach around, may not be in such a ring."""
         width = self.graph.tensors[name].shape[1]
-        begins = [
-            home.phase
-            for group in self.groups
-            for home in group.homes
-            if group.tensors[home.owner].name == name
-        ]
+        begins = self._begins.get(name, ())
         return any(pixels % width for pixels in (len(self.births[name]), *begins))
+
+    @functools.cached_property
+    def _begins(self) -> dict[str, list[int]]:
+        """By tensor, the pixels of its ring at which those that live in it begin."""
+        found: dict[str, list[int]] = {}
+        for group in self.groups:
+            for home in group.homes:
+                found.setdefault(group.tensors[home.owner].name, []).append(home.phase)
+        return found
 
     def ring_bytes(self, name: str) -> int:
         """Bytes that a tensor's ring takes."""

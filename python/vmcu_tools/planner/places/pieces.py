@@ -103,6 +103,7 @@ class _Builder:
         self.ports = {port.tensor for port in ports}
         self.pieces: list[Piece] = []
         self.placed: list[str] = []
+        self.last: dict[str, int] = {}
 
     def run(self) -> list[Piece]:
         for port in self.graph.held:
@@ -127,6 +128,12 @@ class _Builder:
             Piece(tensor.name, size, tensor.row_bytes, ways, whole, scratch, floor=floor)
         )
         self.placed.append(tensor.name)
+        self.last[tensor.name] = self._last(tensor.name)
+
+    def _alive(self, number: int) -> list[str]:
+        """Of what has been placed, all that is still needed in a stage; the stages in turn."""
+        self.placed = [name for name in self.placed if self.last[name] >= number]
+        return [*self.placed]
 
     def _last(self, name: str) -> int:
         """The last stage that needs a tensor."""
@@ -143,7 +150,7 @@ class _Builder:
         layers = [layer]
         if self.both_ways and layer.can_descend:
             layers.append(self.layout.binder.descending(layer))
-        alive = [name for name in self.placed if self._last(name) >= number]
+        alive = self._alive(number)
         dying = {name for name in layer.node.inputs if self._last(name) == number}
         ways = tuple(Way(one.descending, self._live(one, alive, dying)) for one in layers)
         self._add(layer.out, ways, pool_scratch(layer))
@@ -163,7 +170,7 @@ class _Builder:
     def _stage(self, number: int, group: Group) -> None:
         """The outputs that stay first, then the rings, the large before the small."""
         assert group.trace is not None
-        alive = [name for name in self.placed if self._last(name) >= number]
+        alive = self._alive(number)
         floor = stage_floor(self.layout, number)
         tensors = group.trace.tensors[: group.trace.own]
         kept = group.trace.stage.kept

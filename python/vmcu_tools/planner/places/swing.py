@@ -75,16 +75,16 @@ def packed(planner: str, layout: Layout, seconds: float, below: int | None = Non
     return plan_of(planner, layout, round_, bound)
 
 
-def walked(planner: str, layout: Layout, limit: int = 0) -> Plan | None:
+def walked(planner: str, layout: Layout, limit: int = 0, hopeful: bool = True) -> Plan | None:
     """A plan in no more than the worst step's bytes, or `limit` if that is more, if the walk or the
-    solver finds one."""
+    solver finds one. hopeful: whether the solver is worth asking."""
     free, ascending = pieces_of(layout, both_ways=True), pieces_of(layout, both_ways=False)
     bound = max(piece.bound() for piece in free)
     for pieces, wraps in ((free, False), (free, True), (ascending, True)):
         search = Walk(pieces, bound, wraps)
         if search.run():
             return plan_of(planner, layout, search, bound)
-    if sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
+    if not hopeful or sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
         return None
     found = circle.fits(free, max(bound, limit))
     return None if found is None else plan_of(planner, layout, found, bound)

@@ -18,7 +18,7 @@ from ...plan.plan import Placement, Plan, Step
 from ...plan.schedule import taken_columns
 from .layout import Group, Layout, Memory
 from .lifetimes import lifetimes
-from .pieces import Live, Piece, Way, stage_memory
+from .pieces import Piece, Way, stage_memory
 from .scratch import first_gap
 
 # Dead ends of the depth-first search before a pool size is given up.
@@ -91,19 +91,16 @@ class Walk:
         around = base + size > self.pool
         if around and (piece.whole or (self.pool - base) % piece.stride):
             return False
+        bases, pool, wraps = self.bases, self.pool, self.wraps
         for live in way.live:
-            if not self._clear(self.bases[live.name] - base, live):
+            # How far the output is below it, at each of its places on the circle.
+            apart = bases[live.name] - base
+            below, above = live.clearance.below, live.clearance.above
+            if above < apart < below or (
+                wraps and (above < apart - pool < below or above < apart + pool < below)
+            ):
                 return False
         return piece.scratch == 0 or self._place_scratch(piece, way, base)
-
-    def _clear(self, apart: int, live: Live) -> bool:
-        """True if an output so far below `live` spares it, at each of its places on the circle."""
-        below, above = live.clearance.below, live.clearance.above
-        if above < apart < below:
-            return False
-        if not self.wraps:
-            return True
-        return not (above < apart - self.pool < below or above < apart + self.pool < below)
 
     def _place_scratch(self, piece: Piece, way: Way, base: int) -> bool:
         """Finds the lowest gap for the step's scratch between everything that is alive."""

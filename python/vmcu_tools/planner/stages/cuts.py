@@ -284,6 +284,10 @@ class Cutter(Needs):
                     break
         return tuple(found)
 
+    def lodged(self, cuts: tuple[Cut, ...], limit: int) -> bool:
+        """True if each stage, by itself, has places for its tensors in `limit` bytes."""
+        return all(self.places(pieces, limit) for pieces in self.alone(cuts).values())
+
     def stretched(self, cuts: tuple[Cut, ...], limit: int, enough: int) -> int:
         """The least bytes, from `limit` on, in which each stage, by itself, has places for its
         tensors; in these cuts or with other tiles. `enough` if that takes as many."""

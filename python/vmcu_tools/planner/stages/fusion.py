@@ -338,20 +338,22 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
         plans = (walked_plan(layout) for layout, _ in layouts.values())
         return min(plans, key=lambda plan: plan.pool_bytes)
     # Lines may have places where none were found in circles, and tell how many more bytes do.
-    line = packed_best(layouts, limit, IN_LINE)
+    line = packed_best(cutter, layouts, limit, IN_LINE)
     stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
     if stretched >= line.pool_bytes:
         return line
     plan = _placed(cutter, stretched, options, layouts)
-    plan = plan or packed_best(layouts, limit, options.seconds)
+    plan = plan or packed_best(cutter, layouts, limit, options.seconds)
     return min(plan, line, key=lambda plan: plan.pool_bytes)
 
 
-def packed_best(layouts: Tried, limit: int, seconds: float) -> Plan:
+def packed_best(cutter: Cutter, layouts: Tried, limit: int, seconds: float) -> Plan:
     """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
     bytes."""
     share, best = seconds / len(layouts), None
-    for layout, _ in layouts.values():
+    for cuts, (layout, _) in layouts.items():
+        if best is not None and not cutter.lodged(cuts, best.pool_bytes - 1):
+            continue
         plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
         best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
         if best.pool_bytes <= limit:
@@ -381,7 +383,7 @@ def _placed(
                 layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
             plan = roomy(layout, limit) if cutter.bands else None
             if plan is None and not crowded:
-                plan = walked("vmcu", layout, limit)
+                plan = walked("vmcu", layout, limit, cutter.lodged(tried, limit))
             if plan is not None:
                 return plan
             layouts[tried] = layout, limit

@@ -154,14 +154,11 @@ class Needs:
         return self.least[key]
 
     def _least_held(self, cut: Cut) -> int:
-        besides = self.besides(cut)
-        before = after = besides
-        for name in self.touched(cut):
-            if self.first[name] < cut.first:
-                before += self.bytes[name]
-            if self.last[name] >= cut.stop:
-                after += self.graph.tensors[name].bytes
-        return max(before, after)
+        after = self.alive[cut.stop]
+        if self.source is not None and self.last[self.source.name] >= cut.stop:
+            # What it reads of a streamed input that is read later is there when it is over.
+            after += self.source.bytes if self.source.name in self.touched(cut) else 0
+        return max(self.alive[cut.first], after)
 
     def known(self, cut: Cut, limit: int, near: bool = False) -> Option | None:
         """A stage's needs and cost; None if it needs more than `limit`. near: it is like one that
@@ -180,15 +177,17 @@ class Needs:
         likely that it does."""
         if shape in self.held:
             return self.held[shape]
+        if self.floor.setdefault(shape, 0) > limit:
+            return None
         around = self.surroundings(cut)
         facts = self.facts(around, shape)
-        if limit >= self.floor.setdefault(shape, 0) and not near:
+        if not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
             floor = self.floors.floor(cut.first, shape.layers, shape.taken, facts, room)
             self.floor[shape] = around.besides + floor
-        if self.floor[shape] > limit:
-            return None
+            if self.floor[shape] > limit:
+                return None
         if facts.held is None:
             trace = self.trace(cut, shape)
             facts.held, facts.calls = in_place(trace).peak(around.dying), trace.calls
@@ -233,7 +232,14 @@ class Needs:
     def besides(self, cut: Cut) -> int:
         """Bytes of tensors that outlive a stage that does not touch them."""
         there = self.there[cut.first]
-        return sum(there.values()) - sum(there.get(name, 0) for name in self.touched(cut))
+        return self.alive[cut.first] - sum(there.get(name, 0) for name in self.touched(cut))
+
+    @functools.cached_property
+    def alive(self) -> list[int]:
+        """Bytes that are alive when each node begins, and when the last one is over."""
+        kept = (name for name, last in self.last.items() if last >= self.count)
+        over = sum(self.bytes[name] for name in kept if name in self.first)
+        return [*(sum(there.values()) for there in self.there), over]
 
     @functools.cached_property
     def there(self) -> list[dict[str, int]]:
