@@ -16,6 +16,8 @@ from vmcu_tools.ops.values import STRUCTS
 from vmcu_tools.plan.plan import Plan
 
 BUILT, GREEDY, SEGMENTS = range(3)
+# See VMCU_SCRATCH_ON_STACK.
+ON_STACK = 0xFFFFFFFF
 # No place in a container.
 AWAY = 0xFFFFFFF0
 # In front of a container's last bytes, and of the pool's: not all of what is looked for is there.
@@ -46,6 +48,7 @@ PARAMS: dict[str, tuple[tuple[str, int | str], ...]] = {
     "vmcu_binary": (
         *(("left_shift", 31), ("rescale", 2), ("kind", 99), ("output.shift", 31)),
         *(("constant", AWAY), ("constant_height", 999), ("sum", AWAY), ("sum[0]", 1 << 60)),
+        *(("constant_height", 3), ("constant_width", 13), ("constant_channels", 13)),
     ),
     "vmcu_concat": (("axis", 3), ("table_of", AWAY), ("table_of[0]", 127)),
     "vmcu_conv": CONV,
@@ -174,6 +177,7 @@ def damages(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[
     yield from shifts(images)
     yield from means(images)
     yield from tables(images)
+    yield from counts(images)
     yield from replays(images, plans)
 
 
@@ -253,6 +257,23 @@ def tables(images: Mapping[str, bytes]) -> Iterator[Damage]:
     )
     for label, image, what in wrong:
         yield Damage(label, "AnyNetwork_3", image, what)
+
+
+def counts(images: Mapping[str, bytes]) -> Iterator[Damage]:
+    """A stage that counts its calls in a layer's scratch."""
+    for name, image in images.items():
+        found = Layers(image)
+        for number in range(model_member(image, "stage_count")):
+            at = model_member(image, "stages") + structs.STAGE.size * number
+            first, count = (
+                struct.unpack_from("<H", image, at + structs.STAGE.members[member].start)[0]
+                for member in ("first", "count")
+            )
+            places = (found.member(n, "scratch") for n in range(first, first + count))
+            place = next((place for place in places if place != ON_STACK), None)
+            if count > 1 and place is not None:
+                other = of_table(image, "stages", number, "progress", place)
+                yield Damage(f"counts in {name}", name, other, "schedule of stage", index=number)
 
 
 def replays(images: Mapping[str, bytes], plans: Mapping[str, Plan]) -> Iterator[Damage]:

@@ -29,8 +29,15 @@ OPTIONS = (
     ("-DVMCU_STREAMS",),
     ("-D__FAST_MATH__",),
 )
-# Without it the sources of containers do not compile.
 CONTAINERS = ("-DVMCU_CONTAINERS",)
+# Of the sources of containers, which do not compile without CONTAINERS.
+LOADERS = (
+    (),
+    ("-DVMCU_ONLINE_PLANNER", "-DVMCU_CONTAINER_REPLAY"),
+    ("-DVMCU_POOL_ROTATE",),
+    ("-DVMCU_STREAMS",),
+    ("-DVMCU_CONTAINER_SIGNED",),
+)
 GENERATED = "lib/vmcu/kernels/gen/"
 
 
@@ -156,10 +163,12 @@ class Tree:
     def _compilations(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
         """Files of the runtime and with which options."""
         runtime = self.folder / "lib" / "vmcu"
-        for source in sorted([*runtime.glob("*.c"), *(runtime / "kernels").rglob("*.c")]):
+        folders = [runtime, runtime / "audio", runtime / "endurance"]
+        plain = [source for folder in folders for source in folder.glob("*.c")]
+        for source in sorted([*plain, *(runtime / "kernels").rglob("*.c")]):
             yield from ((source, options) for options in (*OPTIONS, CONTAINERS))
         for source in sorted((runtime / "container").glob("*.c")):
-            yield source, CONTAINERS
+            yield from ((source, CONTAINERS + options) for options in LOADERS)
 
     def _reads(self, command: Sequence[str], file: str) -> bool:
         """True if a compilation looks at the file."""

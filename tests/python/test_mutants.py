@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -81,6 +82,15 @@ def test_mutants_of_c() -> None:
     }
     nothing = '/* 1 + 1 */\n#define A 1\nstatic int f(const struct s *t, char *u);\nx("1");\n'
     assert changed("m.c", nothing) == {nothing.replace('x("1");', ";")}
+
+
+def test_what_loaders_may_be_asked_for_is_compiled() -> None:
+    """Or else a mutant of it were taken for no change."""
+    sources = (ROOT / "lib" / "vmcu" / "container").glob("*.c")
+    asked = {
+        name for file in sources for name in re.findall(r"defined\((VMCU_\w+)\)", file.read_text())
+    }
+    assert asked == {option.removeprefix("-D") for options in tree.LOADERS for option in options}
 
 
 def test_the_stand_in_calls_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
