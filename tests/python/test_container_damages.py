@@ -28,7 +28,8 @@ def built() -> dict[str, Built]:
         patch.setattr(sys, "path", [str(TESTS / "container"), str(TESTS / "runtime"), *sys.path])
         import make_containers
 
-        return {one.name: one for one in make_containers.built()}
+        every = (*make_containers.built(), make_containers.scratch())
+        return {one.name: one for one in every}
 
 
 def test_good_ones_are_loaded(loader: ctypes.CDLL, built: dict[str, Built]) -> None:
@@ -69,4 +70,5 @@ def test_what_is_wrong_is_said(loader: ctypes.CDLL, built: dict[str, Built]) -> 
         assert (made.result, made.refusal[0]) == wanted, f"{damage.label} of {damage.of}"
         assert damage.index in (None, made.refusal[1]), f"{damage.label} of {damage.of}"
         kinds[damage.what] += 1
-    assert kinds["parameters of layer"] > 200 and kinds["replay of layer"] > 20
+        kinds["counts"] += damage.label.startswith("counts")
+    assert kinds["counts"] and kinds["parameters of layer"] > 200 and kinds["replay of layer"] > 20
