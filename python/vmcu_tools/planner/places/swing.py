@@ -9,7 +9,7 @@ linear pool (solve.py), from there down to the smallest circle. A linear pool is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...graph import Graph
 from ...plan.plan import Plan
@@ -75,18 +75,24 @@ def packed(planner: str, layout: Layout, seconds: float, below: int | None = Non
     return plan_of(planner, layout, round_, bound)
 
 
-def walked(planner: str, layout: Layout, limit: int = 0, hopeful: bool = True) -> Plan | None:
+def walked(
+    planner: str,
+    layout: Layout,
+    limit: int = 0,
+    hopeful: Callable[[int], bool] = lambda size: True,
+) -> Plan | None:
     """A plan in no more than the worst step's bytes, or `limit` if that is more, if the walk or the
-    solver finds one. hopeful: whether the solver is worth asking."""
+    solver finds one. hopeful: whether the solver is worth asking for so many bytes."""
     free, ascending = pieces_of(layout, both_ways=True), pieces_of(layout, both_ways=False)
     bound = max(piece.bound() for piece in free)
     for pieces, wraps in ((free, False), (free, True), (ascending, True)):
         search = Walk(pieces, bound, wraps)
         if search.run():
             return plan_of(planner, layout, search, bound)
-    if not hopeful or sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
+    if sum(len(way.live) for piece in free for way in piece.ways) > MOST_PAIRS:
         return None
-    found = circle.fits(free, max(bound, limit))
+    size = max(bound, limit)
+    found = circle.fits(free, size) if hopeful(size) else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 

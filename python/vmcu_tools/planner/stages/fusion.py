@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ...errors import Problem, UserError
 from ...graph import Graph
@@ -383,7 +384,7 @@ def _placed(
                 layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
             plan = roomy(layout, limit) if cutter.bands else None
             if plan is None and not crowded:
-                plan = walked("vmcu", layout, limit, cutter.lodged(tried, limit))
+                plan = walked("vmcu", layout, limit, partial(cutter.lodged, tried))
             if plan is not None:
                 return plan
             layouts[tried] = layout, limit

@@ -93,7 +93,6 @@ class Needs:
         self.shapes: dict[Cut, Shape] = {}
         self.fronts: dict[tuple[int, Tile, int], list[Shape]] = {}
         self.held: dict[Shape, int] = {}
-        self.least: dict[tuple[int, int], int] = {}
         self.floor: dict[Shape, int] = {}
         self.around: dict[tuple[int, int], Surroundings] = {}
         self.latest: tuple[Calls, Trace] | None = None
@@ -148,12 +147,6 @@ class Needs:
     def least_held(self, cut: Cut) -> int:
         """Bytes that a stage needs in whatever tiles: what outlives it or is there when it begins,
         and what is there when it is over."""
-        key = cut.first, cut.stop
-        if key not in self.least:
-            self.least[key] = self._least_held(cut)
-        return self.least[key]
-
-    def _least_held(self, cut: Cut) -> int:
         after = self.alive[cut.stop]
         if self.source is not None and self.last[self.source.name] >= cut.stop:
             # What it reads of a streamed input that is read later is there when it is over.
