@@ -87,11 +87,16 @@ def test_layouts_are_packed_until_one_is_small_enough(monkeypatch: pytest.Monkey
     thrice = {(Cut(0, number),): (layout, 0) for number in range(3)}
     plan = swing.packed("vmcu", layout, SECONDS)
     most_given.clear()
-    best = fusion.packed_best(thrice, plan.pool_bytes, 3 * SECONDS)
+    cutter: Any = SimpleNamespace(lodged=lambda *_: True)
+    best = fusion.packed_best(cutter, thrice, plan.pool_bytes, 3 * SECONDS)
     assert best.placements == plan.placements and most_given == [None]
     most_given.clear()
-    assert fusion.packed_best(thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
+    assert fusion.packed_best(cutter, thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
     assert most_given[:2] == [None, plan.pool_bytes] and len(most_given) == 3
+    most_given.clear()
+    cutter.lodged = lambda cuts, limit: cuts == (Cut(0, 2),) or limit >= plan.pool_bytes
+    assert fusion.packed_best(cutter, thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
+    assert most_given == [None, plan.pool_bytes], "a stage has no places in fewer bytes"
 
 
 def test_no_more_bytes_are_tried_than_a_line_takes() -> None:
