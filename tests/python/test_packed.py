@@ -14,7 +14,7 @@ from vmcu_tools.planner.places.layout import Cut, Layout
 from vmcu_tools.planner.places.order import Ordered, reordered
 from vmcu_tools.planner.places.pieces import Piece, pieces_of
 from vmcu_tools.planner.places.walk import Walk
-from vmcu_tools.planner.stages import fusion
+from vmcu_tools.planner.stages import placing
 from vmcu_tools.planner.stages.cuts import Cutter
 
 # Of solvers; whoever wants nothing but a gap needs less than who wants it as small as can be.
@@ -88,14 +88,14 @@ def test_layouts_are_packed_until_one_is_small_enough(monkeypatch: pytest.Monkey
     plan = swing.packed("vmcu", layout, SECONDS)
     most_given.clear()
     cutter: Any = SimpleNamespace(lodged=lambda *_: True)
-    best = fusion.packed_best(cutter, thrice, plan.pool_bytes, 3 * SECONDS)
+    best = placing.packed_best(cutter, thrice, plan.pool_bytes, 3 * SECONDS)
     assert best.placements == plan.placements and most_given == [None]
     most_given.clear()
-    assert fusion.packed_best(cutter, thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
+    assert placing.packed_best(cutter, thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
     assert most_given[:2] == [None, plan.pool_bytes] and len(most_given) == 3
     most_given.clear()
     cutter.lodged = lambda cuts, limit: cuts == (Cut(0, 2),) or limit >= plan.pool_bytes
-    assert fusion.packed_best(cutter, thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
+    assert placing.packed_best(cutter, thrice, 0, 3 * SECONDS).pool_bytes <= plan.pool_bytes
     assert most_given == [None, plan.pool_bytes], "a stage has no places in fewer bytes"
 
 
@@ -134,9 +134,9 @@ def test_lines_are_tried_before_more_bytes_are_allowed(
     cutter: Any = SimpleNamespace(
         bands={}, cheapest=lambda _: (), stretched=lambda *_: max(stretched, 100)
     )
-    monkeypatch.setattr(fusion, "_placed", placed)
-    monkeypatch.setattr(fusion, "packed_best", lambda *_: SimpleNamespace(pool_bytes=line))
-    assert fusion.placed(cutter, 100, Options()).pool_bytes == wanted
+    monkeypatch.setattr(placing, "placed_within", placed)
+    monkeypatch.setattr(placing, "packed_best", lambda *_: SimpleNamespace(pool_bytes=line))
+    assert placing.placed(cutter, 100, Options()).pool_bytes == wanted
     assert limits == [100, *([wanted] if wanted < line else [])]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The default planner: which layers run together, and where their tensors live.
 
-cuts.py looks for stages, swing.py for places. Where the fewest bytes cost more cycles than is
-allowed, a larger peak is taken that does not; where they are still too many, and multiply-
+cuts.py looks for stages, placing.py for their places. Where the fewest bytes cost more cycles than
+is allowed, a larger peak is taken that does not; where they are still too many, and multiply-
 accumulates may be done twice, the stage with the peak is put in bands (bands.py).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from ...errors import Problem, UserError
 from ...graph import Graph
@@ -19,24 +18,19 @@ from ...plan.choice import Choice
 from ...plan.plan import Plan
 from ...plan.schedule import ONE_COLUMN, Tile
 from ..options import Options
-from ..places.layout import Cut, Layout
+from ..places.layout import Layout
 from ..places.order import reordered
-from ..places.pieces import pieces_of
-from ..places.swing import packed, place, walked, walked_least
-from ..places.walk import Walk, plan_of
+from ..places.swing import packed, place, walked
 from . import bands
 from .costs import bargain, extra_cost
 from .cuts import TILES, UNLIMITED, Cutter, count_of
 from .elsewhere import fetched
+from .placing import Tried, placed, placed_within
 from .spending import Bands, Spender, applied
 
-# Of more nodes in bands, no solver is asked for places.
-MOST_SOLVED = 20
-# Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
-EASES = (1.0, 0.9, 0.8, 0.65)
 TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or cycles."
-# Of solvers, in seconds, where a plan is to come soon, or before more bytes are allowed.
-SOON, IN_LINE = 1.0, 0.3
+# Of solvers, in seconds, where a plan is to come soon.
+SOON = 1.0
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 2.0
 # How much less is tried where tensors have no places, how often, and how exact the fewest bytes
@@ -44,15 +38,11 @@ MOST_EXTRA = 2.0
 ROOM, TRIES, EXACT, FAR = 0.015, 6, 0.01, 1.25
 
 
-# By cuts, their layout and the bytes in which no places were found for it.
-Tried = dict[tuple[Cut, ...], tuple[Layout, int]]
-
-
 @dataclass(frozen=True, eq=False)
 class Variant:
     """A graph, maybe with layers in bands, and the search over its cuts: the smallest peak, and
     the multiply-accumulates beyond those of the graph without bands. tried: layouts without places
-    within options.ram, see _placed()."""
+    within options.ram, see placed_within()."""
 
     cutter: Cutter
     least: int
@@ -130,7 +120,7 @@ def first_within(ram: int, found: Iterable[Variant], graph: Graph, options: Opti
         if variant.least > ram:
             continue
         if variant.macs_extra:
-            plan = _placed(variant.cutter, ram, options, variant.tried)
+            plan = placed_within(variant.cutter, ram, options, variant.tried)
             plans += [] if plan is None else [as_variant(plan, variant, graph)]
         else:
             plans.append(of_variant(variant, graph, options))
@@ -169,7 +159,7 @@ def smallest(variant: Variant, options: Options) -> Plan:
         return placed(cutter, max(least, options.ram or 0), options, variant.tried)
     if options.ram is not None:
         fits = options.ram > least
-        found = _placed(cutter, options.ram, options, variant.tried) if fits else None
+        found = placed_within(cutter, options.ram, options, variant.tried) if fits else None
         plan = found or placed(cutter, least, options)
     elif options.tile_cost is None:
         plan = bargained(cutter, least, options)
@@ -326,84 +316,3 @@ def front(graph: Graph, options: Options) -> list[Choice]:
         extra = (cutter.cost(cuts) + twice) / (cutter.cycles - twice)
         found.append(Choice(variant.least, extra, variant.macs_extra, count_of(cuts)))
     return found
-
-
-def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = None) -> Plan:
-    """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
-    leave more room around the stage with the peak. tried: as _placed() has it."""
-    layouts: Tried = {} if tried is None else tried
-    plan = _placed(cutter, limit, options, layouts)
-    if plan is not None:
-        return plan
-    if cutter.bands:
-        plans = (walked_plan(layout) for layout, _ in layouts.values())
-        return min(plans, key=lambda plan: plan.pool_bytes)
-    # Lines may have places where none were found in circles, and tell how many more bytes do.
-    line = packed_best(cutter, layouts, limit, IN_LINE)
-    stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
-    if stretched >= line.pool_bytes:
-        return line
-    plan = _placed(cutter, stretched, options, layouts)
-    plan = plan or packed_best(cutter, layouts, limit, options.seconds)
-    return min(plan, line, key=lambda plan: plan.pool_bytes)
-
-
-def packed_best(cutter: Cutter, layouts: Tried, limit: int, seconds: float) -> Plan:
-    """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
-    bytes."""
-    share, best = seconds / len(layouts), None
-    for cuts, (layout, _) in layouts.items():
-        if best is not None and not cutter.lodged(cuts, best.pool_bytes - 1):
-            continue
-        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
-        best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
-        if best.pool_bytes <= limit:
-            break
-    assert best is not None, "there is a layout that has no places"
-    return best
-
-
-def _placed(
-    cutter: Cutter,
-    limit: int,
-    options: Options,
-    layouts: Tried,
-) -> Plan | None:
-    """A plan within a limit; None if there is none. layouts: those without places, those tried here
-    added, and the limit that they were tried in. Many bands have many pieces: what the walk finds,
-    at once, and not what a solver may, in minutes."""
-    crowded = len(cutter.bands) > MOST_SOLVED
-    for part in EASES[:2] if crowded else EASES:
-        cuts = cutter.cheapest(limit, int(part * limit))
-        choices = (cuts,) if crowded else (cuts, cutter.loosened(cuts, limit))
-        for tried in dict.fromkeys(choices):
-            layout, without = layouts.get(tried, (None, 0))
-            if without >= limit:
-                continue
-            if layout is None:
-                layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
-            plan = roomy(layout, limit) if cutter.bands else None
-            if plan is None and not crowded:
-                plan = walked("vmcu", layout, limit, partial(cutter.lodged, tried))
-            if plan is not None:
-                return plan
-            layouts[tried] = layout, limit
-    return None
-
-
-def roomy(layout: Layout, limit: int) -> Plan | None:
-    """A plan in `limit` bytes, where the walk finds one."""
-    for both_ways, wraps in ((True, False), (False, True)):
-        pieces = pieces_of(layout, both_ways)
-        bound = max(piece.bound() for piece in pieces)
-        search = Walk(pieces, limit, wraps)
-        if limit >= bound and search.run():
-            return plan_of("vmcu", layout, search, bound)
-    return None
-
-
-def walked_plan(layout: Layout) -> Plan:
-    """The smallest pool that the walk finds."""
-    pieces = pieces_of(layout, both_ways=False)
-    bound = max(piece.bound() for piece in pieces)
-    return plan_of("vmcu", layout, walked_least(pieces, bound), bound)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of cuts: the cheapest ones within a limit whose tensors have places, and what is tried
+where they have none (swing.py, walk.py)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...plan.plan import Plan
+from ..options import Options
+from ..places.layout import Cut, Layout
+from ..places.pieces import pieces_of
+from ..places.swing import packed, walked, walked_least
+from ..places.walk import Walk, plan_of
+from .cuts import Cutter
+
+# Of more nodes in bands, no solver is asked for places.
+MOST_SOLVED = 20
+# Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
+EASES = (1.0, 0.9, 0.8, 0.65)
+# Of a solver, in seconds, before more bytes are allowed.
+IN_LINE = 0.3
+# By cuts, their layout and the bytes in which no places were found for it.
+Tried = dict[tuple[Cut, ...], tuple[Layout, int]]
+
+
+def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = None) -> Plan:
+    """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
+    leave more room around the stage with the peak. tried: as placed_within() has it."""
+    layouts: Tried = {} if tried is None else tried
+    plan = placed_within(cutter, limit, options, layouts)
+    if plan is not None:
+        return plan
+    if cutter.bands:
+        plans = (walked_plan(layout) for layout, _ in layouts.values())
+        return min(plans, key=lambda plan: plan.pool_bytes)
+    # Lines may have places where none were found in circles, and tell how many more bytes do.
+    line = packed_best(cutter, layouts, limit, IN_LINE)
+    stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
+    if stretched >= line.pool_bytes:
+        return line
+    plan = placed_within(cutter, stretched, options, layouts)
+    plan = plan or packed_best(cutter, layouts, limit, options.seconds)
+    return min(plan, line, key=lambda plan: plan.pool_bytes)
+
+
+def packed_best(cutter: Cutter, layouts: Tried, limit: int, seconds: float) -> Plan:
+    """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
+    bytes."""
+    share, best = seconds / len(layouts), None
+    for cuts, (layout, _) in layouts.items():
+        if best is not None and not cutter.lodged(cuts, best.pool_bytes - 1):
+            continue
+        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
+        best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
+        if best.pool_bytes <= limit:
+            break
+    assert best is not None, "there is a layout that has no places"
+    return best
+
+
+def placed_within(
+    cutter: Cutter,
+    limit: int,
+    options: Options,
+    layouts: Tried,
+) -> Plan | None:
+    """A plan within a limit; None if there is none. layouts: those without places, those tried here
+    added, and the limit that they were tried in. Many bands have many pieces: what the walk finds,
+    at once, and not what a solver may, in minutes."""
+    crowded = len(cutter.bands) > MOST_SOLVED
+    for part in EASES[:2] if crowded else EASES:
+        cuts = cutter.cheapest(limit, int(part * limit))
+        choices = (cuts,) if crowded else (cuts, cutter.loosened(cuts, limit))
+        for tried in dict.fromkeys(choices):
+            layout, without = layouts.get(tried, (None, 0))
+            if without >= limit:
+                continue
+            if layout is None:
+                layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
+            plan = roomy(layout, limit) if cutter.bands else None
+            if plan is None and not crowded:
+                plan = walked("vmcu", layout, limit, partial(cutter.lodged, tried))
+            if plan is not None:
+                return plan
+            layouts[tried] = layout, limit
+    return None
+
+
+def roomy(layout: Layout, limit: int) -> Plan | None:
+    """A plan in `limit` bytes, where the walk finds one."""
+    for both_ways, wraps in ((True, False), (False, True)):
+        pieces = pieces_of(layout, both_ways)
+        bound = max(piece.bound() for piece in pieces)
+        search = Walk(pieces, limit, wraps)
+        if limit >= bound and search.run():
+            return plan_of("vmcu", layout, search, bound)
+    return None
+
+
+def walked_plan(layout: Layout) -> Plan:
+    """The smallest pool that the walk finds."""
+    pieces = pieces_of(layout, both_ways=False)
+    bound = max(piece.bound() for piece in pieces)
+    return plan_of("vmcu", layout, walked_least(pieces, bound), bound)
