@@ -52,7 +52,10 @@ AREAS = {
     "container": Area((f"{PYTHON}/container",), ("container", "container_files")),
     "container_c": Area(
         (f"{C}/container", f"{C}/include/vmcu/container.h"),
-        ("container_damages", "container", "replay", "online", "updates"),
+        (
+            *("container_damages", "container", "container_streams"),
+            *("replay", "online", "online_chains", "updates"),
+        ),
     ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
 }

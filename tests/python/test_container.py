@@ -262,6 +262,25 @@ def test_a_stream_that_ends_too_early_is_refused(loader: ctypes.CDLL, digits: by
         assert not cut or (refusal.what, refusal.index) == (b"parameters of layer", 1)
 
 
+@pytest.mark.parametrize(
+    "table", [t for t in layout.TABLES if t.label != "blocks"], ids=lambda table: table.label
+)
+def test_a_table_may_end_where_the_container_does(
+    loader: ctypes.CDLL, digits: bytes, table: layout.Table
+) -> None:
+    """Each one, moved to the end of the container; an entry less is too few."""
+    count = model_member(digits, table.count)
+    start = model_member(digits, table.label)
+    assert count > 0
+    front = digits + bytes(-len(digits) % layout.ALIGN)
+    for entries, wanted in ((count, 0), (count - 1, -errno.EBADMSG)):
+        moved = front + digits[start : start + table.size * entries]
+        moved = changed(moved, layout.FILE.members["size"].start, "<I", len(moved))
+        found, refusal = loaded(loader, of_model(moved, table.label, len(front)))
+        assert found == wanted
+        assert wanted == 0 or refusal.what.decode() == table.label.replace("_", " ")
+
+
 def test_what_is_taken_of_an_arena_is_aligned(loader: ctypes.CDLL) -> None:
     _, start = device.aligned(256)
     take = loader.vmcu_arena_take
