@@ -10,9 +10,12 @@ import struct
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import online_device as device
 import pytest
+from builders.containers import of_table
 from builders.networks import MODELS, network_file
+from random_builder import Builder
 from random_networks import AnyNetwork, EveryNetwork
 from vmcu_tools import container, passes, paths
 from vmcu_tools.compiler import compile_model
@@ -21,10 +24,13 @@ from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.emit.proof import prove_objects
 from vmcu_tools.errors import PlanError, UserError
-from vmcu_tools.graph import Graph
+from vmcu_tools.graph import Graph, Window
+from vmcu_tools.ops.average_pooling import AveragePool2D
+from vmcu_tools.ops.depthwise import DepthwiseConv2D
 from vmcu_tools.plan.plan import Plan
 from vmcu_tools.planner.options import Options
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.quant import FixedPoint
 from vmcu_tools.runners.samples import make_samples
 
 DIGITS = paths.runtime().parents[1] / "samples/digits/digits.onnx"
@@ -122,6 +128,41 @@ def test_a_replay_costs_less_than_half_of_an_inference(tmp_path: Path) -> None:
         assert made.result == 0 and counts.calls == 1
         spent[counted] = counts.instructions
     assert 0 < 2 * spent["vmcu_replay"] < spent["vmcu_invoke"]
+
+
+# Of the columns; rows are seen one by one.
+WINDOWS = {
+    "dense": Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1)),
+    "strides": Window((3, 3), (1, 2), (1, 1), (1, 0, 1, 0)),
+    "gaps": Window((3, 2), (1, 3), (1, 1), (1, 0, 1, 0)),
+    "dilated": Window((3, 3), (1, 1), (1, 2), (1, 0, 1, 0)),
+    "dilated, strides": Window((3, 3), (1, 2), (1, 2), (1, 2, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=list(WINDOWS))
+def test_every_pixel_under_a_window_has_to_be_there(loader: ctypes.CDLL, window: Window) -> None:
+    """Another layer's only pixel takes the place of one of the input's, each in turn."""
+    shape, channels = (3, 9, 4), 4
+    b = Builder(np.random.default_rng(1))
+    x = b.input(shape)
+    mean = b.node(AveragePool2D(Window(shape[:2])), [x], (1, 1, channels))
+    size = window.out_size(0, shape[0]), window.out_size(1, shape[1])
+    weights, bias = np.ones((*window.kernel, channels), np.int8), np.zeros(channels, np.int32)
+    factors = FixedPoint.of(np.full(channels, 0.1))
+    y = b.node(DepthwiseConv2D(weights, bias, window, factors), [x], (*size, channels))
+    plan = make_plan("single", b.graph([mean.name, y.name]))
+    image, names = packed(plan), list(plan.placements)
+    taps = np.arange(window.kernel[1]) * window.dilation[1]
+    seen = {window.first(1, out) + tap for out in range(size[1]) for tap in taps}
+    assert [plan.steps[n].node.outputs[0] for n in range(2)] == [mean.name, y.name]
+    for pixel in range(shape[0] * shape[1]):
+        base = plan.placements[x.name].base + pixel * channels
+        other = of_table(image, "tensors", names.index(mean.name), "base", base)
+        found = device.load(loader, other, device.BUILT, replay=True)
+        # What the window passes over may lie where the output comes to be: the mean is gone then.
+        is_missed = (found.result, found.refusal) == (-EBADMSG, ("replay of layer", 1))
+        assert is_missed == (pixel % shape[1] in seen), pixel
 
 
 def test_the_layer_is_named(loader: ctypes.CDLL) -> None:
