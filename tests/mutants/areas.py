@@ -53,7 +53,7 @@ AREAS = {
     "container_c": Area(
         (f"{C}/container", f"{C}/include/vmcu/container.h"),
         (
-            *("container_damages", "container", "container_streams"),
+            *("container_damages", "container", "container_edges", "container_streams"),
             *("replay", "online", "online_chains", "updates"),
         ),
     ),

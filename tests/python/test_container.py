@@ -7,21 +7,19 @@ from __future__ import annotations
 import ctypes
 import errno
 import re
-import struct
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import online_device as device
 import pytest
-from builders.containers import changed, model_member, of_model
+from builders.containers import model_member, of_model
 from builders.damages import OF_DIGITS
 from builders.tflite_models import TfliteModel
 from random_networks import AnyNetwork, EveryNetwork
 from vmcu_tools import cli, container, frontends, passes, paths, runners
 from vmcu_tools.bench.model import bench
 from vmcu_tools.container import layout, read, seal
-from vmcu_tools.emit import structs
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.values import STRUCTS, CStruct
 from vmcu_tools.plan.plan import Plan
@@ -241,44 +239,6 @@ def test_an_arena_is_what_is_in_it(loader: ctypes.CDLL, digits: bytes) -> None:
     assert head(made.model, size + 7) == size - made.tail and head(None, size) == 0
     assert head(made.model, made.tail - 8) == 0
     assert head(ctypes.addressof(device.Model()), size) == 0
-
-
-def test_a_stream_that_ends_too_early_is_refused(loader: ctypes.CDLL, digits: bytes) -> None:
-    """The constants of a layer, moved to the end of the container, and cut there."""
-    (params,) = struct.unpack_from(
-        "<I", digits, model_member(digits, "layers") + structs.LAYER.size + 4
-    )
-    (stream,) = struct.unpack_from("<I", digits, params)
-    blocks = model_member(digits, "blocks")
-    sizes = dict(
-        struct.unpack_from("<II", digits, blocks + layout.BLOCK.size * n)
-        for n in range(model_member(digits, "block_count"))
-    )
-    for cut in (0, 4, 8, 100, sizes[stream] // 2, sizes[stream] - 4):
-        moved = digits + digits[stream : stream + sizes[stream] - cut]
-        moved = changed(moved, layout.FILE.members["size"].start, "<I", len(moved))
-        found, refusal = loaded(loader, changed(moved, params, "<I", len(digits)))
-        assert found == (-errno.EBADMSG if cut else 0)
-        assert not cut or (refusal.what, refusal.index) == (b"parameters of layer", 1)
-
-
-@pytest.mark.parametrize(
-    "table", [t for t in layout.TABLES if t.label != "blocks"], ids=lambda table: table.label
-)
-def test_a_table_may_end_where_the_container_does(
-    loader: ctypes.CDLL, digits: bytes, table: layout.Table
-) -> None:
-    """Each one, moved to the end of the container; an entry less is too few."""
-    count = model_member(digits, table.count)
-    start = model_member(digits, table.label)
-    assert count > 0
-    front = digits + bytes(-len(digits) % layout.ALIGN)
-    for entries, wanted in ((count, 0), (count - 1, -errno.EBADMSG)):
-        moved = front + digits[start : start + table.size * entries]
-        moved = changed(moved, layout.FILE.members["size"].start, "<I", len(moved))
-        found, refusal = loaded(loader, of_model(moved, table.label, len(front)))
-        assert found == wanted
-        assert wanted == 0 or refusal.what.decode() == table.label.replace("_", " ")
 
 
 def test_what_is_taken_of_an_arena_is_aligned(loader: ctypes.CDLL) -> None:
