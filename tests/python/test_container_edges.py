@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a loader takes at the edge of what is right: the last byte of a container, the last row of
-padding."""
+padding, the last byte of the pool."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from builders.containers import changed, model_member, of_model, of_table
 from random_builder import Builder
-from random_graphs import disjoint
+from random_graphs import LAYERS, disjoint, random_layers
 from test_container import DIGITS, loaded, planned
 from vmcu_tools import container
 from vmcu_tools.container import layout
 from vmcu_tools.emit import structs
 from vmcu_tools.emit.model import write_tables
 from vmcu_tools.graph import Window
-from vmcu_tools.ops import Form
+from vmcu_tools.ops import Form, serves
 from vmcu_tools.ops.conv2d import Conv2D
 from vmcu_tools.quant import FixedPoint
 
@@ -90,3 +90,25 @@ def test_a_row_of_padding_takes_scratch_if_a_window_reads_it(
     is_read = (rows - 1) * stride + dilation >= height
     assert error == (-errno.EBADMSG if is_read else 0)
     assert not is_read or refusal.what == b"parameters of layer"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scratch_may_end_where_the_pool_does(loader: ctypes.CDLL, seed: int) -> None:
+    """Of any layer and form; a byte less is too little."""
+    kinds = set()
+    for kind in LAYERS:
+        graph = random_layers(kind, 1, seed)
+        top = -(-sum(tensor.bytes for tensor in graph.tensors.values()) // 4) * 4
+        for form in Form:
+            if form is not Form.USUAL and not serves(graph, graph.nodes[0], form):
+                continue
+            plan = disjoint(graph, form)
+            needed = next(iter(plan.steps)).bind(graph).scratch_bytes
+            if needed:
+                image = container.of_tables(write_tables(plan, "m").files, "m")
+                image = of_table(image, "layers", 0, "scratch", top)
+                assert loaded(loader, of_model(image, "pool_bytes", top + needed))[0] == 0, kind
+                error, _ = loaded(loader, of_model(image, "pool_bytes", top + needed - 1))
+                assert error == -errno.EBADMSG, kind
+                kinds.add(kind)
+    assert len(kinds) >= 5
