@@ -2005,6 +2005,7 @@ VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y
 	acc[3] = sums[3];
 }
 
+#ifndef VMCU_OWN_ALL_STRIPS
 /* All strips of a square window, four channels of each at a time. */
 VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
 {
@@ -2031,7 +2032,6 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		int32_t x = done;
 
 		job.wide = vmcu_min(p->steps, columns - done);
-		vmcu_strip_begin(&job, taps, step);
 		if (call->layer->descending != 0) {
 			x = columns - done - job.wide;
 		}
@@ -2045,5 +2045,6 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		}
 	}
 }
+#endif
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_H_ */

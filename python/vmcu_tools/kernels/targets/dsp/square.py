@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise convolutions of 3 x 3 taps with the DSP extension: a strip is one piece of assembly.
+"""Depthwise convolutions of 3 x 3 taps with the DSP extension: the sums of a channel of a block.
 
 A wide block of six pixels shares the loads and the widening of its weights among more pixels than
 one of four, and takes all registers there are. At a stride of one a strip is some narrow blocks,
-then wide ones; at a stride of two it is wide ones, for half the code. strips.py has the C around.
+then wide ones; at a stride of two it is wide ones, for half the code. channels.py has what is
+around.
 """
 
 from __future__ import annotations
@@ -12,36 +13,29 @@ from ...language.packing import WORDS
 from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
 from ..portable.strips import WIDER
 from ..thumb import asm
-from .blocks import fixed
+from .frame import FINISH, member
 
 BLOCK = WORDS.pixels
 # Behind SXTB16: bytes 1 and 3.
 ODD = ", ror #8"
-# Registers of a strip: struct vmcu_strip, in which everything is that is not in another one; the
-# tile, the flash stream; columns and other scratch, sums, weights. r7 may be the frame's: it is put
-# back.
-CONTEXT, TILE, STREAM, FRAME = "r0", "r3", "lr", "r7"
+# Registers of the sums of a channel: where its bytes go, the tile, the flash stream; columns and
+# other scratch, sums, weights. What else there is has its place on the stack, see frame.py.
+PATCH, TILE, STREAM = "r0", "r3", "lr"
 SCRATCH = ("r1", "r2")
-SUMS = ("r4", "r5", "r6", FRAME, "r8", "r12")
+SUMS = ("r4", "r5", "r6", "r7", "r8", "r12")
 WEIGHTS = ("r9", "r10", "r11")
-# The members of struct vmcu_strip, a word each: what they are is said there.
-MEMBERS = (
-    *("tile", "here", "phase", "last", "plane", "start", "stream", "at"),
-    *("pairs", "pairs_left", "out", "pitch", "left", "lanes", "resume", "frame", "half"),
-)
-PATCH = 4 * len(MEMBERS)
+# Where the sums leave the requantiser's constants.
+MULTIPLIER, HALF, SHIFT = WEIGHTS[0], WEIGHTS[1], TILE
 MOST_PIXELS = BLOCK + WIDER
 
 
 class Square:
-    """Assembly for the channels of a block of 3 x 3 taps. Loads stand in runs: one behind another
-    takes a cycle, one alone two. Registers are all there are."""
+    """Assembly for the sums of a channel of a block of 3 x 3 taps. Loads stand in runs: one behind
+    another takes a cycle, one alone two. Registers are all there are."""
 
     def __init__(self, stride: int, pixels: int, taps: int = SQUARE_TAPS):
         self.stride, self.pixels, self.taps, self.odd = stride, pixels, taps, False
         self.channel = channel_bytes(taps, stride)
-        # Whether there are no wider blocks behind these.
-        self.last_kind = pixels == MOST_PIXELS or taps != SQUARE_TAPS
         self.code: list[str] = []
         self.sums = SUMS[:pixels]
         self.free = SUMS[pixels:]
@@ -49,9 +43,8 @@ class Square:
     def do(self, *lines: str) -> None:
         self.code += lines
 
-    def member(self, register: str, name: str, store: bool = False) -> None:
-        place = f"[{CONTEXT}, #{4 * MEMBERS.index(name)}]"
-        self.do(f"{'str' if store else 'ldr'} {register}, {place}")
+    def member(self, register: str, name: str) -> None:
+        self.do(f"ldr {register}, {member(name)}")
 
     def constant(self, register: str, at: int) -> None:
         """A word of the channel's, whose first one has moved the stream to its end."""
@@ -175,8 +168,7 @@ class Square:
         self.pair(v1, v1, False)
         self.columns(places, [v0, v1], "")
 
-    def sums_of(self, odd: bool) -> None:
-        self.odd = odd
+    def sums_of(self) -> None:
         if self.stride == 1:
             self.upper_rows()
             self.last_row()
@@ -185,126 +177,11 @@ class Square:
             self.odd_columns()
             self.last_columns()
 
-    def finish(self, odd: bool) -> None:
-        """Requantises the sums into the patch, or leaves with them."""
-        multiplier, bias, _ = WEIGHTS
-        scratch, o = SCRATCH
-        # Registers below r8 make short instructions.
-        shift = TILE
-        self.do(f"ldr {multiplier}, [{STREAM}, #-4]", f"ldr {shift}, [{STREAM}, #{-self.channel}]")
-        self.member(bias, "half")
-        self.member(o, "at")
-        # Nothing is left of an odd number that EXACT has shifted.
-        self.do(f"lsls {bias}, {bias}, {shift}", f"beq {'12f' if odd else '11f'}")
-        for pixel, acc in enumerate(self.sums):
-            self.do(*fixed(acc, multiplier, bias, shift, scratch))
-            self.do(f"strb {acc}, [{o}, #{4 * pixel + odd}]")
-        if not odd:
-            self.member(TILE, "here")
-
-    def next_pair(self) -> None:
-        x, y = SCRATCH
-        self.member(x, "pairs_left")
-        self.member(TILE, "here")
-        self.member(WEIGHTS[0], "plane")
-        self.do(f"adds {y}, #2")
-        self.member(y, "at", store=True)
-        self.do(f"subs {x}, #1")
-        self.member(x, "pairs_left", store=True)
-        self.do(f"add {TILE}, {TILE}, {WEIGHTS[0]}", "bne 2b")
-
-    def store(self) -> None:
-        """The patch, which may reach beyond the strip and have channels that do not exist."""
-        x, y = SCRATCH
-        pitch, left, lanes = WEIGHTS
-        self.member(y, "out")
-        self.member(pitch, "pitch")
-        self.member(left, "left")
-        self.member(lanes, "lanes")
-        self.do(f"add {x}, {CONTEXT}, #{PATCH}", f"cmp {lanes}, #4", "bne 6f")
-        # The last pixel may be one too many, in a last block.
-        self.do(f"cmp {left}, #{self.pixels - 1}", "blt 5f")
-        self.do(f"ldm {x}, {{{', '.join(self.sums)}}}")
-        for pixel, name in enumerate(self.sums):
-            second = pixel % 2 == 1
-            self.do(*["it gt"] * (pixel == self.pixels - 1))
-            store = "strgt" if pixel == self.pixels - 1 else "str"
-            self.do(f"{store} {name}, [{y}{f', {pitch}' if second else ''}]")
-            if second:
-                self.do(f"add {y}, {y}, {pitch}, lsl #1")
-        self.do("b 7f")
-        # Whole words, as many as pixels are left.
-        self.do("5:", f"ldr {TILE}, [{x}], #4", f"str {TILE}, [{y}]", f"add {y}, {y}, {pitch}")
-        self.do(f"subs {left}, #1", "bne 5b", "b 9f")
-        # Some channels of the pixels that are left: bytes.
-        count = self.sums[0]
-        self.do("6:", f"cmp {left}, #{self.pixels}", "it gt", f"movgt {left}, #{self.pixels}")
-        self.do("61:", f"movs {count}, #0")
-        self.do("62:", f"ldrb {TILE}, [{x}, {count}]", f"strb {TILE}, [{y}, {count}]")
-        self.do(f"adds {count}, #1", f"cmp {count}, {lanes}", "bne 62b")
-        self.do(f"adds {x}, #4", f"add {y}, {y}, {pitch}", f"subs {left}, #1", "bne 61b")
-
-    def next_block(self) -> None:
-        x, y = SCRATCH
-        left, tile = WEIGHTS[1], TILE
-        self.do("7:")
-        self.member(left, "left")
-        self.member(tile, "tile")
-        if self.stride == 1:
-            self.member(x, "last")
-        self.do(f"subs {left}, #{self.pixels}")
-        # Behind narrow blocks there may be wide ones.
-        self.do(*["ble 9f"] * self.last_kind)
-        self.member(left, "left", store=True)
-        self.member(y, "out", store=True)
-        self.do(f"add {tile}, {tile}, #{4 * self.pixels}")
-        self.member(tile, "tile", store=True)
-        if self.stride == 1:
-            # The last row's words are of two columns.
-            self.do(f"sub {x}, {x}, #{2 * self.pixels}")
-            self.member(x, "last", store=True)
-        self.do("b 1b" if self.last_kind else "bgt 1b")
-        self.do("9:", f"movs {x}, #0", "b 14f")
-
-    def leave(self) -> None:
-        """Sums that the fast requantiser is not for."""
-        x, y = SCRATCH
-        self.do("11:", f"movs {x}, #1", "b 13f", "12:", f"movs {x}, #2", "13:")
-        self.do(f"add {y}, {CONTEXT}, #{PATCH + 4 * MOST_PIXELS}")
-        # Pixels are not in the order of their registers.
-        for pixel, acc in enumerate(self.sums):
-            self.do(f"str {acc}, [{y}, #{4 * pixel}]")
-        self.do("14:")
-        self.member(x, "resume", store=True)
-        self.member(FRAME, "frame")
-        self.member(STREAM, "stream", store=True)
-
-    def text(self) -> str:
-        x, y = SCRATCH
-        self.code = []
-        self.member(x, "resume")
-        self.member(TILE, "here")
-        self.member(STREAM, "stream")
-        self.member(FRAME, "frame", store=True)
-        self.do(f"cmp {x}, #1", "beq 3f", "bgt 4f")
-        self.do("1:")
-        self.member(x, "pairs")
-        self.member(TILE, "tile")
-        self.member(STREAM, "start")
-        self.do(f"add {y}, {CONTEXT}, #{PATCH}")
-        self.member(x, "pairs_left", store=True)
-        self.member(y, "at", store=True)
-        self.do("2:")
-        self.member(TILE, "here", store=True)
-        self.sums_of(odd=False)
-        self.finish(odd=False)
-        self.do("3:")
-        self.sums_of(odd=True)
-        self.finish(odd=True)
-        self.do("4:")
-        self.member(y, "at")
-        self.next_pair()
-        self.store()
-        self.next_block()
-        self.leave()
-        return asm(self.code)
+    def text(self, odd: bool) -> str:
+        """Up to where the sums are and the requantiser's constants behind them."""
+        self.code, self.odd = [], odd
+        self.sums_of()
+        self.do(f"ldr {MULTIPLIER}, [{STREAM}, #-4]", f"ldr {SHIFT}, [{STREAM}, #{-self.channel}]")
+        self.member(HALF, "half")
+        self.member("pc", FINISH[self.pixels])
+        return asm(self.code, 1)

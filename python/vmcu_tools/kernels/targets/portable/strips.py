@@ -59,15 +59,7 @@ HELPERS = {
 /* A strip of a square window. */
 struct vmcu_strip_job {{{JOB.rstrip()}
 }};
-{FOURS}
-/* What a target has to say about a strip before its first channels. */
-VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
-{{
-	(void)job;
-	(void)taps;
-	(void)step;
-}}
-"""
+{FOURS}"""
 }
 
 
@@ -264,7 +256,6 @@ for (int32_t done = 0; done < columns; done += p->steps) {
 	int32_t x = done;
 
 	job.wide = vmcu_min(p->steps, columns - done);
-	vmcu_strip_begin(&job, taps, step);
 	if (call->layer->descending != 0) {
 		x = columns - done - job.wide;
 	}

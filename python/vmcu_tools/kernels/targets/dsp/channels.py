@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All channels of a strip of a square window with the DSP extension, in assembly: staging, what is
+around the sums of square.py and larger.py, requantising and stores.
+
+It is one function for all windows. The sums of a channel are a piece of code each, to which it
+jumps and which jumps back, with everything else on the stack: so there is no call for each four
+channels, and all registers but the patch's place are free for sums.
+"""
+
+from __future__ import annotations
+
+from ..thumb import asm
+from .blocks import fixed
+from .depthwise import stage
+from .frame import BLOCK, FINISH, FIRST, FRAME, JOB, SECOND, member, offset
+from .square import HALF, MULTIPLIER, PATCH, SHIFT, STREAM, SUMS, TILE
+
+KEPT = "{r4-r11, lr}"
+KEPT_WORDS = 9
+# SP is a multiple of eight.
+PAD = (KEPT_WORDS + len(FRAME)) % 2
+SCRATCH, BIAS = "r1", "r11"
+# How struct vmcu_strip_job gets onto the stack: so many words at once.
+COPIED = (*(f"r{number}" for number in range(1, 13)), "lr")
+
+
+def loads(registers: str, *names: str) -> list[str]:
+    """Loads members into registers, which are listed with blanks between them."""
+    pairs = zip(registers.split(), names, strict=True)
+    return [f"ldr {register}, {member(name)}" for register, name in pairs]
+
+
+def stores(registers: str, *names: str) -> list[str]:
+    pairs = zip(registers.split(), names, strict=True)
+    return [f"str {register}, {member(name)}" for register, name in pairs]
+
+
+def begin() -> list[str]:
+    code = [f"push {KEPT}"]
+    code += [f"sub sp, #{4 * PAD}"] * PAD
+    parts = [JOB[i : i + len(COPIED)] for i in range(0, len(JOB), len(COPIED))]
+    code.append(f"add r0, #{4 * len(JOB)}")
+    for part in reversed(parts):
+        named = f"{{{', '.join(COPIED[: len(part)])}}}"
+        code += [f"ldmdb r0!, {named}", f"push {named}"]
+    code.append(f"sub sp, #{4 * (len(FRAME) - len(JOB))}")
+    for label, name in ((30, FINISH[6]), (31, FINISH[4])):
+        # An address that PC is loaded with is odd.
+        code += [f"adr.w r1, {label}f", "adds r1, #1", *stores("r1", name)]
+    # Channels are computed in twos.
+    code += [*loads("r1 r2", "lanes", "fours"), "adds r1, #1", "bic r1, r1, #1"]
+    code += ["add r1, sp", f"adds r1, #{offset('patch_0')}", *stores("r1", "end")]
+    # None: the channels that there are have been staged.
+    return [*code, "cmp r2, #0", "beq.w 20f"]
+
+
+def block() -> list[str]:
+    """Begins the first block of four channels, or the next one."""
+    first = "{r4-r10}"
+    assert len(FIRST) == len(BLOCK) == 7
+    return [
+        "20:",
+        f"add r1, sp, #{offset(FIRST[0])}",
+        f"ldm r1, {first}",
+        *loads("r2", "channel"),
+        "add r10, r2",
+        f"add r1, sp, #{offset(BLOCK[0])}",
+        f"stm r1, {first}",
+        "21:",
+        *loads(f"{STREAM} {TILE}", "stream", "tile"),
+        f"add {PATCH}, sp, #{offset('patch_0')}",
+        *stores(TILE, "here"),
+        *loads("pc", "even"),
+    ]
+
+
+def requantised(pixels: range) -> list[str]:
+    """Bytes of a channel into the patch; the last one moves on."""
+    code = []
+    for pixel in reversed(pixels):
+        acc = SUMS[pixel]
+        code += fixed(acc, MULTIPLIER, BIAS, SHIFT, SCRATCH)
+        place = f"[{PATCH}, #{4 * pixel}]" if pixel else f"[{PATCH}], #1"
+        code.append(f"strb {acc}, {place}")
+    return code
+
+
+def finish() -> list[str]:
+    # Nothing is left of an odd number that EXACT has shifted.
+    check = f"lsls {BIAS}, {HALF}, {SHIFT}"
+    return [
+        "30:",
+        *(check, "beq 40f"),
+        *requantised(range(4, 6)),
+        "31:",
+        *(check, "beq 41f"),
+        *requantised(range(4)),
+        "32:",
+        f"lsls {SCRATCH}, {PATCH}, #31",
+        "bpl 33f",
+        *loads(f"{TILE} pc", "here", "odd"),
+        "33:",
+        *loads(f"{TILE} r1 r2", "here", "plane", "end"),
+        f"cmp {PATCH}, r2",
+        "beq 34f",
+        f"add {TILE}, r1",
+        *stores(TILE, "here"),
+        *loads("pc", "even"),
+    ]
+
+
+def exact() -> list[str]:
+    """A channel that the fast requantiser is not for: vmcu_finish_any()."""
+    sums = ", ".join(SUMS)
+    return [
+        *("40:", "movs r2, #6", "b 42f", "41:", "movs r2, #4", "42:"),
+        *stores(f"{MULTIPLIER} {PATCH}", "multiplier", "place"),
+        f"add r1, sp, #{offset('sum_0')}",
+        f"stm r1, {{{sums}}}",
+        f"mov r4, {PATCH}",
+        f"mov r5, {STREAM}",
+        *loads("r0 r6", "p", "finish"),
+        "blx r6",
+        f"adds {PATCH}, r4, #1",
+        f"mov {STREAM}, r5",
+        "b 32b",
+    ]
+
+
+def store() -> list[str]:
+    """The patch, which may reach beyond the strip and have channels that do not exist; goes on with
+    r1, where pixels behind the block go, r3, how many are left, and r9, those of the block."""
+    return [
+        "34:",
+        *loads("r1 r2 r3 r9 r10", "out", "pitch", "left", "pixels", "lanes"),
+        f"add {PATCH}, sp, #{offset('patch_0')}",
+        "subs r3, r3, r9",
+        "cmp r10, #4",
+        "bne 51f",
+        # The last pixel may be one too many, in a last block.
+        *("cmn r3, #1", "blt 51f"),
+        *("cmp r9, #6", "bne 35f"),
+        f"ldm {PATCH}!, {{r4, r5}}",
+        *("str r4, [r1]", "str r5, [r1, r2]", "add r1, r1, r2, lsl #1"),
+        "35:",
+        f"ldm {PATCH}, {{r4-r7}}",
+        *("str r4, [r1]", "str r5, [r1, r2]", "add r1, r1, r2, lsl #1"),
+        *("str r6, [r1]", "cmp r3, #0", "it ge", "strge r7, [r1, r2]"),
+        "add r1, r1, r2, lsl #1",
+    ]
+
+
+def next_block() -> list[str]:
+    """Behind blocks of one kind there may be others."""
+    second = ("second_even", "second_odd", "second_pixels", "second_left")
+    assert second == SECOND
+    return [
+        "36:",
+        *("cmp r3, #0", "bgt 37f"),
+        *loads("r4 r5 r6 r7 r3", "even", *second),
+        *("cmp r4, r5", "beq 38f"),
+        *stores("r5 r6 r7", "even", "odd", "pixels"),
+        "37:",
+        *stores("r3 r1", "left", "out"),
+        *loads("r4 r5 r6", "tile", "last", "back"),
+        *("add r4, r4, r9, lsl #2", "mls r5, r9, r6, r5"),
+        *stores("r4 r5", "tile", "last"),
+        "b 21b",
+    ]
+
+
+def end() -> list[str]:
+    """The next four channels, or none."""
+    return [
+        "38:",
+        *stores(STREAM, "stream"),
+        *loads("r1 r2", "channel", "fours"),
+        *("subs r2, #1", "ble 39f", "adds r1, #4"),
+        *stores("r1 r2", "channel", "fours"),
+        "b 10b",
+        "39:",
+        f"mov r0, {STREAM}",
+        f"add sp, #{4 * (len(FRAME) + PAD)}",
+        "pop {r4-r11, pc}",
+    ]
+
+
+def store_part() -> list[str]:
+    """Some channels of the pixels that there are, byte by byte, or all four of some."""
+    return [
+        "51:",
+        *("mov r11, r9", "cmp r3, #0", "it lt", "addlt r11, r3"),
+        *("52:", "movs r4, #0"),
+        *("53:", f"ldrb r5, [{PATCH}, r4]", "strb r5, [r1, r4]"),
+        *("adds r4, #1", "cmp r4, r10", "bne 53b"),
+        *(f"adds {PATCH}, #4", "add r1, r2", "subs r11, #1", "bne 52b", "b 36b"),
+    ]
+
+
+def text() -> str:
+    code = [*begin(), "10:", *stage("20f"), *block(), *finish(), *store(), *next_block()]
+    return asm([*code, *end(), *exact(), *store_part()], 1)
