@@ -22,6 +22,9 @@
 /** Rows of that window. */
 #define VMCU_BAND_ROWS 7
 
+/** Pixels of a block of a strip, at most. */
+#define VMCU_BAND_PIXELS 6
+
 /** What is read for every four channels of a strip; see targets/portable/depthwise.py. */
 struct vmcu_band {
 	uint32_t zeros; /**< four times what stands for padding */
@@ -140,13 +143,6 @@ static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vm
 	u += first;
 	words = last - first;
 	i = first * step + odd - begin;
-	if (rows[0].split == VMCU_BAND_WHOLE && rows[1].split == VMCU_BAND_WHOLE) {
-		const int8_t *a = (rows[0].x == NULL) ? NULL : rows[0].x + i * channels;
-		const int8_t *b = (rows[1].x == NULL) ? NULL : rows[1].x + i * channels;
-
-		vmcu_band_piece(band, u, a, b, step * channels, words);
-		return;
-	}
 	vmcu_band_words(band, u, &rows[0], &rows[1], i, 0, step, words, channels);
 }
 
@@ -166,15 +162,7 @@ VMCU_CALLED void vmcu_band_line(struct vmcu_band *band, uint32_t *u,
 	}
 	vmcu_band_padding(u, band, begin >> 1);
 	vmcu_band_padding(u + ((end + 1) >> 1), band, words - ((end + 1) >> 1));
-	if (row->split == VMCU_BAND_WHOLE && (end >> 1) > middle) {
-		const int8_t *x = row->x + head * channels;
-
-		vmcu_band_piece(band, u + middle, x, x + channels, 2 * channels,
-				(end >> 1) - middle);
-	} else {
-		vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle,
-				channels);
-	}
+	vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle, channels);
 	if (tail != 0) {
 		struct vmcu_piece *last = band->end;
 		int32_t one = 1;
@@ -298,21 +286,12 @@ VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *
 {
 	const int32_t *rest = (const int32_t *)p->stream + (word >> 8);
 	const int32_t constants[] = {multiplier, rest[1]};
+	int32_t sums[VMCU_BAND_PIXELS];
 
-	if (vmcu_are_lines(p, rest[1])) {
-		const struct vmcu_line line = vmcu_line(multiplier, rest[1], p->output_zero);
-
-		for (int32_t i = 0; i < pixels; i++) {
-			patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, vmcu_sum(acc[i], *rest)));
-		}
-		return;
-	}
 	for (int32_t i = 0; i < pixels; i++) {
-		const int32_t sum = vmcu_sum(acc[i], *rest);
-
-		(void)vmcu_store_any(p, &sum, 1, 1, (const uint8_t *)constants, &patch[4 * i], 0,
-				     1);
+		sums[i] = vmcu_sum(acc[i], *rest);
 	}
+	(void)vmcu_exact_block(p, sums, 1, pixels, (const uint8_t *)constants, patch, 4, 1);
 }
 
 /** Those pixels and channels of a patch that exist. */

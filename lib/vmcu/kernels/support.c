@@ -150,6 +150,30 @@ VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const 
 	return (const uint8_t *)&constants[2 * channels];
 }
 
+const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, const int32_t *acc,
+				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
+				int32_t pitch, int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+	int32_t words = ~0;
+
+	for (int32_t i = 0; i < channels; i++) {
+		words &= c[channels + i];
+	}
+	if (!vmcu_are_lines(p, words)) {
+		return vmcu_store_any(p, acc, channels, pixels, w, out, pitch, left);
+	}
+	for (int32_t i = 0; i < channels; i++) {
+		const struct vmcu_line line = vmcu_line(c[i], c[channels + i], p->output_zero);
+		int8_t *o = out++;
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
+		}
+	}
+	return (const uint8_t *)&c[2 * channels];
+}
+
 VMCU_SMALL int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero,
 				      int32_t y_zero)
 {
