@@ -28,7 +28,9 @@
 /** What is read for every four channels of a strip; see targets/portable/depthwise.py. */
 struct vmcu_band {
 	uint32_t zeros; /**< four times what stands for padding */
-	int32_t plane;  /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
+	int32_t phase;  /**< words of a tile from a row's even columns to its odd ones */
+	int32_t row;    /**< from two rows to the next two */
+	int32_t plane;  /**< from channels 0 and 1 to channels 2 and 3 */
 	struct vmcu_piece *end;
 	struct vmcu_piece pieces[VMCU_BAND_PIECES];
 };
@@ -46,6 +48,18 @@ struct vmcu_band_row {
 	int32_t split;
 };
 
+/** What is the same for all strips: a tile's places are those of a whole one. */
+static inline void vmcu_band_layout(struct vmcu_band *band, const struct vmcu_mac_params *p)
+{
+	const int32_t taps = p->window.kernel_h;
+	const int32_t step = p->window.stride_w;
+
+	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
+	band->phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
+	band->row = band->phase + ((step == 1) ? 0 : p->steps - 1 + (taps >> 1));
+	band->plane = band->row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+}
+
 static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t words)
 {
 	for (; words > 0; words--, u++) {
@@ -55,25 +69,26 @@ static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t
 }
 
 /** The rows under a strip; @a first is the column of the first pixel inside the image. */
-static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_source *in, int32_t y,
-			   int32_t first, int32_t pixels)
+static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_call *call,
+			   const struct vmcu_window *window, int32_t first, int32_t pixels)
 {
-	const struct vmcu_tensor *t = in->tensor;
+	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
+	int32_t y = call->y * window->stride_h - window->pad_top;
 
-	for (int32_t r = in->window->kernel_h; r > 0; r--, rows++, y += in->window->dilation_h) {
+	for (int32_t r = window->kernel_h; r > 0; r--, rows++, y += window->dilation_h) {
 		int32_t unsplit;
 
 		rows->x = NULL;
 		rows->split = VMCU_BAND_WHOLE;
-		if (!vmcu_source_row(in, y) || pixels <= 0) {
+		if (y < 0 || y >= t->height || pixels <= 0) {
 			continue;
 		}
-		rows->x = vmcu_pixel(in->pool, t, (uint32_t)y, (uint32_t)first);
+		rows->x = vmcu_pixel(call->pool, t, (uint32_t)y, (uint32_t)first);
 		unsplit = vmcu_unsplit(t, (uint32_t)y, (uint32_t)first, pixels);
 		if (unsplit < pixels) {
 			rows->split = unsplit;
-			rows->behind =
-				vmcu_source_at(in, y, first + unsplit) - unsplit * t->channels;
+			rows->behind = vmcu_pixel_at(call->pool, t, y, first + unsplit) -
+				       unsplit * t->channels;
 		}
 	}
 }
@@ -143,6 +158,13 @@ static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vm
 	u += first;
 	words = last - first;
 	i = first * step + odd - begin;
+	if (rows[0].split == VMCU_BAND_WHOLE && rows[1].split == VMCU_BAND_WHOLE) {
+		const int8_t *a = (rows[0].x == NULL) ? NULL : rows[0].x + i * channels;
+		const int8_t *b = (rows[1].x == NULL) ? NULL : rows[1].x + i * channels;
+
+		vmcu_band_piece(band, u, a, b, step * channels, words);
+		return;
+	}
 	vmcu_band_words(band, u, &rows[0], &rows[1], i, 0, step, words, channels);
 }
 
@@ -162,7 +184,15 @@ VMCU_CALLED void vmcu_band_line(struct vmcu_band *band, uint32_t *u,
 	}
 	vmcu_band_padding(u, band, begin >> 1);
 	vmcu_band_padding(u + ((end + 1) >> 1), band, words - ((end + 1) >> 1));
-	vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle, channels);
+	if (row->split == VMCU_BAND_WHOLE && (end >> 1) > middle) {
+		const int8_t *x = row->x + head * channels;
+
+		vmcu_band_piece(band, u + middle, x, x + channels, 2 * channels,
+				(end >> 1) - middle);
+	} else {
+		vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle,
+				channels);
+	}
 	if (tail != 0) {
 		struct vmcu_piece *last = band->end;
 		int32_t one = 1;
@@ -187,34 +217,27 @@ VMCU_CALLED void vmcu_band_line(struct vmcu_band *band, uint32_t *u,
 	}
 }
 
-/** A strip of `wide` output pixels whose first column is `pixel`. */
+/** A strip of `wide` output pixels whose first column is `pixel`, of a band that is laid out. */
 VMCU_CALLED void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call,
 				 uint32_t *tile, int32_t pixel, int32_t wide)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
-	const struct vmcu_source in = vmcu_mac_source(call, p);
-	const struct vmcu_tensor *t = in.tensor;
+	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
 	const int32_t taps = p->window.kernel_h;
 	const int32_t step = p->window.stride_w;
 	/* Columns inside; what is behind the last counts as padding: it may be gone already. */
 	const int32_t begin = (pixel < 0) ? -pixel : 0;
 	const int32_t end = vmcu_min((wide - 1) * step + taps, t->width - pixel);
-	/* A tile's places are those of a whole strip. */
-	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
-	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
 	struct vmcu_band_row rows[VMCU_BAND_ROWS];
 	const struct vmcu_band_row *pair = rows;
 
-	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
-	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
 	band->end = band->pieces;
-	vmcu_band_rows(rows, &in, call->y * p->window.stride_h - p->window.pad_top, pixel + begin,
-		       end - begin);
-	for (int32_t r = taps; r > 1; r -= 2, tile += row, pair += 2) {
-		vmcu_band_pairs(band, tile, pair, begin, end, 0, step, phase + wide - p->steps,
-				t->channels);
+	vmcu_band_rows(rows, call, &p->window, pixel + begin, end - begin);
+	for (int32_t r = taps; r > 1; r -= 2, tile += band->row, pair += 2) {
+		vmcu_band_pairs(band, tile, pair, begin, end, 0, step,
+				band->phase + wide - p->steps, t->channels);
 		if (step > 1) {
-			vmcu_band_pairs(band, tile + phase, pair, begin, end, 1, step,
+			vmcu_band_pairs(band, tile + band->phase, pair, begin, end, 1, step,
 					wide - 1 + (taps >> 1), t->channels);
 		}
 	}

@@ -21,21 +21,20 @@ struct vmcu_taps vmcu_taps(int32_t first, int32_t kernel, int32_t dilation, int3
 	return taps;
 }
 
-/** vmcu_pixel() as a call. */
-VMCU_APART int8_t *pixel_at(const struct vmcu_pool *pool, const struct vmcu_tensor *t, int32_t y,
-			    int32_t x)
+__attribute__((noinline)) int8_t *vmcu_pixel_at(const struct vmcu_pool *pool,
+						const struct vmcu_tensor *t, int32_t y, int32_t x)
 {
 	return vmcu_pixel(pool, t, (uint32_t)y, (uint32_t)x);
 }
 
 int8_t *vmcu_output_start(const struct vmcu_call *call)
 {
-	return pixel_at(call->pool, vmcu_call_output(call), call->y, call->x);
+	return vmcu_pixel_at(call->pool, vmcu_call_output(call), call->y, call->x);
 }
 
 const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
 {
-	return pixel_at(call->pool, vmcu_call_input(call, index), call->y, call->x);
+	return vmcu_pixel_at(call->pool, vmcu_call_input(call, index), call->y, call->x);
 }
 
 /** vmcu_mac_source() as a call. */
@@ -91,7 +90,7 @@ struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct v
 
 const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x)
 {
-	return pixel_at(in->pool, in->tensor, y, x);
+	return vmcu_pixel_at(in->pool, in->tensor, y, x);
 }
 
 VMCU_SMALL const int8_t *vmcu_source_taps(const struct vmcu_source *in, int32_t y, int32_t x)

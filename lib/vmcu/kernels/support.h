@@ -153,6 +153,10 @@ static inline int32_t vmcu_min(int32_t a, int32_t b)
 	return (a < b) ? a : b;
 }
 
+/** vmcu_pixel() as a call. */
+int8_t *vmcu_pixel_at(const struct vmcu_pool *pool, const struct vmcu_tensor *t, int32_t y,
+		      int32_t x);
+
 /** The first output pixel that the call asks for. */
 int8_t *vmcu_output_start(const struct vmcu_call *call);
 

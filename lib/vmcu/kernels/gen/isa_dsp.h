@@ -1666,8 +1666,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_3_1_4_even(void)
 	"smlad r6, r1, r9, r6\n\t"
 	"smlad r7, r1, r10, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-20]\n\t"
+	"ldr r2, [lr, #-20]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #76]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -1727,8 +1729,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_3_1_4_odd(void)
 	"smlad r6, r1, r9, r6\n\t"
 	"smlad r7, r1, r10, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-20]\n\t"
+	"ldr r2, [lr, #-20]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #60]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -1804,8 +1808,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_3_1_6_even(void)
 	"smlad r8, r1, r9, r8\n\t"
 	"smlad r12, r1, r10, r12\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-20]\n\t"
+	"ldr r2, [lr, #-20]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #76]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #68]\n\t");
 }
 
@@ -1881,8 +1887,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_3_1_6_odd(void)
 	"smlad r8, r1, r9, r8\n\t"
 	"smlad r12, r1, r10, r12\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-20]\n\t"
+	"ldr r2, [lr, #-20]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #60]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #68]\n\t");
 }
 
@@ -1974,8 +1982,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_3_2_6_even(void)
 	"sxtb16 r1, r1\n\t"
 	"smlad r12, r1, r10, r12\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-20]\n\t"
+	"ldr r2, [lr, #-20]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #76]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #68]\n\t");
 }
 
@@ -2067,8 +2077,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_3_2_6_odd(void)
 	"sxtb16 r1, r1, ror #8\n\t"
 	"smlad r12, r1, r10, r12\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-20]\n\t"
+	"ldr r2, [lr, #-20]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #60]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #68]\n\t");
 }
 
@@ -2160,8 +2172,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_5_1_4_even(void)
 	"smlad r5, r1, r11, r5\n\t"
 	"smlad r7, r2, r11, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-44]\n\t"
+	"ldr r2, [lr, #-44]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #76]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2253,8 +2267,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_5_1_4_odd(void)
 	"smlad r5, r1, r11, r5\n\t"
 	"smlad r7, r2, r11, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-44]\n\t"
+	"ldr r2, [lr, #-44]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #60]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2353,8 +2369,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_5_2_4_even(void)
 	"sxtb16 r2, r2\n\t"
 	"smlad r7, r2, r11, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-40]\n\t"
+	"ldr r2, [lr, #-40]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #76]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2453,8 +2471,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_5_2_4_odd(void)
 	"sxtb16 r2, r2, ror #8\n\t"
 	"smlad r7, r2, r11, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-40]\n\t"
+	"ldr r2, [lr, #-40]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #60]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2576,8 +2596,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_7_1_4_even(void)
 	"smlad r5, r2, r8, r5\n\t"
 	"smlad r7, r1, r8, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-72]\n\t"
+	"ldr r2, [lr, #-72]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #76]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2699,8 +2721,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_7_1_4_odd(void)
 	"smlad r5, r2, r8, r5\n\t"
 	"smlad r7, r1, r8, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-72]\n\t"
+	"ldr r2, [lr, #-72]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #60]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2820,8 +2844,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_7_2_4_even(void)
 	"sxtb16 r1, r1\n\t"
 	"smlad r7, r1, r8, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-64]\n\t"
+	"ldr r2, [lr, #-64]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #76]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2941,8 +2967,10 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_7_2_4_odd(void)
 	"sxtb16 r1, r1, ror #8\n\t"
 	"smlad r7, r1, r8, r7\n\t"
 	"ldr r9, [lr, #-4]\n\t"
-	"ldr r3, [lr, #-64]\n\t"
+	"ldr r2, [lr, #-64]\n\t"
 	"ldr r10, [sp, #144]\n\t"
+	"ldr r11, [sp, #60]\n\t"
+	"ldr r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #64]\n\t");
 }
 
@@ -2976,11 +3004,10 @@ struct vmcu_strip_job {
 	const struct vmcu_mac_params *p;
 	void (*finish)(const struct vmcu_mac_params *p, const int32_t *acc, int32_t pixels,
 		       int32_t word, int32_t multiplier, int8_t *patch);
-	int32_t narrow; /* pixels in blocks of 4, and behind them */
-	int32_t rest;
+	const struct vmcu_strip_run *code; /* of blocks of 4 pixels and of wide ones */
 };
 
-/* Channels of a strip: whole fours, or fewer than four; moves the flash stream past them. */
+/* Says what code a window has. */
 typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 			      int32_t lanes);
 
@@ -3001,13 +3028,17 @@ static __attribute__((naked, noinline, unused)) const uint8_t *vmcu_strip_words(
 	"adr.w r1, 31f\n\t"
 	"adds r1, #1\n\t"
 	"str r1, [sp, #64]\n\t"
+	"adr.w r1, 33f\n\t"
+	"adds r1, #1\n\t"
+	"str r1, [sp, #60]\n\t"
 	"ldr r1, [sp, #172]\n\t"
 	"ldr r2, [sp, #168]\n\t"
+	"cmp r1, #2\n\t"
+	"bgt 9f\n\t"
+	"adr.w r1, 34f\n\t"
 	"adds r1, #1\n\t"
-	"bic r1, r1, #1\n\t"
-	"add r1, sp\n\t"
-	"adds r1, #8\n\t"
 	"str r1, [sp, #60]\n\t"
+	"9:\n\t"
 	"cmp r2, #0\n\t"
 	"beq.w 20f\n\t"
 	"10:\n\t"
@@ -3091,58 +3122,54 @@ static __attribute__((naked, noinline, unused)) const uint8_t *vmcu_strip_words(
 	"str r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #72]\n\t"
 	"30:\n\t"
-	"lsls r11, r10, r3\n\t"
+	"lsls r10, r10, r2\n\t"
 	"beq 40f\n\t"
-	"add r1, r11, r12, asr #31\n\t"
+	"add r1, r10, r12, asr #31\n\t"
 	"lsls r12, r12, #1\n\t"
 	"smmlar r12, r12, r9, r1\n\t"
-	"asrs r12, r12, r3\n\t"
+	"asrs r12, r12, r2\n\t"
 	"ssat r12, #8, r12, asr #1\n\t"
 	"strb r12, [r0, #20]\n\t"
-	"add r1, r11, r8, asr #31\n\t"
+	"add r1, r10, r8, asr #31\n\t"
 	"lsls r8, r8, #1\n\t"
 	"smmlar r8, r8, r9, r1\n\t"
-	"asrs r8, r8, r3\n\t"
+	"asrs r8, r8, r2\n\t"
 	"ssat r8, #8, r8, asr #1\n\t"
 	"strb r8, [r0, #16]\n\t"
+	"b 32f\n\t"
 	"31:\n\t"
-	"lsls r11, r10, r3\n\t"
+	"lsls r10, r10, r2\n\t"
 	"beq 41f\n\t"
-	"add r1, r11, r7, asr #31\n\t"
+	"32:\n\t"
+	"add r1, r10, r7, asr #31\n\t"
 	"lsls r7, r7, #1\n\t"
 	"smmlar r7, r7, r9, r1\n\t"
-	"asrs r7, r7, r3\n\t"
+	"asrs r7, r7, r2\n\t"
 	"ssat r7, #8, r7, asr #1\n\t"
 	"strb r7, [r0, #12]\n\t"
-	"add r1, r11, r6, asr #31\n\t"
+	"add r1, r10, r6, asr #31\n\t"
 	"lsls r6, r6, #1\n\t"
 	"smmlar r6, r6, r9, r1\n\t"
-	"asrs r6, r6, r3\n\t"
+	"asrs r6, r6, r2\n\t"
 	"ssat r6, #8, r6, asr #1\n\t"
 	"strb r6, [r0, #8]\n\t"
-	"add r1, r11, r5, asr #31\n\t"
+	"add r1, r10, r5, asr #31\n\t"
 	"lsls r5, r5, #1\n\t"
 	"smmlar r5, r5, r9, r1\n\t"
-	"asrs r5, r5, r3\n\t"
+	"asrs r5, r5, r2\n\t"
 	"ssat r5, #8, r5, asr #1\n\t"
 	"strb r5, [r0, #4]\n\t"
-	"add r1, r11, r4, asr #31\n\t"
+	"add r1, r10, r4, asr #31\n\t"
 	"lsls r4, r4, #1\n\t"
 	"smmlar r4, r4, r9, r1\n\t"
-	"asrs r4, r4, r3\n\t"
+	"asrs r4, r4, r2\n\t"
 	"ssat r4, #8, r4, asr #1\n\t"
 	"strb r4, [r0], #1\n\t"
-	"32:\n\t"
-	"lsls r1, r0, #31\n\t"
-	"bpl 33f\n\t"
-	"ldr r3, [sp, #56]\n\t"
-	"ldr pc, [sp, #76]\n\t"
+	"bx r11\n\t"
 	"33:\n\t"
-	"ldr r3, [sp, #56]\n\t"
+	"lsls r1, r0, #30\n\t"
+	"bpl 34f\n\t"
 	"ldr r1, [sp, #152]\n\t"
-	"ldr r2, [sp, #60]\n\t"
-	"cmp r0, r2\n\t"
-	"beq 34f\n\t"
 	"add r3, r1\n\t"
 	"str r3, [sp, #56]\n\t"
 	"ldr pc, [sp, #72]\n\t"
@@ -3213,23 +3240,27 @@ static __attribute__((naked, noinline, unused)) const uint8_t *vmcu_strip_words(
 	"add sp, #204\n\t"
 	"pop {r4-r11, pc}\n\t"
 	"40:\n\t"
-	"movs r2, #6\n\t"
+	"movs r1, #6\n\t"
 	"b 42f\n\t"
 	"41:\n\t"
-	"movs r2, #4\n\t"
+	"movs r1, #4\n\t"
 	"42:\n\t"
 	"str r9, [sp, #0]\n\t"
 	"str r0, [sp, #4]\n\t"
-	"add r1, sp, #32\n\t"
-	"stm r1, {r4, r5, r6, r7, r8, r12}\n\t"
+	"add r3, sp, #32\n\t"
+	"stm r3, {r4, r5, r6, r7, r8, r12}\n\t"
 	"mov r4, r0\n\t"
 	"mov r5, lr\n\t"
+	"mov r3, r2\n\t"
+	"mov r2, r1\n\t"
+	"add r1, sp, #32\n\t"
 	"ldr r0, [sp, #192]\n\t"
 	"ldr r6, [sp, #196]\n\t"
 	"blx r6\n\t"
 	"adds r0, r4, #1\n\t"
 	"mov lr, r5\n\t"
-	"b 32b\n\t"
+	"ldr r3, [sp, #56]\n\t"
+	"bx r11\n\t"
 	"51:\n\t"
 	"mov r11, r9\n\t"
 	"cmp r3, #0\n\t"
@@ -3250,35 +3281,23 @@ static __attribute__((naked, noinline, unused)) const uint8_t *vmcu_strip_words(
 	"b 36b\n\t");
 }
 
-VMCU_APART const uint8_t *vmcu_strip_run(struct vmcu_strip_job *job,
-					 const struct vmcu_strip_run *code, const uint8_t *w,
-					 int8_t *out, int32_t lanes)
+/* Blocks of a strip of so many pixels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t wide)
 {
-	const struct vmcu_strip_run *const wide = &code[1];
+	const struct vmcu_strip_run *const code = job->code;
+	int32_t narrow = 0;
 
-	job->first = (job->narrow > 0) ? code[0] : *wide;
-	job->first.left = (job->narrow > 0) ? job->narrow : job->rest;
-	job->second = (job->rest > 0) ? *wide : job->first;
-	job->second.left = job->rest;
-	job->stream = w;
-	job->out = out;
-	job->fours = lanes >> 2;
-	job->lanes = (lanes < 4) ? lanes : 4;
-	return vmcu_strip_words(job);
-}
-
-/* What is the same for all channels of a strip of so many pixels. */
-VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t wide, bool square)
-{
-	job->narrow = wide;
-	if (square && job->back != 0) {
+	if (code[1].pixels == 4) {
+		narrow = wide;
+	} else if (job->back != 0) {
 		/* Each narrow block makes up for two pixels that the last wide one would lack. */
-		job->narrow = 4 * ((6 - wide % 6) / 2 % 3);
-		job->narrow = vmcu_min(job->narrow, wide);
-	} else if (square) {
-		job->narrow = 0;
+		narrow = 4 * ((6 - wide % 6) / 2 % 3);
+		narrow = vmcu_min(narrow, wide);
 	}
-	job->rest = wide - job->narrow;
+	job->first = code[(narrow > 0) ? 0 : 1];
+	job->first.left = (narrow > 0) ? narrow : wide;
+	job->second = code[(narrow < wide) ? 1 : 0];
+	job->second.left = wide - narrow;
 }
 
 /* Adds `count` pixels, `pitch` bytes apart, to four sums. */
@@ -3489,7 +3508,10 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 		{vmcu_sums_3_1_6_even, vmcu_sums_3_1_6_odd, 6, 0},
 	};
 
-	*w = vmcu_strip_run(job, code, *w, out, lanes);
+	job->code = code;
+	(void)w;
+	(void)out;
+	(void)lanes;
 }
 
 /*
@@ -3504,7 +3526,10 @@ VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **
 		{vmcu_sums_3_2_6_even, vmcu_sums_3_2_6_odd, 6, 0},
 	};
 
-	*w = vmcu_strip_run(job, code, *w, out, lanes);
+	job->code = code;
+	(void)w;
+	(void)out;
+	(void)lanes;
 }
 
 /*
@@ -3519,7 +3544,10 @@ VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **
 		{vmcu_sums_5_1_4_even, vmcu_sums_5_1_4_odd, 4, 0},
 	};
 
-	*w = vmcu_strip_run(job, code, *w, out, lanes);
+	job->code = code;
+	(void)w;
+	(void)out;
+	(void)lanes;
 }
 
 /*
@@ -3534,7 +3562,10 @@ VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **
 		{vmcu_sums_5_2_4_even, vmcu_sums_5_2_4_odd, 4, 0},
 	};
 
-	*w = vmcu_strip_run(job, code, *w, out, lanes);
+	job->code = code;
+	(void)w;
+	(void)out;
+	(void)lanes;
 }
 
 /*
@@ -3549,7 +3580,10 @@ VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **
 		{vmcu_sums_7_1_4_even, vmcu_sums_7_1_4_odd, 4, 0},
 	};
 
-	*w = vmcu_strip_run(job, code, *w, out, lanes);
+	job->code = code;
+	(void)w;
+	(void)out;
+	(void)lanes;
 }
 
 /*
@@ -3564,59 +3598,70 @@ VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **
 		{vmcu_sums_7_2_4_even, vmcu_sums_7_2_4_odd, 4, 0},
 	};
 
-	*w = vmcu_strip_run(job, code, *w, out, lanes);
+	job->code = code;
+	(void)w;
+	(void)out;
+	(void)lanes;
 }
 
 /* All strips of a square window, four channels of each at a time. */
 VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
 {
 	VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
-	const int32_t taps = p->window.kernel_w;
 	const int32_t step = p->window.stride_w;
 	const int32_t columns = call->columns;
 	const int32_t channels = vmcu_call_output(call)->channels;
-	const int32_t whole = channels & ~3;
-	const int32_t first = p->steps - 1 + ((taps + step - 1) >> (step - 1));
-	const int32_t odd = p->steps - 1 + (taps >> 1);
-	const bool square = taps == 3;
 	int8_t *out = vmcu_output_start(call);
+	int32_t before = 0;
 	struct vmcu_band in;
 	struct vmcu_strip_job job;
 
 	VMCU_OWN_POINTER(call, p, stream);
+	fours(&job, NULL, NULL, 0);
+	vmcu_band_layout(&in, p);
 	job.p = p;
 	job.finish = vmcu_finish_any;
 	job.tile = call->scratch;
 	job.half = vmcu_half(p);
 	job.pitch = channels;
-	job.phase = 4 * first;
-	job.last = 4 * odd;
+	job.phase = 4 * in.phase;
+	job.last = 4 * (in.row - in.phase);
 	job.back = 0;
 	if (step == 1) {
 		/* Larger ones go from two rows to the next two by `phase`. */
-		job.last = square ? 4 * first : 0;
+		job.last = (p->window.kernel_w == 3) ? job.phase : 0;
 		job.back = 2;
 	}
-	for (int32_t done = 0; done < columns; done += p->steps) {
-		const uint8_t *w = p->stream;
-		const int32_t wide = vmcu_min(p->steps, columns - done);
-		const int32_t x = (call->layer->descending != 0) ? columns - done - wide : done;
-		const int32_t pixel = (call->x + x) * step - p->window.pad_left;
+	job.plane = 4 * in.plane;
+	job.zeros = in.zeros;
+	for (int32_t done = 0, wide; done < columns; done += wide) {
+		int32_t x = done;
 
-		vmcu_strip_begin(&job, wide, square);
-		vmcu_band_start(&in, call, call->scratch, pixel, wide);
-		job.plane = 4 * in.plane;
-		job.zeros = in.zeros;
+		wide = vmcu_min(p->steps, columns - done);
+		if (wide != before) {
+			vmcu_strip_begin(&job, wide);
+			before = wide;
+		}
+		if (call->layer->descending != 0) {
+			x = columns - done - wide;
+		}
+		vmcu_band_start(&in, call, call->scratch, (call->x + x) * step - p->window.pad_left, wide);
+		job.out = out + x * channels;
 		job.pieces = in.pieces;
 		job.behind = in.end;
+		job.stream = p->stream;
 		job.channel = 0;
-		if (whole != 0) {
-			fours(&job, &w, out + x * channels, whole);
+		job.fours = channels >> 2;
+		job.lanes = 4;
+		if (job.fours != 0) {
+			job.stream = vmcu_strip_words(&job);
 		}
-		if (whole != channels) {
-			job.channel = whole;
-			vmcu_stage_few(&in, whole, channels - whole);
-			fours(&job, &w, out + x * channels, channels - whole);
+		job.channel = channels & ~3;
+		job.lanes = channels & 3;
+		if (job.lanes != 0) {
+			vmcu_stage_few(&in, job.channel, job.lanes);
+			job.fours = 0;
+			(void)vmcu_strip_words(&job);
 		}
 	}
 }

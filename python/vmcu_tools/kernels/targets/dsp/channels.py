@@ -13,13 +13,13 @@ from ..thumb import asm
 from .blocks import fixed
 from .depthwise import stage
 from .frame import BLOCK, FINISH, FIRST, FRAME, JOB, SECOND, member, offset
-from .square import HALF, MULTIPLIER, PATCH, SHIFT, STREAM, SUMS, TILE
+from .square import HALF, MULTIPLIER, NEXT, PATCH, SHIFT, STREAM, SUMS, TILE
 
 KEPT = "{r4-r11, lr}"
 KEPT_WORDS = 9
 # SP is a multiple of eight.
 PAD = (KEPT_WORDS + len(FRAME)) % 2
-SCRATCH, BIAS = "r1", "r11"
+SCRATCH, BIAS = "r1", HALF
 # How struct vmcu_strip_job gets onto the stack: so many words at once.
 COPIED = (*(f"r{number}" for number in range(1, 13)), "lr")
 
@@ -44,12 +44,12 @@ def begin() -> list[str]:
         named = f"{{{', '.join(COPIED[: len(part)])}}}"
         code += [f"ldmdb r0!, {named}", f"push {named}"]
     code.append(f"sub sp, #{4 * (len(FRAME) - len(JOB))}")
-    for label, name in ((30, FINISH[6]), (31, FINISH[4])):
+    for label, name in ((30, FINISH[6]), (31, FINISH[4]), (33, "pair")):
         # An address that PC is loaded with is odd.
         code += [f"adr.w r1, {label}f", "adds r1, #1", *stores("r1", name)]
     # Channels are computed in twos.
-    code += [*loads("r1 r2", "lanes", "fours"), "adds r1, #1", "bic r1, r1, #1"]
-    code += ["add r1, sp", f"adds r1, #{offset('patch_0')}", *stores("r1", "end")]
+    code += [*loads("r1 r2", "lanes", "fours"), "cmp r1, #2", "bgt 9f", "adr.w r1, 34f"]
+    code += ["adds r1, #1", *stores("r1", "pair"), "9:"]
     # None: the channels that there are have been staged.
     return [*code, "cmp r2, #0", "beq.w 20f"]
 
@@ -89,20 +89,16 @@ def finish() -> list[str]:
     # Nothing is left of an odd number that EXACT has shifted.
     check = f"lsls {BIAS}, {HALF}, {SHIFT}"
     return [
-        "30:",
-        *(check, "beq 40f"),
+        *("30:", check, "beq 40f"),
         *requantised(range(4, 6)),
-        "31:",
-        *(check, "beq 41f"),
-        *requantised(range(4)),
+        "b 32f",
+        *("31:", check, "beq 41f"),
         "32:",
-        f"lsls {SCRATCH}, {PATCH}, #31",
-        "bpl 33f",
-        *loads(f"{TILE} pc", "here", "odd"),
-        "33:",
-        *loads(f"{TILE} r1 r2", "here", "plane", "end"),
-        f"cmp {PATCH}, r2",
-        "beq 34f",
+        *requantised(range(4)),
+        f"bx {NEXT}",
+        # The other two channels of the patch, or none.
+        *("33:", f"lsls {SCRATCH}, {PATCH}, #30", "bpl 34f"),
+        *loads("r1", "plane"),
         f"add {TILE}, r1",
         *stores(TILE, "here"),
         *loads("pc", "even"),
@@ -113,17 +109,19 @@ def exact() -> list[str]:
     """A channel that the fast requantiser is not for: vmcu_finish_any()."""
     sums = ", ".join(SUMS)
     return [
-        *("40:", "movs r2, #6", "b 42f", "41:", "movs r2, #4", "42:"),
+        *("40:", "movs r1, #6", "b 42f", "41:", "movs r1, #4", "42:"),
         *stores(f"{MULTIPLIER} {PATCH}", "multiplier", "place"),
-        f"add r1, sp, #{offset('sum_0')}",
-        f"stm r1, {{{sums}}}",
+        f"add {TILE}, sp, #{offset('sum_0')}",
+        f"stm {TILE}, {{{sums}}}",
         f"mov r4, {PATCH}",
         f"mov r5, {STREAM}",
+        *(f"mov r3, {SHIFT}", "mov r2, r1", f"add r1, sp, #{offset('sum_0')}"),
         *loads("r0 r6", "p", "finish"),
         "blx r6",
         f"adds {PATCH}, r4, #1",
         f"mov {STREAM}, r5",
-        "b 32b",
+        *loads(TILE, "here"),
+        f"bx {NEXT}",
     ]
 
 

@@ -18,13 +18,15 @@ FRAME = (
     *("multiplier", "place"),
     *(f"patch_{pixel}" for pixel in range(MOST)),
     *(f"sum_{pixel}" for pixel in range(MOST)),
-    # Where two channels of the block are in the tile; the patch's place behind the last of all.
-    *("here", "end"),
+    # Where two channels of the block are in the tile; what comes behind them.
+    *("here", "pair"),
     # Where channels of so many pixels are requantised.
     *("finish_4", "finish_6"),
     *BLOCK,
     *JOB,
 )
+# What comes behind the sums of a channel, and behind requantising them if its number is odd.
+BEHIND = {False: "odd", True: "pair"}
 FINISH = {pixels: f"finish_{pixels}" for pixels in (4, 6)}
 
 

@@ -13,7 +13,7 @@ from ...language.packing import WORDS
 from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
 from ..portable.strips import WIDER
 from ..thumb import asm
-from .frame import FINISH, member
+from .frame import BEHIND, FINISH, member
 
 BLOCK = WORDS.pixels
 # Behind SXTB16: bytes 1 and 3.
@@ -24,8 +24,8 @@ PATCH, TILE, STREAM = "r0", "r3", "lr"
 SCRATCH = ("r1", "r2")
 SUMS = ("r4", "r5", "r6", "r7", "r8", "r12")
 WEIGHTS = ("r9", "r10", "r11")
-# Where the sums leave the requantiser's constants.
-MULTIPLIER, HALF, SHIFT = WEIGHTS[0], WEIGHTS[1], TILE
+# Where the sums leave the requantiser's constants, and where it goes on behind it.
+MULTIPLIER, HALF, NEXT, SHIFT = *WEIGHTS, SCRATCH[1]
 MOST_PIXELS = BLOCK + WIDER
 
 
@@ -183,5 +183,7 @@ class Square:
         self.sums_of()
         self.do(f"ldr {MULTIPLIER}, [{STREAM}, #-4]", f"ldr {SHIFT}, [{STREAM}, #{-self.channel}]")
         self.member(HALF, "half")
+        self.member(NEXT, BEHIND[odd])
+        self.member(TILE, "here")
         self.member("pc", FINISH[self.pixels])
         return asm(self.code, 1)

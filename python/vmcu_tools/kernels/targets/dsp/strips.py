@@ -48,7 +48,10 @@ static const struct vmcu_strip_run code[] = {{
 	{code_of(wide)},
 }};
 
-*w = vmcu_strip_run(job, code, *w, out, lanes);
+job->code = code;
+(void)w;
+(void)out;
+(void)lanes;
 """
 
 
@@ -90,11 +93,10 @@ struct vmcu_strip_job {{
 	const struct vmcu_mac_params *p;
 	void (*finish)(const struct vmcu_mac_params *p, const int32_t *acc, int32_t pixels,
 		       int32_t word, int32_t multiplier, int8_t *patch);
-	int32_t narrow; /* pixels in blocks of {BLOCK}, and behind them */
-	int32_t rest;
+	const struct vmcu_strip_run *code; /* of blocks of {BLOCK} pixels and of wide ones */
 }};
 
-/* Channels of a strip: whole fours, or fewer than four; moves the flash stream past them. */
+/* Says what code a window has. */
 typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 			      int32_t lanes);
 
@@ -104,86 +106,82 @@ typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int
 	__asm__ volatile({channels.text()});
 }}
 
-VMCU_APART const uint8_t *vmcu_strip_run(struct vmcu_strip_job *job,
-					 const struct vmcu_strip_run *code, const uint8_t *w,
-					 int8_t *out, int32_t lanes)
+/* Blocks of a strip of so many pixels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t wide)
 {{
-	const struct vmcu_strip_run *const wide = &code[1];
+	const struct vmcu_strip_run *const code = job->code;
+	int32_t narrow = 0;
 
-	job->first = (job->narrow > 0) ? code[0] : *wide;
-	job->first.left = (job->narrow > 0) ? job->narrow : job->rest;
-	job->second = (job->rest > 0) ? *wide : job->first;
-	job->second.left = job->rest;
-	job->stream = w;
-	job->out = out;
-	job->fours = lanes >> 2;
-	job->lanes = (lanes < 4) ? lanes : 4;
-	return vmcu_strip_words(job);
-}}
-
-/* What is the same for all channels of a strip of so many pixels. */
-VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t wide, bool square)
-{{
-	job->narrow = wide;
-	if (square && job->back != 0) {{
+	if (code[1].pixels == {BLOCK}) {{
+		narrow = wide;
+	}} else if (job->back != 0) {{
 		/* Each narrow block makes up for two pixels that the last wide one would lack. */
-		job->narrow = {BLOCK} * (({MOST_PIXELS} - wide % {MOST_PIXELS}) / 2 % {MOST_PIXELS // 2});
-		job->narrow = vmcu_min(job->narrow, wide);
-	}} else if (square) {{
-		job->narrow = 0;
+		narrow = {BLOCK} * (({MOST_PIXELS} - wide % {MOST_PIXELS}) / 2 % {MOST_PIXELS // 2});
+		narrow = vmcu_min(narrow, wide);
 	}}
-	job->rest = wide - job->narrow;
+	job->first = code[(narrow > 0) ? 0 : 1];
+	job->first.left = (narrow > 0) ? narrow : wide;
+	job->second = code[(narrow < wide) ? 1 : 0];
+	job->second.left = wide - narrow;
 }}
 """,
 }
 ALL_STRIPS = f"""
 VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
-const int32_t taps = p->window.kernel_w;
 const int32_t step = p->window.stride_w;
 const int32_t columns = call->columns;
 const int32_t channels = vmcu_call_output(call)->channels;
-const int32_t whole = channels & ~3;
-const int32_t first = p->steps - 1 + ((taps + step - 1) >> (step - 1));
-const int32_t odd = p->steps - 1 + (taps >> 1);
-const bool square = taps == {SQUARE_TAPS};
 int8_t *out = vmcu_output_start(call);
+int32_t before = 0;
 struct vmcu_band in;
 struct vmcu_strip_job job;
 
 VMCU_OWN_POINTER(call, p, stream);
+fours(&job, NULL, NULL, 0);
+vmcu_band_layout(&in, p);
 job.p = p;
 job.finish = vmcu_finish_any;
 job.tile = call->scratch;
 job.half = vmcu_half(p);
 job.pitch = channels;
-job.phase = 4 * first;
-job.last = 4 * odd;
+job.phase = 4 * in.phase;
+job.last = 4 * (in.row - in.phase);
 job.back = 0;
 if (step == 1) {{
 	/* Larger ones go from two rows to the next two by `phase`. */
-	job.last = square ? 4 * first : 0;
+	job.last = (p->window.kernel_w == {SQUARE_TAPS}) ? job.phase : 0;
 	job.back = 2;
 }}
-for (int32_t done = 0; done < columns; done += p->steps) {{
-	const uint8_t *w = p->stream;
-	const int32_t wide = vmcu_min(p->steps, columns - done);
-	const int32_t x = (call->layer->descending != 0) ? columns - done - wide : done;
-	const int32_t pixel = (call->x + x) * step - p->window.pad_left;
+job.plane = 4 * in.plane;
+job.zeros = in.zeros;
+for (int32_t done = 0, wide; done < columns; done += wide) {{
+	int32_t x = done;
 
-	vmcu_strip_begin(&job, wide, square);
-	vmcu_band_start(&in, call, call->scratch, pixel, wide);
-	job.plane = 4 * in.plane;
-	job.zeros = in.zeros;
+	wide = vmcu_min(p->steps, columns - done);
+	if (wide != before) {{
+		vmcu_strip_begin(&job, wide);
+		before = wide;
+	}}
+	if (call->layer->descending != 0) {{
+		x = columns - done - wide;
+	}}
+	vmcu_band_start(&in, call, call->scratch, (call->x + x) * step - p->window.pad_left, wide);
+	job.out = out + x * channels;
 	job.pieces = in.pieces;
 	job.behind = in.end;
+	job.stream = p->stream;
 	job.channel = 0;
-	if (whole != 0) {{
-		fours(&job, &w, out + x * channels, whole);
+	job.fours = channels >> 2;
+	job.lanes = 4;
+	if (job.fours != 0) {{
+		job.stream = vmcu_strip_words(&job);
 	}}
-	if (whole != channels) {{
-		job.channel = whole;
-		vmcu_stage_few(&in, whole, channels - whole);
-		fours(&job, &w, out + x * channels, channels - whole);
+	job.channel = channels & ~3;
+	job.lanes = channels & 3;
+	if (job.lanes != 0) {{
+		vmcu_stage_few(&in, job.channel, job.lanes);
+		job.fours = 0;
+		(void)vmcu_strip_words(&job);
 	}}
 }}
 """
