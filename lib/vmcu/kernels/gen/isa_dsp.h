@@ -155,10 +155,13 @@ VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 	const int8_t *z = y + pitch;
 	const int8_t *u = z + pitch;
 
-	for (int32_t n = count >> 2; n != 0; n--) {
+	int32_t n = count >> 2;
+
+	if (n != 0) {
 		uint32_t a, b, c, d, odd;
 
 		__asm__ volatile(
+			"1:\n\t"
 			"ldr %[a], [%[x]], #4\n\t"
 			"ldr %[b], [%[y]], #4\n\t"
 			"ldr %[c], [%[z]], #4\n\t"
@@ -179,10 +182,12 @@ VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 			"sxtb16 %[d], %[d]\n\t"
 			"str %[odd], [%[t], #-4]\n\t"
 			"str %[d], [%[t], #-20]\n\t"
+			"subs %[n], #1\n\t"
+			"bne 1b\n\t"
 			: [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [odd] "=&r"(odd),
-			  [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t)
+			  [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t), [n] "+&r"(n)
 			:
-			: "memory");
+			: "cc", "memory");
 	}
 	if ((count & 3) != 0) {
 		vmcu_lane_rest(t + 0, 4, x, count & 3);
@@ -199,10 +204,13 @@ VMCU_APART void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 {
 	const int8_t *y = x + pitch;
 
-	for (int32_t n = count >> 2; n != 0; n--) {
+	int32_t n = count >> 2;
+
+	if (n != 0) {
 		uint32_t a, b, odd;
 
 		__asm__ volatile(
+			"1:\n\t"
 			"ldr %[a], [%[x]], #4\n\t"
 			"ldr %[b], [%[y]], #4\n\t"
 			"sxtb16 %[odd], %[a], ror #8\n\t"
@@ -213,10 +221,12 @@ VMCU_APART void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 			"sxtb16 %[b], %[b]\n\t"
 			"str %[odd], [%[t], #-4]\n\t"
 			"str %[b], [%[t], #-12]\n\t"
+			"subs %[n], #1\n\t"
+			"bne 1b\n\t"
 			: [a] "=&r"(a), [b] "=&r"(b), [odd] "=&r"(odd),
-			  [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t)
+			  [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t), [n] "+&r"(n)
 			:
-			: "memory");
+			: "cc", "memory");
 	}
 	if ((count & 3) != 0) {
 		vmcu_lane_rest(t + 0, 2, x, count & 3);
@@ -230,19 +240,24 @@ VMCU_APART void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 					int32_t count)
 {
 
-	for (int32_t n = count >> 2; n != 0; n--) {
+	int32_t n = count >> 2;
+
+	if (n != 0) {
 		uint32_t a, odd;
 
 		__asm__ volatile(
+			"1:\n\t"
 			"ldr %[a], [%[x]], #4\n\t"
 			"sxtb16 %[odd], %[a], ror #8\n\t"
 			"sxtb16 %[a], %[a]\n\t"
 			"str %[odd], [%[t], #4]\n\t"
 			"str %[a], [%[t]], #8\n\t"
+			"subs %[n], #1\n\t"
+			"bne 1b\n\t"
 			: [a] "=&r"(a), [odd] "=&r"(odd),
-			  [x] "+&r"(x), [t] "+&r"(t)
+			  [x] "+&r"(x), [t] "+&r"(t), [n] "+&r"(n)
 			:
-			: "memory");
+			: "cc", "memory");
 	}
 	if ((count & 3) != 0) {
 		vmcu_lane_rest(t + 0, 1, x, count & 3);
