@@ -46,7 +46,7 @@
 #define VMCU_OWN_ADD_LINE_4
 
 /* What several kernels have in common is there once: assembly fills registers anyhow. */
-#define VMCU_ONCE VMCU_APART
+#define VMCU_ONCE VMCU_CALLED
 
 /* Bytes 0 and 2 of x, widened. */
 VMCU_INLINE uint32_t vmcu_sxtb16(uint32_t x)
