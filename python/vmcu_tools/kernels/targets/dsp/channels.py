@@ -10,16 +10,14 @@ channels, and all registers but the patch's place are free for sums.
 from __future__ import annotations
 
 from ..thumb import asm
-from .blocks import fixed
 from .depthwise import stage
 from .frame import BLOCK, FINISH, FIRST, FRAME, JOB, SECOND, member, offset
-from .square import HALF, MULTIPLIER, NEXT, PATCH, SHIFT, STREAM, SUMS, TILE
+from .square import CHECK, MULTIPLIER, NEXT, PATCH, SHIFT, STREAM, SUMS, TILE, requantised
 
 KEPT = "{r4-r11, lr}"
 KEPT_WORDS = 9
 # SP is a multiple of eight.
 PAD = (KEPT_WORDS + len(FRAME)) % 2
-SCRATCH, BIAS = "r1", HALF
 # How struct vmcu_strip_job gets onto the stack: so many words at once.
 COPIED = (*(f"r{number}" for number in range(1, 13)), "lr")
 
@@ -74,30 +72,17 @@ def block() -> list[str]:
     ]
 
 
-def requantised(pixels: range) -> list[str]:
-    """Bytes of a channel into the patch; the last one moves on."""
-    code = []
-    for pixel in reversed(pixels):
-        acc = SUMS[pixel]
-        code += fixed(acc, MULTIPLIER, BIAS, SHIFT, SCRATCH)
-        place = f"[{PATCH}, #{4 * pixel}]" if pixel else f"[{PATCH}], #1"
-        code.append(f"strb {acc}, {place}")
-    return code
-
-
 def finish() -> list[str]:
-    # Nothing is left of an odd number that EXACT has shifted.
-    check = f"lsls {BIAS}, {HALF}, {SHIFT}"
     return [
-        *("30:", check, "beq 40f"),
+        *("30:", CHECK, "beq 40f"),
         *requantised(range(4, 6)),
         "b 32f",
-        *("31:", check, "beq 41f"),
+        *("31:", CHECK, "beq 41f"),
         "32:",
         *requantised(range(4)),
         f"bx {NEXT}",
         # The other two channels of the patch, or none.
-        *("33:", f"lsls {SCRATCH}, {PATCH}, #30", "bpl 34f"),
+        *("33:", f"lsls r1, {PATCH}, #30", "bpl 34f"),
         *loads("r1", "plane"),
         f"add {TILE}, r1",
         *stores(TILE, "here"),

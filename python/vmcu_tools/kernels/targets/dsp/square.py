@@ -13,6 +13,7 @@ from ...language.packing import WORDS
 from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
 from ..portable.strips import WIDER
 from ..thumb import asm
+from .blocks import fixed
 from .frame import BEHIND, FINISH, member
 
 BLOCK = WORDS.pixels
@@ -26,7 +27,22 @@ SUMS = ("r4", "r5", "r6", "r7", "r8", "r12")
 WEIGHTS = ("r9", "r10", "r11")
 # Where the sums leave the requantiser's constants, and where it goes on behind it.
 MULTIPLIER, HALF, NEXT, SHIFT = *WEIGHTS, SCRATCH[1]
+# What is added before the shift, in the place of what it is made from. Nothing is left of an odd
+# number that EXACT has shifted.
+ADDED = HALF
+CHECK = f"lsls {ADDED}, {HALF}, {SHIFT}"
 MOST_PIXELS = BLOCK + WIDER
+
+
+def requantised(pixels: range) -> list[str]:
+    """Bytes of a channel into the patch; the last one moves on."""
+    code = []
+    for pixel in reversed(pixels):
+        acc = SUMS[pixel]
+        code += fixed(acc, MULTIPLIER, ADDED, SHIFT, SCRATCH[0])
+        place = f"[{PATCH}, #{4 * pixel}]" if pixel else f"[{PATCH}], #1"
+        code.append(f"strb {acc}, {place}")
+    return code
 
 
 class Square:
@@ -177,13 +193,41 @@ class Square:
             self.odd_columns()
             self.last_columns()
 
-    def text(self, odd: bool) -> str:
-        """Up to where the sums are and the requantiser's constants behind them."""
-        self.code, self.odd = [], odd
+    @property
+    def whole(self) -> bool:
+        """Whether both channels of a pair are one piece of code with their requantisers, which
+        saves jumps where most pixels are."""
+        return self.taps == SQUARE_TAPS and self.stride == 1
+
+    def one(self, odd: bool) -> None:
+        """The sums of a channel, and the requantiser's constants behind them."""
+        self.odd = odd
         self.sums_of()
         self.do(f"ldr {MULTIPLIER}, [{STREAM}, #-4]", f"ldr {SHIFT}, [{STREAM}, #{-self.channel}]")
         self.member(HALF, "half")
+
+    def text(self, odd: bool) -> str:
+        """The sums of a channel, up to where it is requantised."""
+        self.code = []
+        self.one(odd)
         self.member(NEXT, BEHIND[odd])
+        self.member(TILE, "here")
+        self.member("pc", FINISH[self.pixels])
+        return asm(self.code, 1)
+
+    def both(self) -> str:
+        """Two channels from sums to bytes; one that the fast requantiser is not for goes where all
+        others are requantised."""
+        self.code = []
+        for odd in (False, True):
+            self.do(*["5:"] * odd)
+            self.one(odd)
+            self.do(CHECK, f"beq {'9f' if odd else '8f'}", *requantised(range(self.pixels)))
+            self.member(TILE, "here")
+        self.member("pc", BEHIND[True])
+        self.do("8:", f"adr.w {NEXT}, 5b", f"add {NEXT}, {NEXT}, #1", "b 10f", "9:")
+        self.member(NEXT, BEHIND[True])
+        self.do("10:")
         self.member(TILE, "here")
         self.member("pc", FINISH[self.pixels])
         return asm(self.code, 1)

@@ -20,23 +20,27 @@ BLOCKS = {
 NAKED = "static __attribute__((naked, noinline, unused))"
 
 
-def name_of(block: Square, odd: bool) -> str:
-    which = "odd" if odd else "even"
-    return f"vmcu_sums_{block.taps}_{block.stride}_{block.pixels}_{which}"
+def sums_functions(block: Square) -> dict[str, str]:
+    """Pieces of the code of vmcu_strip_words() by name, no functions that C can call: of channels
+    with an even number, then of the others unless they are behind these."""
+    name = f"vmcu_sums_{block.taps}_{block.stride}_{block.pixels}"
+    if block.whole:
+        return {name: block.both()}
+    return {f"{name}_{which}": block.text(which == "odd") for which in ("even", "odd")}
 
 
-def sums_function(block: Square, odd: bool) -> str:
-    """A piece of the code of vmcu_strip_words(), no function that C can call."""
+def sums_function(name: str, text: str) -> str:
     return f"""
-{NAKED} void {name_of(block, odd)}(void)
+{NAKED} void {name}(void)
 {{
-	__asm__ volatile({block.text(odd)});
+	__asm__ volatile({text});
 }}
 """
 
 
 def code_of(block: Square) -> str:
-    return f"{{{name_of(block, False)}, {name_of(block, True)}, {block.pixels}, 0}}"
+    names = [*sums_functions(block)]
+    return f"{{{names[0]}, {names[-1]}, {block.pixels}, 0}}"
 
 
 def strip(taps: int, stride: int) -> str:
@@ -57,10 +61,10 @@ job->code = code;
 
 HELPERS = {
     "sums_of_strips": "".join(
-        sums_function(block, odd)
+        sums_function(name, text)
         for blocks in BLOCKS.values()
         for block in blocks
-        for odd in (False, True)
+        for name, text in sums_functions(block).items()
     ),
     "strip_job": f"""
 /* Blocks of a strip. */
