@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..thumb import asm
 from .depthwise import stage
 from .frame import BLOCK, FINISH, FIRST, FRAME, JOB, SECOND, member, offset
-from .square import CHECK, MULTIPLIER, NEXT, PATCH, SHIFT, STREAM, SUMS, TILE, requantised
+from .square import CHECK, MULTIPLIER, NEXT, PATCH, SHIFT, STREAM, SUMS, TILE, next_pair, requantised
 
 KEPT = "{r4-r11, lr}"
 KEPT_WORDS = 9
@@ -44,29 +44,29 @@ def begin() -> list[str]:
     code.append(f"sub sp, #{4 * (len(FRAME) - len(JOB))}")
     for label, name in ((30, FINISH[6]), (31, FINISH[4]), (33, "pair")):
         # An address that PC is loaded with is odd.
-        code += [f"adr.w r1, {label}f", "adds r1, #1", *stores("r1", name)]
-    # Channels are computed in twos.
-    code += [*loads("r1 r2", "lanes", "fours"), "cmp r1, #2", "bgt 9f", "adr.w r1, 34f"]
-    code += ["adds r1, #1", *stores("r1", "pair"), "9:"]
+        code += [f"adr.w r0, {label}f + 1", *stores("r0", name)]
+    # Of one or two channels there are the second two, so to speak.
+    code += [*loads("r4 r2 r1", "lanes", "fours", "channel"), "adr.w r0, 34f + 1"]
+    code += [f"add r3, sp, #{offset('patch_0')}", "cmp r4, #4", "beq 9f", "adr.w r0, 50f + 1"]
+    code += ["cmp r4, #2", "it le", "addle r3, #2", "9:"]
     # None: the channels that there are have been staged.
-    return [*code, "cmp r2, #0", "beq.w 20f"]
+    return [*code, *stores("r0 r3", "store", "patch"), "cmp r2, #0", "beq.w 20f"]
 
 
 def block() -> list[str]:
-    """Begins the first block of four channels, or the next one."""
+    """Begins the first block of four channels, or the next one. r1: the first of them."""
     first = "{r4-r10}"
     assert len(FIRST) == len(BLOCK) == 7
     return [
         "20:",
-        f"add r1, sp, #{offset(FIRST[0])}",
-        f"ldm r1, {first}",
-        *loads("r2", "channel"),
-        "add r10, r2",
-        f"add r1, sp, #{offset(BLOCK[0])}",
-        f"stm r1, {first}",
+        f"add r2, sp, #{offset(FIRST[0])}",
+        f"ldm r2, {first}",
+        "add r10, r1",
+        f"add r2, sp, #{offset(BLOCK[0])}",
+        f"stm r2, {first}",
+        *loads(TILE, "tile"),
         "21:",
-        *loads(f"{STREAM} {TILE}", "stream", "tile"),
-        f"add {PATCH}, sp, #{offset('patch_0')}",
+        *loads(f"{STREAM} {PATCH}", "stream", "patch"),
         *stores(TILE, "here"),
         *loads("pc", "even"),
     ]
@@ -82,11 +82,11 @@ def finish() -> list[str]:
         *requantised(range(4)),
         f"bx {NEXT}",
         # The other two channels of the patch, or none.
-        *("33:", f"lsls r1, {PATCH}, #30", "bpl 34f"),
-        *loads("r1", "plane"),
-        f"add {TILE}, r1",
-        *stores(TILE, "here"),
+        "33:",
+        *next_pair("332f"),
         *loads("pc", "even"),
+        "332:",
+        *loads("pc", "store"),
     ]
 
 
@@ -115,11 +115,9 @@ def store() -> list[str]:
     r1, where pixels behind the block go, r3, how many are left, and r9, those of the block."""
     return [
         "34:",
-        *loads("r1 r2 r3 r9 r10", "out", "pitch", "left", "pixels", "lanes"),
+        *loads("r1 r2 r3 r9", "out", "pitch", "left", "pixels"),
         f"add {PATCH}, sp, #{offset('patch_0')}",
         "subs r3, r3, r9",
-        "cmp r10, #4",
-        "bne 51f",
         # The last pixel may be one too many, in a last block.
         *("cmn r3, #1", "blt 51f"),
         *("cmp r9, #6", "bne 35f"),
@@ -129,25 +127,24 @@ def store() -> list[str]:
         f"ldm {PATCH}, {{r4-r7}}",
         *("str r4, [r1]", "str r5, [r1, r2]", "add r1, r1, r2, lsl #1"),
         *("str r6, [r1]", "cmp r3, #0", "it ge", "strge r7, [r1, r2]"),
-        "add r1, r1, r2, lsl #1",
+        "add.w r1, r1, r2, lsl #1",
     ]
 
 
 def next_block() -> list[str]:
-    """Behind blocks of one kind there may be others."""
+    """Behind blocks of one kind there may be others. The flags are those of what is left."""
     second = ("second_even", "second_odd", "second_pixels", "second_left")
     assert second == SECOND
     return [
-        "36:",
-        *("cmp r3, #0", "bgt 37f"),
+        *("36:", "bgt 37f"),
         *loads("r4 r5 r6 r7 r3", "even", *second),
         *("cmp r4, r5", "beq 38f"),
         *stores("r5 r6 r7", "even", "odd", "pixels"),
         "37:",
         *stores("r3 r1", "left", "out"),
-        *loads("r4 r5 r6", "tile", "last", "back"),
-        *("add r4, r4, r9, lsl #2", "mls r5, r9, r6, r5"),
-        *stores("r4 r5", "tile", "last"),
+        *loads(f"{TILE} r5 r6", "tile", "last", "back"),
+        *(f"add {TILE}, {TILE}, r9, lsl #2", "mls r5, r9, r6, r5"),
+        *stores(f"{TILE} r5", "tile", "last"),
         "b 21b",
     ]
 
@@ -171,12 +168,17 @@ def end() -> list[str]:
 def store_part() -> list[str]:
     """Some channels of the pixels that there are, byte by byte, or all four of some."""
     return [
+        "50:",
+        *loads("r1 r2 r3 r9", "out", "pitch", "left", "pixels"),
+        "subs r3, r3, r9",
         "51:",
+        *loads(f"{PATCH} r10", "patch", "lanes"),
         *("mov r11, r9", "cmp r3, #0", "it lt", "addlt r11, r3"),
         *("52:", "movs r4, #0"),
         *("53:", f"ldrb r5, [{PATCH}, r4]", "strb r5, [r1, r4]"),
         *("adds r4, #1", "cmp r4, r10", "bne 53b"),
-        *(f"adds {PATCH}, #4", "add r1, r2", "subs r11, #1", "bne 52b", "b 36b"),
+        *(f"adds {PATCH}, #4", "add r1, r2", "subs r11, #1", "bne 52b"),
+        *("cmp r3, #0", "b 36b"),
     ]
 
 

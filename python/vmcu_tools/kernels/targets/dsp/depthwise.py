@@ -24,10 +24,9 @@ def woven(a: str, b: str, low: str) -> list[str]:
 
 
 def stage(done: str) -> list[str]:
-    """Four channels of all pieces of a strip, then goes on at `done`."""
+    """Four channels of all pieces of a strip, from CHANNEL on, then goes on at `done`."""
     return [
         f"ldr {PIECE}, {member('pieces')}",
-        f"ldr {CHANNEL}, {member('channel')}",
         f"ldr {PLANE}, {member('plane')}",
         f"ldr {A0}, {member('behind')}",
         f"cmp {PIECE}, {A0}",
@@ -62,15 +61,15 @@ def stage(done: str) -> list[str]:
         f"subs {COUNT}, {COUNT}, #8",
         "bpl 5b",
         "6:",
-        f"tst {COUNT}, #4",
-        "beq 7f",
+        # Whether there is one word more, and whether half a one.
+        f"lsls {COUNT}, {COUNT}, #30",
+        "bcc 7f",
         f"ldr {A0}, [{A}]",
         f"ldr {B0}, [{B}]",
-        f"add {A}, {A}, {PITCH_A}",
+        f"add.w {A}, {A}, {PITCH_A}",
         *woven(A0, B0, LOW),
         "7:",
-        f"tst {COUNT}, #2",
-        "beq 8f",
+        "bpl 8f",
         f"ldr {A0}, [{A}]",
         f"ldr {B0}, {member('zeros')}",
         *woven(A0, B0, LOW),

@@ -18,8 +18,9 @@ FRAME = (
     *("multiplier", "place"),
     *(f"patch_{pixel}" for pixel in range(MOST)),
     *(f"sum_{pixel}" for pixel in range(MOST)),
-    # Where two channels of the block are in the tile; what comes behind them.
-    *("here", "pair"),
+    # Where two channels of the block are in the tile; what comes behind them, and behind the last
+    # two; where the patch of the first two begins.
+    *("here", "pair", "store", "patch"),
     # Where channels of so many pixels are requantised.
     *("finish_4", "finish_6"),
     *BLOCK,

@@ -45,6 +45,18 @@ def requantised(pixels: range) -> list[str]:
     return code
 
 
+def next_pair(last: str) -> list[str]:
+    """The next two channels of the block; `last`: where it goes on behind the last ones."""
+    return [
+        f"lsls {SCRATCH[0]}, {PATCH}, #30",
+        f"bpl {last}",
+        f"ldr {TILE}, {member('here')}",
+        f"ldr {SCRATCH[0]}, {member('plane')}",
+        f"add {TILE}, {SCRATCH[0]}",
+        f"str {TILE}, {member('here')}",
+    ]
+
+
 class Square:
     """Assembly for the sums of a channel of a block of 3 x 3 taps. Loads stand in runs: one behind
     another takes a cycle, one alone two. Registers are all there are."""
@@ -88,9 +100,13 @@ class Square:
         self.member(scratch, name)
         self.do(f"add {TILE}, {TILE}, {scratch}")
 
-    def columns(self, places: list[str], weights: list[str], start: str) -> None:
+    def columns(
+        self, places: list[str], weights: list[str], start: str, behind: str = ""
+    ) -> None:
         """All columns that pixels meet with these weights. The first are loaded, in `places`, which
-        may be sums of pixels that come later. `start`: where the bias is, if sums start here."""
+        may be sums of pixels that come later. `start`: where the bias is, if sums start here.
+        `behind`: a member that is loaded with the last of them, in the place of the first weights,
+        which these do not meet."""
         count, held = self.pixels + len(weights) - 1, list(places)
         free = [name for name in places if name not in self.sums]
         for column in range(count):
@@ -98,6 +114,9 @@ class Square:
                 for name in free[: count - column]:
                     self.load(name, len(held))
                     held.append(name)
+                if behind and len(held) == count:
+                    assert column >= self.pixels
+                    self.member(weights[0], behind)
             name = held[column]
             self.column(name)
             for tap, weight in enumerate(weights):
@@ -109,42 +128,52 @@ class Square:
         """Bias and two rows at a stride of one."""
         v0, v1, v2 = WEIGHTS
         bias = self.sums[-1]
-        # A column may stand where the sum of a later pixel is going to be.
-        places = [*SCRATCH, *self.free, *(self.sums[3:5] if self.pixels > 4 else ())]
+        # A column may stand where the sum of a later pixel is going to be. A word of weights that
+        # the last row has part of is kept where there is a register for it.
+        places = [*SCRATCH, *self.free[:1], *(self.sums[3:5] if self.pixels > 4 else ())]
+        kept = self.free[1] if self.free else v2
         self.constant(bias, 0)
         self.constant(v0, 4)
-        self.constant(v2, 8)
+        self.constant(kept, 8)
         for at, name in enumerate(places):
             self.load(name, at)
         self.do(f"asr {bias}, {bias}, #{BIAS}")
         self.pair(v1, v0, True)
         self.pair(v0, v0, False)
-        self.pair(v2, v2, False)
-        self.columns(places, [v0, v1, v2], bias)
+        self.pair(v2, kept, False)
+        self.columns(places, [v0, v1, v2], bias, "" if self.free else "last")
 
     def last_row(self) -> None:
         """At a stride of one pixels at an even place and those at an odd one meet the same words,
         each with weights of its own; line_order() says which."""
         v0, v1, v2 = WEIGHTS
         couples = self.pixels // 2
-        held = [*SCRATCH, v2][:couples]
-        self.at("last", v0)
-        self.constant(v0, 8)
+        if self.free:
+            first, last, held = self.free[1], v2, [*SCRATCH, self.free[0]]
+            self.member(v0, "last")
+            self.constant(last, 12)
+            self.do(f"add {TILE}, {TILE}, {v0}")
+        else:
+            self.do(f"add {TILE}, {TILE}, {v0}")
+            first, last, held = v0, v0, [*SCRATCH, v2]
+            self.constant(first, 8)
         for at, name in enumerate(held):
             self.load(name, at)
-        self.pair(v0, v0, True)
-        for couple, name in enumerate(held):
-            self.column(name)
-            self.add(2 * couple, name, v0)
+        self.pair(v0, first, True)
+        for couple in range(couples):
+            self.column(held[couple])
+            self.add(2 * couple, held[couple], v0)
         self.do(f"lsl {v0}, {v0}, #16")
-        for couple, name in enumerate(held):
-            self.add(2 * couple + 1, name, v0)
-        self.constant(v0, 12)
-        self.load(held[0], couples)
-        self.pair(v1, v0, True)
-        self.pair(v0, v0, False)
-        self.column(held[0])
-        for couple, name in enumerate([*held[1:], held[0]]):
+        for couple in range(couples):
+            self.add(2 * couple + 1, held[couple], v0)
+        if len(held) == couples:
+            self.constant(last, 12)
+            self.load(held[0], couples)
+            held.append(held[0])
+        self.pair(v1, last, True)
+        self.pair(v0, last, False)
+        self.column(held[couples])
+        for couple, name in enumerate(held[1 : couples + 1]):
             self.add(2 * couple, name, v0)
             self.add(2 * couple + 1, name, v1)
 
@@ -205,13 +234,15 @@ class Square:
         self.sums_of()
         self.do(f"ldr {MULTIPLIER}, [{STREAM}, #-4]", f"ldr {SHIFT}, [{STREAM}, #{-self.channel}]")
         self.member(HALF, "half")
+        if not odd:
+            # The next channel's.
+            self.member(TILE, "here")
 
     def text(self, odd: bool) -> str:
         """The sums of a channel, up to where it is requantised."""
         self.code = []
         self.one(odd)
         self.member(NEXT, BEHIND[odd])
-        self.member(TILE, "here")
         self.member("pc", FINISH[self.pixels])
         return asm(self.code, 1)
 
@@ -220,14 +251,14 @@ class Square:
         others are requantised."""
         self.code = []
         for odd in (False, True):
-            self.do(*["5:"] * odd)
+            self.do("5:" if odd else "4:")
             self.one(odd)
             self.do(CHECK, f"beq {'9f' if odd else '8f'}", *requantised(range(self.pixels)))
-            self.member(TILE, "here")
-        self.member("pc", BEHIND[True])
-        self.do("8:", f"adr.w {NEXT}, 5b", f"add {NEXT}, {NEXT}, #1", "b 10f", "9:")
+        self.do(*next_pair("6f"), "b 4b", "6:")
+        self.member("pc", "store")
+        # An address that PC is loaded with is odd.
+        self.do("8:", f"adr.w {NEXT}, 5b + 1", "b 10f", "9:")
         self.member(NEXT, BEHIND[True])
         self.do("10:")
-        self.member(TILE, "here")
         self.member("pc", FINISH[self.pixels])
         return asm(self.code, 1)
