@@ -3132,15 +3132,15 @@ static __attribute__((naked, noinline, unused)) void vmcu_sums_7_2_4_odd(void)
 struct vmcu_strip_run {
 	void (*even)(void); /* the sums of a channel with an even number */
 	void (*odd)(void);
-	int32_t pixels; /* of a block */
-	int32_t left;   /* of the strip, from the first one on */
+	int32_t pixels;     /* of a block */
+	int32_t left;       /* of the strip, from the first one on */
 };
 
 /* A strip of a square window; assembly has its members on the stack, by their place. */
 struct vmcu_strip_job {
 	struct vmcu_strip_run first;
 	const uint32_t *tile;
-	int32_t last; /* bytes from a block's first words to those of the last row, see Square and Larger */
+	int32_t last; /* bytes to the last row, see Square and Larger */
 	int8_t *out;  /* the pixels' first channel */
 	struct vmcu_strip_run second; /* the first again if that is all */
 	int32_t half;
@@ -3671,6 +3671,7 @@ VMCU_ONCE void vmcu_store_strip_3_1(struct vmcu_strip_job *job, const uint8_t **
 	};
 
 	job->code = code;
+	/* What there is to compute is in the job. */
 	(void)w;
 	(void)out;
 	(void)lanes;
@@ -3689,6 +3690,7 @@ VMCU_ONCE void vmcu_store_strip_3_2(struct vmcu_strip_job *job, const uint8_t **
 	};
 
 	job->code = code;
+	/* What there is to compute is in the job. */
 	(void)w;
 	(void)out;
 	(void)lanes;
@@ -3707,6 +3709,7 @@ VMCU_ONCE void vmcu_store_strip_5_1(struct vmcu_strip_job *job, const uint8_t **
 	};
 
 	job->code = code;
+	/* What there is to compute is in the job. */
 	(void)w;
 	(void)out;
 	(void)lanes;
@@ -3725,6 +3728,7 @@ VMCU_ONCE void vmcu_store_strip_5_2(struct vmcu_strip_job *job, const uint8_t **
 	};
 
 	job->code = code;
+	/* What there is to compute is in the job. */
 	(void)w;
 	(void)out;
 	(void)lanes;
@@ -3743,6 +3747,7 @@ VMCU_ONCE void vmcu_store_strip_7_1(struct vmcu_strip_job *job, const uint8_t **
 	};
 
 	job->code = code;
+	/* What there is to compute is in the job. */
 	(void)w;
 	(void)out;
 	(void)lanes;
@@ -3761,6 +3766,7 @@ VMCU_ONCE void vmcu_store_strip_7_2(struct vmcu_strip_job *job, const uint8_t **
 	};
 
 	job->code = code;
+	/* What there is to compute is in the job. */
 	(void)w;
 	(void)out;
 	(void)lanes;

@@ -12,7 +12,18 @@ from __future__ import annotations
 from ..thumb import asm
 from .depthwise import stage
 from .frame import BLOCK, FINISH, FIRST, FRAME, JOB, SECOND, member, offset
-from .square import CHECK, MULTIPLIER, NEXT, PATCH, SHIFT, STREAM, SUMS, TILE, next_pair, requantised
+from .square import (
+    CHECK,
+    MULTIPLIER,
+    NEXT,
+    PATCH,
+    SHIFT,
+    STREAM,
+    SUMS,
+    TILE,
+    next_pair,
+    requantised,
+)
 
 KEPT = "{r4-r11, lr}"
 KEPT_WORDS = 9

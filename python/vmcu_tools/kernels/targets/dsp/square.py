@@ -100,9 +100,7 @@ class Square:
         self.member(scratch, name)
         self.do(f"add {TILE}, {TILE}, {scratch}")
 
-    def columns(
-        self, places: list[str], weights: list[str], start: str, behind: str = ""
-    ) -> None:
+    def columns(self, places: list[str], weights: list[str], start: str, behind: str = "") -> None:
         """All columns that pixels meet with these weights. The first are loaded, in `places`, which
         may be sums of pixels that come later. `start`: where the bias is, if sums start here.
         `behind`: a member that is loaded with the last of them, in the place of the first weights,

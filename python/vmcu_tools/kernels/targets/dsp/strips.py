@@ -44,6 +44,7 @@ def code_of(block: Square) -> str:
 
 
 def strip(taps: int, stride: int) -> str:
+    """C that says what code a window has; vmcu_all_strips() calls that."""
     blocks = BLOCKS[taps, stride]
     narrow, wide = blocks[0], blocks[-1]
     return f"""
@@ -53,6 +54,7 @@ static const struct vmcu_strip_run code[] = {{
 }};
 
 job->code = code;
+/* What there is to compute is in the job. */
 (void)w;
 (void)out;
 (void)lanes;
@@ -71,15 +73,15 @@ HELPERS = {
 struct vmcu_strip_run {{
 	void (*even)(void); /* the sums of a channel with an even number */
 	void (*odd)(void);
-	int32_t pixels; /* of a block */
-	int32_t left;   /* of the strip, from the first one on */
+	int32_t pixels;     /* of a block */
+	int32_t left;       /* of the strip, from the first one on */
 }};
 
 /* A strip of a square window; assembly has its members on the stack, by their place. */
 struct vmcu_strip_job {{
 	struct vmcu_strip_run first;
 	const uint32_t *tile;
-	int32_t last; /* bytes from a block's first words to those of the last row, see Square and Larger */
+	int32_t last; /* bytes to the last row, see Square and Larger */
 	int8_t *out;  /* the pixels' first channel */
 	struct vmcu_strip_run second; /* the first again if that is all */
 	int32_t half;
