@@ -6,6 +6,7 @@
 
 #include <vmcu/vmcu.h>
 
+#include "compiled.h"
 #include "hooks.h"
 #include "pools.h"
 #include "rotation.h"
@@ -132,7 +133,7 @@ static size_t bytes_of(const struct vmcu_tensor *t, uint16_t rows)
 	return (size_t)rows * t->width * t->channels;
 }
 
-int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
+VMCU_SMALL int8_t *vmcu_input(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = input_tensor(ctx, index);
 
@@ -189,7 +190,7 @@ static const int8_t *output_row(const struct vmcu_context *ctx, const struct vmc
 	return vmcu_row(&pool, t, y);
 }
 
-const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index)
+VMCU_SMALL const int8_t *vmcu_output(const struct vmcu_context *ctx, unsigned int index)
 {
 	const struct vmcu_tensor *t = output_tensor(ctx, index);
 
@@ -299,7 +300,7 @@ static int keep_states(struct vmcu_context *ctx, int err)
  *
  * @param err What went wrong before, 0 for nothing.
  */
-static int finish(struct vmcu_context *ctx, uint16_t number, int err)
+VMCU_SMALL static int finish(struct vmcu_context *ctx, uint16_t number, int err)
 {
 	const uint16_t end = vmcu_first_keeping(ctx->model);
 

@@ -15,17 +15,26 @@
 /**
  * Pieces of the tile of the largest window that has a kernel of its own: a run for every phase of
  * three pairs of rows, one for the last row. A ring is no smaller than what a strip looks at, so
- * one row at most is split in a strip; that adds two, or in the last row up to three.
+ * one row at most is split in a strip; that adds two, or in the last row up to four.
  */
-#define VMCU_BAND_PIECES 10
+#define VMCU_BAND_PIECES 11
 
 /** Rows of that window. */
 #define VMCU_BAND_ROWS 7
 
+/** Pixels of a block of a strip, at most. */
+#define VMCU_BAND_PIXELS 6
+
 /** What is read for every four channels of a strip; see targets/portable/depthwise.py. */
 struct vmcu_band {
 	uint32_t zeros; /**< four times what stands for padding */
-	int32_t plane;  /**< words of a tile from channels 0 and 1 to channels 2 and 3 */
+	int32_t phase;  /**< words of a tile from a row's even columns to its odd ones */
+	int32_t row;    /**< from two rows to the next two */
+	int32_t plane;  /**< from channels 0 and 1 to channels 2 and 3 */
+	int32_t step;   /**< columns of an output pixel */
+	int32_t channels;
+	int32_t begin; /**< columns of the strip that are inside the image: the first one */
+	int32_t stop;  /**< and the first one behind the last */
 	struct vmcu_piece *end;
 	struct vmcu_piece pieces[VMCU_BAND_PIECES];
 };
@@ -43,6 +52,18 @@ struct vmcu_band_row {
 	int32_t split;
 };
 
+/** What is the same for all strips: a tile's places are those of a whole one. */
+static inline void vmcu_band_layout(struct vmcu_band *band, const struct vmcu_mac_params *p)
+{
+	const int32_t taps = p->window.kernel_h;
+	const int32_t step = p->window.stride_w;
+
+	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
+	band->phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
+	band->row = band->phase + ((step == 1) ? 0 : p->steps - 1 + (taps >> 1));
+	band->plane = band->row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+}
+
 static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t words)
 {
 	for (; words > 0; words--, u++) {
@@ -52,25 +73,26 @@ static void vmcu_band_padding(uint32_t *u, const struct vmcu_band *band, int32_t
 }
 
 /** The rows under a strip; @a first is the column of the first pixel inside the image. */
-static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_source *in, int32_t y,
-			   int32_t first, int32_t pixels)
+static void vmcu_band_rows(struct vmcu_band_row *rows, const struct vmcu_call *call,
+			   const struct vmcu_window *window, int32_t first, int32_t pixels)
 {
-	const struct vmcu_tensor *t = in->tensor;
+	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
+	int32_t y = call->y * window->stride_h - window->pad_top;
 
-	for (int32_t r = in->window->kernel_h; r > 0; r--, rows++, y += in->window->dilation_h) {
+	for (int32_t r = window->kernel_h; r > 0; r--, rows++, y += window->dilation_h) {
 		int32_t unsplit;
 
 		rows->x = NULL;
 		rows->split = VMCU_BAND_WHOLE;
-		if (!vmcu_source_row(in, y) || pixels <= 0) {
+		if (y < 0 || y >= t->height || pixels <= 0) {
 			continue;
 		}
-		rows->x = vmcu_pixel(in->pool, t, (uint32_t)y, (uint32_t)first);
+		rows->x = vmcu_pixel(call->pool, t, (uint32_t)y, (uint32_t)first);
 		unsplit = vmcu_unsplit(t, (uint32_t)y, (uint32_t)first, pixels);
 		if (unsplit < pixels) {
 			rows->split = unsplit;
-			rows->behind =
-				vmcu_source_at(in, y, first + unsplit) - unsplit * t->channels;
+			rows->behind = vmcu_pixel_at(call->pool, t, y, first + unsplit) -
+				       unsplit * t->channels;
 		}
 	}
 }
@@ -122,117 +144,82 @@ VMCU_CALLED void vmcu_band_words(struct vmcu_band *band, uint32_t *u, const stru
 	}
 }
 
-/** Two rows' columns that are `step` apart; pixels begin to end (excluded) are inside. */
-static void vmcu_band_pairs(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *rows,
-			    int32_t begin, int32_t end, int32_t odd, int32_t step, int32_t words,
-			    int32_t channels)
+/** The first of columns `from`, `from + step` ... that is not in front of column @a x. */
+VMCU_INLINE int32_t vmcu_band_first(int32_t x, int32_t from, int32_t step)
 {
-	const int32_t first = (step == 1) ? begin : (begin + 1 - odd) >> 1;
-	const int32_t last = (step == 1) ? end : (end + 1 - odd) >> 1;
-	int32_t i;
-
-	if (first >= last || (rows[0].x == NULL && rows[1].x == NULL)) {
-		vmcu_band_padding(u, band, words);
-		return;
-	}
-	vmcu_band_padding(u, band, first);
-	vmcu_band_padding(u + last, band, words - last);
-	u += first;
-	words = last - first;
-	i = first * step + odd - begin;
-	if (rows[0].split == VMCU_BAND_WHOLE && rows[1].split == VMCU_BAND_WHOLE) {
-		const int8_t *a = (rows[0].x == NULL) ? NULL : rows[0].x + i * channels;
-		const int8_t *b = (rows[1].x == NULL) ? NULL : rows[1].x + i * channels;
-
-		vmcu_band_piece(band, u, a, b, step * channels, words);
-		return;
-	}
-	vmcu_band_words(band, u, &rows[0], &rows[1], i, 0, step, words, channels);
+	/* Steps are one or two. */
+	return (x - from + step - 1) >> (step - 1);
 }
 
-/** The last row: a word for two columns. */
-VMCU_CALLED void vmcu_band_line(struct vmcu_band *band, uint32_t *u,
-				const struct vmcu_band_row *row, int32_t begin, int32_t end,
-				int32_t words, int32_t channels)
+/**
+ * Words made of columns that are `step` apart, from @a from on, of two rows; or, if they are one
+ * row, of two columns each. The first word inside may lack its first column then, or the last one
+ * its second.
+ */
+VMCU_CALLED void vmcu_band_run(struct vmcu_band *band, uint32_t *u, const struct vmcu_band_row *a,
+			       const struct vmcu_band_row *b, int32_t from, int32_t words)
 {
 	static const struct vmcu_band_row padding;
-	struct vmcu_piece *first = band->end;
-	const int32_t head = begin & 1, tail = end & 1;
-	const int32_t middle = (begin + head) >> 1;
+	const int32_t apart = (a == b) ? 1 : 0;
+	const int32_t step = (a == b) ? 2 : band->step;
+	const int32_t begin = band->begin, end = band->stop, channels = band->channels;
+	const int32_t first = vmcu_band_first(begin, from, step);
+	const int32_t last = vmcu_band_first(end, from + apart, step);
+	const int32_t head = first - vmcu_band_first(begin, from + apart, step);
+	const int32_t tail = vmcu_band_first(end, from, step) - last;
+	const int32_t pitch = step * channels;
+	const int32_t i = first * step + from - begin;
 
-	if (begin >= end || row->x == NULL) {
+	if (begin >= end || (a->x == NULL && b->x == NULL)) {
 		vmcu_band_padding(u, band, words);
 		return;
 	}
-	vmcu_band_padding(u, band, begin >> 1);
-	vmcu_band_padding(u + ((end + 1) >> 1), band, words - ((end + 1) >> 1));
-	if (row->split == VMCU_BAND_WHOLE && (end >> 1) > middle) {
-		const int8_t *x = row->x + head * channels;
+	vmcu_band_padding(u, band, first - head);
+	vmcu_band_padding(u + last + tail, band, words - last - tail);
+	u += first;
+	if (a->split == VMCU_BAND_WHOLE && b->split == VMCU_BAND_WHOLE && first < last) {
+		const int8_t *x = (a->x == NULL) ? NULL : a->x + i * channels;
+		const int8_t *y = (b->x == NULL) ? NULL : b->x + (i + apart) * channels;
 
-		vmcu_band_piece(band, u + middle, x, x + channels, 2 * channels,
-				(end >> 1) - middle);
-	} else {
-		vmcu_band_words(band, u + middle, row, row, head, 1, 2, (end >> 1) - middle,
-				channels);
+		vmcu_band_piece(band, u, x, y, pitch, last - first);
+		band->end[-1].count |= head * VMCU_PIECE_HEAD | tail * VMCU_PIECE_TAIL;
+		band->end[-1].u -= head;
+		band->end[-1].b -= head * pitch;
+		return;
 	}
-	if (tail != 0) {
-		struct vmcu_piece *last = band->end;
-		int32_t one = 1;
-		const int8_t *x = vmcu_band_at(row, end - 1 - begin, channels, 2, &one);
-
-		if (last != first &&
-		    last[-1].a + (last[-1].count >> VMCU_PIECE_WORDS) * last[-1].pitch_a == x) {
-			last[-1].count |= VMCU_PIECE_TAIL;
-		} else {
-			vmcu_band_words(band, u + (end >> 1), row, &padding, end - 1 - begin, 0, 2,
-					1, channels);
-		}
-	}
-	if (head != 0) {
-		if (first != band->end && first->b == row->x + first->pitch_b) {
-			first->count |= VMCU_PIECE_HEAD;
-			first->u--;
-			first->b = row->x;
-		} else {
-			vmcu_band_words(band, u + middle - 1, &padding, row, 0, 0, 2, 1, channels);
-		}
-	}
+	vmcu_band_words(band, u - head, &padding, b, i - head * step, apart, step, head, channels);
+	vmcu_band_words(band, u, a, b, i, apart, step, last - first, channels);
+	vmcu_band_words(band, u + last - first, a, &padding, i + (last - first) * step, apart, step,
+			tail, channels);
 }
 
-/** A strip of `wide` output pixels whose first column is `pixel`. */
+/** A strip of `wide` output pixels whose first column is `pixel`, of a band that is laid out. */
 VMCU_CALLED void vmcu_band_start(struct vmcu_band *band, const struct vmcu_call *call,
 				 uint32_t *tile, int32_t pixel, int32_t wide)
 {
 	const struct vmcu_mac_params *p = vmcu_params(call);
-	const struct vmcu_source in = vmcu_mac_source(call, p);
-	const struct vmcu_tensor *t = in.tensor;
+	const struct vmcu_tensor *t = vmcu_call_input(call, 0);
 	const int32_t taps = p->window.kernel_h;
 	const int32_t step = p->window.stride_w;
-	/* Columns inside; what is behind the last counts as padding: it may be gone already. */
-	const int32_t begin = (pixel < 0) ? -pixel : 0;
-	const int32_t end = vmcu_min((wide - 1) * step + taps, t->width - pixel);
-	/* A tile's places are those of a whole strip. */
-	const int32_t phase = p->steps - 1 + ((taps + step - 1) >> (step - 1));
-	const int32_t row = (step == 1) ? phase : phase + p->steps - 1 + (taps >> 1);
 	struct vmcu_band_row rows[VMCU_BAND_ROWS];
 	const struct vmcu_band_row *pair = rows;
 
-	band->zeros = (uint8_t)p->input_zero * 0x01010101U;
-	band->plane = row * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
 	band->end = band->pieces;
-	vmcu_band_rows(rows, &in, call->y * p->window.stride_h - p->window.pad_top, pixel + begin,
-		       end - begin);
-	for (int32_t r = taps; r > 1; r -= 2, tile += row, pair += 2) {
-		vmcu_band_pairs(band, tile, pair, begin, end, 0, step, phase + wide - p->steps,
-				t->channels);
+	band->step = step;
+	band->channels = t->channels;
+	/* What is behind the last counts as padding: it may be gone already. */
+	band->begin = (pixel < 0) ? -pixel : 0;
+	band->stop = vmcu_min((wide - 1) * step + taps, t->width - pixel);
+	vmcu_band_rows(rows, call, &p->window, pixel + band->begin, band->stop - band->begin);
+	for (int32_t r = taps; r > 1; r -= 2, tile += band->row, pair += 2) {
+		vmcu_band_run(band, tile, pair, pair + 1, 0, band->phase + wide - p->steps);
 		if (step > 1) {
-			vmcu_band_pairs(band, tile + phase, pair, begin, end, 1, step,
-					wide - 1 + (taps >> 1), t->channels);
+			vmcu_band_run(band, tile + band->phase, pair, pair + 1, 1,
+				      wide - 1 + (taps >> 1));
 		}
 	}
 	/* The last word's second column may be one too many; it is padding and its weight zero. */
-	vmcu_band_line(band, tile, pair, begin, end, (wide * step + taps + 1 - step) >> 1,
-		       t->channels);
+	vmcu_band_run(band, tile, pair, pair, 0, (wide * step + taps + 1 - step) >> 1);
 }
 
 /** Fewer than four channels of a pixel. */
@@ -298,21 +285,12 @@ VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *
 {
 	const int32_t *rest = (const int32_t *)p->stream + (word >> 8);
 	const int32_t constants[] = {multiplier, rest[1]};
+	int32_t sums[VMCU_BAND_PIXELS];
 
-	if (vmcu_are_lines(p, rest[1])) {
-		const struct vmcu_line line = vmcu_line(multiplier, rest[1], p->output_zero);
-
-		for (int32_t i = 0; i < pixels; i++) {
-			patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, vmcu_sum(acc[i], *rest)));
-		}
-		return;
-	}
 	for (int32_t i = 0; i < pixels; i++) {
-		const int32_t sum = vmcu_sum(acc[i], *rest);
-
-		(void)vmcu_store_any(p, &sum, 1, 1, (const uint8_t *)constants, &patch[4 * i], 0,
-				     1);
+		sums[i] = vmcu_sum(acc[i], *rest);
 	}
+	(void)vmcu_exact_block(p, sums, 1, pixels, (const uint8_t *)constants, patch, 4, 1);
 }
 
 /** Those pixels and channels of a patch that exist. */

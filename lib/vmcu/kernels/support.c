@@ -21,21 +21,20 @@ struct vmcu_taps vmcu_taps(int32_t first, int32_t kernel, int32_t dilation, int3
 	return taps;
 }
 
-/** vmcu_pixel() as a call. */
-VMCU_APART int8_t *pixel_at(const struct vmcu_pool *pool, const struct vmcu_tensor *t, int32_t y,
-			    int32_t x)
+__attribute__((noinline)) int8_t *vmcu_pixel_at(const struct vmcu_pool *pool,
+						const struct vmcu_tensor *t, int32_t y, int32_t x)
 {
 	return vmcu_pixel(pool, t, (uint32_t)y, (uint32_t)x);
 }
 
 int8_t *vmcu_output_start(const struct vmcu_call *call)
 {
-	return pixel_at(call->pool, vmcu_call_output(call), call->y, call->x);
+	return vmcu_pixel_at(call->pool, vmcu_call_output(call), call->y, call->x);
 }
 
 const int8_t *vmcu_input_start(const struct vmcu_call *call, uint16_t index)
 {
-	return pixel_at(call->pool, vmcu_call_input(call, index), call->y, call->x);
+	return vmcu_pixel_at(call->pool, vmcu_call_input(call, index), call->y, call->x);
 }
 
 /** vmcu_mac_source() as a call. */
@@ -91,7 +90,7 @@ struct vmcu_source vmcu_conv_source(const struct vmcu_call *call, const struct v
 
 const int8_t *vmcu_source_at(const struct vmcu_source *in, int32_t y, int32_t x)
 {
-	return pixel_at(in->pool, in->tensor, y, x);
+	return vmcu_pixel_at(in->pool, in->tensor, y, x);
 }
 
 VMCU_SMALL const int8_t *vmcu_source_taps(const struct vmcu_source *in, int32_t y, int32_t x)
@@ -148,6 +147,30 @@ VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const 
 		}
 	}
 	return (const uint8_t *)&constants[2 * channels];
+}
+
+const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, const int32_t *acc,
+				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
+				int32_t pitch, int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+	int32_t words = ~0;
+
+	for (int32_t i = 0; i < channels; i++) {
+		words &= c[channels + i];
+	}
+	if (!vmcu_are_lines(p, words)) {
+		return vmcu_store_any(p, acc, channels, pixels, w, out, pitch, left);
+	}
+	for (int32_t i = 0; i < channels; i++) {
+		const struct vmcu_line line = vmcu_line(c[i], c[channels + i], p->output_zero);
+		int8_t *o = out++;
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
+		}
+	}
+	return (const uint8_t *)&c[2 * channels];
 }
 
 VMCU_SMALL int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero,

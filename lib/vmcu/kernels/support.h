@@ -153,6 +153,10 @@ static inline int32_t vmcu_min(int32_t a, int32_t b)
 	return (a < b) ? a : b;
 }
 
+/** vmcu_pixel() as a call. */
+int8_t *vmcu_pixel_at(const struct vmcu_pool *pool, const struct vmcu_tensor *t, int32_t y,
+		      int32_t x);
+
 /** The first output pixel that the call asks for. */
 int8_t *vmcu_output_start(const struct vmcu_call *call);
 
@@ -306,6 +310,15 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t channels,
 			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
 			      int32_t left);
+
+/**
+ * Requantises and stores a block of channels of @a pixels pixels that the fast requantiser is not
+ * for: vmcu_store_any(), and faster where all of them are lines. Returns where the flash stream
+ * goes on.
+ */
+const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, const int32_t *acc,
+				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
+				int32_t pitch, int32_t left);
 
 /** Where sums of products with @a count taps start, see targets/portable/products.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);

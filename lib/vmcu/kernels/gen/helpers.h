@@ -266,7 +266,6 @@ VMCU_INLINE void vmcu_interleave(uint32_t **u, uint32_t **v, const int8_t **a, i
 	}
 }
 
-#ifndef VMCU_OWN_STAGE_PIECES
 /* Four channels of all pieces of a strip, of which there are some. */
 VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct vmcu_piece *end,
 				   int32_t channel, int32_t plane, uint32_t zeros)
@@ -288,7 +287,6 @@ VMCU_INLINE void vmcu_stage_pieces(const struct vmcu_piece *piece, const struct 
 		}
 	}
 }
-#endif
 
 #ifndef VMCU_OWN_STRIP_JOB
 /* A strip of a square window. */
@@ -305,14 +303,6 @@ struct vmcu_strip_job {
 /* Up to four channels of a strip: moves the flash stream past their constants. */
 typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
 			      int32_t lanes);
-
-/* What a target has to say about a strip before its first channels. */
-VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
-{
-	(void)job;
-	(void)taps;
-	(void)step;
-}
 #endif
 
 #ifndef VMCU_OWN_TWO_TAPS

@@ -2005,16 +2005,14 @@ VMCU_INLINE void vmcu_dot_columns(int32_t *acc, const int8_t *x, const int8_t *y
 	acc[3] = sums[3];
 }
 
+#ifndef VMCU_OWN_ALL_STRIPS
 /* All strips of a square window, four channels of each at a time. */
 VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *fours)
 {
 	VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
-	const int32_t taps = p->window.kernel_w;
 	const int32_t step = p->window.stride_w;
 	const int32_t columns = call->columns;
 	const int32_t channels = vmcu_call_output(call)->channels;
-	const int32_t first = p->steps - 1 + ((taps + step - 1) >> (step - 1));
-	const int32_t odd = (step == 1) ? 0 : p->steps - 1 + (taps >> 1);
 	int8_t *out = vmcu_output_start(call);
 	struct vmcu_band in;
 	struct vmcu_strip_job job;
@@ -2022,16 +2020,16 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 	VMCU_OWN_POINTER(call, p, stream);
 	job.p = p;
 	job.tile = call->scratch;
-	job.phase = first;
-	job.row = first + odd;
-	job.plane = (first + odd) * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+	vmcu_band_layout(&in, p);
+	job.phase = in.phase;
+	job.row = in.row;
+	job.plane = in.plane;
 	job.pitch = channels;
 	for (int32_t done = 0; done < columns; done += p->steps) {
 		const uint8_t *w = p->stream;
 		int32_t x = done;
 
 		job.wide = vmcu_min(p->steps, columns - done);
-		vmcu_strip_begin(&job, taps, step);
 		if (call->layer->descending != 0) {
 			x = columns - done - job.wide;
 		}
@@ -2045,5 +2043,6 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		}
 	}
 }
+#endif
 
 #endif /* VMCU_KERNELS_GEN_PORTABLE_H_ */

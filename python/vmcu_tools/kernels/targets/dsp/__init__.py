@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...language.packing import WORDS
 from ...language.target import Target
 from ..portable import COSTS
-from . import depthwise, places, pooling, products, strips, sums, tile
+from . import places, pooling, products, strips, sums, tile
 
 DSP = Target(
     "dsp",
@@ -26,7 +26,6 @@ DSP = Target(
     },
     {
         **tile.HELPERS,
-        **depthwise.HELPERS,
         **places.HELPERS,
         **strips.HELPERS,
         **pooling.HELPERS,

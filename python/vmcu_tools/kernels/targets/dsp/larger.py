@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Depthwise convolutions of larger windows with the DSP extension, four pixels at a time: what
-square.py has, but for the sums.
+square.py has, for other windows.
 
 Two rows of a window are a turn of a loop. The stream says when it is over: behind the pairs of the
 last two rows stands LAST_ROWS, which makes their last word a negative number.
@@ -16,7 +16,7 @@ MULTIPLIER = 4
 
 
 class Larger(Square):
-    """Members of struct vmcu_strip mean, in bytes: `phase`, from a row's columns, of which there
+    """Members of the frame mean, in bytes: `phase`, from a row's columns, of which there
     may be the even ones only, on to what comes next; `last`, from the odd ones on to the next two
     rows, or, at a stride of one, what the last row's words lie before those of other rows."""
 
@@ -107,12 +107,11 @@ class Larger(Square):
         self.add(odd, x, weight)
         self.add(2 + odd, y, weight)
 
-    def sums_of(self, odd: bool) -> None:
-        self.odd = odd
+    def sums_of(self) -> None:
         first, *others = self.sums
         self.do(f"ldr {first}, [{STREAM}], #4", f"asr {first}, {first}, #{BIAS}")
         self.do(*(f"mov {acc}, {first}" for acc in others))
-        self.two_rows("16" if odd else "15")
+        self.two_rows("1")
         if self.stride == 1:
             self.line()
         else:

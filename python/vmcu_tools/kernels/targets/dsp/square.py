@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Depthwise convolutions of 3 x 3 taps with the DSP extension: a strip is one piece of assembly.
+"""Depthwise convolutions of 3 x 3 taps with the DSP extension: the sums of a channel of a block.
 
 A wide block of six pixels shares the loads and the widening of its weights among more pixels than
 one of four, and takes all registers there are. At a stride of one a strip is some narrow blocks,
-then wide ones; at a stride of two it is wide ones, for half the code. strips.py has the C around.
+then wide ones; at a stride of two it is wide ones, for half the code. channels.py has what is
+around.
 """
 
 from __future__ import annotations
@@ -13,35 +14,56 @@ from ..portable.depthwise import BIAS, SQUARE_TAPS, channel_bytes
 from ..portable.strips import WIDER
 from ..thumb import asm
 from .blocks import fixed
+from .frame import BEHIND, FINISH, member
 
 BLOCK = WORDS.pixels
 # Behind SXTB16: bytes 1 and 3.
 ODD = ", ror #8"
-# Registers of a strip: struct vmcu_strip, in which everything is that is not in another one; the
-# tile, the flash stream; columns and other scratch, sums, weights. r7 may be the frame's: it is put
-# back.
-CONTEXT, TILE, STREAM, FRAME = "r0", "r3", "lr", "r7"
+# Registers of the sums of a channel: where its bytes go, the tile, the flash stream; columns and
+# other scratch, sums, weights. What else there is has its place on the stack, see frame.py.
+PATCH, TILE, STREAM = "r0", "r3", "lr"
 SCRATCH = ("r1", "r2")
-SUMS = ("r4", "r5", "r6", FRAME, "r8", "r12")
+SUMS = ("r4", "r5", "r6", "r7", "r8", "r12")
 WEIGHTS = ("r9", "r10", "r11")
-# The members of struct vmcu_strip, a word each: what they are is said there.
-MEMBERS = (
-    *("tile", "here", "phase", "last", "plane", "start", "stream", "at"),
-    *("pairs", "pairs_left", "out", "pitch", "left", "lanes", "resume", "frame", "half"),
-)
-PATCH = 4 * len(MEMBERS)
+# Where the sums leave the requantiser's constants, and where it goes on behind it.
+MULTIPLIER, HALF, NEXT, SHIFT = *WEIGHTS, SCRATCH[1]
+# What is added before the shift, in the place of what it is made from. Nothing is left of an odd
+# number that EXACT has shifted.
+ADDED = HALF
+CHECK = f"lsls {ADDED}, {HALF}, {SHIFT}"
 MOST_PIXELS = BLOCK + WIDER
 
 
+def requantised(pixels: range) -> list[str]:
+    """Bytes of a channel into the patch; the last one moves on."""
+    code = []
+    for pixel in reversed(pixels):
+        acc = SUMS[pixel]
+        code += fixed(acc, MULTIPLIER, ADDED, SHIFT, SCRATCH[0])
+        place = f"[{PATCH}, #{4 * pixel}]" if pixel else f"[{PATCH}], #1"
+        code.append(f"strb {acc}, {place}")
+    return code
+
+
+def next_pair(last: str) -> list[str]:
+    """The next two channels of the block; `last`: where it goes on behind the last ones."""
+    return [
+        f"lsls {SCRATCH[0]}, {PATCH}, #30",
+        f"bpl {last}",
+        f"ldr {TILE}, {member('here')}",
+        f"ldr {SCRATCH[0]}, {member('plane')}",
+        f"add {TILE}, {SCRATCH[0]}",
+        f"str {TILE}, {member('here')}",
+    ]
+
+
 class Square:
-    """Assembly for the channels of a block of 3 x 3 taps. Loads stand in runs: one behind another
-    takes a cycle, one alone two. Registers are all there are."""
+    """Assembly for the sums of a channel of a block of 3 x 3 taps. Loads stand in runs: one behind
+    another takes a cycle, one alone two. Registers are all there are."""
 
     def __init__(self, stride: int, pixels: int, taps: int = SQUARE_TAPS):
         self.stride, self.pixels, self.taps, self.odd = stride, pixels, taps, False
         self.channel = channel_bytes(taps, stride)
-        # Whether there are no wider blocks behind these.
-        self.last_kind = pixels == MOST_PIXELS or taps != SQUARE_TAPS
         self.code: list[str] = []
         self.sums = SUMS[:pixels]
         self.free = SUMS[pixels:]
@@ -49,9 +71,8 @@ class Square:
     def do(self, *lines: str) -> None:
         self.code += lines
 
-    def member(self, register: str, name: str, store: bool = False) -> None:
-        place = f"[{CONTEXT}, #{4 * MEMBERS.index(name)}]"
-        self.do(f"{'str' if store else 'ldr'} {register}, {place}")
+    def member(self, register: str, name: str) -> None:
+        self.do(f"ldr {register}, {member(name)}")
 
     def constant(self, register: str, at: int) -> None:
         """A word of the channel's, whose first one has moved the stream to its end."""
@@ -79,9 +100,11 @@ class Square:
         self.member(scratch, name)
         self.do(f"add {TILE}, {TILE}, {scratch}")
 
-    def columns(self, places: list[str], weights: list[str], start: str) -> None:
+    def columns(self, places: list[str], weights: list[str], start: str, behind: str = "") -> None:
         """All columns that pixels meet with these weights. The first are loaded, in `places`, which
-        may be sums of pixels that come later. `start`: where the bias is, if sums start here."""
+        may be sums of pixels that come later. `start`: where the bias is, if sums start here.
+        `behind`: a member that is loaded with the last of them, in the place of the first weights,
+        which these do not meet."""
         count, held = self.pixels + len(weights) - 1, list(places)
         free = [name for name in places if name not in self.sums]
         for column in range(count):
@@ -89,6 +112,9 @@ class Square:
                 for name in free[: count - column]:
                     self.load(name, len(held))
                     held.append(name)
+                if behind and len(held) == count:
+                    assert column >= self.pixels
+                    self.member(weights[0], behind)
             name = held[column]
             self.column(name)
             for tap, weight in enumerate(weights):
@@ -100,42 +126,52 @@ class Square:
         """Bias and two rows at a stride of one."""
         v0, v1, v2 = WEIGHTS
         bias = self.sums[-1]
-        # A column may stand where the sum of a later pixel is going to be.
-        places = [*SCRATCH, *self.free, *(self.sums[3:5] if self.pixels > 4 else ())]
+        # A column may stand where the sum of a later pixel is going to be. A word of weights that
+        # the last row has part of is kept where there is a register for it.
+        places = [*SCRATCH, *self.free[:1], *(self.sums[3:5] if self.pixels > 4 else ())]
+        kept = self.free[1] if self.free else v2
         self.constant(bias, 0)
         self.constant(v0, 4)
-        self.constant(v2, 8)
+        self.constant(kept, 8)
         for at, name in enumerate(places):
             self.load(name, at)
         self.do(f"asr {bias}, {bias}, #{BIAS}")
         self.pair(v1, v0, True)
         self.pair(v0, v0, False)
-        self.pair(v2, v2, False)
-        self.columns(places, [v0, v1, v2], bias)
+        self.pair(v2, kept, False)
+        self.columns(places, [v0, v1, v2], bias, "" if self.free else "last")
 
     def last_row(self) -> None:
         """At a stride of one pixels at an even place and those at an odd one meet the same words,
         each with weights of its own; line_order() says which."""
         v0, v1, v2 = WEIGHTS
         couples = self.pixels // 2
-        held = [*SCRATCH, v2][:couples]
-        self.at("last", v0)
-        self.constant(v0, 8)
+        if self.free:
+            first, last, held = self.free[1], v2, [*SCRATCH, self.free[0]]
+            self.member(v0, "last")
+            self.constant(last, 12)
+            self.do(f"add {TILE}, {TILE}, {v0}")
+        else:
+            self.do(f"add {TILE}, {TILE}, {v0}")
+            first, last, held = v0, v0, [*SCRATCH, v2]
+            self.constant(first, 8)
         for at, name in enumerate(held):
             self.load(name, at)
-        self.pair(v0, v0, True)
-        for couple, name in enumerate(held):
-            self.column(name)
-            self.add(2 * couple, name, v0)
+        self.pair(v0, first, True)
+        for couple in range(couples):
+            self.column(held[couple])
+            self.add(2 * couple, held[couple], v0)
         self.do(f"lsl {v0}, {v0}, #16")
-        for couple, name in enumerate(held):
-            self.add(2 * couple + 1, name, v0)
-        self.constant(v0, 12)
-        self.load(held[0], couples)
-        self.pair(v1, v0, True)
-        self.pair(v0, v0, False)
-        self.column(held[0])
-        for couple, name in enumerate([*held[1:], held[0]]):
+        for couple in range(couples):
+            self.add(2 * couple + 1, held[couple], v0)
+        if len(held) == couples:
+            self.constant(last, 12)
+            self.load(held[0], couples)
+            held.append(held[0])
+        self.pair(v1, last, True)
+        self.pair(v0, last, False)
+        self.column(held[couples])
+        for couple, name in enumerate(held[1 : couples + 1]):
             self.add(2 * couple, name, v0)
             self.add(2 * couple + 1, name, v1)
 
@@ -175,8 +211,7 @@ class Square:
         self.pair(v1, v1, False)
         self.columns(places, [v0, v1], "")
 
-    def sums_of(self, odd: bool) -> None:
-        self.odd = odd
+    def sums_of(self) -> None:
         if self.stride == 1:
             self.upper_rows()
             self.last_row()
@@ -185,126 +220,43 @@ class Square:
             self.odd_columns()
             self.last_columns()
 
-    def finish(self, odd: bool) -> None:
-        """Requantises the sums into the patch, or leaves with them."""
-        multiplier, bias, _ = WEIGHTS
-        scratch, o = SCRATCH
-        # Registers below r8 make short instructions.
-        shift = TILE
-        self.do(f"ldr {multiplier}, [{STREAM}, #-4]", f"ldr {shift}, [{STREAM}, #{-self.channel}]")
-        self.member(bias, "half")
-        self.member(o, "at")
-        # Nothing is left of an odd number that EXACT has shifted.
-        self.do(f"lsls {bias}, {bias}, {shift}", f"beq {'12f' if odd else '11f'}")
-        for pixel, acc in enumerate(self.sums):
-            self.do(*fixed(acc, multiplier, bias, shift, scratch))
-            self.do(f"strb {acc}, [{o}, #{4 * pixel + odd}]")
+    @property
+    def whole(self) -> bool:
+        """Whether both channels of a pair are one piece of code with their requantisers, which
+        saves jumps where most pixels are."""
+        return self.taps == SQUARE_TAPS and self.stride == 1
+
+    def one(self, odd: bool) -> None:
+        """The sums of a channel, and the requantiser's constants behind them."""
+        self.odd = odd
+        self.sums_of()
+        self.do(f"ldr {MULTIPLIER}, [{STREAM}, #-4]", f"ldr {SHIFT}, [{STREAM}, #{-self.channel}]")
+        self.member(HALF, "half")
         if not odd:
+            # The next channel's.
             self.member(TILE, "here")
 
-    def next_pair(self) -> None:
-        x, y = SCRATCH
-        self.member(x, "pairs_left")
-        self.member(TILE, "here")
-        self.member(WEIGHTS[0], "plane")
-        self.do(f"adds {y}, #2")
-        self.member(y, "at", store=True)
-        self.do(f"subs {x}, #1")
-        self.member(x, "pairs_left", store=True)
-        self.do(f"add {TILE}, {TILE}, {WEIGHTS[0]}", "bne 2b")
-
-    def store(self) -> None:
-        """The patch, which may reach beyond the strip and have channels that do not exist."""
-        x, y = SCRATCH
-        pitch, left, lanes = WEIGHTS
-        self.member(y, "out")
-        self.member(pitch, "pitch")
-        self.member(left, "left")
-        self.member(lanes, "lanes")
-        self.do(f"add {x}, {CONTEXT}, #{PATCH}", f"cmp {lanes}, #4", "bne 6f")
-        # The last pixel may be one too many, in a last block.
-        self.do(f"cmp {left}, #{self.pixels - 1}", "blt 5f")
-        self.do(f"ldm {x}, {{{', '.join(self.sums)}}}")
-        for pixel, name in enumerate(self.sums):
-            second = pixel % 2 == 1
-            self.do(*["it gt"] * (pixel == self.pixels - 1))
-            store = "strgt" if pixel == self.pixels - 1 else "str"
-            self.do(f"{store} {name}, [{y}{f', {pitch}' if second else ''}]")
-            if second:
-                self.do(f"add {y}, {y}, {pitch}, lsl #1")
-        self.do("b 7f")
-        # Whole words, as many as pixels are left.
-        self.do("5:", f"ldr {TILE}, [{x}], #4", f"str {TILE}, [{y}]", f"add {y}, {y}, {pitch}")
-        self.do(f"subs {left}, #1", "bne 5b", "b 9f")
-        # Some channels of the pixels that are left: bytes.
-        count = self.sums[0]
-        self.do("6:", f"cmp {left}, #{self.pixels}", "it gt", f"movgt {left}, #{self.pixels}")
-        self.do("61:", f"movs {count}, #0")
-        self.do("62:", f"ldrb {TILE}, [{x}, {count}]", f"strb {TILE}, [{y}, {count}]")
-        self.do(f"adds {count}, #1", f"cmp {count}, {lanes}", "bne 62b")
-        self.do(f"adds {x}, #4", f"add {y}, {y}, {pitch}", f"subs {left}, #1", "bne 61b")
-
-    def next_block(self) -> None:
-        x, y = SCRATCH
-        left, tile = WEIGHTS[1], TILE
-        self.do("7:")
-        self.member(left, "left")
-        self.member(tile, "tile")
-        if self.stride == 1:
-            self.member(x, "last")
-        self.do(f"subs {left}, #{self.pixels}")
-        # Behind narrow blocks there may be wide ones.
-        self.do(*["ble 9f"] * self.last_kind)
-        self.member(left, "left", store=True)
-        self.member(y, "out", store=True)
-        self.do(f"add {tile}, {tile}, #{4 * self.pixels}")
-        self.member(tile, "tile", store=True)
-        if self.stride == 1:
-            # The last row's words are of two columns.
-            self.do(f"sub {x}, {x}, #{2 * self.pixels}")
-            self.member(x, "last", store=True)
-        self.do("b 1b" if self.last_kind else "bgt 1b")
-        self.do("9:", f"movs {x}, #0", "b 14f")
-
-    def leave(self) -> None:
-        """Sums that the fast requantiser is not for."""
-        x, y = SCRATCH
-        self.do("11:", f"movs {x}, #1", "b 13f", "12:", f"movs {x}, #2", "13:")
-        self.do(f"add {y}, {CONTEXT}, #{PATCH + 4 * MOST_PIXELS}")
-        # Pixels are not in the order of their registers.
-        for pixel, acc in enumerate(self.sums):
-            self.do(f"str {acc}, [{y}, #{4 * pixel}]")
-        self.do("14:")
-        self.member(x, "resume", store=True)
-        self.member(FRAME, "frame")
-        self.member(STREAM, "stream", store=True)
-
-    def text(self) -> str:
-        x, y = SCRATCH
+    def text(self, odd: bool) -> str:
+        """The sums of a channel, up to where it is requantised."""
         self.code = []
-        self.member(x, "resume")
-        self.member(TILE, "here")
-        self.member(STREAM, "stream")
-        self.member(FRAME, "frame", store=True)
-        self.do(f"cmp {x}, #1", "beq 3f", "bgt 4f")
-        self.do("1:")
-        self.member(x, "pairs")
-        self.member(TILE, "tile")
-        self.member(STREAM, "start")
-        self.do(f"add {y}, {CONTEXT}, #{PATCH}")
-        self.member(x, "pairs_left", store=True)
-        self.member(y, "at", store=True)
-        self.do("2:")
-        self.member(TILE, "here", store=True)
-        self.sums_of(odd=False)
-        self.finish(odd=False)
-        self.do("3:")
-        self.sums_of(odd=True)
-        self.finish(odd=True)
-        self.do("4:")
-        self.member(y, "at")
-        self.next_pair()
-        self.store()
-        self.next_block()
-        self.leave()
-        return asm(self.code)
+        self.one(odd)
+        self.member(NEXT, BEHIND[odd])
+        self.member("pc", FINISH[self.pixels])
+        return asm(self.code, 1)
+
+    def both(self) -> str:
+        """Two channels from sums to bytes; one that the fast requantiser is not for goes where all
+        others are requantised."""
+        self.code = []
+        for odd in (False, True):
+            self.do("5:" if odd else "4:")
+            self.one(odd)
+            self.do(CHECK, f"beq {'9f' if odd else '8f'}", *requantised(range(self.pixels)))
+        self.do(*next_pair("6f"), "b 4b", "6:")
+        self.member("pc", "store")
+        # An address that PC is loaded with is odd.
+        self.do("8:", f"adr.w {NEXT}, 5b + 1", "b 10f", "9:")
+        self.member(NEXT, BEHIND[True])
+        self.do("10:")
+        self.member("pc", FINISH[self.pixels])
+        return asm(self.code, 1)

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from ..portable.depthwise import SQUARE_TAPS, STRIDES, TAPS
-from ..portable.strips import FOURS, JOB, STRIP, WIDER
+from ..portable.strips import STRIP, WIDER, all_strips
+from . import channels
 from .larger import Larger
-from .square import BLOCK, CONTEXT, FRAME, MOST_PIXELS, SCRATCH, STREAM, SUMS, TILE, WEIGHTS, Square
+from .square import BLOCK, MOST_PIXELS, Square
 
 # Blocks of a strip, in their order.
 BLOCKS = {
@@ -16,133 +17,178 @@ BLOCKS = {
     for taps in TAPS
     for stride in STRIDES
 }
+NAKED = "static __attribute__((naked, noinline, unused))"
 
 
-def in_order(registers: tuple[str, ...]) -> list[str]:
-    """As LDM and STM take them."""
-    return sorted(registers, key=lambda name: int(name[1:]))
+def sums_functions(block: Square) -> dict[str, str]:
+    """Pieces of the code of vmcu_strip_words() by name, no functions that C can call: of channels
+    with an even number, then of the others unless they are behind these."""
+    name = f"vmcu_sums_{block.taps}_{block.stride}_{block.pixels}"
+    if block.whole:
+        return {name: block.both()}
+    return {f"{name}_{which}": block.text(which == "odd") for which in ("even", "odd")}
 
 
-def name_of(block: Square) -> str:
-    return f"vmcu_strip_{block.taps}_{block.stride}_{block.pixels}"
-
-
-def strip_function(block: Square) -> str:
-    """All in assembly: compilers keep a third of it on the stack."""
-    registers = in_order(tuple({*SCRATCH, TILE, *SUMS, *WEIGHTS} - {FRAME}))
-    changed = [f'"{name}"' for name in (*registers, STREAM, "cc", "memory")]
-    named = ",\n\t\t  ".join(", ".join(changed[i : i + 8]) for i in range(0, len(changed), 8))
-    taps, stride = block.taps, block.stride
+def sums_function(name: str, text: str) -> str:
     return f"""
-/* A strip in blocks of {block.pixels} pixels, {taps} x {taps} taps at a stride of {stride}. */
-VMCU_INLINE bool {name_of(block)}(struct vmcu_strip *s)
+{NAKED} void {name}(void)
 {{
-	register struct vmcu_strip *context __asm__("{CONTEXT}") = s;
-
-	__asm__ volatile({block.text()}
-		:
-		: "r"(context)
-		: {named});
-	return s->resume != 0;
+	__asm__ volatile({text});
 }}
 """
 
 
-def exact(block: Square) -> list[str]:
-    """Until a strip is done; a channel that the fast requantiser is not for comes in between."""
-    constants = f"c[-{block.channel // 4}], c[-1]"
-    return [
-        f"while ({name_of(block)}(s)) {{",
-        "\tconst int32_t *c = (const int32_t *)s->stream;",
-        "",
-        f"\tvmcu_finish_any(p, s->sums, {block.pixels}, {constants}, s->at + s->resume - 1);",
-        "}",
-    ]
+def code_of(block: Square) -> str:
+    names = [*sums_functions(block)]
+    return f"{{{names[0]}, {names[-1]}, {block.pixels}, 0}}"
 
 
 def strip(taps: int, stride: int) -> str:
-    *narrow, last = BLOCKS[taps, stride]
-    lines = [
-        "const struct vmcu_mac_params *p = job->p;",
-        "struct vmcu_strip *s = &job->strip;",
-        "",
-        "s->tile = job->tile;",
-        "s->last = job->last;",
-        "s->start = *w;",
-        "s->pairs = (lanes + 1) >> 1;",
-        "s->out = out;",
-        "s->lanes = lanes;",
-        "s->resume = 0;",
-    ]
-    for block, pixels in (*((n, "job->narrow") for n in narrow), (last, "job->rest")):
-        lines += [
-            f"s->left = {pixels};",
-            "if (s->left > 0) {",
-            *(f"\t{line}" if line else "" for line in exact(block)),
-            "}",
-        ]
-    return "\n".join([*lines, "*w = s->stream;"])
+    """C that says what code a window has; vmcu_all_strips() calls that."""
+    blocks = BLOCKS[taps, stride]
+    narrow, wide = blocks[0], blocks[-1]
+    return f"""
+static const struct vmcu_strip_run code[] = {{
+	{code_of(narrow)},
+	{code_of(wide)},
+}};
+
+job->code = code;
+/* What there is to compute is in the job. */
+(void)w;
+(void)out;
+(void)lanes;
+"""
 
 
 HELPERS = {
-    "strip": r"""
-/* A strip of a square window, in blocks; assembly names the first members by their place. */
-struct vmcu_strip {
-	const uint32_t *tile; /* of the block */
-	const uint32_t *here; /* of two channels of it */
-	int32_t phase;        /* bytes from there to the odd columns, see Square and Larger */
-	int32_t last;         /* from there, or from the odd columns, to the last row */
-	int32_t plane;        /* from two channels to the next two */
-	const uint8_t *start;
-	const uint8_t *stream;
-	int8_t *at; /* in the patch */
-	int32_t pairs;
-	int32_t pairs_left;
-	int8_t *out;
-	int32_t pitch;
-	int32_t left; /* pixels */
-	int32_t lanes;
-	int32_t resume; /* 1 or 2: behind an even or an odd channel that the caller finishes */
-	uint32_t frame; /* a register */
+    "sums_of_strips": "".join(
+        sums_function(name, text)
+        for blocks in BLOCKS.values()
+        for block in blocks
+        for name, text in sums_functions(block).items()
+    ),
+    "strip_job": f"""
+/* Blocks of a strip. */
+struct vmcu_strip_run {{
+	void (*even)(void); /* the sums of a channel with an even number */
+	void (*odd)(void);
+	int32_t pixels;     /* of a block */
+	int32_t left;       /* of the strip, from the first one on */
+}};
+
+/* A strip of a square window; assembly has its members on the stack, by their place. */
+struct vmcu_strip_job {{
+	struct vmcu_strip_run first;
+	const uint32_t *tile;
+	int32_t last; /* bytes to the last row, see Square and Larger */
+	int8_t *out;  /* the pixels' first channel */
+	struct vmcu_strip_run second; /* the first again if that is all */
 	int32_t half;
-	int32_t patch[6];
-	int32_t sums[6];
-};
+	int32_t phase; /* bytes to the odd columns */
+	int32_t plane; /* bytes from two channels to the next two */
+	int32_t pitch;
+	int32_t back; /* what the last row's words advance less than others, a pixel */
+	const uint8_t *stream;
+	int32_t fours; /* of channels; 0: some channels, which are staged */
+	int32_t lanes; /* of the last four */
+	int32_t channel;
+	const struct vmcu_piece *pieces;
+	const struct vmcu_piece *behind;
+	uint32_t zeros;
+	const struct vmcu_mac_params *p;
+	void (*finish)(const struct vmcu_mac_params *p, const int32_t *acc, int32_t pixels,
+		       int32_t word, int32_t multiplier, int8_t *patch);
+	const struct vmcu_strip_run *code; /* of blocks of {BLOCK} pixels and of wide ones */
+}};
+
+/* Says what code a window has. */
+typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int8_t *out,
+			      int32_t lanes);
+
+/* All channels that a job says; returns where the flash stream goes on. */
+{NAKED} const uint8_t *vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
+{{
+	__asm__ volatile({channels.text()});
+}}
+
+/* Blocks of a strip of so many pixels. */
+VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t wide)
+{{
+	const struct vmcu_strip_run *const code = job->code;
+	int32_t narrow = 0;
+
+	if (code[1].pixels == {BLOCK}) {{
+		narrow = wide;
+	}} else if (job->back != 0) {{
+		/* Each narrow block makes up for two pixels that the last wide one would lack. */
+		narrow = {BLOCK} * (({MOST_PIXELS} - wide % {MOST_PIXELS}) / 2 % {MOST_PIXELS // 2});
+		narrow = vmcu_min(narrow, wide);
+	}}
+	job->first = code[(narrow > 0) ? 0 : 1];
+	job->first.left = (narrow > 0) ? narrow : wide;
+	job->second = code[(narrow < wide) ? 1 : 0];
+	job->second.left = wide - narrow;
+}}
 """,
 }
-HELPERS["strip_job"] = f"""
-/* A strip of a square window. */
-struct vmcu_strip_job {{{JOB.rstrip()}
-	int32_t last;   /* of the first block */
-	int32_t narrow; /* pixels in blocks of {BLOCK}, and behind them */
-	int32_t rest;
-	struct vmcu_strip strip;
-}};
-{FOURS}
-/* What is the same for all channels. */
-VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
-{{
-	struct vmcu_strip *s = &job->strip;
-	const int32_t wide = job->wide;
+ALL_STRIPS = f"""
+VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
+const int32_t step = p->window.stride_w;
+const int32_t columns = call->columns;
+const int32_t channels = vmcu_call_output(call)->channels;
+int8_t *out = vmcu_output_start(call);
+int32_t before = 0;
+struct vmcu_band in;
+struct vmcu_strip_job job;
 
-	if (step == 1) {{
-		s->phase = (taps == {SQUARE_TAPS}) ? 0 : 4 * job->row;
-		job->last = (taps == {SQUARE_TAPS}) ? 4 * job->row : 0;
-	}} else {{
-		s->phase = 4 * job->phase;
-		job->last = 4 * (job->row - job->phase);
+VMCU_OWN_POINTER(call, p, stream);
+fours(&job, NULL, NULL, 0);
+vmcu_band_layout(&in, p);
+job.p = p;
+job.finish = vmcu_finish_any;
+job.tile = call->scratch;
+job.half = vmcu_half(p);
+job.pitch = channels;
+job.phase = 4 * in.phase;
+job.last = 4 * (in.row - in.phase);
+job.back = 0;
+if (step == 1) {{
+	/* Larger ones go from two rows to the next two by `phase`. */
+	job.last = (p->window.kernel_w == {SQUARE_TAPS}) ? job.phase : 0;
+	job.back = 2;
+}}
+job.plane = 4 * in.plane;
+job.zeros = in.zeros;
+for (int32_t done = 0, wide; done < columns; done += wide) {{
+	int32_t x = done;
+
+	wide = vmcu_min(p->steps, columns - done);
+	if (wide != before) {{
+		vmcu_strip_begin(&job, wide);
+		before = wide;
 	}}
-	s->plane = 4 * job->plane;
-	s->pitch = job->pitch;
-	s->half = vmcu_half(job->p);
-	job->narrow = 0;
-	if (taps == {SQUARE_TAPS} && step == 1) {{
-		/* Each narrow block makes up for two pixels that the last wide one would lack. */
-		job->narrow = {BLOCK} * (({MOST_PIXELS} - wide % {MOST_PIXELS}) / 2 % {MOST_PIXELS // 2});
-		job->narrow = vmcu_min(job->narrow, wide);
+	if (call->layer->descending != 0) {{
+		x = columns - done - wide;
 	}}
-	job->rest = wide - job->narrow;
+	vmcu_band_start(&in, call, call->scratch, (call->x + x) * step - p->window.pad_left, wide);
+	job.out = out + x * channels;
+	job.pieces = in.pieces;
+	job.behind = in.end;
+	job.stream = p->stream;
+	job.channel = 0;
+	job.fours = channels >> 2;
+	job.lanes = 4;
+	if (job.fours != 0) {{
+		job.stream = vmcu_strip_words(&job);
+	}}
+	job.channel = channels & ~3;
+	job.lanes = channels & 3;
+	if (job.lanes != 0) {{
+		vmcu_stage_few(&in, job.channel, job.lanes);
+		job.fours = 0;
+		(void)vmcu_strip_words(&job);
+	}}
 }}
 """
-HELPERS |= {name_of(block): strip_function(block) for blocks in BLOCKS.values() for block in blocks}
-OWN = {made: strip(*key) for key, made in STRIP.items()}
+OWN = {made: strip(*key) for key, made in STRIP.items()} | {all_strips: ALL_STRIPS}

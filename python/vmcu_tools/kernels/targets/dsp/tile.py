@@ -13,7 +13,7 @@ from . import blocks, dense, widen
 HELPERS = {
     "once": r"""
 /* What several kernels have in common is there once: assembly fills registers anyhow. */
-#define VMCU_ONCE VMCU_APART
+#define VMCU_ONCE VMCU_CALLED
 """,
     "words": r"""
 /* Bytes 0 and 2 of x, widened. */

@@ -27,10 +27,12 @@ VMCU_APART void vmcu_lane_rest(vmcu_lane_t *t, int32_t pixels, const int8_t *x, 
 NAMES = "xyzu"
 
 
-def four(pixels: int) -> list[str]:
-    """Four taps of each pixel, from words in a, b, c and d."""
+def fours(pixels: int) -> list[str]:
+    """All fours of taps of each pixel, by way of words in a, b, c and d. A loop in C would have
+    compilers move registers around in each turn."""
     words = "abcd"[:pixels]
-    code = [f"ldr %[{word}], [%[{x}]], #4" for word, x in zip(words, NAMES, strict=False)]
+    code = ["1:"]
+    code += [f"ldr %[{word}], [%[{x}]], #4" for word, x in zip(words, NAMES, strict=False)]
     size = 8 * pixels
     for lane, word in enumerate(words):
         even = "], #" + str(size) if lane == 0 else f", #{4 * lane - size}]"
@@ -41,7 +43,7 @@ def four(pixels: int) -> list[str]:
             f"str %[odd], [%[t], #{odd}]",
             f"str %[{word}], [%[t]{even}",
         ]
-    return code
+    return [*code, "subs %[n], #1", "bne 1b"]
 
 
 def function(pixels: int) -> str:
@@ -50,7 +52,7 @@ def function(pixels: int) -> str:
         f"\tconst int8_t *{new} = {old} + pitch;\n" for old, new in itertools.pairwise(lanes)
     )
     loaded = ", ".join(f'[{word}] "=&r"({word})' for word in (*words, "odd"))
-    moved = ", ".join(f'[{x}] "+&r"({x})' for x in (*lanes, "t"))
+    moved = ", ".join(f'[{x}] "+&r"({x})' for x in (*lanes, "t", "n"))
     rest = "\n".join(
         f"\t\tvmcu_lane_rest(t + {lane}, {pixels}, {x}, count & 3);" for lane, x in enumerate(lanes)
     )
@@ -60,15 +62,17 @@ VMCU_APART void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_
 					int32_t count)
 {{
 {others}
-	for (int32_t n = count >> 2; n != 0; n--) {{
+	int32_t n = count >> 2;
+
+	if (n != 0) {{
 		uint32_t {", ".join((*words, "odd"))};
 
 		__asm__ volatile(
-			{asm(four(pixels), 3)}
+			{asm(fours(pixels), 3)}
 			: {loaded},
 			  {moved}
 			:
-			: "memory");
+			: "cc", "memory");
 	}}
 	if ((count & 3) != 0) {{
 {rest}

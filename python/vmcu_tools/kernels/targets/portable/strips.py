@@ -59,15 +59,7 @@ HELPERS = {
 /* A strip of a square window. */
 struct vmcu_strip_job {{{JOB.rstrip()}
 }};
-{FOURS}
-/* What a target has to say about a strip before its first channels. */
-VMCU_INLINE void vmcu_strip_begin(struct vmcu_strip_job *job, int32_t taps, int32_t step)
-{{
-	(void)job;
-	(void)taps;
-	(void)step;
-}}
-"""
+{FOURS}"""
 }
 
 
@@ -242,12 +234,9 @@ def _strip(taps: int, stride: int) -> Instruction:
     "const struct vmcu_call *call, vmcu_strip_fours *fours",
     """
 VMCU_OWN_PARAMS(vmcu_mac_params, p, call);
-const int32_t taps = p->window.kernel_w;
 const int32_t step = p->window.stride_w;
 const int32_t columns = call->columns;
 const int32_t channels = vmcu_call_output(call)->channels;
-const int32_t first = p->steps - 1 + ((taps + step - 1) >> (step - 1));
-const int32_t odd = (step == 1) ? 0 : p->steps - 1 + (taps >> 1);
 int8_t *out = vmcu_output_start(call);
 struct vmcu_band in;
 struct vmcu_strip_job job;
@@ -255,16 +244,16 @@ struct vmcu_strip_job job;
 VMCU_OWN_POINTER(call, p, stream);
 job.p = p;
 job.tile = call->scratch;
-job.phase = first;
-job.row = first + odd;
-job.plane = (first + odd) * (taps >> 1) + ((p->steps * step + taps + 1 - step) >> 1);
+vmcu_band_layout(&in, p);
+job.phase = in.phase;
+job.row = in.row;
+job.plane = in.plane;
 job.pitch = channels;
 for (int32_t done = 0; done < columns; done += p->steps) {
 	const uint8_t *w = p->stream;
 	int32_t x = done;
 
 	job.wide = vmcu_min(p->steps, columns - done);
-	vmcu_strip_begin(&job, taps, step);
 	if (call->layer->descending != 0) {
 		x = columns - done - job.wide;
 	}
