@@ -59,22 +59,21 @@ class Trace:
     @functools.cached_property
     def lives(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """By tensor: the calls in which each pixel of its ring is first written and last read;
-        -1 for what was there before, or is not read."""
-        lives = []
-        for number, home in enumerate(self.homes):
-            life = self._life(number)
-            if home.phase:
-                life = np.roll(life[0], home.phase), np.roll(life[1], home.phase)
-            lives.append(life)
+        -1 for what was there before, or is not read. The ring of several tensors is its owner's."""
+        lives = [self._life(number) for number in range(len(self.tensors))]
+        for owner, guests in self._guests.items():
+            for number in guests:
+                _join(lives[owner], lives[number])
+        return tuple(lives)
+
+    @functools.cached_property
+    def _guests(self) -> dict[int, list[int]]:
+        """By owner of a ring of several tensors, the others."""
+        found: dict[int, list[int]] = {}
         for number, home in enumerate(self.homes):
             if home.owner != number:
-                births, deaths = lives[number]
-                owner_births, owner_deaths = lives[home.owner]
-                used = births >= 0
-                first = np.where(owner_births < 0, births, np.minimum(births, owner_births))
-                owner_births[used] = first[used]
-                np.maximum(owner_deaths, deaths, out=owner_deaths)
-        return tuple(lives)
+                found.setdefault(home.owner, []).append(number)
+        return found
 
     def _life(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         ring = self.rings[number]
@@ -84,7 +83,9 @@ class Trace:
             written = times_of(self.made[number])
             births[: written.size] = written[:ring]
             deaths = np.maximum(deaths, _latest(written, ring))
-        return births, np.maximum(deaths, _latest(times_of(self.freed[number]), ring))
+        deaths = np.maximum(deaths, _latest(times_of(self.freed[number]), ring))
+        phase = self.homes[number].phase
+        return (np.roll(births, phase), np.roll(deaths, phase)) if phase else (births, deaths)
 
     def whole_rows(self, number: int) -> bool:
         """True if the ring of a layer's output may not split rows."""
@@ -95,21 +96,52 @@ class Trace:
         `dying` shrink as they are read, outputs grow."""
         level = np.zeros(self.calls + 1, np.int64)
         kept = self.stage.kept
-        for number, (tensor, (births, deaths)) in enumerate(
-            zip(self.tensors, self.lives, strict=True)
-        ):
-            if self.homes[number].owner != number:
+        for number, (tensor, home) in enumerate(zip(self.tensors, self.homes, strict=True)):
+            if home.owner != number:
                 continue
             stays = kept[number] if number < len(kept) else tensor.name not in dying
-            if number >= self.own and stays:
+            size = tensor.shape[2]
+            if number in self._guests:
+                self._count_shared(level, number, size)
+            elif number < self.own:
+                self._count(level, number, size, stays)
+            elif stays:
                 level[0] += tensor.bytes
-                continue
-            used = births >= 0 if number < self.own else deaths >= 0
-            size, count = tensor.shape[2], self.calls + 1
-            level += size * np.bincount(np.maximum(births[used], 0), minlength=count)
-            if not stays:
-                level -= size * np.bincount(deaths[used] + 1, minlength=count)
+            else:
+                dead = self.freed[number]
+                level[0] += size * int(dead.pixels[-1]) if len(dead.pixels) else 0
+                level[dead.times + 1] -= size * np.diff(dead.pixels, prepend=0)
         return int(np.cumsum(level[:-1]).max())
+
+    def _count(self, level: np.ndarray, number: int, size: int, stays: bool) -> None:
+        """Adds how many bytes more are alive from each call on, of a tensor alone in its ring: its
+        places fill up in the first turn, and are given back in the last."""
+        made, freed, ring = self.made[number], self.freed[number], self.rings[number]
+        level[made.times] += size * np.diff(np.minimum(made.pixels, ring), prepend=0)
+        if stays or not len(made.pixels):
+            return
+        last = max(int(made.pixels[-1]) - ring, 0)
+        level[freed.times + 1] -= size * np.diff(np.maximum(freed.pixels, last), prepend=last)
+        # What nobody reads is dead once it is written.
+        unread = max(last, int(freed.pixels[-1])) if len(freed.pixels) else last
+        level[made.times + 1] -= size * np.diff(np.maximum(made.pixels, unread), prepend=unread)
+
+    def _count_shared(self, level: np.ndarray, owner: int, size: int) -> None:
+        """As _count(), of a ring of several tensors, none of which stays."""
+        births, deaths = self._life(owner)
+        for number in self._guests[owner]:
+            _join((births, deaths), self._life(number))
+        used = births >= 0
+        level += size * np.bincount(births[used], minlength=len(level))
+        level -= size * np.bincount(deaths[used] + 1, minlength=len(level))
+
+
+def _join(owner: tuple[np.ndarray, np.ndarray], guest: tuple[np.ndarray, np.ndarray]) -> None:
+    """Adds to the lives of a ring's pixels those of another tensor in it."""
+    births, deaths = owner
+    used = guest[0] >= 0
+    births[used] = np.where(births < 0, guest[0], np.minimum(guest[0], births))[used]
+    np.maximum(deaths, guest[1], out=deaths)
 
 
 def times_of(steps: Steps) -> np.ndarray:

@@ -76,74 +76,87 @@ def traced(stage: Stage) -> Trace:
 
 def in_place(trace: Trace) -> Trace:
     """The trace with every output that can share its layer's input's ring doing so."""
-    rings: dict[int, Ring] = {}
-    owners: dict[int, int] = {}
-    for number, layer in enumerate(trace.stage.layers):
-        if trace.stage.kept[number] or layer.sums:
-            continue
-        for index, feed in enumerate(trace.stage.feeds[number]):
-            owner = owners.get(feed.producer, feed.producer)
-            ring = _shared(trace, rings, owner, number, index)
-            if ring is not None:
-                rings[owner], owners[number] = ring, owner
-                break
-    sizes = list(trace.rings)
-    for owner, ring in rings.items():
-        sizes[owner] = ring.span
-    homes = [Home(number, 0) for number in range(len(sizes))]
-    for number, owner in owners.items():
-        shift = next(guest.shift for guest in rings[owner].guests if guest.tensor == number)
-        sizes[number] = sizes[owner]
-        homes[number] = Home(owner, -shift % sizes[owner])
-    return replace(trace, homes=tuple(homes), rings=tuple(sizes))
+    return _Sharing(trace).run()
 
 
-def _shared(
-    trace: Trace, rings: dict[int, Ring], owner: int, number: int, index: int
-) -> Ring | None:
-    """The ring of `owner` with the output of layer `number` in it, which takes the place of the
-    layer's input `index`; None if that cannot be, or saves nothing."""
-    feed = trace.stage.feeds[number][index]
-    source, out = feed.producer, trace.tensors[number]
-    if source < 0 or trace.stage.kept[source]:
-        return None
-    if not may_follow(trace.stage.layers[number], index):
-        return None
-    # Rings of whole rows stay what they are: who reads them needs rows in one piece.
-    if trace.whole_rows(owner) or trace.whole_rows(number):
-        return None
-    ring = rings.get(owner) or Ring.of(_guest(trace, owner, 0))
-    host = next(guest for guest in ring.guests if guest.tensor == source)
-    new = _guest(trace, number, host.shift + feed.before[0] * out.shape[1] + feed.before[1])
-    if not all(new.apart(other) for other in ring.guests if other is not host):
-        return None
-    if not _follows(trace, new, host):
-        return None
-    larger = ring.with_also(new)
-    if larger.span >= max(ring.span, trace.rings[owner]) + trace.rings[number]:
-        return None
-    return larger
+class _Sharing:
+    """A search for outputs of a stage that can share a ring. rings: of several tensors, by whose
+    they were; owners: by tensor in another's ring, whose that was."""
 
+    def __init__(self, trace: Trace):
+        self.trace, self.stage = trace, trace.stage
+        self.rings: dict[int, Ring] = {}
+        self.owners: dict[int, int] = {}
+        self.known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
-def _guest(trace: Trace, number: int, shift: int) -> Guest:
-    made = _by_call(trace.made[number], trace.calls)
-    freed = _by_call(trace.freed[number], trace.calls)
-    before = led(freed)[:-1]
-    return Guest(number, shift, before - shift, made - shift)
+    def run(self) -> Trace:
+        for number, layer in enumerate(self.stage.layers):
+            if self.stage.kept[number] or layer.sums:
+                continue
+            for index, feed in enumerate(self.stage.feeds[number]):
+                owner = self.owners.get(feed.producer, feed.producer)
+                ring = self._shared(owner, number, index)
+                if ring is not None:
+                    self.rings[owner], self.owners[number] = ring, owner
+                    break
+        sizes = list(self.trace.rings)
+        for owner, ring in self.rings.items():
+            sizes[owner] = ring.span
+        homes = [Home(number, 0) for number in range(len(sizes))]
+        for number, owner in self.owners.items():
+            guests = self.rings[owner].guests
+            shift = next(guest.shift for guest in guests if guest.tensor == number)
+            sizes[number] = sizes[owner]
+            homes[number] = Home(owner, -shift % sizes[owner])
+        return replace(self.trace, homes=tuple(homes), rings=tuple(sizes))
+
+    def _shared(self, owner: int, number: int, index: int) -> Ring | None:
+        """The ring of `owner` with the output of layer `number` in it, which takes the place of the
+        layer's input `index`; None if that cannot be, or saves nothing."""
+        trace, feed = self.trace, self.stage.feeds[number][index]
+        source, out = feed.producer, trace.tensors[number]
+        if source < 0 or self.stage.kept[source]:
+            return None
+        if not may_follow(self.stage.layers[number], index):
+            return None
+        # Rings of whole rows stay what they are: who reads them needs rows in one piece.
+        if trace.whole_rows(owner) or trace.whole_rows(number):
+            return None
+        ring = self.rings.get(owner) or Ring.of(self._guest(owner, 0))
+        host = next(guest for guest in ring.guests if guest.tensor == source)
+        new = self._guest(number, host.shift + feed.before[0] * out.shape[1] + feed.before[1])
+        if not self._follows(new, host):
+            return None
+        if not all(new.apart(other) for other in ring.guests if other is not host):
+            return None
+        larger = ring.with_also(new)
+        if larger.span >= max(ring.span, trace.rings[owner]) + trace.rings[number]:
+            return None
+        return larger
+
+    def _guest(self, number: int, shift: int) -> Guest:
+        made, freed = self._by_call(number)
+        return Guest(number, shift, led(freed)[:-1] - shift, made - shift)
+
+    def _follows(self, new: Guest, host: Guest) -> bool:
+        """True if each call writes only where its input is dead once the call is over."""
+        freed = self._by_call(host.tensor)[1]
+        calls = self.trace.made[new.tensor].times
+        return bool((new.high[calls] <= freed[calls] - host.shift).all())
+
+    def _by_call(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of a tensor, by call the pixels that are made and those that are dead once it is over."""
+        if number not in self.known:
+            steps = self.trace.made[number], self.trace.freed[number]
+            made, freed = (_by_call(one, self.trace.calls) for one in steps)
+            self.known[number] = made, freed
+        return self.known[number]
 
 
 def _by_call(steps: Steps, calls: int) -> np.ndarray:
     """By call, the pixels counted once it is over."""
-    found = np.zeros(calls, np.int64)
-    found[steps.times] = steps.pixels
-    return np.maximum.accumulate(found)
-
-
-def _follows(trace: Trace, new: Guest, host: Guest) -> bool:
-    """True if each call writes only where its input is dead once the call is over."""
-    freed = _by_call(trace.freed[host.tensor], trace.calls) - host.shift
-    calls = trace.made[new.tensor].times
-    return bool((new.high[calls] <= freed[calls]).all())
+    ends = np.append(steps.times, calls)
+    return np.repeat(led(steps.pixels), np.diff(ends, prepend=0))
 
 
 @functools.lru_cache(maxsize=1 << 14)
