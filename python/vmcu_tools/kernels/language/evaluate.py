@@ -131,7 +131,7 @@ class Machine:
             steps = np.arange(counts[number]).reshape(along) * evaluate(axis.step, names)
             places[axis.dimension] += steps
         bounds = np.array(limits).reshape(3, *[1] * len(counts))
-        inside = ((places >= 0) & (places < bounds)).all(axis=0)
+        inside = np.asarray(((places >= 0) & (places < bounds)).all(axis=0))
         assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
         if ram.guarded and ram.limit is not None:
             inside &= places[2] < evaluate(ram.limit, names)

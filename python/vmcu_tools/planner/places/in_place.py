@@ -10,15 +10,16 @@ pixels of a ring). Seen along the ring, the output's pixels trail behind its inp
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...ops import Layer
-from ...plan.calls import led
+from ...plan.calls import Feed, led
 from ...plan.schedule import Stage
-from ...plan.trace import Home, Steps, Trace, trace_of
+from ...plan.trace import Home, Steps, Trace, more, trace_of
 
 # More than any number of pixels.
 FAR = 1 << 40
@@ -63,6 +64,10 @@ class Ring:
         low, high = np.minimum(self.low, alone.low), np.maximum(self.high, alone.high)
         return Ring((*self.guests, guest), low, high)
 
+    def guest(self, tensor: int) -> Guest:
+        """One of those who live in it."""
+        return next(guest for guest in self.guests if guest.tensor == tensor)
+
     @functools.cached_property
     def span(self) -> int:
         """The most pixels from the oldest that is needed at any call to the newest."""
@@ -87,7 +92,7 @@ class _Sharing:
         self.trace, self.stage = trace, trace.stage
         self.rings: dict[int, Ring] = {}
         self.owners: dict[int, int] = {}
-        self.known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.known: dict[int, Counted] = {}
 
     def run(self) -> Trace:
         for number, layer in enumerate(self.stage.layers):
@@ -104,17 +109,15 @@ class _Sharing:
             sizes[owner] = ring.span
         homes = [Home(number, 0) for number in range(len(sizes))]
         for number, owner in self.owners.items():
-            guests = self.rings[owner].guests
-            shift = next(guest.shift for guest in guests if guest.tensor == number)
             sizes[number] = sizes[owner]
-            homes[number] = Home(owner, -shift % sizes[owner])
+            homes[number] = Home(owner, -self.rings[owner].guest(number).shift % sizes[owner])
         return replace(self.trace, homes=tuple(homes), rings=tuple(sizes))
 
     def _shared(self, owner: int, number: int, index: int) -> Ring | None:
         """The ring of `owner` with the output of layer `number` in it, which takes the place of the
         layer's input `index`; None if that cannot be, or saves nothing."""
         trace, feed = self.trace, self.stage.feeds[number][index]
-        source, out = feed.producer, trace.tensors[number]
+        source = feed.producer
         if source < 0 or self.stage.kept[source]:
             return None
         if not may_follow(self.stage.layers[number], index):
@@ -122,41 +125,61 @@ class _Sharing:
         # Rings of whole rows stay what they are: who reads them needs rows in one piece.
         if trace.whole_rows(owner) or trace.whole_rows(number):
             return None
-        ring = self.rings.get(owner) or Ring.of(self._guest(owner, 0))
-        host = next(guest for guest in ring.guests if guest.tensor == source)
-        new = self._guest(number, host.shift + feed.before[0] * out.shape[1] + feed.before[1])
-        if not self._follows(new, host):
-            return None
-        if not all(new.apart(other) for other in ring.guests if other is not host):
-            return None
-        larger = ring.with_also(new)
-        if larger.span >= max(ring.span, trace.rings[owner]) + trace.rings[number]:
-            return None
-        return larger
+        ring = self.rings.get(owner) or Ring.of(self._counted(owner).guest(owner, 0))
+        most = max(ring.span, trace.rings[owner]) + trace.rings[number]
+        shift = ring.guest(source).shift + behind(feed)
+        return joined(ring, source, number, shift, self._counted, most)
 
-    def _guest(self, number: int, shift: int) -> Guest:
-        made, freed = self._by_call(number)
-        return Guest(number, shift, led(freed)[:-1] - shift, made - shift)
-
-    def _follows(self, new: Guest, host: Guest) -> bool:
-        """True if each call writes only where its input is dead once the call is over."""
-        freed = self._by_call(host.tensor)[1]
-        calls = self.trace.made[new.tensor].times
-        return bool((new.high[calls] <= freed[calls] - host.shift).all())
-
-    def _by_call(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of a tensor, by call the pixels that are made and those that are dead once it is over."""
+    def _counted(self, number: int) -> Counted:
         if number not in self.known:
-            steps = self.trace.made[number], self.trace.freed[number]
-            made, freed = (_by_call(one, self.trace.calls) for one in steps)
-            self.known[number] = made, freed
+            made, freed = self.trace.made[number], self.trace.freed[number]
+            self.known[number] = Counted.of(made, freed, self.trace.calls)
         return self.known[number]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Of a tensor, by call the pixels that are made and those that are dead once it is over;
+    written: the calls that make some."""
+
+    made: np.ndarray
+    freed: np.ndarray
+    written: np.ndarray
+
+    @staticmethod
+    def of(made: Steps, freed: Steps, calls: int) -> Counted:
+        """Of so many calls in all."""
+        return Counted(_by_call(made, calls), _by_call(freed, calls), made.times)
+
+    def guest(self, number: int, shift: int) -> Guest:
+        """The tensor in a ring."""
+        return Guest(number, shift, led(self.freed)[:-1] - shift, self.made - shift)
+
+
+def behind(feed: Feed) -> int:
+    """Pixels by which an output trails behind the input that it takes the place of."""
+    return feed.before[0] * feed.width + feed.before[1]
+
+
+def joined(
+    ring: Ring, host: int, number: int, shift: int, counted: Callable[[int], Counted], most: int
+) -> Ring | None:
+    """The ring with a tensor in it that takes the place of another one, its `host`; None if that
+    cannot be, or takes `most` pixels. counted: by tensor."""
+    written, place = counted(number).written, ring.guest(host).shift
+    new = counted(number).guest(number, shift)
+    # Each call writes only where its input is dead once the call is over.
+    if (new.high[written] > counted(host).freed[written] - place).any():
+        return None
+    if not all(new.apart(other) for other in ring.guests if other.tensor != host):
+        return None
+    larger = ring.with_also(new)
+    return None if larger.span >= most else larger
 
 
 def _by_call(steps: Steps, calls: int) -> np.ndarray:
     """By call, the pixels counted once it is over."""
-    ends = np.append(steps.times, calls)
-    return np.repeat(led(steps.pixels), np.diff(ends, prepend=0))
+    return np.repeat(led(steps.pixels), more(np.append(steps.times, calls)))
 
 
 @functools.lru_cache(maxsize=1 << 14)

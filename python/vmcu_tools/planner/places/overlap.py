@@ -43,8 +43,10 @@ def clearance(layer: Layer[Any], index: int) -> Clearance:
     byte j unless k is written before j has been read for the last time. The distances k - j of
     such pairs are unsafe; what is beyond all of them, on either side, is safe.
     """
-    whole = not isinstance(layer, ProgramLayer) or layer.sums
-    unsafe = of_bytes(layer, index) if whole else of_rows(layer, index)
+    if isinstance(layer, ProgramLayer) and not layer.sums:
+        unsafe = of_rows(layer, index)
+    else:
+        unsafe = of_bytes(layer, index)
     if unsafe is None:
         return Clearance(-layer.ins[index].bytes, layer.out.bytes)
     lowest, highest = unsafe

@@ -105,7 +105,9 @@ def take_weights(m: Machine, channels: int, steps: int, apart: bool = False) -> 
 @functools.cache
 def _places(packing: Packing, channels: int) -> np.ndarray:
     """Where each channel's next weights are among a block's, as many as there are lanes."""
-    order = [channel * packing.lanes + tap for channel, tap in packing.weave(channels, packing.lanes)]
+    order = [
+        channel * packing.lanes + tap for channel, tap in packing.weave(channels, packing.lanes)
+    ]
     return np.argsort(order)
 
 
