@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 from random_graphs import LAYERS, random_layers
 from random_networks import AnyNetwork, wide
-from vmcu_tools.ops import Form, bind
+from vmcu_tools.ops import Form, ProgramLayer, bind
 from vmcu_tools.plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from vmcu_tools.planner.places import layout
 from vmcu_tools.planner.places.layout import Binder, Cut, Layout, Memory, Profile
-from vmcu_tools.planner.places.overlap import Clearance, clearance, min_distance
+from vmcu_tools.planner.places.overlap import (
+    Clearance,
+    clearance,
+    min_distance,
+    of_bytes,
+    of_rows,
+)
 
 
 @pytest.mark.parametrize("kind", LAYERS)
@@ -34,6 +40,20 @@ def test_a_footprint_is_the_least_that_two_tensors_cover(kind: str) -> None:
             assert side_by_side.footprint(read, written) == read + written
             overlapping = range(1 - read, written)
             assert not any(side_by_side.allows(distance) for distance in overlapping)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_what_one_row_says_of_all_is_what_all_rows_say(kind: str) -> None:
+    for seed in range(12):
+        graph = random_layers(kind, 1, seed=4000 + seed)
+        for descending in (False, True):
+            node = graph.nodes[0]
+            if descending and not bind(graph, node).can_descend:
+                continue
+            layer = bind(graph, node, descending)
+            if isinstance(layer, ProgramLayer):
+                for index in range(len(layer.ins)):
+                    assert of_rows(layer, index) == of_bytes(layer, index)
 
 
 def test_what_a_clearance_allows() -> None:

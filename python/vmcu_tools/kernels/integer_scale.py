@@ -25,8 +25,8 @@ from ..quant import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, FloatProduct, Floa
 SHIFTS = range(1, 23)
 STEP = 256
 WHOLE = 0x80
-# How far from the factor itself a multiplier is looked for.
-_NEAR = sorted(range(-64, 65), key=abs)
+# How far from the factor itself a multiplier is looked for, the near ones first, some at a time.
+_NEAR = np.split(np.array(sorted(range(-64, 65), key=abs)), (1, 5, 21, 65))
 # Further from a border than any adjustment reaches.
 _FAR = 1 << 48
 
@@ -102,12 +102,14 @@ def _line(
     multiplier = round(float(factor) * 2.0 ** (32 + shift))
     above_at, above = _distances(values, first, (low, high), low, multiplier, shift)
     below_at, below = _distances(values, first - 1, (low, high), high, multiplier, shift)
-    for near in _NEAR:
-        least = int((above - near * above_at).max(initial=-STEP))
-        most = int((below - near * below_at).min(initial=STEP)) - 1
-        adjust = min(max(0, -(-least // STEP) * STEP), most // STEP * STEP)
-        if adjust >= least and INT32_MIN <= adjust <= INT32_MAX - STEP:
-            found = multiplier + near, adjust + shift
+    for some in _NEAR:
+        least = (above - some[:, None] * above_at).max(axis=1, initial=-STEP)
+        most = (below - some[:, None] * below_at).min(axis=1, initial=STEP) - 1
+        adjust = np.minimum(np.maximum(0, -(-least // STEP) * STEP), most // STEP * STEP)
+        fits = (adjust >= least) & (adjust >= INT32_MIN) & (adjust <= INT32_MAX - STEP)
+        if fits.any():
+            at = int(np.argmax(fits))
+            found = multiplier + int(some[at]), int(adjust[at]) + shift
             check_line(*found, real, zero, low, high)
             return found
     return None

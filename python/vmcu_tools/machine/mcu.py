@@ -316,7 +316,7 @@ class VirtualMcu:
     def _poison(self, tensor: Tensor, y: int, start: int, stop: int, now: int) -> None:
         where = self._where(tensor, y, start, stop)
         dead = (self.owner[where] == self.ids[tensor.name]) & (self.expiry[where] < now)
-        at = np.arange(self.size)[where][dead]
+        at = where.start + np.flatnonzero(dead) if isinstance(where, slice) else where[dead]
         self.value[at] = POISON
         self.owner[at] = NOBODY
 

@@ -383,11 +383,17 @@ class ProgramLayer(Layer[OpT]):
         found: np.ndarray = turns * self.ticks.count + self.ticks.writes
         return found
 
-    def last_reads(self, index: int) -> np.ndarray:
-        last_row = np.full(self.ins[index].shape[0], NEVER, np.int64)
+    def last_turns(self, index: int) -> np.ndarray:
+        """By row of input `index`, the how manieth row of the layer is the last to read it, int64;
+        NEVER if none does."""
+        last = np.full(self.ins[index].shape[0], NEVER, np.int64)
         for turn in range(self.height):
             rows = self.input_rows(index, self.turn(turn))
-            last_row[rows.start : rows.stop : rows.step] = turn
+            last[rows.start : rows.stop : rows.step] = turn
+        return last
+
+    def last_reads(self, index: int) -> np.ndarray:
+        last_row = self.last_turns(index)
         last_row = last_row[:, None, None]
         ticks = self.ticks.reads[index]
         known = (last_row >= 0) & (ticks >= 0)

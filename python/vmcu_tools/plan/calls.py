@@ -122,7 +122,7 @@ def led(counts: np.ndarray) -> np.ndarray:
 def order_of(grids: Sequence[Grid], feeds: Sequence[Sequence[Feed]], kept: Sequence[bool]) -> Order:
     """The order for layers with these grids and feeds, of which those that are `kept` make all of
     their calls. The streamed input, if there is one, is the last of the grids and has no feeds."""
-    placed = _NOTHING
+    placed = NOTHING_PLACED
     for number in reversed(range(len(feeds))):
         placed = placed.with_layer(number, grids[number], feeds[number], kept[number])
     if len(grids) > len(feeds):
@@ -135,7 +135,7 @@ def order_of(grids: Sequence[Grid], feeds: Sequence[Sequence[Feed]], kept: Seque
 
 
 @dataclass(frozen=True, eq=False)
-class _Placed:
+class Placed:
     """The calls of the last layers of a stage, which are counted from its end.
 
     feeds: by layer, its inputs that other layers of the stage make, by their numbers. makers: by
@@ -148,28 +148,34 @@ class _Placed:
     feeds: tuple[tuple[Feed, ...], ...]
     makers: np.ndarray
     starts: Mapping[int, Sequence[np.ndarray]]
-    before: dict[object, _Placed] = field(default_factory=dict)
+    before: dict[object, Placed] = field(default_factory=dict)
     kept: ClassVar[int] = 0
 
-    def with_layer(self, number: int, grid: Grid, feeds: Sequence[Feed], kept: bool) -> _Placed:
+    def with_layer(self, number: int, grid: Grid, feeds: Sequence[Feed], kept: bool) -> Placed:
         """With layer `number`, as it and the producers of its `feeds` are counted in the stage, in
         front of these."""
+        own = self.own_feeds(number, feeds)
+        key = grid, own, kept
+        if key not in self.before:
+            if Placed.kept > MOST_KEPT:
+                Placed.kept = 0
+                NOTHING_PLACED.before.clear()
+            self.before[key] = self.led_by(grid, own, kept)
+            Placed.kept += len(self.before[key].makers)
+        return self.before[key]
+
+    def own_feeds(self, number: int, feeds: Sequence[Feed]) -> tuple[Feed, ...]:
+        """The feeds of layer `number`, in front of these, that are not READY; their producers are
+        counted as it is, and then from the end."""
         here = len(self.feeds)
-        own = tuple(
+        return tuple(
             feed._replace(producer=here + number - feed.producer) if feed.producer >= 0 else feed
             for feed in feeds
             if feed.producer != READY
         )
-        key = grid, own, kept
-        if key not in self.before:
-            if _Placed.kept > MOST_KEPT:
-                _Placed.kept = 0
-                _NOTHING.before.clear()
-            self.before[key] = self._with_layer(grid, own, kept)
-            _Placed.kept += len(self.before[key].makers)
-        return self.before[key]
 
-    def _with_layer(self, grid: Grid, own: tuple[Feed, ...], kept: bool) -> _Placed:
+    def led_by(self, grid: Grid, own: tuple[Feed, ...], kept: bool) -> Placed:
+        """With a layer in front of these. own: see own_feeds()."""
         here = len(self.feeds)
         makers, starts = self._inserted(grid, here, here)
         if kept:
@@ -177,12 +183,12 @@ class _Placed:
             makers = np.concatenate([makers, np.full(rest, here, makers.dtype)])
         if len(own) > 1:
             starts[here] = [np.flatnonzero(makers == here)] * (len(own) - 1)
-        return _Placed((*self.grids, grid), (*self.feeds, own), makers, starts)
+        return Placed((*self.grids, grid), (*self.feeds, own), makers, starts)
 
-    def with_source(self, grid: Grid) -> _Placed:
+    def with_source(self, grid: Grid) -> Placed:
         """With the streamed input in front of all."""
         makers, starts = self._inserted(grid, len(self.feeds), STREAMED)
-        return _Placed((*self.grids, grid), self.feeds, makers, starts)
+        return Placed((*self.grids, grid), self.feeds, makers, starts)
 
     def _inserted(
         self, grid: Grid, number: int, producer: int
@@ -236,4 +242,4 @@ class _Placed:
         return found
 
 
-_NOTHING = _Placed((), (), np.zeros(0, np.int16), {})
+NOTHING_PLACED = Placed((), (), np.zeros(0, np.int16), {})

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ..graph import Tensor
-from .calls import Feed, ends, led, oldest
+from .calls import Feed, Grid, ends, led, oldest
 from .schedule import Stage
 
 
@@ -27,6 +28,14 @@ class Steps(NamedTuple):
 
 
 NEVER = Steps(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+class Life(NamedTuple):
+    """The calls in which each pixel of a ring is first written and last read; -1 for what was there
+    before, or is not read."""
+
+    births: np.ndarray
+    deaths: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -57,34 +66,25 @@ class Trace:
     homes: tuple[Home, ...]
 
     @functools.cached_property
-    def lives(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """By tensor: the calls in which each pixel of its ring is first written and last read;
-        -1 for what was there before, or is not read."""
-        lives = []
-        for number, home in enumerate(self.homes):
-            life = self._life(number)
-            if home.phase:
-                life = np.roll(life[0], home.phase), np.roll(life[1], home.phase)
-            lives.append(life)
-        for number, home in enumerate(self.homes):
-            if home.owner != number:
-                births, deaths = lives[number]
-                owner_births, owner_deaths = lives[home.owner]
-                used = births >= 0
-                first = np.where(owner_births < 0, births, np.minimum(births, owner_births))
-                owner_births[used] = first[used]
-                np.maximum(owner_deaths, deaths, out=owner_deaths)
+    def lives(self) -> tuple[Life, ...]:
+        """By tensor, the life of its ring's pixels; the ring of several is its owner's."""
+        lives = [self._life(number) for number in range(len(self.tensors))]
+        for owner, guests in self.guests.items():
+            lives[owner] = joined(lives[owner], *(lives[number] for number in guests))
         return tuple(lives)
 
-    def _life(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        ring = self.rings[number]
-        births = np.full(ring, -1, np.int64)
-        deaths = np.full(ring, -1, np.int64)
-        if number < self.own:
-            written = times_of(self.made[number])
-            births[: written.size] = written[:ring]
-            deaths = np.maximum(deaths, _latest(written, ring))
-        return births, np.maximum(deaths, _latest(times_of(self.freed[number]), ring))
+    @functools.cached_property
+    def guests(self) -> dict[int, list[int]]:
+        """By owner of a ring of several tensors, the others."""
+        found: dict[int, list[int]] = {}
+        for number, home in enumerate(self.homes):
+            if home.owner != number:
+                found.setdefault(home.owner, []).append(number)
+        return found
+
+    def _life(self, number: int) -> Life:
+        made = self.made[number] if number < self.own else NEVER
+        return life_of(made, self.freed[number], self.rings[number], self.homes[number].phase)
 
     def whole_rows(self, number: int) -> bool:
         """True if the ring of a layer's output may not split rows."""
@@ -93,23 +93,97 @@ class Trace:
     def peak(self, dying: frozenset[str]) -> int:
         """The most bytes that the stage's tensors take at any call; those from outside that are
         `dying` shrink as they are read, outputs grow."""
-        level = np.zeros(self.calls + 1, np.int64)
-        kept = self.stage.kept
-        for number, (tensor, (births, deaths)) in enumerate(
-            zip(self.tensors, self.lives, strict=True)
-        ):
-            if self.homes[number].owner != number:
+        counts, kept = Counts.none(self.calls), self.stage.kept
+        for number, (tensor, home) in enumerate(zip(self.tensors, self.homes, strict=True)):
+            if home.owner != number:
                 continue
             stays = kept[number] if number < len(kept) else tensor.name not in dying
-            if number >= self.own and stays:
-                level[0] += tensor.bytes
-                continue
-            used = births >= 0 if number < self.own else deaths >= 0
-            size, count = tensor.shape[2], self.calls + 1
-            level += size * np.bincount(np.maximum(births[used], 0), minlength=count)
-            if not stays:
-                level -= size * np.bincount(deaths[used] + 1, minlength=count)
-        return int(np.cumsum(level[:-1]).max())
+            if number in self.guests:
+                lives = joined(*map(self._life, (number, *self.guests[number])))
+                counts.add_shared(lives, tensor.shape[2])
+            elif number < self.own:
+                ring = None if stays else self.freed[number]
+                counts.add(self.made[number], ring, self.rings[number], tensor.shape[2])
+            elif stays:
+                counts.there += tensor.bytes
+            else:
+                counts.add_outside(self.freed[number], tensor.shape[2])
+        return counts.peak
+
+
+@dataclass(eq=False)
+class Counts:
+    """Bytes that come to life in each of a stage's calls, and that are dead once it is over; and
+    those that are there before."""
+
+    born: np.ndarray
+    died: np.ndarray
+    there: int = 0
+
+    @staticmethod
+    def none(calls: int) -> Counts:
+        """Of no tensors."""
+        return Counts(np.zeros(calls, np.int64), np.zeros(calls, np.int64))
+
+    def add(self, made: Steps, freed: Steps | None, ring: int, size: int) -> None:
+        """Adds a tensor's alone in its ring, pixels of so many bytes: its places fill up in the
+        first turn, and are given back in the last. freed: None if it stays."""
+        self.born[made.times] += size * more(np.minimum(made.pixels, ring))
+        if freed is None or not len(made.pixels):
+            return
+        last = max(int(made.pixels[-1]) - ring, 0)
+        self.died[freed.times] += size * more(np.maximum(freed.pixels, last), last)
+        # What nobody reads is dead once it is written.
+        unread = max(last, int(freed.pixels[-1])) if len(freed.pixels) else last
+        if unread < made.pixels[-1]:
+            self.died[made.times] += size * more(np.maximum(made.pixels, unread), unread)
+
+    def add_outside(self, freed: Steps, size: int) -> None:
+        """Adds a tensor's from outside, pixels of so many bytes, of which those that nobody reads
+        are given back before."""
+        if len(freed.pixels):
+            self.there += size * int(freed.pixels[-1])
+            self.died[freed.times] += size * more(freed.pixels)
+
+    def add_shared(self, lives: Life, size: int) -> None:
+        """Adds a ring of several tensors, pixels of so many bytes, none of which stays."""
+        (births, deaths), calls = lives, len(self.born)
+        used = births >= 0
+        self.born += size * np.bincount(births[used], minlength=calls)
+        self.died += size * np.bincount(deaths[used], minlength=calls)
+
+    @property
+    def peak(self) -> int:
+        """The most that are alive at any call."""
+        alive = np.cumsum(self.born)
+        alive[1:] -= np.cumsum(self.died[:-1])
+        return self.there + int(alive.max())
+
+
+def more(counts: np.ndarray, before: int = 0) -> np.ndarray:
+    """By how much each count is more than the one before it."""
+    found = counts.copy()
+    found[1:] -= counts[:-1]
+    found[:1] -= before
+    return found
+
+
+def life_of(made: Steps, freed: Steps, ring: int, phase: int) -> Life:
+    """The life of each pixel of a ring whose first tensor's pixel is `phase` pixels from its start,
+    as far as this tensor goes."""
+    births = np.full(ring, -1, np.int64)
+    written = times_of(made)
+    births[: written.size] = written[:ring]
+    deaths = np.maximum(_latest(written, ring), _latest(times_of(freed), ring))
+    return Life(np.roll(births, phase), np.roll(deaths, phase)) if phase else Life(births, deaths)
+
+
+def joined(*lives: Life) -> Life:
+    """The life of each pixel of a ring that several tensors live in."""
+    births, deaths = (np.array(values) for values in zip(*lives, strict=True))
+    never = np.iinfo(np.int64).max
+    first = np.where(births < 0, never, births).min(axis=0)
+    return Life(np.where(first == never, -1, first), deaths.max(axis=0))
 
 
 def times_of(steps: Steps) -> np.ndarray:
@@ -160,7 +234,7 @@ class _Tracer:
                 rings.append(self.tensors[number].shape[1])
                 continue
             needs = self._needs(number)
-            freed.append(_freed(needs, made[number], pixels if number >= self.own else 0))
+            freed.append(freed_by(needs, made[number], pixels if number >= self.own else 0))
             if stays or number >= self.own:
                 rings.append(pixels)
             else:
@@ -180,40 +254,59 @@ class _Tracer:
     def _made(self, number: int) -> Steps:
         if number >= self.own:
             return NEVER
-        times = self.order.at[number]
-        pixels = ends(self.stage.grids[number])[: len(times)]
-        if number < len(self.stage.layers) and self.stage.layers[number].sums:
-            out = self.tensors[number]
-            whole = np.arange(1, len(times) + 1) == self.stage.grids[number].count
-            pixels = np.where(whole, out.shape[0] * out.shape[1], 0)
-        return Steps(times, pixels)
+        sums = number < len(self.stage.layers) and self.stage.layers[number].sums
+        grid, out = self.stage.grids[number], self.tensors[number]
+        return made_by(self.order.at[number], grid, out if sums else None)
 
     def _needs(self, number: int) -> Steps:
-        """From which calls on no pixel below is needed any more, by whoever reads the tensor."""
-        readers = []
-        for reader, feed in self.readers[number]:
-            times = self.order.at[reader]
-            pixels = oldest(self.stage.grids[reader], feed)[: len(times)]
-            if len(times):
-                pixels = np.append(pixels[:-1], feed.height * feed.width)
-                readers.append(Steps(times, pixels))
-        if len(readers) <= 1:
-            return readers[0] if readers else NEVER
-        times = np.unique(np.concatenate([reader.times for reader in readers]))
-        return Steps(times, np.min([one.until(times, "right") for one in readers], axis=0))
+        return needed_by(
+            [
+                (self.order.at[reader], self.stage.grids[reader], feed)
+                for reader, feed in self.readers[number]
+            ]
+        )
 
     def _ring(self, number: int, pixels: int, made: Steps, needs: Steps, freed: Steps) -> int:
-        """The most pixels from the oldest that is needed, when others are made, to the newest."""
-        before = led(made.pixels)[:-1]
-        # What no reader is going to need may be overwritten, by the very next pixels.
-        gone = np.maximum(needs.until(made.times), freed.until(made.times))
-        span = int(np.max(made.pixels - np.minimum(gone, before), initial=1))
         whole = number < len(self.stage.layers) and self.stage.whole_rows[number]
-        piece = self.tensors[number].shape[1] if whole else 1
-        return min(-(-span // piece) * piece, pixels)
+        return ring_of(made, needs, freed, pixels, self.tensors[number].shape[1] if whole else 1)
 
 
-def _freed(needs: Steps, made: Steps, there: int) -> Steps:
+def made_by(times: np.ndarray, grid: Grid, summed: Tensor | None = None) -> Steps:
+    """What calls of a layer make. summed: its output, if it sums."""
+    pixels = ends(grid)[: len(times)]
+    if summed is not None:
+        whole = np.arange(1, len(times) + 1) == grid.count
+        pixels = np.where(whole, summed.shape[0] * summed.shape[1], 0)
+    return Steps(times, pixels)
+
+
+def needed_by(all_readers: Iterable[tuple[np.ndarray, Grid, Feed]]) -> Steps:
+    """From which calls on no pixel below is needed any more, by whoever reads a tensor. readers:
+    when each is called, and how it reads."""
+    readers = []
+    for times, grid, feed in all_readers:
+        pixels = oldest(grid, feed)[: len(times)]
+        if len(times):
+            if pixels[-1] != feed.height * feed.width:
+                pixels = np.append(pixels[:-1], feed.height * feed.width)
+            readers.append(Steps(times, pixels))
+    if len(readers) <= 1:
+        return readers[0] if readers else NEVER
+    times = np.unique(np.concatenate([reader.times for reader in readers]))
+    return Steps(times, np.min([one.until(times, "right") for one in readers], axis=0))
+
+
+def ring_of(made: Steps, needs: Steps, freed: Steps, pixels: int, piece: int) -> int:
+    """The most pixels from the oldest that is needed, when others are made, to the newest; of a
+    tensor of so many pixels, whole pieces."""
+    before = led(made.pixels)[:-1]
+    # What no reader is going to need may be overwritten, by the very next pixels.
+    gone = np.maximum(needs.until(made.times), freed.until(made.times))
+    span = int(np.max(made.pixels - np.minimum(gone, before), initial=1))
+    return min(-(-span // piece) * piece, pixels)
+
+
+def freed_by(needs: Steps, made: Steps, there: int) -> Steps:
     """What is dead once each call is over: no longer needed, and made at all. there: pixels that
     were there before."""
     done = np.minimum(needs.pixels, np.maximum(made.until(needs.times, "right"), there))

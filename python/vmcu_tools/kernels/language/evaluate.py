@@ -71,14 +71,12 @@ class Head:
 
 @dataclass(frozen=True)
 class Bytes:
-    """The elements of a tensor that one instruction touches, as index arrays (row, pixel,
-    channel), each of the shape the inner axes span; `inside` is false in the padding."""
+    """The elements of a tensor that one instruction touches: `inside`, bool, of the shape the inner
+    axes span, is false in the padding; places: row, pixel and channel of the others, int64
+    (3, count)."""
 
-    tensor: int | str
-    row: np.ndarray
-    pixel: np.ndarray
-    channel: np.ndarray
     inside: np.ndarray
+    places: np.ndarray
 
 
 @dataclass
@@ -123,21 +121,21 @@ class Machine:
 
     def locate(self, ram: Ram) -> Bytes:
         """Which elements an access covers."""
-        starts = [evaluate(e, self.names) for e in (ram.row, ram.pixel, ram.channel)]
-        counts = [evaluate(axis.count, self.names) for axis in ram.axes]
-        grids: Any = np.indices(counts) if counts else []
-        index = [np.full(counts, start, np.int64) for start in starts]
-        for axis, grid in zip(ram.axes, grids, strict=True):
-            index[axis.dimension] = index[axis.dimension] + grid * evaluate(axis.step, self.names)
-        limits = self.shape(ram.tensor)
-        inside = np.ones(counts, bool)
-        for position, limit in zip(index, limits, strict=True):
-            inside &= (position >= 0) & (position < limit)
+        names, limits = self.names, self.shape(ram.tensor)
+        counts = tuple(evaluate(axis.count, names) for axis in ram.axes)
+        places = np.empty((3, *counts), np.int64)
+        for dimension, start in enumerate((ram.row, ram.pixel, ram.channel)):
+            places[dimension] = evaluate(start, names)
+        for number, axis in enumerate(ram.axes):
+            along = (-1, *[1] * (len(counts) - 1 - number))
+            steps = np.arange(counts[number]).reshape(along) * evaluate(axis.step, names)
+            places[axis.dimension] += steps
+        bounds = np.array(limits).reshape(3, *[1] * len(counts))
+        inside = np.asarray(((places >= 0) & (places < bounds)).all(axis=0))
         assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
         if ram.guarded and ram.limit is not None:
-            inside &= index[2] < evaluate(ram.limit, self.names)
-        row, pixel, channel = index
-        return Bytes(ram.tensor, row, pixel, channel, inside)
+            inside &= places[2] < evaluate(ram.limit, names)
+        return Bytes(inside, places[:, inside])
 
     def kept_at(self, kept: Kept) -> range:
         at = evaluate(kept.at, self.names)
@@ -149,10 +147,8 @@ class Machine:
             return np.array([self.kept[at] for at in self.kept_at(ram)], np.int64)
         where = self.locate(ram)
         values = np.full(where.inside.shape, fill, np.int64)
-        inside = where.inside
-        picked = (where.row[inside], where.pixel[inside], where.channel[inside])
-        values[inside] = self._data(ram.tensor)[picked]
-        self.log.append(("r", ram.tensor, np.stack(picked)))
+        values[where.inside] = self._data(ram.tensor)[tuple(where.places)]
+        self.log.append(("r", ram.tensor, where.places))
         return values
 
     def store(self, ram: Ram | Kept, values: np.ndarray) -> None:
@@ -162,10 +158,9 @@ class Machine:
             self.kept.update(zip(self.kept_at(ram), narrow, strict=True))
             return
         where = self.locate(ram)
-        inside = where.inside
-        picked = (where.row[inside], where.pixel[inside], where.channel[inside])
-        self.output[picked] = np.asarray(values).reshape(inside.shape)[inside]
-        self.log.append(("w", ram.tensor, np.stack(picked)))
+        kept = np.asarray(values).reshape(where.inside.shape)[where.inside]
+        self.output[tuple(where.places)] = kept
+        self.log.append(("w", ram.tensor, where.places))
 
 
 def run(program: Program, machine: Machine, y: int) -> None:

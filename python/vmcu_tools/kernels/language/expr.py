@@ -38,6 +38,10 @@ class Expr:
     def __mod__(self, other: Term) -> Expr:
         return simplify("%", self, as_expr(other))
 
+    def value_in(self, names: Mapping[str, int]) -> int:
+        """See evaluate()."""
+        raise NotImplementedError
+
 
 Term = Expr | int
 
@@ -46,6 +50,9 @@ Term = Expr | int
 class Int(Expr):
     value: int
 
+    def value_in(self, names: Mapping[str, int]) -> int:
+        return self.value
+
 
 @dataclass(frozen=True)
 class Name(Expr):
@@ -53,12 +60,19 @@ class Name(Expr):
 
     text: str
 
+    def value_in(self, names: Mapping[str, int]) -> int:
+        return names[self.text]
+
 
 @dataclass(frozen=True)
 class Binary(Expr):
     operator: str
     left: Expr
     right: Expr
+
+    def value_in(self, names: Mapping[str, int]) -> int:
+        left, right = self.left.value_in(names), self.right.value_in(names)
+        return MEANING[self.operator](left, right)
 
 
 # C binds these alike; a higher number binds tighter.
@@ -100,15 +114,9 @@ def simplify(operator: str, left: Expr, right: Expr) -> Expr:
 
 def evaluate(term: Term, names: Mapping[str, int]) -> int:
     """The value of an expression. C's division and this one agree: nothing here is negative."""
-    if isinstance(term, int):
-        return term
-    if isinstance(term, Int):
-        return term.value
-    if isinstance(term, Name):
-        return names[term.text]
-    if isinstance(term, Binary):
-        return MEANING[term.operator](evaluate(term.left, names), evaluate(term.right, names))
-    raise TypeError(term)
+    if isinstance(term, Expr):
+        return term.value_in(names)
+    return term
 
 
 def substitute(term: Term, values: Mapping[str, Term]) -> Expr:

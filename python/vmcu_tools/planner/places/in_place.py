@@ -10,15 +10,16 @@ pixels of a ring). Seen along the ring, the output's pixels trail behind its inp
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...ops import Layer
-from ...plan.calls import led
+from ...plan.calls import Feed, led
 from ...plan.schedule import Stage
-from ...plan.trace import Home, Steps, Trace, trace_of
+from ...plan.trace import Home, Steps, Trace, more, trace_of
 
 # More than any number of pixels.
 FAR = 1 << 40
@@ -63,6 +64,10 @@ class Ring:
         low, high = np.minimum(self.low, alone.low), np.maximum(self.high, alone.high)
         return Ring((*self.guests, guest), low, high)
 
+    def guest(self, tensor: int) -> Guest:
+        """One of those who live in it."""
+        return next(guest for guest in self.guests if guest.tensor == tensor)
+
     @functools.cached_property
     def span(self) -> int:
         """The most pixels from the oldest that is needed at any call to the newest."""
@@ -76,74 +81,105 @@ def traced(stage: Stage) -> Trace:
 
 def in_place(trace: Trace) -> Trace:
     """The trace with every output that can share its layer's input's ring doing so."""
-    rings: dict[int, Ring] = {}
-    owners: dict[int, int] = {}
-    for number, layer in enumerate(trace.stage.layers):
-        if trace.stage.kept[number] or layer.sums:
-            continue
-        for index, feed in enumerate(trace.stage.feeds[number]):
-            owner = owners.get(feed.producer, feed.producer)
-            ring = _shared(trace, rings, owner, number, index)
-            if ring is not None:
-                rings[owner], owners[number] = ring, owner
-                break
-    sizes = list(trace.rings)
-    for owner, ring in rings.items():
-        sizes[owner] = ring.span
-    homes = [Home(number, 0) for number in range(len(sizes))]
-    for number, owner in owners.items():
-        shift = next(guest.shift for guest in rings[owner].guests if guest.tensor == number)
-        sizes[number] = sizes[owner]
-        homes[number] = Home(owner, -shift % sizes[owner])
-    return replace(trace, homes=tuple(homes), rings=tuple(sizes))
+    return _Sharing(trace).run()
 
 
-def _shared(
-    trace: Trace, rings: dict[int, Ring], owner: int, number: int, index: int
+class _Sharing:
+    """A search for outputs of a stage that can share a ring. rings: of several tensors, by whose
+    they were; owners: by tensor in another's ring, whose that was."""
+
+    def __init__(self, trace: Trace):
+        self.trace, self.stage = trace, trace.stage
+        self.rings: dict[int, Ring] = {}
+        self.owners: dict[int, int] = {}
+        self.known: dict[int, Counted] = {}
+
+    def run(self) -> Trace:
+        for number, layer in enumerate(self.stage.layers):
+            if self.stage.kept[number] or layer.sums:
+                continue
+            for index, feed in enumerate(self.stage.feeds[number]):
+                owner = self.owners.get(feed.producer, feed.producer)
+                ring = self._shared(owner, number, index)
+                if ring is not None:
+                    self.rings[owner], self.owners[number] = ring, owner
+                    break
+        sizes = list(self.trace.rings)
+        for owner, ring in self.rings.items():
+            sizes[owner] = ring.span
+        homes = [Home(number, 0) for number in range(len(sizes))]
+        for number, owner in self.owners.items():
+            sizes[number] = sizes[owner]
+            homes[number] = Home(owner, -self.rings[owner].guest(number).shift % sizes[owner])
+        return replace(self.trace, homes=tuple(homes), rings=tuple(sizes))
+
+    def _shared(self, owner: int, number: int, index: int) -> Ring | None:
+        """The ring of `owner` with the output of layer `number` in it, which takes the place of the
+        layer's input `index`; None if that cannot be, or saves nothing."""
+        trace, feed = self.trace, self.stage.feeds[number][index]
+        source = feed.producer
+        if source < 0 or self.stage.kept[source]:
+            return None
+        if not may_follow(self.stage.layers[number], index):
+            return None
+        # Rings of whole rows stay what they are: who reads them needs rows in one piece.
+        if trace.whole_rows(owner) or trace.whole_rows(number):
+            return None
+        ring = self.rings.get(owner) or Ring.of(self._counted(owner).guest(owner, 0))
+        most = max(ring.span, trace.rings[owner]) + trace.rings[number]
+        shift = ring.guest(source).shift + behind(feed)
+        return joined(ring, source, number, shift, self._counted, most)
+
+    def _counted(self, number: int) -> Counted:
+        if number not in self.known:
+            made, freed = self.trace.made[number], self.trace.freed[number]
+            self.known[number] = Counted.of(made, freed, self.trace.calls)
+        return self.known[number]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Of a tensor, by call the pixels that are made and those that are dead once it is over;
+    written: the calls that make some."""
+
+    made: np.ndarray
+    freed: np.ndarray
+    written: np.ndarray
+
+    @staticmethod
+    def of(made: Steps, freed: Steps, calls: int) -> Counted:
+        """Of so many calls in all."""
+        return Counted(_by_call(made, calls), _by_call(freed, calls), made.times)
+
+    def guest(self, number: int, shift: int) -> Guest:
+        """The tensor in a ring."""
+        return Guest(number, shift, led(self.freed)[:-1] - shift, self.made - shift)
+
+
+def behind(feed: Feed) -> int:
+    """Pixels by which an output trails behind the input that it takes the place of."""
+    return feed.before[0] * feed.width + feed.before[1]
+
+
+def joined(
+    ring: Ring, host: int, number: int, shift: int, counted: Callable[[int], Counted], most: int
 ) -> Ring | None:
-    """The ring of `owner` with the output of layer `number` in it, which takes the place of the
-    layer's input `index`; None if that cannot be, or saves nothing."""
-    feed = trace.stage.feeds[number][index]
-    source, out = feed.producer, trace.tensors[number]
-    if source < 0 or trace.stage.kept[source]:
+    """The ring with a tensor in it that takes the place of another one, its `host`; None if that
+    cannot be, or takes `most` pixels. counted: by tensor."""
+    written, place = counted(number).written, ring.guest(host).shift
+    new = counted(number).guest(number, shift)
+    # Each call writes only where its input is dead once the call is over.
+    if (new.high[written] > counted(host).freed[written] - place).any():
         return None
-    if not may_follow(trace.stage.layers[number], index):
-        return None
-    # Rings of whole rows stay what they are: who reads them needs rows in one piece.
-    if trace.whole_rows(owner) or trace.whole_rows(number):
-        return None
-    ring = rings.get(owner) or Ring.of(_guest(trace, owner, 0))
-    host = next(guest for guest in ring.guests if guest.tensor == source)
-    new = _guest(trace, number, host.shift + feed.before[0] * out.shape[1] + feed.before[1])
-    if not all(new.apart(other) for other in ring.guests if other is not host):
-        return None
-    if not _follows(trace, new, host):
+    if not all(new.apart(other) for other in ring.guests if other.tensor != host):
         return None
     larger = ring.with_also(new)
-    if larger.span >= max(ring.span, trace.rings[owner]) + trace.rings[number]:
-        return None
-    return larger
-
-
-def _guest(trace: Trace, number: int, shift: int) -> Guest:
-    made = _by_call(trace.made[number], trace.calls)
-    freed = _by_call(trace.freed[number], trace.calls)
-    before = led(freed)[:-1]
-    return Guest(number, shift, before - shift, made - shift)
+    return None if larger.span >= most else larger
 
 
 def _by_call(steps: Steps, calls: int) -> np.ndarray:
     """By call, the pixels counted once it is over."""
-    found = np.zeros(calls, np.int64)
-    found[steps.times] = steps.pixels
-    return np.maximum.accumulate(found)
-
-
-def _follows(trace: Trace, new: Guest, host: Guest) -> bool:
-    """True if each call writes only where its input is dead once the call is over."""
-    freed = _by_call(trace.freed[host.tensor], trace.calls) - host.shift
-    calls = trace.made[new.tensor].times
-    return bool((new.high[calls] <= freed[calls]).all())
+    return np.repeat(led(steps.pixels), more(np.append(steps.times, calls)))
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -50,6 +50,18 @@ class Profile:
         stops = np.concatenate([changed, [len(self.birth)]])
         return starts * self.size, stops * self.size, self.birth[starts], self.death[starts]
 
+    def lives_in(self, start: int, stop: int) -> bool:
+        """True if it may be alive at any time from `start` on and before `stop`."""
+        return bool(len(self.birth)) and self._first < stop and self._last >= start
+
+    @functools.cached_property
+    def _first(self) -> int:
+        return int(self.birth.min())
+
+    @functools.cached_property
+    def _last(self) -> int:
+        return int(self.death.max())
+
 
 def apart(new: Profile, old: Profile) -> Clearance:
     """The distances (old base - new base) at which no byte of the two is needed twice at once."""
@@ -249,6 +261,7 @@ class Layout:
         }
         self.births: dict[str, np.ndarray] = {}
         self.deaths: dict[str, np.ndarray] = {}
+        self._profiles: dict[str, Profile] = {}
         self._simulate()
 
     @staticmethod
@@ -263,7 +276,10 @@ class Layout:
 
     def profile(self, name: str) -> Profile:
         """When each pixel of a tensor's ring is first written and last read."""
-        return Profile(self.births[name], self.deaths[name], self.graph.tensors[name].shape[2])
+        if name not in self._profiles:
+            size = self.graph.tensors[name].shape[2]
+            self._profiles[name] = Profile(self.births[name], self.deaths[name], size)
+        return self._profiles[name]
 
     def splits_rows(self, name: str) -> bool:
         """True if a tensor's ring ends within a row, or one that lives in it begins within one: the

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ops import Layer
+from ...ops import Layer, ProgramLayer
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,60 @@ def clearance(layer: Layer[Any], index: int) -> Clearance:
     byte j unless k is written before j has been read for the last time. The distances k - j of
     such pairs are unsafe; what is beyond all of them, on either side, is safe.
     """
-    reads = layer.last_reads(index).ravel()
-    writes = layer.writes().ravel()
+    if isinstance(layer, ProgramLayer) and not layer.sums:
+        unsafe = of_rows(layer, index)
+    else:
+        unsafe = of_bytes(layer, index)
+    if unsafe is None:
+        return Clearance(-layer.ins[index].bytes, layer.out.bytes)
+    lowest, highest = unsafe
+    return Clearance(highest + 1, lowest - 1)
+
+
+def of_bytes(layer: Layer[Any], index: int) -> tuple[int, int] | None:
+    """The lowest and the highest unsafe distance, from when each byte of the tensors is read and
+    written; None if there is none."""
+    return _unsafe(layer.last_reads(index).ravel(), layer.writes().ravel())
+
+
+def of_rows(layer: ProgramLayer[Any], index: int) -> tuple[int, int] | None:
+    """As of_bytes(), of a layer that does the same in each row: what the row that reads a byte for
+    the last time writes before is known of one row, and of those before it all has been written."""
+    ticks, last = layer.ticks, layer.last_turns(index)
+    reads = ticks.reads[index].ravel()
+    read = np.flatnonzero(reads >= 0)
+    rows = np.flatnonzero(last >= 0)
+    if not read.size or not rows.size:
+        return None
+    inside = _unsafe(reads, ticks.writes.ravel())
+    lowest, highest = [], []
+    turns, size = last[rows], layer.out.row_bytes
+    starts = rows * layer.ins[index].row_bytes
+    if inside is not None:
+        written = (layer.height - 1 - turns if layer.descending else turns) * size - starts
+        lowest.append(int(written.min()) + inside[0])
+        highest.append(int(written.max()) + inside[1])
+    later = turns > 0
+    if later.any():
+        first = (layer.height - turns) * size if layer.descending else np.zeros_like(turns)
+        stop = np.full_like(turns, layer.out.bytes) if layer.descending else turns * size
+        lowest.append(int((first - starts)[later].min() - read[-1]))
+        highest.append(int((stop - 1 - starts)[later].max() - read[0]))
+    return (min(lowest), max(highest)) if lowest else None
+
+
+def _unsafe(reads: np.ndarray, writes: np.ndarray) -> tuple[int, int] | None:
+    """The lowest and the highest distance from a byte that is read at some tick to one that has
+    been written before; None if there is none."""
     order = np.argsort(writes, kind="stable")
     earlier = np.searchsorted(writes[order], reads, side="left")
     conflicts = np.flatnonzero(earlier > 0)
     if not conflicts.size:
-        return Clearance(-layer.ins[index].bytes, layer.out.bytes)
+        return None
     last = earlier[conflicts] - 1
     highest = np.maximum.accumulate(order)[last] - conflicts
     lowest = np.minimum.accumulate(order)[last] - conflicts
-    return Clearance(int(highest.max()) + 1, int(lowest.min()) - 1)
+    return int(lowest.min()), int(highest.max())
 
 
 def min_distance(layer: Layer[Any], index: int) -> int:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -210,17 +210,16 @@ def stage_floor(layout: Layout, number: int) -> int:
     group = layout.groups[number]
     start, stop = group.start, group.start + group.calls
     level = np.zeros(group.calls + 1, np.int64)
-    for profile in _profiles(layout):
-        born = np.clip(profile.birth, start, stop) - start
-        gone = np.clip(profile.death, start - 1, stop - 1) + 1 - start
-        alive = gone > born
-        np.add.at(level, born[alive], profile.size)
-        np.subtract.at(level, gone[alive], profile.size)
+    for profile in map(layout.profile, layout.births):
+        if not profile.lives_in(start, stop):
+            continue
+        first, end, birth, death = profile.runs
+        born = np.clip(birth, start, stop) - start
+        gone = np.clip(death, start - 1, stop - 1) + 1 - start
+        alive, size = gone > born, end - first
+        np.add.at(level, born[alive], size[alive])
+        np.subtract.at(level, gone[alive], size[alive])
     return Memory.of(group.layers).bytes + int(np.cumsum(level)[:-1].max())
-
-
-def _profiles(layout: Layout) -> Iterator[Profile]:
-    return (layout.profile(name) for name in layout.births)
 
 
 def most_of(pieces: Sequence[Piece]) -> int:

@@ -14,13 +14,12 @@ from ...graph import Graph
 from ...ops import Layer
 from ...plan.plan import MOST_CALLS
 from ...plan.schedule import Tile, taken_columns
-from ...plan.trace import Trace, trace_of
-from ..places.in_place import in_place
 from ..places.layout import Binder, Cut, Layout, Memory
 from ..places.pieces import pieces_of
 from .alike import StageFacts, Tokens, Wiring, facts_of, wiring_of
 from .costs import calls_of, extra_cost
 from .floors import Floors
+from .peaks import Peaks
 
 # What a layer costs in a bound and in a trace, whatever its calls, in calls.
 FLOOR_WORK, TRACE_WORK = 100, 500
@@ -46,9 +45,6 @@ class Surroundings:
     dying: frozenset[str]
 
 
-Calls = tuple[tuple[tuple[str, bool, int], ...], int]
-
-
 @dataclass(frozen=True)
 class Shape:
     """A stage as it is traced: its layers, which are bound once each, and the columns of a streamed
@@ -70,12 +66,6 @@ class Shape:
         cost, memory = self.cost + extra_cost(layer), self.memory.followed_by(layer)
         return Shape((*self.layers, layer), self.taken, cost, possible, memory)
 
-    @functools.cached_property
-    def calls(self) -> Calls:
-        """What its schedule depends on: nodes, whether they sum, columns of a call."""
-        layers = tuple((layer.out.name, layer.sums, layer.columns) for layer in self.layers)
-        return layers, self.taken
-
 
 class Needs:
     """Of the stages that the nodes of a graph may form in their order, each found out once.
@@ -95,7 +85,6 @@ class Needs:
         self.held: dict[Shape, int] = {}
         self.floor: dict[Shape, int] = {}
         self.around: dict[tuple[int, int], Surroundings] = {}
-        self.latest: tuple[Calls, Trace] | None = None
         self.work = 0
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.bytes = {name: tensor.bytes for name, tensor in graph.tensors.items()}
@@ -111,6 +100,7 @@ class Needs:
             self.last[port.tensor] = self.count
         lives = {name: (first, self.last[name]) for name, first in self.first.items()}
         self.floors = Floors(graph, lives, self.source)
+        self.peaks = Peaks(graph, self.last, self.source)
 
     @functools.cached_property
     def single(self) -> list[int]:
@@ -182,8 +172,8 @@ class Needs:
             if self.floor[shape] > limit:
                 return None
         if facts.held is None:
-            trace = self.trace(cut, shape)
-            facts.held, facts.calls = in_place(trace).peak(around.dying), trace.calls
+            found = self.peaks.peak(cut.first, shape.layers, shape.taken, around.dying)
+            facts.held, facts.calls = found
         # As much as if nothing were known of others: when a search ends must not depend on them.
         self.work += len(shape.layers) * (facts.calls + TRACE_WORK)
         self.held[shape] = around.besides + facts.held
@@ -208,14 +198,6 @@ class Needs:
     def known_floor(self, shape: Shape) -> int:
         """Bytes that tensors are known to take at least in a stage, exactly so if it is traced."""
         return self.held.get(shape, self.floor.get(shape, 0))
-
-    def trace(self, cut: Cut, shape: Shape) -> Trace:
-        """What becomes of a stage's tensors, without those in place."""
-        source = self.source if cut.first == 0 else None
-        stage = self.binder.scheduled(cut, shape.layers, source)
-        if self.latest is None or self.latest[0] != shape.calls:
-            self.latest = shape.calls, trace_of(stage)
-        return replace(self.latest[1], stage=stage)
 
     def touched(self, cut: Cut) -> set[str]:
         """The tensors that a stage reads or writes."""

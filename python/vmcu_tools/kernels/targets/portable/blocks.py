@@ -95,12 +95,20 @@ def take_weights(m: Machine, channels: int, steps: int, apart: bool = False) -> 
     int64 (channels, taps)."""
     lanes = m.packing.lanes
     groups = m.take(np.int8, channels * steps * lanes).reshape(-1, channels * lanes)
-    weights = np.zeros((channels, len(groups), lanes), np.int64)
-    for at, (channel, tap) in enumerate(m.packing.weave(channels, lanes)):
-        weights[channel, :, tap] = groups[:, at]
+    woven = groups[:, _places(m.packing, channels)].reshape(-1, channels, lanes)
+    weights = woven.transpose(1, 0, 2).reshape(channels, -1)
     if not apart:
         weights[1::2] += weights[0::2] < 0
-    return weights.reshape(channels, -1)
+    return weights
+
+
+@functools.cache
+def _places(packing: Packing, channels: int) -> np.ndarray:
+    """Where each channel's next weights are among a block's, as many as there are lanes."""
+    order = [
+        channel * packing.lanes + tap for channel, tap in packing.weave(channels, packing.lanes)
+    ]
+    return np.argsort(order)
 
 
 def take_biases(m: Machine, channels: int, apart: bool = False) -> np.ndarray:

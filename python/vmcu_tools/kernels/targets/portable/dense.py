@@ -127,9 +127,8 @@ def add_up(m: Machine, acc: np.ndarray, ram: Ram, apart: bool = False) -> None:
     """Sets the sums of a block, whose channels are joined or apart."""
     acc[:] = take_biases(m, len(acc), apart)
     for taps in m.load(ram, m.names["p->input_zero"]):
-        for first in range(0, len(taps), m.packing.lanes):
-            part = taps[first : first + m.packing.lanes]
-            acc += take_weights(m, len(acc), 1, apart)[:, : len(part)] @ part
+        steps = -(-len(taps) // m.packing.lanes)
+        acc += take_weights(m, len(acc), steps, apart)[:, : len(taps)] @ taps
 
 
 HELPERS = {

@@ -136,14 +136,13 @@ def add_line(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray) 
     for (a, b), (weight_a, weight_b) in zip(line_order(taps), pairs, strict=True):
         weights[a], weights[b] = weight_a, weight_b
     columns = widened(m, at, (taps + pixels) // 2, odd).reshape(-1)
-    for pixel in range(pixels):
-        acc[pixel] += weights[:taps] @ columns[pixel : pixel + taps]
+    acc += columns[np.arange(pixels)[:, None] + np.arange(taps)] @ weights[:taps]
 
 
 def add_pairs(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray) -> None:
     """Adds words that each meet a pair of weights."""
-    for pixel in range(len(acc)):
-        acc[pixel] += (pairs * widened(m, at + pixel, len(pairs), odd)).sum()
+    words = widened(m, at, len(pairs) + len(acc) - 1, odd).reshape(-1)
+    acc += words[2 * np.arange(len(acc))[:, None] + np.arange(pairs.size)] @ pairs.ravel()
 
 
 def take_bias(m: Machine) -> tuple[int, int]:
@@ -198,14 +197,13 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
     phase, row, plane = (m.names[name] for name in ("phase", "row", "plane"))
     stride = m.names["p->window.stride_w"]
     m.tile = np.full((2 * plane, GROUP), UNUSED, np.int64)
-    for r in range(rows):
-        for column in range(columns):
-            if r + 1 < rows or rows % 2 == 0:
-                word, half = r // 2 * row + column % stride * phase + column // stride, r % 2
-            else:
-                word, half = rows // 2 * row + column // 2, column % 2
-            for lane in range(GROUP):
-                m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[r, column, lane]
+    r, column = np.indices((rows, columns))
+    last = (rows % 2 == 1) & (r + 1 == rows)
+    above = r // 2 * row + column % stride * phase + column // stride
+    word = np.where(last, rows // 2 * row + column // 2, above)
+    half = np.where(last, column % 2, r % 2)
+    for lane in range(GROUP):
+        m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[:, :, lane]
 
 
 def channels_of(patch: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....quant import FixedPoint, requantize, wrap_int32
+from ....quant import INT8_MAX, INT8_MIN, FixedPoint, requantize, wrap_int32
 from ...integer_scale import IntegerScale
 from ...language.evaluate import Machine
 from ...language.ir import Ram, Tile
@@ -133,7 +133,8 @@ def fixed_fast(
     """
     bias = (2 * m.names["p->output_zero"] + 1) << np.asarray(shift, np.int64)
     total = (acc << 1) * multiplier + ((bias + (acc >> 63)) << 32) + (1 << 31)
-    found: np.ndarray = np.clip(wrap_int32(total >> 32) >> (shift + 1), -128, 127)
+    shifted = wrap_int32(total >> 32) >> (shift + 1)
+    found: np.ndarray = np.minimum(np.maximum(shifted, INT8_MIN), INT8_MAX)
     return found
 
 
