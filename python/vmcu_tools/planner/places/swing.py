@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ...graph import Graph
 from ...plan.plan import Plan
-from . import circle
+from . import circle, rolling
 from .layout import Layout
 from .order import reordered
 from .pieces import Piece, most_of, pieces_of
@@ -93,6 +93,14 @@ def walked(
         return None
     size = max(bound, limit)
     found = circle.fits(free, size) if hopeful(size) else None
+    return None if found is None else plan_of(planner, layout, found, bound)
+
+
+def rolled(planner: str, layout: Layout, size: int) -> Plan | None:
+    """A plan in `size` bytes, if the solver finds one for some pieces at a time."""
+    pieces = pieces_of(layout, both_ways=True)
+    bound = max(piece.bound() for piece in pieces)
+    found = rolling.fits(pieces, size) if bound <= size else None
     return None if found is None else plan_of(planner, layout, found, bound)
 
 
