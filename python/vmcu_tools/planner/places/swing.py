@@ -4,7 +4,8 @@
 In the layout's order a walk that places each tensor against its neighbours (walk.py) tries to fit
 everything into the worst step's bytes; for chains it does. Where branches stand in its way, the
 constraint solver takes over: first for a circle of that size (circle.py), then for the smallest
-linear pool (solve.py), from there down to the smallest circle. A linear pool is tried first.
+linear pool (solve.py), from there down to the smallest circle. A linear pool is tried first. Of
+more pieces than a solver can look at together it is asked for some at a time (rolling.py).
 """
 
 from __future__ import annotations
