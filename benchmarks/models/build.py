@@ -26,6 +26,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mobilenetv1-0.25-96": lambda: vision.mobilenet_v1(0.25, 96),
     "mobilenetv2-0.35-96": lambda: vision.mobilenet_v2(0.35, 96),
     "mobilenetv2-0.35-144": lambda: vision.mobilenet_v2(0.35, 144),
+    "mobilenetv2-0.35-144-cut": lambda: vision.mobilenet_v2_cut(0.35, 144),
     "resnet8": lambda: vision.resnet(1),
     "resnet20": lambda: vision.resnet(3),
     "mcunet-80": vision.mcunet,

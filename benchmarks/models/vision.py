@@ -53,6 +53,21 @@ def mobilenet_v2(width: float, size: int, classes: int = 1000) -> onnx.ModelProt
     return net.finish(net.dense(net.mean(x), classes))
 
 
+def mobilenet_v2_cut(width: float, size: int) -> onnx.ModelProto:
+    """As msf-CNN counts it (analysis_optimization.py of its repository): channels rounded down,
+    each block with an expansion, the last convolution as wide as all others, no classifier."""
+    net = Network(f"mobilenetv2-{width}-{size}-cut", (1, 3, size, size))
+    x = net.conv("input", int(32 * width), 3, 2, activation="relu6")
+    for expansion, channels, count, stride in _INVERTED:
+        for index in range(count):
+            inner, source = net.channels(x) * expansion, x
+            x = net.conv(x, inner, 1, activation="relu6")
+            x = net.depthwise(x, 3, stride if index == 0 else 1, "relu6")
+            x = net.conv(x, int(channels * width), 1)
+            x = net.add(source, x) if index else x
+    return net.finish(net.mean(net.conv(x, int(1280 * width), 1, activation="relu6")))
+
+
 def residual(net: Network, x: str, channels: int, stride: int) -> str:
     """Two 3 x 3 convolutions beside a shortcut, which is a 1 x 1 one where shapes change."""
     y = net.conv(x, channels, 3, stride, activation="relu")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fewest bytes that bands can reach, found by halves."""
+"""The fewest bytes that bands can reach, found by halves, and fewer bytes step by step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import pytest
-from vmcu_tools.planner.stages.fusion import EXACT, fewest_bytes
+from vmcu_tools.planner.stages.fusion import EXACT, ROOM, fewest_bytes, tighter
 from vmcu_tools.planner.stages.spending import Bands
 
 MOST_ASKED = 40
@@ -37,3 +37,20 @@ def test_it_ends_near_the_least(size: int, part: float) -> None:
     else:
         assert spent.macs == limit
         assert limit - search.least <= max(EXACT * limit, 1)
+
+
+@pytest.mark.parametrize("least", [1, 700, 950, 989, 999])
+def test_bands_are_looked_for_in_ever_fewer_bytes(least: int) -> None:
+    """Down to near the least, farther each time there are some."""
+    search = Threshold(least)
+    limit, step, limits = 1000, ROOM, []
+    while len(limits) < MOST_ASKED:
+        limit, step, spent = tighter(search, limit, step)  # type: ignore[arg-type]
+        if spent is None:
+            break
+        assert spent.macs == limit >= least
+        limits.append(limit)
+    assert limit * (1 - ROOM / 2) <= max(least, 80) or least == 1
+    if least == 700:
+        assert limits[:3] == [985, 962, 929]
+    assert sorted(limits, reverse=True) == limits

@@ -33,9 +33,9 @@ TILES_LEFT = "The search for tiles was cut short: others may need fewer bytes or
 SOON = 1.0
 # The most multiply-accumulates that may be done twice to fit into given bytes, a part of all.
 MOST_EXTRA = 2.0
-# How much less is tried where tensors have no places, how often, and how exact the fewest bytes
-# are; by how much more than it should a graph with bands may need.
-ROOM, TRIES, EXACT, FAR = 0.015, 6, 0.01, 1.25
+# How much less is tried where tensors have no places, how many times as much next, and how often;
+# how exact the fewest bytes are; by how much more than it should a graph with bands may need.
+ROOM, FARTHER, TRIES, EXACT, FAR = 0.015, 1.5, 8, 0.01, 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +227,7 @@ def many_bands(graph: Graph, variant: Variant, options: Options, most: float) ->
     spender = Spender(variant.cutter, int(bands.macs(graph) * most))
     if spender.most <= 0:
         return
-    limit, spent = options.ram or 0, None
+    limit, step, spent = options.ram or 0, ROOM, None
     if options.ram is not None:
         spent = spender.within(options.ram)
     if spent is None:
@@ -242,8 +242,18 @@ def many_bands(graph: Graph, variant: Variant, options: Options, most: float) ->
                 if options.ram is None:
                     return
         # Where what joins the bands is too large, or tensors have no places, fewer bytes may do.
-        limit = int(limit * (1 - ROOM))
-        spent = spender.within(limit)
+        limit, step, spent = tighter(spender, limit, step)
+
+
+def tighter(spender: Spender, limit: int, step: float) -> tuple[int, float, Bands | None]:
+    """Fewer bytes by about a part `step`, the part to go on with, and the bands; the less is found,
+    the farther it goes, as far as there are bands."""
+    while step >= ROOM / 2:
+        spent = spender.within(int(limit * (1 - step)))
+        if spent is not None:
+            return int(limit * (1 - step)), FARTHER * step, spent
+        step /= 2
+    return limit, step, None
 
 
 def fewest_bytes(spender: Spender, least: int) -> tuple[int, Bands | None]:

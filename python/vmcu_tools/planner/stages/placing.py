@@ -10,7 +10,7 @@ from ...plan.plan import Plan
 from ..options import Options
 from ..places.layout import Cut, Layout
 from ..places.pieces import pieces_of
-from ..places.swing import packed, walked, walked_least
+from ..places.swing import packed, rolled, walked, walked_least
 from ..places.walk import Walk, plan_of
 from .cuts import Cutter
 
@@ -66,13 +66,12 @@ def placed_within(
     layouts: Tried,
 ) -> Plan | None:
     """A plan within a limit; None if there is none. layouts: those without places, those tried here
-    added, and the limit that they were tried in. Many bands have many pieces: what the walk finds,
-    at once, and not what a solver may, in minutes."""
+    added, and the limit that they were tried in. Many bands have many pieces: what is found for
+    some at a time, and not what a solver may find for all, in minutes."""
     crowded = len(cutter.bands) > MOST_SOLVED
-    for part in EASES[:2] if crowded else EASES:
+    for part in EASES:
         cuts = cutter.cheapest(limit, int(part * limit))
-        choices = (cuts,) if crowded else (cuts, cutter.loosened(cuts, limit))
-        for tried in dict.fromkeys(choices):
+        for tried in dict.fromkeys((cuts, cutter.loosened(cuts, limit))):
             layout, without = layouts.get(tried, (None, 0))
             if without >= limit:
                 continue
@@ -81,6 +80,8 @@ def placed_within(
             plan = roomy(layout, limit) if cutter.bands else None
             if plan is None and not crowded:
                 plan = walked("vmcu", layout, limit, partial(cutter.lodged, tried))
+            if plan is None and cutter.lodged(tried, limit):
+                plan = rolled("vmcu", layout, limit)
             if plan is not None:
                 return plan
             layouts[tried] = layout, limit
