@@ -3166,7 +3166,8 @@ typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int
 			      int32_t lanes);
 
 /* All channels that a job says; returns where the flash stream goes on. */
-static __attribute__((naked, noinline, unused)) const uint8_t *vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
+static __attribute__((naked, noinline, unused)) const uint8_t *
+vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
 {
 	__asm__ volatile("push {r4-r11, lr}\n\t"
 	"sub sp, #4\n\t"

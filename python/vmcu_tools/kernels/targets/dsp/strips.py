@@ -107,7 +107,8 @@ typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int
 			      int32_t lanes);
 
 /* All channels that a job says; returns where the flash stream goes on. */
-{NAKED} const uint8_t *vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
+{NAKED} const uint8_t *
+vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
 {{
 	__asm__ volatile({channels.text()});
 }}
