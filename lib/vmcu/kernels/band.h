@@ -22,9 +22,6 @@
 /** Rows of that window. */
 #define VMCU_BAND_ROWS 7
 
-/** Pixels of a block of a strip, at most. */
-#define VMCU_BAND_PIXELS 6
-
 /** What is read for every four channels of a strip; see targets/portable/depthwise.py. */
 struct vmcu_band {
 	uint32_t zeros; /**< four times what stands for padding */
@@ -280,17 +277,22 @@ static void vmcu_stage_band(const struct vmcu_band *band, int32_t channel, int32
  * A channel of some pixels that is not for the fast requantiser, into a patch. @a word says where
  * in the stream the rest of its constants is, see targets/portable/depthwise.py.
  */
-VMCU_APART void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t pixels,
-				int32_t word, int32_t multiplier, int8_t *patch)
+VMCU_CALLED void vmcu_finish_any(const struct vmcu_mac_params *p, const int32_t *acc,
+				 int32_t pixels, int32_t word, int32_t multiplier, int8_t *patch)
 {
 	const int32_t *rest = (const int32_t *)p->stream + (word >> 8);
-	const int32_t constants[] = {multiplier, rest[1]};
-	int32_t sums[VMCU_BAND_PIXELS];
 
-	for (int32_t i = 0; i < pixels; i++) {
-		sums[i] = vmcu_sum(acc[i], *rest);
+	if (vmcu_are_lines(p, rest[1])) {
+		const struct vmcu_line line = vmcu_line(multiplier, rest[1], p->output_zero);
+
+		for (int32_t i = 0; i < pixels; i++) {
+			patch[4 * i] = vmcu_saturate8(vmcu_on_line(line, vmcu_sum(acc[i], *rest)));
+		}
+		return;
 	}
-	(void)vmcu_exact_block(p, sums, 1, pixels, (const uint8_t *)constants, patch, 4, 1);
+	for (int32_t i = 0; i < pixels; i++) {
+		patch[4 * i] = vmcu_any(p, vmcu_sum(acc[i], *rest), multiplier, rest[1]);
+	}
 }
 
 /** Those pixels and channels of a patch that exist. */

@@ -4,14 +4,42 @@
 
 /**
  * @file
- * @brief What is not worth its code in every kernel: blocks of channels that are not all whole and
- * fast, and products of activations.
+ * @brief What is not worth its code in every kernel: blocks of channels that the fast requantiser
+ * is not for, and products of activations.
  *
  * Included by generated kernels after the instructions that it is made of.
  */
 
 #ifndef VMCU_KERNELS_CALLED_H_
 #define VMCU_KERNELS_CALLED_H_
+
+/**
+ * Requantises and stores a block of channels of @a pixels pixels, whatever its constants; returns
+ * where the flash stream goes on.
+ */
+VMCU_APART const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, int32_t *acc,
+					   int32_t channels, int32_t pixels, const uint8_t *w,
+					   int8_t *out, int32_t pitch, int32_t left)
+{
+	const int32_t *c = (const int32_t *)w;
+	int32_t words = ~0;
+
+	for (int32_t i = 0; i < channels; i++) {
+		words &= c[channels + i];
+	}
+	if (!vmcu_are_lines(p, words)) {
+		return vmcu_store_any(p, acc, channels, pixels, w, out, pitch, left);
+	}
+	for (int32_t i = 0; i < channels; i++) {
+		const struct vmcu_line line = vmcu_line(c[i], c[channels + i], p->output_zero);
+		int8_t *o = out++;
+
+		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
+			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
+		}
+	}
+	return (const uint8_t *)&c[2 * channels];
+}
 
 #if defined(VMCU_OWN_RUN_OF)
 /** All blocks of a tile, of @a size channels each, whatever they are. */

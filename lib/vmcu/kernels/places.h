@@ -173,10 +173,7 @@ VMCU_APART const uint8_t *vmcu_store_places(const struct vmcu_mac_params *p, con
 
 			out[i] = vmcu_saturate8(vmcu_on_line(line, acc[i]));
 		} else {
-			const int32_t constants[] = {c[i], word[i]};
-
-			(void)vmcu_store_any(p, &acc[i], 1, 1, (const uint8_t *)constants, &out[i],
-					     0, 1);
+			out[i] = vmcu_any(p, acc[i], c[i], word[i]);
 		}
 	}
 	return (const uint8_t *)&word[4];

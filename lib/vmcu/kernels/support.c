@@ -129,48 +129,29 @@ VMCU_CALLED int32_t scaled(bool is_float, int32_t acc, int32_t multiplier, int32
 	return vmcu_on_line(vmcu_line(multiplier, word, 0), acc);
 }
 
+VMCU_SMALL int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t multiplier,
+			   int32_t word)
+{
+	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
+
+	return vmcu_saturate(scaled(is_float, acc, multiplier, word), p->output_zero, p->act_min,
+			     p->act_max);
+}
+
 VMCU_SMALL const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc,
 					 int32_t channels, int32_t pixels, const uint8_t *w,
 					 int8_t *out, int32_t pitch, int32_t left)
 {
-	const bool is_float = vmcu_requant_is_float(p->is_float != 0U);
 	const int32_t *constants = (const int32_t *)w;
 
 	for (int32_t channel = 0; channel < channels && channel < left; channel++) {
 		int8_t *o = out++;
 
 		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			const int32_t x = scaled(is_float, *acc++, constants[channel],
-						 constants[channels + channel]);
-
-			*o = vmcu_saturate(x, p->output_zero, p->act_min, p->act_max);
+			*o = vmcu_any(p, *acc++, constants[channel], constants[channels + channel]);
 		}
 	}
 	return (const uint8_t *)&constants[2 * channels];
-}
-
-const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, const int32_t *acc,
-				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
-				int32_t pitch, int32_t left)
-{
-	const int32_t *c = (const int32_t *)w;
-	int32_t words = ~0;
-
-	for (int32_t i = 0; i < channels; i++) {
-		words &= c[channels + i];
-	}
-	if (!vmcu_are_lines(p, words)) {
-		return vmcu_store_any(p, acc, channels, pixels, w, out, pitch, left);
-	}
-	for (int32_t i = 0; i < channels; i++) {
-		const struct vmcu_line line = vmcu_line(c[i], c[channels + i], p->output_zero);
-		int8_t *o = out++;
-
-		for (int32_t pixel = 0; pixel < pixels; pixel++, o += pitch) {
-			*o = vmcu_saturate8(vmcu_on_line(line, *acc++));
-		}
-	}
-	return (const uint8_t *)&c[2 * channels];
 }
 
 VMCU_SMALL int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero,

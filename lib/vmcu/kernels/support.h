@@ -297,6 +297,9 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 	return vmcu_requant_is_float(p->is_float != 0U) && (words & VMCU_LINE_WHOLE) != 0;
 }
 
+/** The byte of a sum, whatever its channel's constants: a multiplier and a word, as below. */
+int8_t vmcu_any(const struct vmcu_mac_params *p, int32_t acc, int32_t multiplier, int32_t word);
+
 /**
  * @brief Requantises and stores a block of channels of @a pixels pixels, whatever its constants.
  *
@@ -310,15 +313,6 @@ VMCU_INLINE bool vmcu_are_lines(const struct vmcu_mac_params *p, int32_t words)
 const uint8_t *vmcu_store_any(const struct vmcu_mac_params *p, const int32_t *acc, int32_t channels,
 			      int32_t pixels, const uint8_t *w, int8_t *out, int32_t pitch,
 			      int32_t left);
-
-/**
- * Requantises and stores a block of channels of @a pixels pixels that the fast requantiser is not
- * for: vmcu_store_any(), and faster where all of them are lines. Returns where the flash stream
- * goes on.
- */
-const uint8_t *vmcu_exact_block(const struct vmcu_mac_params *p, const int32_t *acc,
-				int32_t channels, int32_t pixels, const uint8_t *w, int8_t *out,
-				int32_t pitch, int32_t left);
 
 /** Where sums of products with @a count taps start, see targets/portable/products.py. */
 int32_t vmcu_product_start(const int8_t *x, int32_t count, int32_t x_zero, int32_t y_zero);

@@ -185,7 +185,8 @@ VMCU_APART void vmcu_widen_rows_4(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 			"subs %[n], #1\n\t"
 			"bne 1b\n\t"
 			: [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [odd] "=&r"(odd),
-			  [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u), [t] "+&r"(t), [n] "+&r"(n)
+			  [x] "+&r"(x), [y] "+&r"(y), [z] "+&r"(z), [u] "+&r"(u),
+			  [t] "+&r"(t), [n] "+&r"(n)
 			:
 			: "cc", "memory");
 	}
@@ -224,7 +225,8 @@ VMCU_APART void vmcu_widen_rows_2(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 			"subs %[n], #1\n\t"
 			"bne 1b\n\t"
 			: [a] "=&r"(a), [b] "=&r"(b), [odd] "=&r"(odd),
-			  [x] "+&r"(x), [y] "+&r"(y), [t] "+&r"(t), [n] "+&r"(n)
+			  [x] "+&r"(x), [y] "+&r"(y),
+			  [t] "+&r"(t), [n] "+&r"(n)
 			:
 			: "cc", "memory");
 	}
@@ -255,7 +257,8 @@ VMCU_APART void vmcu_widen_rows_1(vmcu_lane_t *t, const int8_t *x, int32_t pitch
 			"subs %[n], #1\n\t"
 			"bne 1b\n\t"
 			: [a] "=&r"(a), [odd] "=&r"(odd),
-			  [x] "+&r"(x), [t] "+&r"(t), [n] "+&r"(n)
+			  [x] "+&r"(x),
+			  [t] "+&r"(t), [n] "+&r"(n)
 			:
 			: "cc", "memory");
 	}
@@ -3166,7 +3169,8 @@ typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int
 			      int32_t lanes);
 
 /* All channels that a job says; returns where the flash stream goes on. */
-static __attribute__((naked, noinline, unused)) const uint8_t *vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
+static __attribute__((naked, noinline, unused)) const uint8_t *
+vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
 {
 	__asm__ volatile("push {r4-r11, lr}\n\t"
 	"sub sp, #4\n\t"
@@ -3804,6 +3808,7 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 	job.zeros = in.zeros;
 	for (int32_t done = 0, wide; done < columns; done += wide) {
 		int32_t x = done;
+		int32_t pixel;
 
 		wide = vmcu_min(p->steps, columns - done);
 		if (wide != before) {
@@ -3813,7 +3818,8 @@ VMCU_ONCE void vmcu_all_strips(const struct vmcu_call *call, vmcu_strip_fours *f
 		if (call->layer->descending != 0) {
 			x = columns - done - wide;
 		}
-		vmcu_band_start(&in, call, call->scratch, (call->x + x) * step - p->window.pad_left, wide);
+		pixel = (call->x + x) * step - p->window.pad_left;
+		vmcu_band_start(&in, call, call->scratch, pixel, wide);
 		job.out = out + x * channels;
 		job.pieces = in.pieces;
 		job.behind = in.end;

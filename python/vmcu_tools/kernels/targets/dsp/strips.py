@@ -107,7 +107,8 @@ typedef void vmcu_strip_fours(struct vmcu_strip_job *job, const uint8_t **w, int
 			      int32_t lanes);
 
 /* All channels that a job says; returns where the flash stream goes on. */
-{NAKED} const uint8_t *vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
+{NAKED} const uint8_t *
+vmcu_strip_words(struct vmcu_strip_job *job __attribute__((unused)))
 {{
 	__asm__ volatile({channels.text()});
 }}
@@ -162,6 +163,7 @@ job.plane = 4 * in.plane;
 job.zeros = in.zeros;
 for (int32_t done = 0, wide; done < columns; done += wide) {{
 	int32_t x = done;
+	int32_t pixel;
 
 	wide = vmcu_min(p->steps, columns - done);
 	if (wide != before) {{
@@ -171,7 +173,8 @@ for (int32_t done = 0, wide; done < columns; done += wide) {{
 	if (call->layer->descending != 0) {{
 		x = columns - done - wide;
 	}}
-	vmcu_band_start(&in, call, call->scratch, (call->x + x) * step - p->window.pad_left, wide);
+	pixel = (call->x + x) * step - p->window.pad_left;
+	vmcu_band_start(&in, call, call->scratch, pixel, wide);
 	job.out = out + x * channels;
 	job.pieces = in.pieces;
 	job.behind = in.end;

@@ -52,7 +52,7 @@ def function(pixels: int) -> str:
         f"\tconst int8_t *{new} = {old} + pitch;\n" for old, new in itertools.pairwise(lanes)
     )
     loaded = ", ".join(f'[{word}] "=&r"({word})' for word in (*words, "odd"))
-    moved = ", ".join(f'[{x}] "+&r"({x})' for x in (*lanes, "t", "n"))
+    moved = ", ".join(f'[{x}] "+&r"({x})' for x in lanes)
     rest = "\n".join(
         f"\t\tvmcu_lane_rest(t + {lane}, {pixels}, {x}, count & 3);" for lane, x in enumerate(lanes)
     )
@@ -70,7 +70,8 @@ VMCU_APART void vmcu_widen_rows_{pixels}(vmcu_lane_t *t, const int8_t *x, int32_
 		__asm__ volatile(
 			{asm(fours(pixels), 3)}
 			: {loaded},
-			  {moved}
+			  {moved},
+			  [t] "+&r"(t), [n] "+&r"(n)
 			:
 			: "cc", "memory");
 	}}
