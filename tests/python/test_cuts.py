@@ -177,7 +177,9 @@ def test_a_stage_like_one_that_is_known_is_traced_at_once(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Floors, "floor", floor)
     assert len(Descent(cutter, TILES, UNLIMITED).run(start)) > 1
-    assert relaxed(cutter, start.cut, UNLIMITED, TILES, 0) != start.cut
+    assert relaxed(cutter, start.cut, UNLIMITED, TILES, 0, UNLIMITED) != start.cut
+    # With no work left it stays as it is.
+    assert relaxed(cutter, start.cut, UNLIMITED, TILES, 0, cutter.work) == start.cut
 
 
 @pytest.mark.parametrize("seed", range(100, 130))

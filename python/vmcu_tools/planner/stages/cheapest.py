@@ -15,7 +15,7 @@ from ..places.layout import Cut
 from .needs import Option, Shape
 
 # The most layers of a stage.
-LONGEST = 64
+LONGEST = 96
 # More than any stage costs.
 UNEASE = 1 << 40
 

@@ -199,12 +199,11 @@ class Cutter(Needs):
             return cut
         limit = max(self.traced[cut].peak, ease)
         if (cut, limit) not in self.eased:
-            if self.easing >= EASING_WORK:
-                self.cut_short = True
-                return cut
-            before = self.work
-            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, LITTLE * self.cycles)
+            before, little = self.work, LITTLE * self.cycles
+            most = before + EASING_WORK - self.easing
+            self.eased[cut, limit] = relaxed(self, cut, limit, self.tiles, little, most)
             self.easing += self.work - before
+            self.cut_short |= self.work >= most
         return self.eased[cut, limit]
 
     def refined(self, least: int) -> int:
@@ -261,15 +260,15 @@ class Cutter(Needs):
         if stretch is None or (self.source is not None and stretch.source == self.source.name):
             return None
         besides = self.besides(cut)
-        best: tuple[int, tuple[int, ...]] | None = None
+        best: tuple[int, ...] | None = None
         for ends in bands.splits(stretch.out.shape[1], bands.FEW):
             if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
             cutter = Cutter(bands.together(stretch, ends), False, self.tiles)
             peak = besides + cutter.least_peak(self.tiles, least - besides)
-            if peak < least and (best is None or peak < best[0]):
-                best = peak, ends
-        return None if best is None else bands.banded(stretch, best[1])
+            if peak < least:
+                least, best = peak, ends
+        return None if best is None else bands.banded(stretch, best)
 
     def loosened(self, cuts: tuple[Cut, ...], limit: int) -> tuple[Cut, ...]:
         """The cuts with other stages of the same layers for those whose tensors, each in one piece,

@@ -53,7 +53,7 @@ class Held:
     full: np.ndarray
     members: frozenset[int]
 
-    @property
+    @functools.cached_property
     def bytes(self) -> np.ndarray:
         found: np.ndarray = np.maximum(self.needed, self.full)
         return found
@@ -226,7 +226,8 @@ class Floors:
             full = np.minimum(made, ring) - np.maximum(gone - (made[-1] - ring), 0)
             alone = Held(size * (made - gone), size * full, frozenset([number]))
             rings[number] = _together(alone, guests, rings)
-        alive = np.sum([ring.bytes for ring in rings.values()], axis=0)
+        left = (ring.bytes for other, ring in suffix.rings.items() if other not in rings)
+        alive = suffix.alive + rings[number].bytes - sum(left)
         wants = _demands(demands, layer, number, calls, calls)
         return Suffix(suffix.kept, layers, whole, readers, rings, alive, wants)
 

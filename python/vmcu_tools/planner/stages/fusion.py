@@ -215,7 +215,7 @@ def few_bands(graph: Graph, variant: Variant, options: Options, most: float) -> 
         better = cutter.in_bands(worst, least, int(macs * (1 + most)))
         if better is None:
             return
-        cutter, peak = searched(better, options)
+        cutter, peak = searched(better, options, least)
         if peak >= least:
             return
         least = peak
@@ -289,11 +289,12 @@ def tiles_of(options: Options) -> tuple[Tile, ...]:
     return (*TILES, ONE_COLUMN) if narrow else TILES
 
 
-def searched(graph: Graph, options: Options) -> tuple[Cutter, int]:
-    """The search over a graph's cuts, and the smallest peak; UserError as plan()."""
+def searched(graph: Graph, options: Options, known: int = UNLIMITED) -> tuple[Cutter, int]:
+    """The search over a graph's cuts, and the smallest peak; UserError as plan(). known: a peak
+    that is reached otherwise, of no use unless there is a smaller one."""
     tiles = tiles_of(options)
     cutter = Cutter(graph, options.stream_input, tiles)
-    least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], UNLIMITED))
+    least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], known))
     least = cutter.refined(least) if least < UNLIMITED else least
     return cutter, checked(graph, least)
 

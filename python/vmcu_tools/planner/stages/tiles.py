@@ -71,9 +71,12 @@ def others(needs: Needs, cut: Cut, number: int, tiles: Sequence[Tile]) -> Iterat
             yield other
 
 
-def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile], little: float) -> Cut:
+def relaxed(
+    needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile], little: float, most: int
+) -> Cut:
     """A stage with tiles that cost less in the layers that need no small ones to keep it within
-    `limit` bytes, the dearest layers first. little: cycles that are not worth a trace."""
+    `limit` bytes, the dearest layers first. little: cycles that are not worth a trace; most: `work`
+    of the needs at which it ends."""
     layers = needs.binder.stage(cut)
     for layer in sorted(layers, key=extra_cost, reverse=True):
         number = cut.first + layers.index(layer)
@@ -81,6 +84,8 @@ def relaxed(needs: Needs, cut: Cut, limit: int, tiles: Sequence[Tile], little: f
         cheaper = list(others(needs, cut, number, tiles))
         cheaper.sort(key=lambda other: needs.shape(other).cost)
         for other in cheaper:
+            if needs.work >= most:
+                return cut
             if needs.shape(other).cost > cost - little:
                 break
             found = needs.known(other, limit, near=True)
