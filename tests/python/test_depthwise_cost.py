@@ -54,3 +54,14 @@ def test_any_window_is_fast(shape: tuple[int, int, int], window: Window, limit: 
     (found,) = bench(plan, "dw", M4).layers
     assert found.instructions_per_mac is not None
     assert found.instructions_per_mac <= limit
+
+
+GOALS = [case for case in kernels.CASES if case.kind == "depthwise" and case.goal is not None]
+
+
+@pytest.mark.parametrize("case", GOALS, ids=lambda case: case.name)
+def test_square_windows_reach_their_goals(case: kernels.Case) -> None:
+    (found,) = kernels.bench_kernels(M4, cases=(case,))
+    assert case.goal is not None
+    assert found.report.cycles_per_mac is not None
+    assert found.report.cycles_per_mac <= case.goal
