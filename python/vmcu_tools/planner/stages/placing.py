@@ -14,7 +14,7 @@ from ..places.swing import packed, rolled, walked, walked_least
 from ..places.walk import Walk, plan_of
 from .cuts import Cutter
 
-# Of more nodes in bands, no solver is asked for places.
+# Of more nodes in bands, no solver is asked for the places of all at once.
 MOST_SOLVED = 20
 # Parts of the peak that all other stages are kept within, in turn, until the tensors can be placed.
 EASES = (1.0, 0.9, 0.8, 0.65)
