@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 NEVER = Steps(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-class Life(NamedTuple):
+class RingLife(NamedTuple):
     """The calls in which each pixel of a ring is first written and last read; -1 for what was there
     before, or is not read."""
 
@@ -66,7 +66,7 @@ class Trace:
     homes: tuple[Home, ...]
 
     @functools.cached_property
-    def lives(self) -> tuple[Life, ...]:
+    def lives(self) -> tuple[RingLife, ...]:
         """By tensor, the life of its ring's pixels; the ring of several is its owner's."""
         lives = [self._life(number) for number in range(len(self.tensors))]
         for owner, guests in self.guests.items():
@@ -82,7 +82,7 @@ class Trace:
                 found.setdefault(home.owner, []).append(number)
         return found
 
-    def _life(self, number: int) -> Life:
+    def _life(self, number: int) -> RingLife:
         made = self.made[number] if number < self.own else NEVER
         return life_of(made, self.freed[number], self.rings[number], self.homes[number].phase)
 
@@ -93,7 +93,7 @@ class Trace:
     def peak(self, dying: frozenset[str]) -> int:
         """The most bytes that the stage's tensors take at any call; those from outside that are
         `dying` shrink as they are read, outputs grow."""
-        counts, kept = Counts.none(self.calls), self.stage.kept
+        counts, kept = ByteCounts.none(self.calls), self.stage.kept
         for number, (tensor, home) in enumerate(zip(self.tensors, self.homes, strict=True)):
             if home.owner != number:
                 continue
@@ -112,7 +112,7 @@ class Trace:
 
 
 @dataclass(eq=False)
-class Counts:
+class ByteCounts:
     """Bytes that come to life in each of a stage's calls, and that are dead once it is over; and
     those that are there before."""
 
@@ -121,9 +121,9 @@ class Counts:
     there: int = 0
 
     @staticmethod
-    def none(calls: int) -> Counts:
+    def none(calls: int) -> ByteCounts:
         """Of no tensors."""
-        return Counts(np.zeros(calls, np.int64), np.zeros(calls, np.int64))
+        return ByteCounts(np.zeros(calls, np.int64), np.zeros(calls, np.int64))
 
     def add(self, made: Steps, freed: Steps | None, ring: int, size: int) -> None:
         """Adds a tensor's alone in its ring, pixels of so many bytes: its places fill up in the
@@ -145,7 +145,7 @@ class Counts:
             self.there += size * int(freed.pixels[-1])
             self.died[freed.times] += size * more(freed.pixels)
 
-    def add_shared(self, lives: Life, size: int) -> None:
+    def add_shared(self, lives: RingLife, size: int) -> None:
         """Adds a ring of several tensors, pixels of so many bytes, none of which stays."""
         (births, deaths), calls = lives, len(self.born)
         used = births >= 0
@@ -168,22 +168,26 @@ def more(counts: np.ndarray, before: int = 0) -> np.ndarray:
     return found
 
 
-def life_of(made: Steps, freed: Steps, ring: int, phase: int) -> Life:
+def life_of(made: Steps, freed: Steps, ring: int, phase: int) -> RingLife:
     """The life of each pixel of a ring whose first tensor's pixel is `phase` pixels from its start,
     as far as this tensor goes."""
     births = np.full(ring, -1, np.int64)
     written = times_of(made)
     births[: written.size] = written[:ring]
     deaths = np.maximum(_latest(written, ring), _latest(times_of(freed), ring))
-    return Life(np.roll(births, phase), np.roll(deaths, phase)) if phase else Life(births, deaths)
+    return (
+        RingLife(np.roll(births, phase), np.roll(deaths, phase))
+        if phase
+        else RingLife(births, deaths)
+    )
 
 
-def joined(*lives: Life) -> Life:
+def joined(*lives: RingLife) -> RingLife:
     """The life of each pixel of a ring that several tensors live in."""
     births, deaths = (np.array(values) for values in zip(*lives, strict=True))
     never = np.iinfo(np.int64).max
     first = np.where(births < 0, never, births).min(axis=0)
-    return Life(np.where(first == never, -1, first), deaths.max(axis=0))
+    return RingLife(np.where(first == never, -1, first), deaths.max(axis=0))
 
 
 def times_of(steps: Steps) -> np.ndarray:

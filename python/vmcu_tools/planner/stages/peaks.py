@@ -20,7 +20,7 @@ from ...graph import Graph, Tensor
 from ...ops import Layer
 from ...plan.calls import NOTHING_PLACED, STREAMED, Feed, Grid, Placed
 from ...plan.schedule import feed_of
-from ...plan.trace import NEVER, Counts, Steps, freed_by, life_of, made_by, needed_by, ring_of
+from ...plan.trace import NEVER, ByteCounts, Steps, freed_by, life_of, made_by, needed_by, ring_of
 from ...plan.trace import joined as joined_lives
 from ..places.in_place import Counted, Ring, behind, joined, may_follow
 
@@ -121,7 +121,7 @@ class Tail:
         larger = joined(ring, host, number, shift, part.counted, most)
         return None if larger is None else (shift, larger.span)
 
-    def _part(self, numbers: Sequence[int]) -> Part:
+    def _part(self, numbers: Sequence[int]) -> Excerpt:
         """The tail's calls that matter to some layers' outputs."""
         tails = {number: self.tail(number) for number in numbers}
         there = np.zeros(self.number + 1, bool)
@@ -130,7 +130,7 @@ class Tail:
         calls = np.flatnonzero(there[self.placed.makers])
         makers = self.placed.makers[calls]
         at = {number: np.flatnonzero(makers == number) for number in np.flatnonzero(there).tolist()}
-        return Part(tails, calls, at)
+        return Excerpt(tails, calls, at)
 
     @functools.cached_property
     def freed_at(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
@@ -147,7 +147,7 @@ class Tail:
     def sizes_of(self, tenants: Tenants, span: int) -> Sizes:
         """Bytes of the foremost layer's output's ring, of so many pixels."""
         if tenants not in self.sizes:
-            counts, size = Counts.none(len(self.placed.makers)), self.layer.out.shape[2]
+            counts, size = ByteCounts.none(len(self.placed.makers)), self.layer.out.shape[2]
             if len(tenants) == 1:
                 counts.add(self.made, None if self.kept else self.freed, span, size)
             else:
@@ -155,7 +155,7 @@ class Tail:
                 lives = (
                     life_of(*part.steps(number), span, -shift % span) for number, shift in tenants
                 )
-                few = Counts.none(len(part.calls))
+                few = ByteCounts.none(len(part.calls))
                 few.add_shared(joined_lives(*lives), size)
                 counts.born[part.calls], counts.died[part.calls] = few.born, few.died
             self.sizes[tenants] = Sizes(_steps_of(counts.born), _steps_of(counts.died))
@@ -163,7 +163,7 @@ class Tail:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Excerpt:
     """Some of a tail's calls, those of some layers and of who reads their outputs. tails: of these
     layers; calls: which they are; at: by number of a layer, those of its own."""
 
@@ -217,7 +217,7 @@ class Peaks:
         if taken:
             assert self.source is not None
             placed = placed.with_source(Grid(*self.source.shape[:2], taken))
-        counts = Counts.none(len(placed.makers))
+        counts = ByteCounts.none(len(placed.makers))
         for owner, (tenants, span) in self._rings(first, tail).items():
             sizes = tail.tail(owner).sizes_of(tenants, span)
             calls = np.flatnonzero(placed.makers <= owner)
@@ -293,7 +293,7 @@ class Peaks:
 
     def _add_outside(
         self,
-        counts: Counts,
+        counts: ByteCounts,
         first: int,
         tail: Tail,
         placed: Placed,
