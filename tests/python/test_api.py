@@ -25,6 +25,7 @@ from vmcu_tools.commands import build
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
+TINY = ROOT / "tests" / "runtime" / "tiny.onnx"
 PAGE = ROOT / "doc" / "python.md"
 # Asked for by a keyword, and by words of the command line.
 ASKED = [
@@ -133,7 +134,7 @@ def test_a_float_model_is_quantised_once(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_said(keywords: dict, said: str) -> None:
     with pytest.raises(vmcu.UserError, match=re.escape(said)):
-        vmcu.load(DIGITS).plan(**keywords)
+        vmcu.load(TINY).plan(**keywords)
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def test_damaged_containers_touch_nothing_outside(
         assert int(done.stdout.split()[0]) > 30
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(7))
 def test_damaged_containers_of_all_operators_touch_nothing_outside(
     harness: Path, tmp_path: Path, number: int
 ) -> None:

@@ -72,14 +72,21 @@ def answers(graph: Graph, rows: np.ndarray, hop: int) -> np.ndarray:
     return np.stack([np.hstack([np.ravel(one[p.tensor]) for p in ports]) for one in found])
 
 
+def check_hops(graph: Graph, hop: int, plan: Plan, seed: int) -> None:
+    """Hops as C and on the virtual MCU, which takes far longer and gets fewer of them."""
+    rows = stream_of(graph, hop, 150, seed)
+    wanted = answers(graph, rows, hop)
+    np.testing.assert_array_equal(streamed(runners.get(SANITIZED), plan, rows), wanted)
+    few = len(wanted) // 3
+    found = streamed(runners.get("virtual"), plan, rows[: len(rows) - (len(wanted) - few) * hop])
+    np.testing.assert_array_equal(found, wanted[:few])
+
+
 @pytest.mark.parametrize("seed", range(NETWORKS))
 def test_hops_are_those_of_whole_windows(seed: int) -> None:
     (graph, hop), plan = drawn(seed), plan_of(seed)
     assert emit(plan, "model").files
-    rows = stream_of(graph, hop, 150, seed)
-    wanted = answers(graph, rows, hop)
-    np.testing.assert_array_equal(streamed(runners.get("virtual"), plan, rows), wanted)
-    np.testing.assert_array_equal(streamed(runners.get(SANITIZED), plan, rows), wanted)
+    check_hops(graph, hop, plan, seed)
 
 
 def test_states_in_c(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from onnx import TensorProto
 from random_builder import Builder
 from random_graphs import convolution, depthwise_of
 from random_streams import Mixed
-from test_streams import SANITIZED, answers, check_states, vmcu
+from test_streams import SANITIZED, answers, check_hops, check_states, vmcu
 from vmcu_tools import runners
 from vmcu_tools.bench.stream import bench
 from vmcu_tools.compiler import compile_model
@@ -48,11 +48,7 @@ plan_of = functools.partial(random_streams.plan_of, Mixed)
 
 @pytest.mark.parametrize("seed", range(NETWORKS))
 def test_hops_are_those_of_whole_windows(seed: int) -> None:
-    (graph, hop), plan = drawn(seed), plan_of(seed)
-    rows = stream_of(graph, hop, 150, seed)
-    wanted = answers(graph, rows, hop)
-    np.testing.assert_array_equal(streamed(runners.get("virtual"), plan, rows), wanted)
-    np.testing.assert_array_equal(streamed(runners.get(SANITIZED), plan, rows), wanted)
+    check_hops(*drawn(seed), plan_of(seed), seed)
 
 
 def test_networks_have_such_layers() -> None:
