@@ -116,7 +116,7 @@ OPTIONS = [
     ("vmcu build model.onnx --ram -1", USAGE, "--ram"),
     ("vmcu build model.onnx --ram 1e3", USAGE, "is not a size"),
     ("vmcu build model.onnx --ram 99999999999999999999", DONE, ""),
-    ("vmcu build model.onnx --ram ٣", (DONE, PROBLEM, USAGE), ""),
+    ("vmcu build model.onnx --ram ٣K", (DONE, PROBLEM, USAGE), ""),
     ("vmcu build model.onnx --plan-seconds nan", USAGE, "nan"),
     ("vmcu build model.onnx --extra-macs inf", USAGE, "inf"),
     ("vmcu build model.onnx --hop 99999", PROBLEM, ""),
