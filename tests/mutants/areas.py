@@ -53,8 +53,8 @@ AREAS = {
     "container_c": Area(
         (f"{C}/container", f"{C}/include/vmcu/container.h"),
         (
-            *("container_damages", "container", "container_edges", "container_streams"),
-            *("replay", "online", "online_chains", "updates"),
+            *("container_damages", "container", "container_checks", "container_edges"),
+            *("container_streams", "replay", "online", "online_chains", "updates"),
         ),
     ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
