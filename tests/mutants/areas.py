@@ -54,7 +54,8 @@ AREAS = {
         (f"{C}/container", f"{C}/include/vmcu/container.h"),
         (
             *("container_damages", "container", "container_checks", "container_edges"),
-            *("container_streams", "replay", "online", "online_chains", "updates"),
+            *("container_layers", "container_streams", "replay", "online", "online_chains"),
+            "updates",
         ),
     ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
