@@ -55,7 +55,7 @@ AREAS = {
         (
             *("container_damages", "container", "container_checks", "container_edges"),
             *("container_layers", "container_streams", "replay", "online", "online_chains"),
-            "updates",
+            *("container_tables", "updates"),
         ),
     ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),

@@ -74,6 +74,7 @@ class Tree:
         self.bin = folder.parent / f"{folder.name}-bin"
         self.bin.mkdir(exist_ok=True)
         self.gcc = own_gcc()
+        self.reads: list[tuple[list[str], set[Path]]] = []
         stand_in = self.bin / "gcc"
         stand_in.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "compiler.py"} "$@"\n')
         stand_in.chmod(0o755)
@@ -150,18 +151,23 @@ class Tree:
 
     def compiled(self, file: str) -> list[bytes] | None:
         """The objects that a C file goes into; None if one of them cannot be compiled."""
-        runtime = self.folder / "lib" / "vmcu"
         target = self.folder.parent / f"{self.folder.name}.o"
         objects = []
-        for source, options in self._compilations():
-            command = [self.gcc, *FLAGS, *options, f"-I{runtime / 'include'}", str(source)]
-            if not self._reads(command, file):
-                continue
-            command += ["-c", "-o", str(target)]
+        for command in self._readers(file):
+            command = [*command, "-c", "-o", str(target)]
             if subprocess.run(command, capture_output=True, check=False).returncode:
                 return None
             objects.append(target.read_bytes())
         return objects
+
+    def _readers(self, file: str) -> list[list[str]]:
+        """Compilations that look at a file. No mutant changes what is included."""
+        if not self.reads:
+            include = f"-I{self.folder / 'lib' / 'vmcu' / 'include'}"
+            for source, options in self._compilations():
+                command = [self.gcc, *FLAGS, *options, include, str(source)]
+                self.reads.append((command, self._read_by(command)))
+        return [command for command, files in self.reads if (self.folder / file).resolve() in files]
 
     def _compilations(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
         """Files of the runtime and with which options."""
@@ -173,11 +179,10 @@ class Tree:
         for source in sorted((runtime / "container").glob("*.c")):
             yield from ((source, CONTAINERS + options) for options in LOADERS)
 
-    def _reads(self, command: Sequence[str], file: str) -> bool:
-        """True if a compilation looks at the file."""
+    def _read_by(self, command: Sequence[str]) -> set[Path]:
         done = subprocess.run([*command, "-MM"], capture_output=True, text=True, check=False)
-        words = (Path(word) for word in done.stdout.replace("\\\n", " ").split()[1:])
-        return any(word.resolve() == (self.folder / file).resolve() for word in words)
+        words = done.stdout.replace("\\\n", " ").split()[1:]
+        return {Path(word).resolve() for word in words}
 
 
 def _wait(process: subprocess.Popen[str], seconds: float) -> int | None:
