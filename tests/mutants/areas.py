@@ -53,9 +53,9 @@ AREAS = {
     "container_c": Area(
         (f"{C}/container", f"{C}/include/vmcu/container.h"),
         (
-            *("container_damages", "container", "container_checks", "container_edges"),
-            *("container_layers", "container_streams", "replay", "online", "online_chains"),
-            *("container_tables", "updates"),
+            *("container_damages", "container", "container_blocks", "container_checks"),
+            *("container_edges", "container_layers", "container_streams", "container_tables"),
+            *("replay", "online", "online_chains", "updates"),
         ),
     ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
