@@ -54,8 +54,8 @@ AREAS = {
         (f"{C}/container", f"{C}/include/vmcu/container.h"),
         (
             *("container_damages", "container", "container_blocks", "container_checks"),
-            *("container_edges", "container_layers", "container_streams", "container_tables"),
-            *("replay", "online", "online_chains", "updates"),
+            *("container_edges", "container_kept", "container_layers", "container_streams"),
+            *("container_tables", "replay", "online", "online_chains", "updates"),
         ),
     ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
