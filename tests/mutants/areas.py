@@ -55,7 +55,8 @@ AREAS = {
         (
             *("container_damages", "container", "container_blocks", "container_checks"),
             *("container_edges", "container_kept", "container_layers", "container_streams"),
-            *("container_tables", "replay", "online", "online_chains", "updates"),
+            *("container_rotation", "container_tables", "replay", "online", "online_chains"),
+            "updates",
         ),
     ),
     "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),

@@ -32,8 +32,8 @@ from tree import GENERATED, HERE, ROOT, Tree, in_each
 
 ACCEPTED = HERE / "accepted.txt"
 JOBS = 2
-# Starting pytest takes seconds, and a mutant may be slower than what it was.
-GRACE, SLOWER = 30.0, 5.0
+# Starting pytest takes seconds, and so do fixtures; a mutant may be slower than what it was.
+GRACE, SLOWER = 60.0, 5.0
 KILLED, TIMEOUT, SURVIVED, UNREACHED = "killed", "timeout", "survived", "in no test"
 SAME = "the same code"
 

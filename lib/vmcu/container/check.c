@@ -146,7 +146,10 @@ VMCU_SMALL bool vmcu_check_run(const struct vmcu_model *model, uint32_t at, uint
 {
 #if defined(VMCU_POOL_ROTATE)
 	if (model->circle != 0U) {
-		return bytes <= model->pool_bytes - model->circle + 1U;
+		/* The origin is a multiple of four, and the circle's end the last that a run may
+		 * begin in front of.
+		 */
+		return bytes <= model->pool_bytes - model->circle + 4U - at % 4U;
 	}
 #endif
 	at -= (at >= model->pool_bytes) ? model->pool_bytes : 0U;
