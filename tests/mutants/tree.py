@@ -39,6 +39,8 @@ LOADERS = (
     ("-DVMCU_STREAMS",),
     ("-DVMCU_CONTAINER_SIGNED",),
 )
+# CPU seconds of a test without a mutant, its fixtures included.
+ALONE = 600.0
 # A program that waits for another one uses no CPU time.
 WAITING = 20
 GENERATED = "lib/vmcu/kernels/gen/"
@@ -125,15 +127,17 @@ class Tree:
         )
         return {line for line in done.stdout.splitlines() if "::" in line}
 
-    def run(self, tests: Sequence[str], seconds: float) -> tuple[int | None, str]:
-        """pytest's exit code for some tests, None if they take more CPU seconds, and which one
-        failed."""
+    def run(
+        self, tests: Sequence[str], seconds: float, each: float = ALONE
+    ) -> tuple[int | None, str]:
+        """pytest's exit code for some tests, None if they take more CPU seconds, or one takes more
+        than `each`; and which one failed."""
         with (
             tempfile.TemporaryFile("w+") as said,
             subprocess.Popen(
-                [*PYTEST, "-x", "--tb=no", "-rfE", *tests],
+                [*PYTEST, "-p", "limit_plugin", "-x", "--tb=no", "-rfE", *tests],
                 cwd=self.folder,
-                env=self.environment(),
+                env=self.environment() | {"VMCU_MUTANTS_SECONDS": str(each)},
                 stdout=said,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
@@ -143,7 +147,7 @@ class Tree:
                 code = _wait(process, seconds)
             finally:
                 shutil.rmtree(self.temporary(), ignore_errors=True)
-            if code is None:
+            if code in (None, -signal.SIGXCPU):
                 return None, ""
             said.seek(0)
             failed = re.search(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - |$)", said.read(), re.MULTILINE)
