@@ -13,7 +13,7 @@ VMCU_SMALL bool vmcu_check_array(const struct vmcu_check *c, const void *offset,
 	const uint64_t at = (uintptr_t)offset;
 	uint32_t align = 4U;
 
-	if (each < 8U && each % 4U != 0U) {
+	if (each % 4U != 0U) {
 		align = (each % 2U == 0U) ? 2U : 1U;
 	}
 	return at != 0U && at % align == 0U && at <= c->size &&
