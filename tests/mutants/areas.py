@@ -59,5 +59,5 @@ AREAS = {
             "updates",
         ),
     ),
-    "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c", "support_c")),
+    "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c", "support_c", "kept_c")),
 }
