@@ -53,9 +53,11 @@ AREAS = {
     "container_c": Area(
         (f"{C}/container", f"{C}/include/vmcu/container.h"),
         (
-            *("container_damages", "container", "container_edges", "container_streams"),
-            *("replay", "online", "online_chains", "updates"),
+            *("container_damages", "container", "container_blocks", "container_checks"),
+            *("container_edges", "container_kept", "container_layers", "container_streams"),
+            *("container_rotation", "container_tables", "replay", "online", "online_chains"),
+            "updates",
         ),
     ),
-    "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c")),
+    "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c", "support_c", "kept_c")),
 }

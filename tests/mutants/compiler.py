@@ -39,7 +39,9 @@ def main(gcc: str, store: Path, words: list[str]) -> int:
 
 
 def _counting() -> list[str]:
-    return ["--coverage"] if os.environ.get("VMCU_MUTANTS_GCOV") else []
+    # What writes the counters of a library while it is in use, and begins anew: reach_plugin.py.
+    asked = ("-Wl,-u,__gcov_dump", "-Wl,-u,__gcov_reset")
+    return ["--coverage", *asked] if os.environ.get("VMCU_MUTANTS_GCOV") else []
 
 
 def _compile_flags(words: list[str]) -> list[str]:

@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mutant import Mutant
-from tree import Tree, in_each
+from tree import ALONE, Tree, in_each
 
 # Lines around a changed one whose tests stand in for its own.
 NEAR = 3
-# Seconds that a test may take.
-ALONE = 600.0
 
 
 @dataclass(frozen=True)

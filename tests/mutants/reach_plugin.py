@@ -7,6 +7,7 @@ to them. Lines of Python that run in other processes are not seen; lines of C ar
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -26,6 +27,7 @@ class Recorder:
         self.target = target.open("a", encoding="utf-8")
         self.known: dict[str, int] = {}
         self.failed: set[str] = set()
+        self.seconds = 0.0
         # The project's settings are those of another run, which counts other processes too.
         self.coverage = coverage.Coverage(
             data_file=None, config_file=False, include=[f"{PRODUCT[0]}/*"]
@@ -45,11 +47,10 @@ class Recorder:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self.coverage.erase()
-        start = _spent()
+        self.seconds = 0.0
         self.coverage.start()
         yield
         self.coverage.stop()
-        seconds = _spent() - start
         data = self.coverage.get_data()
         found = {name: data.lines(name) or [] for name in data.measured_files()}
         found |= _lines_of_c()
@@ -59,7 +60,14 @@ class Recorder:
             if lines
         ]
         failed = item.nodeid in self.failed
-        self.write(test=item.nodeid, seconds=round(seconds, 3), failed=failed, sets=sets)
+        self.write(test=item.nodeid, seconds=round(self.seconds, 3), failed=failed, sets=sets)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Fixtures are not counted: tests share them."""
+        start = _spent()
+        yield
+        self.seconds = _spent() - start
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -71,8 +79,20 @@ def _spent() -> float:
     return sum(os.times()[:4])
 
 
+def _write_counters() -> None:
+    """Those of libraries in this process, which write them at its end otherwise."""
+    mapped = Path("/proc/self/maps")
+    lines = mapped.read_text().splitlines() if mapped.exists() else []
+    for name in sorted({line.split(maxsplit=5)[-1] for line in lines if line.endswith(".so")}):
+        library = ctypes.CDLL(name) if Path(name).exists() else None
+        if hasattr(library, "__gcov_dump"):
+            library.__gcov_dump()
+            library.__gcov_reset()
+
+
 def _lines_of_c() -> dict[str, list[int]]:
-    """By file, from the counters that programs have left; these are taken away."""
+    """By file, from the counters that programs and libraries have left; these are taken away."""
+    _write_counters()
     counters = sorted(OBJECTS.glob("*.gcda"))
     if not counters:
         return {}

@@ -32,8 +32,8 @@ from tree import GENERATED, HERE, ROOT, Tree, in_each
 
 ACCEPTED = HERE / "accepted.txt"
 JOBS = 2
-# Starting pytest takes seconds, and a mutant may be slower than what it was.
-GRACE, SLOWER = 30.0, 5.0
+# A fixture takes seconds, all of them more; a mutant may be slower than what it was.
+GRACE, FIXTURES, SLOWER = 30.0, 120.0, 2.0
 KILLED, TIMEOUT, SURVIVED, UNREACHED = "killed", "timeout", "survived", "in no test"
 SAME = "the same code"
 
@@ -117,8 +117,9 @@ def _judged(mutant: Mutant, tree: Tree, reach: Reach, budget: float) -> Result:
     try:
         if objects is not None and tree.compiled(mutant.file) in (None, objects):
             return Result(mutant, SAME)
-        seconds = GRACE + SLOWER * sum(test.seconds for test in tests)
-        code, killer = tree.run([test.name for test in tests], seconds)
+        total, most = sum(test.seconds for test in tests), max(test.seconds for test in tests)
+        limits = FIXTURES + SLOWER * total, GRACE + SLOWER * most
+        code, killer = tree.run([test.name for test in tests], *limits)
     finally:
         path.write_bytes(before)
     if code is None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -38,6 +39,10 @@ LOADERS = (
     ("-DVMCU_STREAMS",),
     ("-DVMCU_CONTAINER_SIGNED",),
 )
+# CPU seconds of a test without a mutant, its fixtures included.
+ALONE = 600.0
+# A program that waits for another one uses no CPU time.
+WAITING = 20
 GENERATED = "lib/vmcu/kernels/gen/"
 
 
@@ -71,6 +76,7 @@ class Tree:
         self.bin = folder.parent / f"{folder.name}-bin"
         self.bin.mkdir(exist_ok=True)
         self.gcc = own_gcc()
+        self.reads: list[tuple[list[str], set[Path]]] = []
         stand_in = self.bin / "gcc"
         stand_in.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "compiler.py"} "$@"\n')
         stand_in.chmod(0o755)
@@ -121,44 +127,51 @@ class Tree:
         )
         return {line for line in done.stdout.splitlines() if "::" in line}
 
-    def run(self, tests: Sequence[str], seconds: float) -> tuple[int | None, str]:
-        """pytest's exit code for some tests, None if they take longer, and which one failed."""
+    def run(
+        self, tests: Sequence[str], seconds: float, each: float = ALONE
+    ) -> tuple[int | None, str]:
+        """pytest's exit code for some tests, None if they take more CPU seconds, or one takes more
+        than `each`; and which one failed."""
         with (
             tempfile.TemporaryFile("w+") as said,
             subprocess.Popen(
-                [*PYTEST, "-x", "--tb=no", "-rfE", *tests],
+                [*PYTEST, "-p", "limit_plugin", "-x", "--tb=no", "-rfE", *tests],
                 cwd=self.folder,
-                env=self.environment(),
+                env=self.environment() | {"VMCU_MUTANTS_SECONDS": str(each)},
                 stdout=said,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             ) as process,
         ):
             try:
-                code = process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return None, ""
+                code = _wait(process, seconds)
             finally:
                 shutil.rmtree(self.temporary(), ignore_errors=True)
+            if code in (None, -signal.SIGXCPU):
+                return None, ""
             said.seek(0)
             failed = re.search(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - |$)", said.read(), re.MULTILINE)
             return code, failed[1] if failed else ""
 
     def compiled(self, file: str) -> list[bytes] | None:
         """The objects that a C file goes into; None if one of them cannot be compiled."""
-        runtime = self.folder / "lib" / "vmcu"
         target = self.folder.parent / f"{self.folder.name}.o"
         objects = []
-        for source, options in self._compilations():
-            command = [self.gcc, *FLAGS, *options, f"-I{runtime / 'include'}", str(source)]
-            if not self._reads(command, file):
-                continue
-            command += ["-c", "-o", str(target)]
+        for command in self._readers(file):
+            command = [*command, "-c", "-o", str(target)]
             if subprocess.run(command, capture_output=True, check=False).returncode:
                 return None
             objects.append(target.read_bytes())
         return objects
+
+    def _readers(self, file: str) -> list[list[str]]:
+        """Compilations that look at a file. No mutant changes what is included."""
+        if not self.reads:
+            include = f"-I{self.folder / 'lib' / 'vmcu' / 'include'}"
+            for source, options in self._compilations():
+                command = [self.gcc, *FLAGS, *options, include, str(source)]
+                self.reads.append((command, self._read_by(command)))
+        return [command for command, files in self.reads if (self.folder / file).resolve() in files]
 
     def _compilations(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
         """Files of the runtime and with which options."""
@@ -170,11 +183,39 @@ class Tree:
         for source in sorted((runtime / "container").glob("*.c")):
             yield from ((source, CONTAINERS + options) for options in LOADERS)
 
-    def _reads(self, command: Sequence[str], file: str) -> bool:
-        """True if a compilation looks at the file."""
+    def _read_by(self, command: Sequence[str]) -> set[Path]:
         done = subprocess.run([*command, "-MM"], capture_output=True, text=True, check=False)
-        words = (Path(word) for word in done.stdout.replace("\\\n", " ").split()[1:])
-        return any(word.resolve() == (self.folder / file).resolve() for word in words)
+        words = done.stdout.replace("\\\n", " ").split()[1:]
+        return {Path(word).resolve() for word in words}
+
+
+def _wait(process: subprocess.Popen[str], seconds: float) -> int | None:
+    """The exit code of a session's first process. The session is ended, which gives None, if it
+    takes more CPU seconds: others may use the computer; or many times as many without using them.
+    """
+    end = time.monotonic() + WAITING * seconds
+    while True:
+        try:
+            return process.wait(1)
+        except subprocess.TimeoutExpired:
+            if _spent(process.pid) > seconds or time.monotonic() > end:
+                os.killpg(process.pid, signal.SIGKILL)
+                return None
+
+
+def _spent(session: int) -> float:
+    """CPU seconds of a session's processes, and of those that they have waited for; 0 where there
+    is no /proc."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            # It has ended.
+            continue
+        if int(words[3]) == session:
+            ticks += sum(map(int, words[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def in_each(trees: Sequence[Tree], work: Callable[[Tree], None]) -> None:

@@ -42,6 +42,10 @@ CONVOLUTIONS: dict[str, tuple[Shape, Window, int, int]] = {
     "one column": ((6, 3, 5), Window((2, 3), stride=(2, 1)), 5, 1),
     "one padded column": ((6, 1, 5), Window((3, 1), pad=(1, 0, 1, 0)), 5, 1),
     "many taps": ((1, 2, 300), Window(), 3, 1),
+    # Rows that lie in memory as in the tensor, and windows at their ends that no copy is made of.
+    "wide groups": ((5, 9, 8), SAME, 3, 2),
+    "wide rows of many channels": ((5, 7, 12), SAME, 3, 1),
+    "wide and dilated": ((5, 9, 4), Window((3, 3), dilation=(1, 2), pad=(1, 2, 1, 2)), 3, 1),
 }
 
 

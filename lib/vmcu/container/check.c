@@ -13,7 +13,7 @@ VMCU_SMALL bool vmcu_check_array(const struct vmcu_check *c, const void *offset,
 	const uint64_t at = (uintptr_t)offset;
 	uint32_t align = 4U;
 
-	if (each < 8U && each % 4U != 0U) {
+	if (each % 4U != 0U) {
 		align = (each % 2U == 0U) ? 2U : 1U;
 	}
 	return at != 0U && at % align == 0U && at <= c->size &&
@@ -146,7 +146,10 @@ VMCU_SMALL bool vmcu_check_run(const struct vmcu_model *model, uint32_t at, uint
 {
 #if defined(VMCU_POOL_ROTATE)
 	if (model->circle != 0U) {
-		return bytes <= model->pool_bytes - model->circle + 1U;
+		/* The origin is a multiple of four, and the circle's end the last that a run may
+		 * begin in front of.
+		 */
+		return bytes <= model->pool_bytes - model->circle + 4U - at % 4U;
 	}
 #endif
 	at -= (at >= model->pool_bytes) ? model->pool_bytes : 0U;

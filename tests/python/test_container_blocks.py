@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What loaders take of operators with weights: streams of constants to their last byte, heads that
+name as many channels as there are, and windows that a stream is for."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import online_device as device
+import pytest
+from layer_checks import Checks, One, whole
+
+# Channels of a block, and pixels of a tile.
+BLOCKS = {
+    "pointwise": (2, 4),
+    "pointwise_narrow": (4, 2),
+    "conv": (2, 4),
+    "conv_narrow": (4, 2),
+    "dense": (4, 0),
+}
+EXACT = 0x80
+# No tensor is there.
+APART = 4096
+Head = tuple[int, int, int, int]
+
+
+@pytest.fixture
+def takes(loader: ctypes.CDLL) -> Checks:
+    return Checks(loader)
+
+
+def words_of(head: Head) -> int:
+    """Fast blocks, exact ones, channels of the last, whether another head follows."""
+    fast, exact, last, more = head
+    return fast | exact << 16 | last << 28 | more << 31
+
+
+def stream_of(
+    heads: Sequence[Head], size: int, weights: int, wrong: int | None = None, shift: int = 0
+) -> bytes:
+    """At 8. Shifts are the first that are right, but for one of all channels."""
+    found, channel = bytes(8), 0
+    for head in heads:
+        found += struct.pack("<I", words_of(head))
+        for exact in [False] * head[0] + [True] * head[1]:
+            found += bytes(size * (8 + weights))
+            shifts = [shift if channel + n == wrong else 0 for n in range(size)]
+            form = f"<{size}i" if exact else f"<{size}B{-size % 4}x"
+            found += struct.pack(form, *shifts)
+            channel += size
+    return found
+
+
+def channels_of(heads: Sequence[Head], size: int) -> int:
+    """How many a group's heads name; -1 if they cannot be."""
+    total = 0
+    for number, (fast, exact, last, more) in enumerate(heads):
+        last = size if more else last
+        if bool(more) != (number + 1 < len(heads)) or fast + exact == 0 or not 0 < last <= size:
+            return -1
+        total += (fast + exact - 1) * size + last
+    return total
+
+
+def given(kernel: str, cin: int, cout: int, constants: bytes, width: int = 2, **layer: int) -> One:
+    out, source = whole(2, width, cout), whole(2, width, cin)
+    usual = {"rows": 2, "width": width, "columns": width, "scratch": 0}
+    return One([out, source], constants=constants, **(usual | layer))
+
+
+def params_of(kernel: str, cin: int, **changes: int) -> dict:
+    """Those of a window of one tap."""
+    window = {f"{name}_{axis}": 1 for name in ("kernel", "stride", "dilation") for axis in "hw"}
+    usual = {"stream": 8, "window": window, "groups": 1, "depth": cin, "run": cin}
+    return usual | {"steps": -(-cin // 4)} | changes
+
+
+@pytest.mark.parametrize("kernel", BLOCKS)
+def test_heads_are_of_all_channels(takes: Checks, kernel: str) -> None:
+    """Fast and exact blocks, in one run of blocks or several; a byte less is too little."""
+    size, cin, weights = BLOCKS[kernel][0], 5, 8
+    rng = np.random.default_rng(6)
+    counts = [0, 0]
+    for _ in range(1500):
+        heads = []
+        for left in reversed(range(int(rng.integers(1, 4)))):
+            fast, exact = (int(n) for n in rng.integers(0, 3, 2))
+            last = size if rng.random() < 0.5 else int(rng.integers(0, 8))
+            heads.append((fast, exact, last, int(left > 0)))
+        named = channels_of(heads, size)
+        cout = max(named + int(rng.choice([0, 0, 0, -1, 1])), 1)
+        stream = stream_of(heads, size, weights)
+        found = takes(kernel, given(kernel, cin, cout, stream), "mac", params_of(kernel, cin))
+        assert found == (named == cout), (heads, cout)
+        counts[found] += 1
+        if found:
+            less = given(kernel, cin, cout, stream[:-1])
+            assert not takes(kernel, less, "mac", params_of(kernel, cin))
+    assert min(counts) > 200
+
+
+@pytest.mark.parametrize("kernel", BLOCKS)
+def test_shifts_of_all_channels(takes: Checks, kernel: str) -> None:
+    """Fast ones up to 22; of exact ones those of the requantiser, be it of a line."""
+    size, cin, weights = BLOCKS[kernel][0], 5, 8
+    fixed, line = {-31: True, 30: True, 31: False, -32: False}, {22: True, 23: False, 0x80: False}
+    for heads, limits, is_float in (
+        ([(2, 0, size, 0)], {22: True, 23: False}, 0),
+        ([(0, 2, size, 0)], fixed, 0),
+        ([(0, 2, size, 0)], line, 1),
+    ):
+        for wrong, (shift, taken) in itertools.product(range(2 * size), limits.items()):
+            one = given(kernel, cin, 2 * size, stream_of(heads, size, weights, wrong, shift))
+            found = takes(kernel, one, "mac", params_of(kernel, cin, is_float=is_float))
+            assert found == taken, (heads, wrong, shift)
+    for heads in ([(2, 0, size, 0)], [(1, 1, size, 0)]):
+        one = given(kernel, cin, 2 * size, stream_of(heads, size, weights))
+        assert takes(kernel, one, "mac", params_of(kernel, cin))
+        assert not takes(kernel, one, "mac", params_of(kernel, cin, is_float=1))
+
+
+@pytest.mark.parametrize("kernel", [name for name in BLOCKS if name != "dense"])
+def test_tiles(takes: Checks, kernel: str) -> None:
+    """As many pixels as a kernel takes together, or as there are."""
+    size, pixels = BLOCKS[kernel]
+    stream = stream_of([(0, 1, size, 0)], size, 8)
+    for width in range(1, 6):
+        bytes_of = 8 * 2 * min(width, pixels)
+        for less in range(2):
+            one = given(kernel, 5, size, stream, width, scratch=12)
+            one.model.pool_bytes = 12 + bytes_of - less
+            # Tensors are elsewhere: of what is asked for only scratch is looked at.
+            assert takes(kernel, one, "mac", params_of(kernel, 5)) == (not less), width
+
+
+@pytest.mark.parametrize("kernel", ["pointwise", "pointwise_narrow"])
+def test_members_of_pointwise(takes: Checks, kernel: str) -> None:
+    size = BLOCKS[kernel][0]
+    for groups, depth, run, steps, packed in itertools.product(
+        range(3), range(4, 7), range(4, 7), range(1, 4), range(2)
+    ):
+        stream = stream_of([(0, 1, size, 0)] * max(groups, 1), size, 4 * steps)
+        fields = params_of(kernel, 5, groups=groups, depth=depth, run=run, steps=steps)
+        found = takes(kernel, given(kernel, 5, size, stream), "mac", fields | {"packed": packed})
+        assert found == ((groups, depth, run, steps, packed) == (1, 5, 5, 2, 0))
+
+
+@pytest.mark.parametrize("kernel", ["conv", "conv_narrow"])
+def test_members_of_conv(takes: Checks, kernel: str) -> None:
+    """Groups, stretches of a tap or of a window's row, and the words that these fill."""
+    size, cin, count = BLOCKS[kernel][0], 6, 0
+    for groups, depth, run, high, wide, dilation, packed in itertools.product(
+        range(3), (2, 3, 6), range(0, 13, 1), (1, 2), (1, 2), (1, 2), range(2)
+    ):
+        across = run // depth
+        right = run > 0 and run % depth == 0 and groups * depth == cin
+        right = right and (across == 1 or (across == wide and groups == 1 and dilation == 1))
+        runs = high * (wide // across) if right else 1
+        taps = run * runs if packed else -(-run // 4) * 4 * runs
+        right = right and not (packed and taps > 32)
+        heads = [(0, 1, size, 0)] * max(groups, 1)
+        cout = size * max(groups, 1)
+        window = {"kernel_h": high, "kernel_w": wide, "stride_h": 1, "stride_w": 1}
+        window |= {"dilation_h": 1, "dilation_w": dilation}
+        for steps in {-(-taps // 4), -(-taps // 4) + 1, run}:
+            stream = stream_of(heads, size, 4 * steps)
+            fields = {"window": window, "groups": groups, "depth": depth, "run": run}
+            fields |= {"steps": steps, "packed": packed, "stream": 8}
+            found = takes(kernel, given(kernel, cin, cout, stream), "mac", fields)
+            assert found == (right and steps == -(-taps // 4)), fields
+            count += found
+        if right and groups > 1:
+            odd = given(kernel, cin, cout - 1, stream_of(heads, size, 4 * steps))
+            assert not takes(kernel, odd, "mac", fields)
+    assert count > 20
+    # A window of 32 taps in one piece, and of more.
+    for high in (16, 17):
+        stream = stream_of([(0, 1, size, 0)], size, 4 * (high // 2 + high % 2))
+        window = params_of(kernel, 1)["window"] | {"kernel_h": high, "kernel_w": 2}
+        fields = params_of(kernel, 1, packed=1, window=window, steps=high // 2 + high % 2)
+        found = takes(kernel, given(kernel, 1, size, stream), "mac", fields)
+        assert found == (high == 16)
+
+
+def test_members_of_dense(takes: Checks) -> None:
+    """A row of its input is one pixel, or is so for each column."""
+    for width, others, run, groups, packed in itertools.product(
+        (1, 2), (1, 2, 3), range(8), range(3), range(2)
+    ):
+        stream = stream_of([(0, 1, 4, 0)] * max(groups, 1), 4, -(-run // 4) * 4)
+        one = One(
+            [whole(2, width, 4), whole(2, others, 2)],
+            constants=stream,
+            **{"rows": 2, "width": width, "columns": width, "scratch": 0},
+        )
+        fields = params_of("dense", 2, run=run, groups=groups, packed=packed)
+        flat = 0 < run <= 2 * others
+        right = flat if width == 1 else (run == 2 and width <= others)
+        found = takes("dense", one, "mac", fields)
+        assert found == (right and groups == 1 and packed == 0), fields
+    for high, top, left in itertools.product((1, 2), range(2), range(2)):
+        window = params_of("dense", 2)["window"]
+        window |= {"kernel_h": high, "pad_top": top, "pad_left": left}
+        stream = stream_of([(0, 1, 4, 0)], 4, 4 * high)
+        found = takes(
+            "dense", given("dense", 2, 4, stream), "mac", params_of("dense", 2, window=window)
+        )
+        assert found == (left == 0 and (top == 0 or high > 1)), window
+
+
+def square(taps: int, stride: int, **changes: int) -> dict:
+    window = {"kernel_h": taps, "kernel_w": taps, "stride_h": stride, "stride_w": stride}
+    return {
+        "stream": 8,
+        "steps": 4,
+        "window": window | {"dilation_h": 1, "dilation_w": 1} | changes,
+    }
+
+
+# Bytes of a channel.
+SQUARES = {(3, 1): 20, (3, 2): 20, (5, 1): 44, (5, 2): 40, (7, 1): 72, (7, 2): 64}
+
+
+@pytest.mark.parametrize(("taps", "stride"), SQUARES)
+def test_channels_of_depthwise(takes: Checks, taps: int, stride: int) -> None:
+    """In twos, to the last byte; what an exact one has behind them all, too."""
+    kernel, size = f"depthwise_{taps}_{stride}", SQUARES[taps, stride]
+    fields = square(taps, stride)
+
+    def found(stream: bytes, channels: int) -> bool:
+        return takes(kernel, given(kernel, channels, channels, bytes(8) + stream, 1), "mac", fields)
+
+    for channels in range(1, 5):
+        whole_of = (channels + 1) // 2 * 2 * size
+        assert found(bytes(whole_of), channels) and not found(bytes(whole_of - 1), channels)
+        for number in range(channels + 1):
+
+            def stream(word: int, behind: bytes = b"") -> bytes:
+                words = bytearray(max(whole_of, number * size + 4))  # noqa: B023
+                struct.pack_into("<i", words, number * size, word)  # noqa: B023
+                return bytes(words) + behind
+
+            looked_at = number < channels
+            # A fast one's shift is in its lowest bits.
+            assert found(stream(22), channels) and found(stream(23), channels) != looked_at
+            word = EXACT | len(stream(0)) // 4 << 8
+            for shift, taken in ((30, True), (31, False), (-31, True), (-32, False)):
+                rest = struct.pack("<ii", 0, shift)
+                assert found(stream(word, rest), channels) == (taken or not looked_at)
+            assert found(stream(word, bytes(7)), channels) != looked_at
+            assert found(stream(EXACT | -1 << 8, bytes(8)), channels) != looked_at
+
+
+def test_windows_of_depthwise(takes: Checks) -> None:
+    """The kernel's own, of which none lies beside the image."""
+    kernel = "depthwise_3_1"
+    for member, value in itertools.product(
+        ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "pad_left"),
+        range(1, 5),
+    ):
+        fields = square(3, 1, **{member: value})
+        found = takes(kernel, given(kernel, 2, 2, bytes(8 + 40)), "mac", fields)
+        right = {"kernel_h": value == 3, "kernel_w": value == 3, "stride_w": value == 1}
+        right |= {"dilation_w": value == 1, "pad_left": value < 3}
+        # The strip's rows are the ring's whatever they are.
+        assert found == right.get(member, True), (member, value)
+    for steps in range(3):
+        one = given(kernel, 2, 2, bytes(8 + 40))
+        assert takes(kernel, one, "mac", square(3, 1) | {"steps": steps}) == (steps > 0)
+    assert not takes(kernel, given(kernel, 3, 2, bytes(99)), "mac", square(3, 1))
+    for width, pad in itertools.product(range(1, 6), range(3)):
+        one = given(kernel, 2, 2, bytes(8 + 40), width)
+        one.tensors[1] = whole(2, 2, 2)
+        # The last window begins in the image.
+        found = takes(kernel, one, "mac", square(3, 1, pad_left=pad))
+        assert found == (width - 1 - pad < 2), (width, pad)
+
+
+def test_rings_of_depthwise(takes: Checks) -> None:
+    """A ring holds all rows under a strip, up to the strip's last column, or the tensor."""
+    kernel, width, channels, height = "depthwise_3_2", 9, 2, 8
+    for steps, columns, dilation, ring in itertools.product(
+        range(1, 6),
+        range(1, 5),
+        (1, 2),
+        range(2 * width * channels, (height + 1) * width * channels),
+    ):
+        if ring % (width * channels) not in (0, *range(0, 18, 2)):
+            continue
+        one = given(kernel, channels, channels, bytes(8 + 40), 4, columns=columns)
+        one.tensors[1] = device.Tensor(0, ring, 0, height, width, channels)
+        fields = square(3, 2, dilation_h=dilation) | {"steps": steps}
+        pixels = min(steps, columns)
+        seen = 2 * dilation * width + min((pixels - 1) * 2 + 3, width)
+        right = ring >= min(seen, height * width) * channels
+        assert takes(kernel, one, "mac", fields) == right, (steps, columns, dilation, ring)
+
+
+def fours(
+    channels: int, taps: int, exact: Sequence[int], wrong: int | None = None, shift: int = 0
+) -> bytes:
+    """exact: by four channels. shift: of one channel."""
+    found = bytes(8)
+    for number in range(-(-channels // 4)):
+        found += bytes(16 + 4 * taps + 16)
+        shifts = [shift if 4 * number + n == wrong else 0 for n in range(4)]
+        flag = EXACT if exact[number] else 0
+        found += struct.pack("<4B", *[flag if flag else one for one in shifts])
+        found += struct.pack("<4i", *shifts) if flag else b""
+    return found
+
+
+def test_any_depthwise(takes: Checks) -> None:
+    """In fours, which are fast only where all of them exist."""
+    kernel, taps = "depthwise_any", 6
+    window = square(3, 1, kernel_w=2)["window"]
+    fields = {"window": window, "groups": 1, "run": 1, "stream": 8}
+    for channels in range(1, 9):
+        for exact in itertools.product(range(2), repeat=-(-channels // 4)):
+            right = channels % 4 == 0 or exact[-1] == 1
+            stream = fours(channels, taps, exact)
+            assert (
+                takes(
+                    kernel, given(kernel, channels, channels, stream, scratch=APART), "mac", fields
+                )
+                == right
+            )
+            if not right:
+                continue
+            less = given(kernel, channels, channels, stream[:-1], scratch=APART)
+            assert not takes(kernel, less, "mac", fields)
+            for wrong in range(4 * len(exact)):
+                first, last = (30, 31) if exact[wrong // 4] else (22, 23)
+                for shift in (first, last):
+                    stream = fours(channels, taps, exact, wrong, shift)
+                    found = takes(
+                        kernel,
+                        given(kernel, channels, channels, stream, scratch=APART),
+                        "mac",
+                        fields,
+                    )
+                    assert found == (shift == first), (channels, exact, wrong)
+    mixed = bytearray(fours(4, taps, [1]))
+    for place in range(1, 4):
+        other = bytearray(mixed)
+        other[8 + 32 + 4 * taps + place] = 0
+        assert not takes(kernel, given(kernel, 4, 4, bytes(other), scratch=APART), "mac", fields)
+
+
+def test_groups_of_any_depthwise(takes: Checks) -> None:
+    """All channels are one group, or each of the input's has a group of its own."""
+    kernel = "depthwise_any"
+    for run, groups, cin, cout in itertools.product(range(3), range(4), (1, 2), (1, 2, 3, 4)):
+        fields = {"window": square(3, 1)["window"], "groups": groups, "run": run, "stream": 8}
+        per_group = cout // max(groups, 1)
+        stream = bytes(8) + fours(per_group, 9, [1, 1])[8:] * max(groups, 1)
+        right = groups > 0 and cout % groups == 0
+        right = right and (
+            (run == 1 and groups == 1 and cin == cout) or (run == 0 and groups == cin)
+        )
+        found = takes(kernel, given(kernel, cin, cout, stream, scratch=APART), "mac", fields)
+        assert found == right, (run, groups, cin, cout)
+    # Addresses of taps are in scratch, where the output must not be.
+    fields = {"window": square(3, 1)["window"], "groups": 1, "run": 1, "stream": 8}
+    for room, at, taken in ((36, 16, True), (35, 16, False), (36, 12, False)):
+        one = given(kernel, 4, 4, fours(4, 9, [1]), scratch=at)
+        one.model.pool_bytes = at + room
+        assert takes(kernel, one, "mac", fields) == taken, (room, at)
