@@ -215,6 +215,14 @@ def test_steps_are_reported_and_allowed(tmp_path, capsys, monkeypatch):
     assert share in capsys.readouterr().out
 
 
+def test_another_size_than_the_runtimes_is_said(tmp_path, capsys, monkeypatch):
+    right = end_to_end.outputs
+    cut = lambda *args: [[v[..., 1:] for v in values] for values in right(*args)]  # noqa: E731
+    monkeypatch.setattr(end_to_end, "outputs", cut)
+    assert verified(function(tmp_path)) == 1
+    assert "in the runtime [1, " in capsys.readouterr().err
+
+
 def test_the_largest_value_of_a_vector(tmp_path, monkeypatch):
     path = saved(single(OnnxModel(4), (1, 16), dense("Gemm", 16, 7)), tmp_path)
     plan = compile_model(path)

@@ -158,6 +158,13 @@ def _pending(
     def never(*_: object) -> Op:
         raise AssertionError("a deferred operator is resolved before it is made")
 
+    def resolved(scale: float, zero: int) -> Value:
+        try:
+            return resolve(scale, zero)
+        except UnsupportedError as error:
+            error.at = error.at or (node.name, node.op)
+            raise
+
     return Pending(
         node.outputs[place],
         node.name,
@@ -168,7 +175,7 @@ def _pending(
         dtype,
         memory=tensor_shape(shape, file_index(shape).ravel()),
         natural=natural,
-        resolve=resolve,
+        resolve=resolved,
     )
 
 

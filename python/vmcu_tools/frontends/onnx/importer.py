@@ -157,7 +157,7 @@ def _node(context: Context, node: FileNode) -> None:
         constant = fold.fold(context, node, args)
         results = _apply(context, node, args) if constant is None else [constant]
     except UnsupportedError as error:
-        context.builder.problem(error.reason, error.remedy, node.name, node.op)
+        context.builder.problem(error.reason, error.remedy, *(error.at or (node.name, node.op)))
         results = []
     except PassedOverError:
         results = []
@@ -332,4 +332,4 @@ def _output(context: Context, value: FileValue) -> None:
         dtype = "float32" if isinstance(found, (Real, Pending)) else x.dtype
         context.builder.outputs.append(Port(x.tensor.name, value.name, x.shape, dtype, layout))
     except UnsupportedError as error:
-        context.builder.problem(error.reason, error.remedy, value.name)
+        context.builder.problem(error.reason, error.remedy, *(error.at or (value.name,)))

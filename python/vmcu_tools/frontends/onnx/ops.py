@@ -64,9 +64,14 @@ def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
     elif auto != "NOTSET":
         require(auto in ("SAME_UPPER", "SAME_LOWER"), f"its auto_pad is {auto}")
         for axis in range(2):
+            # ONNX Runtime pads by -1 where strides skip the image's end, and takes no heed of a
+            # pooling's dilation; its convolutions do neither.
+            skipped = (sizes[axis] - 1) % stride[axis] + 1 > kernel[axis] < stride[axis]
+            alike = "Conv" in node.op or not (skipped or (kernel[axis] > 1 < dilation[axis]))
+            require(alike, f"runtimes pad it in different ways with auto_pad {auto}", "Use pads.")
             sides = same_padding(sizes[axis], kernel[axis], stride[axis], dilation[axis])
             pads[axis], pads[axis + 2] = sides if auto == "SAME_UPPER" else sides[::-1]
-    elif node.attributes.get("ceil_mode"):
+    if auto in ("VALID", "NOTSET") and node.attributes.get("ceil_mode"):
         _round_up(pads, sizes, kernel, stride, dilation)
     top, left, bottom, right = pads
     window = Window(pair(kernel), pair(stride), pair(dilation), (top, left, bottom, right))
