@@ -157,6 +157,52 @@ def test_operators_that_onnxruntime_leaves_in_float(tmp_path):
     assert {node.kind for node in graph.nodes} == {"Conv2D", "Binary", "Lookup"}
 
 
+def masked(m: OnnxModel) -> str:
+    chosen = m.constant(np.arange(12).reshape(1, 3, 2, 2) % 3 > 0)
+    return m.node("MaxPool", [m.node("Where", [chosen, "x", m.constant(np.float32(0.5))])], **ONE)
+
+
+def clamped(m: OnnxModel) -> str:
+    y = m.node("Clip", [m.node("Relu", ["x"]), "", m.constant(np.float32(1.5))])
+    return m.node("Transpose", [m.node("Identity", [y])], perm=[0, 2, 3, 1])
+
+
+def read_twice(m: OnnxModel) -> str:
+    weights = m.constant(m.rng.normal(size=(3, 3, 1, 1)).astype(np.float32))
+    pooled = m.node("AveragePool", ["x"], **ONE)
+    return m.node("Add", [m.node("Conv", ["x", weights]), m.node("MaxPool", [pooled], **ONE)])
+
+
+ONE = {"kernel_shape": [1, 1]}
+
+
+@pytest.mark.parametrize("build", [masked, clamped, read_twice])
+def test_nothing_is_left_in_float(tmp_path, capsys, build):
+    """Not even where nothing in front of an operator is quantised, or nothing behind it."""
+    m = OnnxModel(3, opset=17)
+    y = build(m)
+    model = m.proto({"x": (FLOAT, (1, 3, 2, 2))}, {y: (FLOAT, None)})
+    onnx.save(model, path := tmp_path / "m.onnx")
+    data = save(tmp_path / "data.npz", x=m.rng.normal(size=(8, 3, 2, 2)))
+    target = tmp_path / "q.onnx"
+    words = ["--calibration", str(data), "-q"]
+    assert main(["quantize", str(path), "-o", str(target), *words]) == 0
+    assert main(["verify", str(target), "-n", "2", "-q"]) == 0, capsys.readouterr().err
+    samples = calibration.read_samples(path, data)
+    report = calibration.quantize_and_judge(path, target, samples)
+    assert report.layers and report.layers[0].signal_to_noise > 30
+
+
+def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path, capsys):
+    m = OnnxModel(opset=17)
+    y = m.node("Resize", ["x", "", m.constant(np.float32([1, 1, 2, 2]))], mode="cubic")
+    model = m.proto({"x": (FLOAT, (1, 3, 2, 2))}, {y: (FLOAT, None)})
+    onnx.save(model, path := tmp_path / "m.onnx")
+    data = save(tmp_path / "data.npz", x=np.ones((1, 3, 2, 2)))
+    assert main(["build", str(path), "--calibration", str(data)]) == 1
+    assert capsys.readouterr().err.startswith(f"vmcu build: {path}: node ")
+
+
 def test_fake_quantisation_with_a_narrow_range(tmp_path):
     """Exporters put a Clip between QuantizeLinear and DequantizeLinear."""
     m = OnnxModel()

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from ..errors import Problem, UserError
 from ..frontends.onnx.importer import RULES
 from ..oracle.base import required
 from .functions import take_apart
+from .leftovers import quantise_leftovers
 from .preparation import Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
 
@@ -211,6 +213,7 @@ def _quantize(
                 )
             ) from error
     quantised = onnx.load(result)
+    quantise_leftovers(quantised, partial(_ranges(samples), folded))
     join_functions(quantised.graph)
     found: bytes = quantised.SerializeToString()
     return found
