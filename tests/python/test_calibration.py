@@ -173,10 +173,22 @@ def read_twice(m: OnnxModel) -> str:
     return m.node("Add", [m.node("Conv", ["x", weights]), m.node("MaxPool", [pooled], **ONE)])
 
 
+def factors(m: OnnxModel) -> str:
+    """Of which onnxruntime quantises none, nor a bias for each row."""
+    weights, bias = (m.constant(m.rng.normal(size=s).astype(np.float32)) for s in ((7, 12), (1, 7)))
+    y = m.node("Gemm", [m.node("Flatten", ["x"]), weights, bias], transB=1, alpha=0.5, beta=2.0)
+    return m.node("Gemm", [y, m.constant(np.eye(7, dtype=np.float32)), m.constant(np.float32(1))])
+
+
+def grouped(m: OnnxModel) -> str:
+    weights, bias = (m.constant(m.rng.normal(size=s).astype(np.float32)) for s in ((3, 2, 2, 2), 6))
+    return m.node("ConvTranspose", ["x", weights, bias], group=3, strides=[2, 2])
+
+
 ONE = {"kernel_shape": [1, 1]}
 
 
-@pytest.mark.parametrize("build", [masked, clamped, read_twice])
+@pytest.mark.parametrize("build", [masked, clamped, read_twice, factors, grouped])
 def test_nothing_is_left_in_float(tmp_path, capsys, build):
     """Not even where nothing in front of an operator is quantised, or nothing behind it."""
     m = OnnxModel(3, opset=17)

@@ -203,6 +203,7 @@ def _quantize(
                 per_channel=per_channel,
                 calibrate_method=chosen,
                 op_types_to_quantize=_operators(folded),
+                extra_options={"TensorQuantOverrides": _overrides(folded)},
             )
         except Exception as error:  # onnxruntime's exceptions have no base of their own
             raise UserError(
@@ -223,6 +224,18 @@ def _operators(model: onnx.ModelProto) -> list[str]:
     """The operators whose inputs and outputs are quantised: all that can be imported."""
     made = {node.op_type for node in model.graph.node}
     return sorted(made.intersection(RULES) - _NEVER_QUANTISED)
+
+
+def _overrides(model: onnx.ModelProto) -> dict[str, list[dict[str, Any]]]:
+    """Weights of one scale in any case: onnxruntime has as many for a transposed convolution in
+    groups as one group has channels, and then fails at its biases."""
+    found = {}
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        grouped = any(a.name == "group" and a.i > 1 for a in node.attribute)
+        if node.op_type == "ConvTranspose" and grouped and node.input[1] in constants:
+            found[node.input[1]] = [{"symmetric": True}]
+    return found
 
 
 def _ranges(samples: Samples) -> Ranges:

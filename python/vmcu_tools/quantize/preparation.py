@@ -51,6 +51,9 @@ def _split(graph: onnx.GraphProto) -> None:
     """Takes apart what is no operator in int8: sums and means of several tensors, norms, quotients
     of two tensors, and a Gemm whose third operand is an activation. onnxruntime has merged a MatMul
     and an Add of two activations into that, and could then only compute it in float."""
+    for node in graph.node:
+        if node.op_type == "Gemm":
+            _fold_factors(node, graph)
     constants = {tensor.name for tensor in graph.initializer}
     nodes: list[NodeProto] = []
     for node in graph.node:
@@ -68,6 +71,32 @@ def _split(graph: onnx.GraphProto) -> None:
             nodes.append(node)
     del graph.node[:]
     graph.node.extend(nodes)
+
+
+def _fold_factors(node: NodeProto, graph: onnx.GraphProto) -> None:
+    """Multiplies alpha and beta into constants, and gives each column a bias of its own:
+    onnxruntime quantises no bias of another shape."""
+    given = attributes_of(node)
+    constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    weights = constants.get(node.input[1])
+    if weights is None or weights.ndim != 2:
+        return
+    folded = {1: weights * np.float32(given.get("alpha", 1.0))}
+    bias = constants.get(node.input[2]) if len(node.input) > 2 else None
+    if bias is not None and bias.size == (bias.shape[-1] if bias.ndim else 1):
+        count = weights.shape[0 if given.get("transB") else 1]
+        folded[2] = np.broadcast_to(bias.ravel() * np.float32(given.get("beta", 1.0)), count)
+    for place, array in folded.items():
+        before = constants[node.input[place]]
+        if before.shape == array.shape and np.array_equal(before, array):
+            continue
+        name = f"{node.output[0]}/{'weights' if place == 1 else 'bias'}"
+        graph.initializer.append(numpy_helper.from_array(np.array(array, before.dtype), name))
+        node.input[place] = name
+    factors = {"alpha"} | ({"beta"} if 2 in folded or len(node.input) < 3 else set())
+    kept = [a for a in node.attribute if a.name not in factors]
+    del node.attribute[:]
+    node.attribute.extend(kept)
 
 
 def _split_gemm(node: NodeProto, constants: set[str]) -> list[NodeProto]:

@@ -206,6 +206,11 @@ CASES: dict[str, tuple[int, tuple[int, ...], Layer]] = {
         IMAGE,
         unary("MaxPool", kernel_shape=[2, 2], strides=[2, 3], auto_pad="VALID", ceil_mode=1),
     ),
+    "pad with a value beyond the input's": (
+        13,
+        IMAGE,
+        unary("Pad", 3.0, constants=[np.array([0, 0, 1, 2, 0, 0, 0, 3]), np.float32(-30)]),
+    ),
     "gemm of one bias": (13, VECTOR, gemm_of_one_bias),
     "conv valid": (13, IMAGE, conv(6, 4, (3, 2), strides=[2, 1], auto_pad="VALID")),
     "conv transpose dilated": (
