@@ -180,6 +180,13 @@ def factors(m: OnnxModel) -> str:
     return m.node("Gemm", [y, m.constant(np.eye(7, dtype=np.float32)), m.constant(np.float32(1))])
 
 
+def divided(m: OnnxModel) -> str:
+    """By a number for each channel, and such numbers by values."""
+    drawn = m.constant(m.rng.uniform(0.5, 2, (1, 3, 1, 1)).astype(np.float32))
+    offset = m.node("Add", [m.node("Abs", ["x"]), m.constant(np.float32(0.5))])
+    return m.node("Div", [drawn, m.node("Div", [offset, drawn])])
+
+
 def grouped(m: OnnxModel) -> str:
     weights, bias = (m.constant(m.rng.normal(size=s).astype(np.float32)) for s in ((3, 2, 2, 2), 6))
     return m.node("ConvTranspose", ["x", weights, bias], group=3, strides=[2, 2])
@@ -188,7 +195,7 @@ def grouped(m: OnnxModel) -> str:
 ONE = {"kernel_shape": [1, 1]}
 
 
-@pytest.mark.parametrize("build", [masked, clamped, read_twice, factors, grouped])
+@pytest.mark.parametrize("build", [masked, clamped, read_twice, factors, divided, grouped])
 def test_nothing_is_left_in_float(tmp_path, capsys, build):
     """Not even where nothing in front of an operator is quantised, or nothing behind it."""
     m = OnnxModel(3, opset=17)

@@ -55,6 +55,7 @@ def _split(graph: onnx.GraphProto) -> None:
         if node.op_type == "Gemm":
             _fold_factors(node, graph)
     constants = {tensor.name for tensor in graph.initializer}
+    numbers = {t.name for t in graph.initializer if int(np.prod(t.dims, dtype=np.int64)) == 1}
     nodes: list[NodeProto] = []
     for node in graph.node:
         if node.op_type == "Gemm" and len(node.input) > 2:
@@ -65,7 +66,7 @@ def _split(graph: onnx.GraphProto) -> None:
             nodes += _flattened(node, graph)
         elif node.op_type in _NORMS:
             nodes += _split_norm(node, graph)
-        elif node.op_type == "Div" and not constants.intersection(node.input):
+        elif node.op_type == "Div" and not numbers.intersection(node.input):
             nodes += _split_quotient(node, graph)
         else:
             nodes.append(node)
@@ -175,6 +176,13 @@ def _split_norm(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
 
 def _split_quotient(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
     name = node.output[0]
+    divisor = next((t for t in graph.initializer if t.name == node.input[1]), None)
+    if divisor is not None:
+        with np.errstate(divide="ignore"):
+            array = np.float32(1) / numpy_helper.to_array(divisor)
+        graph.initializer.append(numpy_helper.from_array(array, f"{name}/inverse"))
+        inputs = [node.input[0], f"{name}/inverse"]
+        return [helper.make_node("Mul", inputs, [name], node.name or name)]
     inverse = _inner(graph, f"{name}/inverse")
     product = helper.make_node("Mul", [node.input[0], inverse], [name], node.name or name)
     return [helper.make_node("Reciprocal", node.input[1:], [inverse], inverse), product]
