@@ -41,6 +41,10 @@ class UserError(Exception):
         self.problems = tuple(_told(problem) for problem in problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    def __reduce__(self) -> tuple[type[UserError], tuple[Problem, ...]]:
+        """Pools of processes hand it on as a pickle."""
+        return type(self), self.problems
+
 
 def _told(problem: Problem) -> Problem:
     reason, file = problem.reason, problem.file
