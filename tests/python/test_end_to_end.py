@@ -260,3 +260,11 @@ def test_what_the_optimiser_of_the_runtime_rejects(tmp_path):
     assert not optimised
     (border,) = verify.verify(plan, "host", 3, 1, 0).ends.borders
     assert border.passed and border.values == SAMPLES * 90
+
+
+def test_samples_that_are_none(tmp_path, capsys):
+    path = str(saved(single(OnnxModel(4), (1, 16), dense("Gemm", 16, 7)), tmp_path))
+    assert main(["verify", path, "-n", "0", "--structured", "0"]) == 1
+    assert "no input to compare" in capsys.readouterr().err
+    assert main(["verify", path, "--seed", "-5"]) == 2
+    assert "'-5' is not a count" in capsys.readouterr().err

@@ -72,7 +72,7 @@ def read_samples(source: Path, data: Path) -> Samples:
     except (ValueError, EOFError, OSError, AttributeError) as error:
         if isinstance(error, OSError) and not data.is_file():
             raise UserError(Problem("no such file", _SAVE, str(data))) from error
-        raise UserError(Problem(f"not an .npz file: {error}", _SAVE, str(data))) from error
+        raise UserError(Problem("not an .npz file of numbers", _SAVE, str(data))) from error
     if len(inputs) == len(arrays) == 1:
         arrays = dict(zip(inputs, arrays.values(), strict=True))
     problems = [p for name in inputs for p in _check(name, inputs[name], arrays, data)]
