@@ -13,6 +13,7 @@ from vmcu_tools import frontends, oracle
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.quantize import calibration
+from vmcu_tools.quantize.leftovers import quantise_leftovers
 
 SHAPE = (3, 16, 16)
 FLOAT = onnx.TensorProto.FLOAT
@@ -210,6 +211,19 @@ def test_nothing_is_left_in_float(tmp_path, capsys, build):
     samples = calibration.read_samples(path, data)
     report = calibration.quantize_and_judge(path, target, samples)
     assert report.layers and report.layers[0].signal_to_noise > 30
+
+
+def test_what_lies_between_elements_is_not_cut_off_before():
+    """Means may have a narrower range than what they are of, which needs a scale of its own."""
+    m = OnnxModel(3, opset=17)
+    y = m.node(
+        "Where", [m.constant(np.eye(2) > 0), m.qdq("x", m.stated()), m.constant(np.float32(0))]
+    )
+    z = m.node("Resize", [y, "", "", m.constant(np.array([1, 3, 1, 1]))], mode="linear")
+    model = m.proto({"x": (FLOAT, (1, 3, 2, 2))}, {m.qdq(z, m.stated()): (FLOAT, None)})
+    asked: list[str] = []
+    quantise_leftovers(model, lambda names: asked.extend(names) or dict.fromkeys(names, (-1, 1)))
+    assert asked == [y]
 
 
 def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path, capsys):

@@ -14,8 +14,9 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from ..frontends.onnx.deferred import COMMUTES
 
-# Through these the importer finds the scale that comes behind them.
-_WAITS = {*COMMUTES, "Identity", "Dropout"}
+# Through these the importer finds the scale that comes behind them. What lies between elements may
+# have a narrower range than these, which would be cut off first.
+_WAITS = {*COMMUTES, "Identity", "Dropout"} - {"Resize"}
 Measure = Callable[[list[str]], Mapping[str, tuple[float, float]]]
 
 
