@@ -3,7 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+# Files that a command made on its way, by path, and those of the user that they were made of.
+_MADE: dict[str, str] = {}
+
+
+def stands_for(made: str, given: str) -> None:
+    """From now on what is wrong with the file `made` is told of `given`, which the user knows."""
+    _MADE[made] = given
 
 
 @dataclass(frozen=True)
@@ -30,8 +38,19 @@ class UserError(Exception):
     """One or more problems that end a command with exit code 1 and no traceback."""
 
     def __init__(self, *problems: Problem):
-        self.problems = problems
-        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(_told(problem) for problem in problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type[UserError], tuple[Problem, ...]]:
+        """Pools of processes hand it on as a pickle."""
+        return type(self), self.problems
+
+
+def _told(problem: Problem) -> Problem:
+    reason, file = problem.reason, problem.file
+    for made, given in _MADE.items():
+        reason, file = reason.replace(made, given), given if file == made else file
+    return replace(problem, reason=reason, file=file)
 
 
 class PlanError(Exception):

@@ -129,3 +129,15 @@ def test_a_process_may_be_older_than_the_limit(
     now = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: now() + 1000)
     assert cli.main(command) == 0
+
+
+def test_a_script_is_not_run_again(tmp_path: Path) -> None:
+    """By the process of the planners, as one of multiprocessing would where nothing forbids it."""
+    script = tmp_path / "plan.py"
+    script.write_text(
+        "import vmcu\n"
+        "print('begun')\n"
+        f"print(vmcu.load({str(DIGITS)!r}).plan(plan_seconds=60).report().bytes > 0)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("begun\nTrue\n", "")

@@ -9,6 +9,7 @@ import inspect
 import io
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -22,6 +23,8 @@ import vmcu_tools
 from builders import onnx_models
 from vmcu_tools import cli
 from vmcu_tools.commands import build
+from vmcu_tools.fit.peak import _known
+from vmcu_tools.placement.complaints import Complaint, InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits" / "digits.onnx"
@@ -165,3 +168,23 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
         os.chdir(here)
     assert "1000 are allowed" in printed.getvalue()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "report.html", "samples"]
+
+
+def test_what_is_wrong_comes_out_of_a_pool_of_processes() -> None:
+    with pytest.raises(vmcu.UserError) as caught:
+        vmcu.load(DIGITS).plan(ram=10)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.problems == caught.value.problems and str(again) == str(caught.value)
+    refused = InputError(Complaint("too large", "allow more", "x.csv"))
+    assert pickle.loads(pickle.dumps(refused)).complaints == refused.complaints
+
+
+def test_the_folder_of_known_peaks(tmp_path: Path) -> None:
+    """Named by a string, and with an entry that is none."""
+    _known.clear()
+    first = vmcu.peak(DIGITS, cache=str(tmp_path))
+    (entry,) = tmp_path.iterdir()
+    assert entry.read_text() == str(first)
+    entry.write_text("cut of")
+    _known.clear()
+    assert vmcu.peak(DIGITS, cache=tmp_path) == first

@@ -31,6 +31,17 @@ def test_similar_operator_is_suggested(tmp_path):
     assert "Sigmoid" in found[0].remedy
 
 
+@pytest.mark.parametrize("quantised", [True, False])
+def test_an_operator_that_waits_for_its_scale_is_named_itself(tmp_path, quantised):
+    """Its result is made where it is quantised, or where the model ends."""
+    m = OnnxModel()
+    sizes = m.constant(np.array([1, 2, 6, 6]))
+    y = m.node("Resize", [m.node("Sigmoid", [m.qdq("x", m.stated())]), "", "", sizes], mode="cubic")
+    end = m.qdq(y, m.stated()) if quantised else y
+    found = problems_of(onnx_file(tmp_path / "m.onnx", m, (1, 2, 3, 3), [end]))
+    assert [(problem.op, problem.node) for problem in found] == [("Resize", f"n_{y}")]
+
+
 def onnx_file(path, m: OnnxModel, x_shape, outputs, kind=FLOAT):
     onnx.save(m.proto({"x": (kind, x_shape)}, dict.fromkeys(outputs, (FLOAT, None))), path)
     return path

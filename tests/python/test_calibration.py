@@ -13,6 +13,7 @@ from vmcu_tools import frontends, oracle
 from vmcu_tools.cli import main
 from vmcu_tools.errors import UserError
 from vmcu_tools.quantize import calibration
+from vmcu_tools.quantize.leftovers import quantise_leftovers
 
 SHAPE = (3, 16, 16)
 FLOAT = onnx.TensorProto.FLOAT
@@ -155,6 +156,84 @@ def test_operators_that_onnxruntime_leaves_in_float(tmp_path):
     calibration.quantize(path, tmp_path / "q.onnx", [{"x": x[None]} for x in drawn(2)])
     graph = oracle.open(tmp_path / "q.onnx").graph
     assert {node.kind for node in graph.nodes} == {"Conv2D", "Binary", "Lookup"}
+
+
+def masked(m: OnnxModel) -> str:
+    chosen = m.constant(np.arange(12).reshape(1, 3, 2, 2) % 3 > 0)
+    return m.node("MaxPool", [m.node("Where", [chosen, "x", m.constant(np.float32(0.5))])], **ONE)
+
+
+def clamped(m: OnnxModel) -> str:
+    y = m.node("Clip", [m.node("Relu", ["x"]), "", m.constant(np.float32(1.5))])
+    return m.node("Transpose", [m.node("Identity", [y])], perm=[0, 2, 3, 1])
+
+
+def read_twice(m: OnnxModel) -> str:
+    weights = m.constant(m.rng.normal(size=(3, 3, 1, 1)).astype(np.float32))
+    pooled = m.node("AveragePool", ["x"], **ONE)
+    return m.node("Add", [m.node("Conv", ["x", weights]), m.node("MaxPool", [pooled], **ONE)])
+
+
+def factors(m: OnnxModel) -> str:
+    """Of which onnxruntime quantises none, nor a bias for each row."""
+    weights, bias = (m.constant(m.rng.normal(size=s).astype(np.float32)) for s in ((7, 12), (1, 7)))
+    y = m.node("Gemm", [m.node("Flatten", ["x"]), weights, bias], transB=1, alpha=0.5, beta=2.0)
+    return m.node("Gemm", [y, m.constant(np.eye(7, dtype=np.float32)), m.constant(np.float32(1))])
+
+
+def divided(m: OnnxModel) -> str:
+    """By a number for each channel, and such numbers by values."""
+    drawn = m.constant(m.rng.uniform(0.5, 2, (1, 3, 1, 1)).astype(np.float32))
+    offset = m.node("Add", [m.node("Abs", ["x"]), m.constant(np.float32(0.5))])
+    return m.node("Div", [drawn, m.node("Div", [offset, drawn])])
+
+
+def grouped(m: OnnxModel) -> str:
+    weights, bias = (m.constant(m.rng.normal(size=s).astype(np.float32)) for s in ((3, 2, 2, 2), 6))
+    return m.node("ConvTranspose", ["x", weights, bias], group=3, strides=[2, 2])
+
+
+ONE = {"kernel_shape": [1, 1]}
+
+
+@pytest.mark.parametrize("build", [masked, clamped, read_twice, factors, divided, grouped])
+def test_nothing_is_left_in_float(tmp_path, capsys, build):
+    """Not even where nothing in front of an operator is quantised, or nothing behind it."""
+    m = OnnxModel(3, opset=17)
+    y = build(m)
+    model = m.proto({"x": (FLOAT, (1, 3, 2, 2))}, {y: (FLOAT, None)})
+    onnx.save(model, path := tmp_path / "m.onnx")
+    data = save(tmp_path / "data.npz", x=m.rng.normal(size=(8, 3, 2, 2)))
+    target = tmp_path / "q.onnx"
+    words = ["--calibration", str(data), "-q"]
+    assert main(["quantize", str(path), "-o", str(target), *words]) == 0
+    assert main(["verify", str(target), "-n", "2", "-q"]) == 0, capsys.readouterr().err
+    samples = calibration.read_samples(path, data)
+    report = calibration.quantize_and_judge(path, target, samples)
+    assert report.layers and report.layers[0].signal_to_noise > 30
+
+
+def test_what_lies_between_elements_is_not_cut_off_before():
+    """Means may have a narrower range than what they are of, which needs a scale of its own."""
+    m = OnnxModel(3, opset=17)
+    y = m.node(
+        "Where", [m.constant(np.eye(2) > 0), m.qdq("x", m.stated()), m.constant(np.float32(0))]
+    )
+    z = m.node("Resize", [y, "", "", m.constant(np.array([1, 3, 1, 1]))], mode="linear")
+    model = m.proto({"x": (FLOAT, (1, 3, 2, 2))}, {m.qdq(z, m.stated()): (FLOAT, None)})
+    asked: list[str] = []
+    quantise_leftovers(model, lambda names: asked.extend(names) or dict.fromkeys(names, (-1, 1)))
+    assert asked == [y]
+
+
+def test_what_is_wrong_is_told_of_the_file_that_was_given(tmp_path, capsys):
+    m = OnnxModel(opset=17)
+    y = m.node("Resize", ["x", "", m.constant(np.float32([1, 1, 2, 2]))], mode="cubic")
+    model = m.proto({"x": (FLOAT, (1, 3, 2, 2))}, {y: (FLOAT, None)})
+    onnx.save(model, path := tmp_path / "m.onnx")
+    data = save(tmp_path / "data.npz", x=np.ones((1, 3, 2, 2)))
+    assert main(["build", str(path), "--calibration", str(data)]) == 1
+    assert capsys.readouterr().err.startswith(f"vmcu build: {path}: node ")
 
 
 def test_fake_quantisation_with_a_narrow_range(tmp_path):

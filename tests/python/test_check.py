@@ -79,8 +79,12 @@ def test_a_baseline_with_a_tolerance(files: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_baseline(files: Path, tmp_path: Path, capsys) -> None:
     path = str(files / "quantised.onnx")
-    for content in ("", "[]", '{"model": 1}', "\x00", '{"steps": 3}'):
+    infinite = '{"steps": [], "model": "m", "pool_bytes": 1e999}'
+    nested, other = "[" * 100_000, '{"steps": ["conv"]}'
+    for content in ("", "[]", '{"model": 1}', "\x00", '{"steps": 3}', infinite, nested, other):
         (tmp_path / "x.json").write_text(content)
+        assert main(["compare-runs", *[str(tmp_path / "x.json")] * 2]) == 1
+        assert "it " in capsys.readouterr().err
         assert main(["check", path, "--baseline", str(tmp_path / "x.json")]) == 1
         assert "it is no report of a model" in capsys.readouterr().err
     assert main(["check", path]) == 1

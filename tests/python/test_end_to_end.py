@@ -12,7 +12,7 @@ import onnx
 import pytest
 from builders.onnx_models import OnnxModel, conv, dense, single, unary
 from builders.onnx_options import index_of_extreme
-from builders.tflite_models import TfliteModel
+from builders.tflite_models import TfliteModel, depthwise
 from vmcu_tools.cli import main
 from vmcu_tools.compiler import compile_model
 from vmcu_tools.emit import emit
@@ -215,6 +215,14 @@ def test_steps_are_reported_and_allowed(tmp_path, capsys, monkeypatch):
     assert share in capsys.readouterr().out
 
 
+def test_another_size_than_the_runtimes_is_said(tmp_path, capsys, monkeypatch):
+    right = end_to_end.outputs
+    cut = lambda *args: [[v[..., 1:] for v in values] for values in right(*args)]  # noqa: E731
+    monkeypatch.setattr(end_to_end, "outputs", cut)
+    assert verified(function(tmp_path)) == 1
+    assert "in the runtime [1, " in capsys.readouterr().err
+
+
 def test_the_largest_value_of_a_vector(tmp_path, monkeypatch):
     path = saved(single(OnnxModel(4), (1, 16), dense("Gemm", 16, 7)), tmp_path)
     plan = compile_model(path)
@@ -252,3 +260,33 @@ def test_what_the_optimiser_of_the_runtime_rejects(tmp_path):
     assert not optimised
     (border,) = verify.verify(plan, "host", 3, 1, 0).ends.borders
     assert border.passed and border.values == SAMPLES * 90
+
+
+def test_samples_that_are_none(tmp_path, capsys):
+    path = str(saved(single(OnnxModel(4), (1, 16), dense("Gemm", 16, 7)), tmp_path))
+    assert main(["verify", path, "-n", "0", "--structured", "0"]) == 1
+    assert "no input to compare" in capsys.readouterr().err
+    assert main(["verify", path, "--seed", "-5"]) == 2
+    assert "'-5' is not a count" in capsys.readouterr().err
+
+
+def test_a_depthwise_convolution_whose_biases_are_said_to_be_none(tmp_path, capsys):
+    """TensorFlow Lite Micro would read them, and take this program with it."""
+    m = TfliteModel()
+    (x,), (y,) = depthwise((4, 5), 3, 1, (3, 3))(m)
+    m.graph.operators[0].inputs[2] = -1
+    assert verified(m.save(tmp_path / "m.tflite", [x], [y])) == 0
+    assert "left out" in capsys.readouterr().out
+
+
+def test_an_output_without_an_axis(tmp_path):
+    m = TfliteModel()
+    x = m.activation((1, 1, 1, 1))
+    y = m.op("SQUEEZE", [x], m.like(x, ()), "Squeeze", squeezeDims=[])
+    path = m.save(tmp_path / "m.tflite", [x], [y])
+    assert verified(path) == 0
+    np.save(tmp_path / "x.npy", np.int8([[[[7]]]]))
+    words = ["--input", str(tmp_path / "x.npy"), "--output", str(tmp_path / "y.npy")]
+    assert main(["run", str(path), *words]) == 0
+    found = np.load(tmp_path / "y.npy")
+    assert (found.shape, int(found)) == ((), 7)

@@ -133,3 +133,31 @@ def test_sequences_that_were_turned_are_joined(tmp_path, axis, turned):
     values = m.rng.normal(size=(1, 4, 6)).astype(np.float32) * 3
     _, (ours,), (theirs,) = outputs(path, {"x": values}, tmp_path)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "numbers", "shape"),
+    [
+        ("Flatten", None, (1, 3, 4, 5)),
+        ("Reshape", [1, 4, 12], (1, 4, 2, 6)),
+        ("Reshape", [1, 2, 4, 6], (1, 4, 2, 6)),
+        ("Squeeze", [2], (1, 4, 1, 6)),
+        ("Unsqueeze", [2], (1, 4, 6)),
+        ("Transpose", [0, 1, 3, 2], (1, 4, 3, 3)),
+        ("Transpose", [0, 2, 3, 1], (1, 4, 3, 2)),
+    ],
+)
+def test_an_image_that_is_quantised_behind_a_view(tmp_path, op, numbers, shape):
+    """It is given channels first, whatever shape it has where it is quantised."""
+    m = OnnxModel(7)
+    first = m.stated(0.05)
+    if op == "Transpose":
+        y = m.node(op, ["x"], perm=numbers)
+    else:
+        y = m.node(op, ["x", *([m.constant(np.array(numbers))] if numbers else [])])
+    path = tmp_path / "m.onnx"
+    end = m.qdq(m.node("Relu", [m.qdq(y, first)]), first)
+    onnx.save(m.proto({"x": (FLOAT, shape)}, {end: (FLOAT, None)}), path)
+    values = m.rng.normal(size=shape).astype(np.float32) * 3
+    _, (ours,), (theirs,) = outputs(path, {"x": values}, tmp_path)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)

@@ -4,14 +4,18 @@ within one step, each given the runtime's own input values."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import onnx
 import pytest
 from builders import onnx_options, onnx_qoperators
 from builders.networks import random_inputs
-from builders.onnx_models import OnnxModel, single
-from test_onnx_ops import assert_close
+from builders.onnx_models import OnnxModel, single, unary
+from onnx import helper
+from test_onnx_ops import FLOAT, assert_close
 from vmcu_tools import oracle
+from vmcu_tools.errors import UserError
 from vmcu_tools.machine import reference
 from vmcu_tools.ops.lookup import Lookup
 
@@ -48,3 +52,34 @@ def test_reduced_functions_lose_no_whole_step(tmp_path, case):
     found, wanted = reference.run(judge.graph, inputs)[last], judge.run(inputs)[last]
     assert len(np.unique(wanted)) > 10
     assert np.abs(found.astype(int) - wanted.astype(int)).max() <= 1
+
+
+def test_initialisers_that_are_listed_as_inputs_are_constants(tmp_path):
+    """Old exporters list them. A scale of shape (1,) is a scalar for ONNX Runtime's operators."""
+    m = OnnxModel()
+    stated = [m.constant(np.array([0.1], np.float32)), m.constant(np.zeros(1, np.int8))]
+    y = m.qdq(m.node("Relu", [m.qdq("x", stated)]), stated)
+    model = m.proto({"x": (FLOAT, (1, 8))}, {y: (FLOAT, None)})
+    for constant in m.initializers:
+        kind, shape = constant.data_type, list(constant.dims)
+        model.graph.input.append(helper.make_tensor_value_info(constant.name, kind, shape))
+    onnx.save(model, path := tmp_path / "m.onnx")
+    assert_close(path)
+
+
+@pytest.mark.parametrize("op", ["AveragePool", "MaxPool"])
+@pytest.mark.parametrize("auto", ["SAME_UPPER", "SAME_LOWER"])
+def test_padding_is_onnxruntimes_or_refused(tmp_path, op, auto):
+    """Its pools do not heed dilation there, and pad by -1 where strides skip the image's end."""
+    taken = 0
+    for width, (kernel, stride, dilation) in product((5, 6), product((1, 2), (1, 3), (1, 2))):
+        more = {"strides": [1, stride], "auto_pad": auto}
+        more |= {"dilations": [1, dilation]} if dilation > 1 else {}
+        layer = unary(op, 0.9, kernel_shape=[1, kernel], **more)
+        onnx.save(single(OnnxModel(1, opset=19), (1, 2, 3, width), layer), tmp_path / "m.onnx")
+        try:
+            assert_close(tmp_path / "m.onnx")
+            taken += 1
+        except UserError as error:
+            assert "Use pads" in str(error) or "a dilated average" in str(error)
+    assert taken >= 5

@@ -252,6 +252,7 @@ def test_tensors_keep_and_share_addresses(tmp_path: Path) -> None:
         (lambda g: g["nodes"].append({"name": "A"}), "node 7 'A' is there twice"),
         (lambda g: g["tensors"][0].pop("size"), "size None of 'e0' is not an integer from 0 on"),
         (lambda g: g["tensors"][0].update(bytes=1), "tensor 'e0' has a field 'bytes'"),
+        (lambda g: g["tensors"][0].update(keep="no"), "keep of 'e0' is no truth value"),
         (lambda g: g.update(order=["A"]), "'order' leaves nodes out"),
         (lambda g: g.update(tensors=3), "no list of tensors"),
         (lambda g: g["tensors"][0].update(offset=3, alignment=2), "offset 3 of 'e0' is not a mult"),
@@ -266,6 +267,29 @@ def test_what_is_wrong_is_said(
     assert main(["place", "--graph", str(tmp_path / "g.json")]) == 1
     error = capsys.readouterr().err
     assert words in error and "remedy: " in error and "g.json" in error
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"nodes": [], "tensors": []}'.encode("utf-16"), "it is no text in UTF-8"),
+        (b'{"tensors": [{"name": "a", "size": ' + b"9" * 5000 + b"}]}", "thousands of digits"),
+        (b"[" * 100_000, "nested too deep"),
+        (b"[", "not JSON: Expecting value: line 1 column 2"),
+    ],
+)
+def test_what_is_no_graph(
+    content: bytes, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "g.json").write_bytes(content)
+    assert main(["place", "--graph", str(tmp_path / "g.json")]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    text = json.dumps(graph_of(UNITS["simple"][0]))
+    (tmp_path / "g.json").write_text(text, encoding="utf-8-sig")
+    assert main(["place", "--graph", str(tmp_path / "g.json"), "-q"]) == 0
 
 
 def test_what_does_not_fit_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

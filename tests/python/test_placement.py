@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from vmcu_tools.cli import main
+from vmcu_tools.placement import Gap, files
 
 Rows = list[tuple[int, int, int]]  # lower, upper, size
 
@@ -78,3 +80,13 @@ def test_bad_files_are_one_message(
     assert main(["place", str(path), "--seconds", "5"]) == 1
     message = capsys.readouterr().err
     assert "p.csv" in message and "Traceback" not in message
+
+
+def test_the_problem_is_written_as_it_was_read(tmp_path: Path) -> None:
+    """Moments before 0, and columns that have no bearing on the offsets."""
+    path, copy = tmp_path / "problem.csv", tmp_path / "copy.csv"
+    path.write_text("id,lower,upper,size,gaps,accesses\na,-3,4,8,-2-1@2:3,70\nb,-3,-1,4,-3--2,\n")
+    assert main(["place", str(path), "--output", str(copy), "-q"]) == 0
+    first, second = files.read(path), files.read(copy)
+    assert first.buffers[0].gaps == (Gap(-2, 1, 2, 3),)
+    assert [replace(b, offset=None) for b in second.buffers] == list(first.buffers)

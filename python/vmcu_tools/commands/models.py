@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..compiler import compile_model, rows_of_call
 from ..emit.names import hides_header
-from ..errors import Problem, UserError
+from ..errors import Problem, UserError, stands_for
 from ..frontends import format_of
 from ..graph import EXCHANGED, Port
 from ..ops import bias_warnings
@@ -46,6 +46,7 @@ def quantised(args: argparse.Namespace) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="vmcu-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target: Path = folder / args.model.name
+    stands_for(str(target), str(args.model))
     from ..quantize import calibration
 
     samples = calibration.read_samples(args.model, args.calibration)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ..errors import Problem, UserError
 from ..exits import EXIT_DONE, EXIT_PROBLEM
 from .options import (
     RUNNABLE,
@@ -45,7 +46,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "--structured", type=count, default=5, help="constant and patterned inputs, 0-5 (default 5)"
     )
     hop_option(verify)
-    verify.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
+    verify.add_argument("--seed", type=count, default=0, help="of the random inputs (default 0)")
     return verify
 
 
@@ -53,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     from ..report.terminal import console
     from ..report.verification import print_verification
 
+    if args.samples + args.structured == 0:
+        raise UserError(Problem("no input to compare", "give some with -n", str(args.model)))
     if is_container(args.model):
         return _container(args)
     from .. import runners

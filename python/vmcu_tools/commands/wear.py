@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Problem, UserError
 from ..exits import EXIT_DONE
-from .options import POSITIVE, Subparsers, json_option, planner_options, real
+from .options import POSITIVE, Subparsers, count, json_option, planner_options, real
 
 if TYPE_CHECKING:
     from ..wear.pictures import Strips
@@ -95,7 +95,7 @@ def add(commands: Subparsers) -> argparse.ArgumentParser:
         "(everything, store by store), or virtual (the pool, from the plan; no years) (default "
         "qemu:m4)",
     )
-    wear.add_argument("--seed", type=int, default=0, help="of the random strides (default 0)")
+    wear.add_argument("--seed", type=count, default=0, help="of the random strides (default 0)")
     json_option(wear)
     wear.add_argument(
         "--pictures", type=Path, metavar="DIR", help="write heat maps here, .png and .svg"

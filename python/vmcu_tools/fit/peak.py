@@ -8,7 +8,9 @@ planned once.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 from collections import OrderedDict
 from pathlib import Path
 
@@ -24,7 +26,9 @@ MOST_KEPT = 4096
 _known: OrderedDict[str, int] = OrderedDict()
 
 
-def peak(model: str | Path | Graph, cache: Path | None = None, options: Options = DEFAULTS) -> int:
+def peak(
+    model: str | Path | Graph, cache: str | Path | None = None, options: Options = DEFAULTS
+) -> int:
     """Bytes of RAM of the pool of a model, a .tflite or .onnx file or a graph that is optimised, as
     `vmcu build` has them. cache: a folder that remembers between programs, and for several at once.
 
@@ -39,20 +43,28 @@ def peak(model: str | Path | Graph, cache: Path | None = None, options: Options 
         graph = optimize(written)
     key = f"{structure(graph)}-{_digest(options)}"
     found = _known.get(key)
-    entry = None if cache is None else cache / key
-    if found is None and entry is not None and entry.is_file():
-        found = int(entry.read_text() or 0) or None
+    entry = None if cache is None else Path(cache) / key
+    if found is None and entry is not None:
+        found = _remembered(entry)
     if found is None:
         found = make_plan("vmcu", graph, options, prove=False).ram_bytes
         if entry is not None:
             entry.parent.mkdir(parents=True, exist_ok=True)
-            partly = entry.with_suffix(f".{id(graph):x}")
+            # Threads and processes have one each.
+            partly = entry.with_suffix(f".{os.getpid():x}-{id(graph):x}")
             partly.write_text(str(found))
             partly.replace(entry)
     _known[key] = found
     if len(_known) > MOST_KEPT:
         _known.popitem(last=False)
     return found
+
+
+def _remembered(entry: Path) -> int | None:
+    """What a program has written down, None if that is nothing."""
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        return int(entry.read_text()) or None
+    return None
 
 
 def _digest(options: Options) -> str:

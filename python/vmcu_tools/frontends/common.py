@@ -49,11 +49,13 @@ Found = TypeVar("Found")
 
 
 class UnsupportedError(Exception):
-    """Raised by an import rule: this node cannot be imported, and why."""
+    """Raised by an import rule: this node cannot be imported, and why. at: the name and the
+    operator of the node, where it is not the one that is being read."""
 
     def __init__(self, reason: str, remedy: str = ""):
         self.reason = reason
         self.remedy = remedy
+        self.at: tuple[str, str] | None = None
         super().__init__(reason)
 
 

@@ -38,6 +38,7 @@ class OrtOracle(Oracle):
         self.graph, self._views = load_with_views(path)
         try:
             model = onnx.load(path)
+            _make_constant(model)
             _make_scalar(model)
             for name, view in self._views.items():
                 if view.dtype == "int8":
@@ -101,6 +102,14 @@ def session_of(path: Path, level: str, precise: bool) -> Any:
     """A session on the file as it is. precise: see _options(). Raises what onnxruntime raises."""
     runtime = required("onnxruntime", "onnxruntime", "verify .onnx models")
     return runtime.InferenceSession(str(path), _options(runtime, level, precise), providers=_CPU)
+
+
+def _make_constant(model: onnx.ModelProto) -> None:
+    """Takes initialisers from the inputs, where old exporters list them with shapes."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    kept = [value for value in model.graph.input if value.name not in constants]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
 
 
 def _make_scalar(model: onnx.ModelProto) -> None:

@@ -27,6 +27,10 @@ class InputError(ValueError):
         self.complaints = complaints
         super().__init__("\n".join(map(str, complaints)))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[Complaint, ...]]:
+        """Pools of processes hand it on as a pickle."""
+        return type(self), self.complaints
+
 
 def refuse(path: Path | str, reason: str, remedy: str) -> InputError:
     """What is wrong with a file as a whole."""

@@ -26,7 +26,7 @@ REQUIRED = ("id", "lower", "upper", "size")
 SYNONYMS = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower"}
 LAST_MOMENT = "end"
 NONE = ("", "-1")
-GAP = re.compile(r"([0-9]+)-([0-9]+)(?:@([0-9]+):([0-9]+))?")
+GAP = re.compile(r"(-?[0-9]+)-(-?[0-9]+)(?:@([0-9]+):([0-9]+))?")
 MOST_COMPLAINTS = 10
 # Python reads no longer ones, and no memory has so many bytes.
 MOST_DIGITS = 100
@@ -173,18 +173,25 @@ def integer(text: str, column: str) -> int:
 
 
 def write(problem: Instance, placement: Allocation, path: Path) -> None:
-    """The problem with one more column, `offset`; buffers in the order they came."""
-    aligned = any(buffer.alignment != 1 for buffer in problem.buffers)
-    gapped = any(buffer.gaps for buffer in problem.buffers)
+    """The problem with one more column, `offset`; buffers in the order they came, and of the
+    columns that may be left out those that say something."""
+    columns: dict[str, list[object]] = {
+        "id": [b.id for b in problem.buffers],
+        "lower": [b.lower for b in problem.buffers],
+        "upper": [b.upper for b in problem.buffers],
+        "size": [b.size for b in problem.buffers],
+    }
+    if any(b.alignment != 1 for b in problem.buffers):
+        columns["alignment"] = [b.alignment for b in problem.buffers]
+    if any(b.gaps for b in problem.buffers):
+        columns["gaps"] = [" ".join(map(gap_text, b.gaps)) for b in problem.buffers]
+    if any(b.accesses != b.size for b in problem.buffers):
+        columns["accesses"] = [b.accesses for b in problem.buffers]
+    columns["offset"] = [placement.offsets[b.id] for b in problem.buffers]
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
-        optional = [*(["alignment"] if aligned else []), *(["gaps"] if gapped else [])]
-        rows.writerow([*REQUIRED, *optional, "offset"])
-        for b in problem.buffers:
-            alignment = [b.alignment] if aligned else []
-            gaps = [" ".join(map(gap_text, b.gaps))] if gapped else []
-            offset = placement.offsets[b.id]
-            rows.writerow([b.id, b.lower, b.upper, b.size, *alignment, *gaps, offset])
+        rows.writerow(columns)
+        rows.writerows(zip(*columns.values(), strict=True))
 
 
 def gap_text(gap: Gap) -> str:

@@ -64,9 +64,14 @@ class GraphPlan:
 def read(path: Path) -> NamedGraph:
     """Reads a graph; InputError with everything that is wrong."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
         raise refuse(path, f"not JSON: {error}", "give a graph as JSON") from error
+    except UnicodeDecodeError as error:
+        raise refuse(path, "not JSON: it is no text in UTF-8", "give a graph as JSON") from error
+    except (RecursionError, ValueError) as error:
+        reason = "its lists are nested too deep, or a number has thousands of digits"
+        raise refuse(path, reason, "give a graph as JSON") from error
     return parse(data, str(path))
 
 
@@ -173,6 +178,8 @@ class Reader:
         offset = None
         if entry.get("offset") is not None:
             offset = self.number(entry, "offset", 0, None)
+        if not isinstance(entry.get("keep", False), bool):
+            self.wrong(f"keep of '{entry['name']}' is no truth value", "write true or false")
         alignment = self.number(entry, "alignment", 1, 1)
         if offset is not None and offset % alignment:
             self.wrong(

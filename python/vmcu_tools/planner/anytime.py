@@ -9,13 +9,17 @@ this runs: then a planner ends by itself, at the same plan on every machine.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
+import pickle
+import queue
 import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
+from typing import IO
 
 from .. import progress
 from ..errors import Problem, UserError
@@ -43,6 +47,9 @@ class Offer:
     plan: Plan | None
     seconds: float = 0.0
     error: tuple[Problem, ...] = ()
+
+
+Arrived = queue.SimpleQueue[Offer | None]
 
 
 def quick(graph: Graph, options: Options) -> Iterator[Plan]:
@@ -79,33 +86,54 @@ def proven(plan: Plan) -> Offer:
     return Offer(plan, time.monotonic() - start)
 
 
-def serve(pipe: Connection, graph: Graph, options: Options, best: Planning) -> None:
-    """What the process of the planners does."""
-    if hasattr(os, "setsid"):
-        # A terminal's Ctrl-C is for the parent, which ends this and the solvers it started.
-        os.setsid()
-    for offer in offers(graph, options, best):
-        pipe.send(offer)
-    pipe.close()
+def serve() -> None:
+    """What the process of the planners does: a pickle comes in, one for each offer goes out."""
+    graph, options, best = pickle.load(sys.stdin.buffer)
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
+        # What a solver prints is no offer.
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        for offer in offers(graph, options, best):
+            pickle.dump(offer, answers)
+            answers.flush()
 
 
 @contextlib.contextmanager
-def served(graph: Graph, options: Options, best: Planning) -> Iterator[Connection]:
-    """The end of a pipe that offers come from; on leaving, nobody makes any more."""
-    # A fork of a process whose solvers have run with threads may wait for these forever.
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=serve, args=(theirs, graph, options, best), daemon=True)
-    process.start()
-    theirs.close()
+def served(graph: Graph, options: Options, best: Planning) -> Iterator[Arrived]:
+    """The queue that offers come into; on leaving, nobody makes any more."""
+    # A fork of a process whose solvers have run with threads may wait for these forever, and
+    # multiprocessing's other ways import the caller's main module, a script as it may be, again.
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # A terminal's Ctrl-C is for the parent, which ends this and the solvers it started.
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert process.stdin and process.stdout
+    arrived: Arrived = queue.SimpleQueue()
+    reader = threading.Thread(target=receive, args=(process.stdout, arrived), daemon=True)
     try:
-        yield ours
+        pickle.dump((graph, options, best), process.stdin)
+        process.stdin.close()
+        reader.start()
+        yield arrived
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
-            os.killpg(process.pid or 0, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
         process.kill()
-        process.join()
-        ours.close()
+        process.wait()
+        if reader.ident is not None:
+            reader.join()
+        process.stdout.close()
+
+
+def receive(answers: IO[bytes], arrived: Arrived) -> None:
+    """Puts the offers of a process into a queue, and None behind the last."""
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            arrived.put(pickle.load(answers))
+    arrived.put(None)
 
 
 def plan_within(graph: Graph, options: Options, best: Planning, deadline: float) -> Plan:
@@ -118,10 +146,10 @@ def plan_within(graph: Graph, options: Options, best: Planning, deadline: float)
     error: tuple[Problem, ...] = ()
     left = deadline - time.monotonic()
     reserve, over = REST, OVER.format(options.plan_seconds or 0)
-    with progress.clock("planning", left) as watch, served(graph, options, best) as pipe:
+    with progress.clock("planning", left) as watch, served(graph, options, best) as arrived:
         while True:
             try:
-                offer = received(pipe, deadline - reserve)
+                offer = received(arrived, deadline - reserve)
             except EOFError:
                 over = ""
                 break
@@ -140,11 +168,14 @@ def plan_within(graph: Graph, options: Options, best: Planning, deadline: float)
     return replace(found, notes=(*found.notes, over)) if over else found
 
 
-def received(pipe: Connection, deadline: float) -> Offer | None:
+def received(arrived: Arrived, deadline: float) -> Offer | None:
     """The next offer, None if time is over; EOFError after the last."""
-    if not pipe.poll(max(deadline - time.monotonic(), 0.0)):
+    try:
+        found = arrived.get(timeout=max(deadline - time.monotonic(), 0.0))
+    except queue.Empty:
         return None
-    found: Offer | None = pipe.recv()
+    if found is None:
+        raise EOFError
     return found
 
 

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from ..errors import Problem, UserError
 from ..frontends.onnx.importer import RULES
 from ..oracle.base import required
 from .functions import take_apart
+from .leftovers import quantise_leftovers
 from .preparation import Ranges, join_functions, prepare, upgraded
 from .ranges import METHODS
 
@@ -70,7 +72,7 @@ def read_samples(source: Path, data: Path) -> Samples:
     except (ValueError, EOFError, OSError, AttributeError) as error:
         if isinstance(error, OSError) and not data.is_file():
             raise UserError(Problem("no such file", _SAVE, str(data))) from error
-        raise UserError(Problem(f"not an .npz file: {error}", _SAVE, str(data))) from error
+        raise UserError(Problem("not an .npz file of numbers", _SAVE, str(data))) from error
     if len(inputs) == len(arrays) == 1:
         arrays = dict(zip(inputs, arrays.values(), strict=True))
     problems = [p for name in inputs for p in _check(name, inputs[name], arrays, data)]
@@ -201,6 +203,7 @@ def _quantize(
                 per_channel=per_channel,
                 calibrate_method=chosen,
                 op_types_to_quantize=_operators(folded),
+                extra_options={"TensorQuantOverrides": _overrides(folded)},
             )
         except Exception as error:  # onnxruntime's exceptions have no base of their own
             raise UserError(
@@ -211,6 +214,7 @@ def _quantize(
                 )
             ) from error
     quantised = onnx.load(result)
+    quantise_leftovers(quantised, partial(_ranges(samples), folded))
     join_functions(quantised.graph)
     found: bytes = quantised.SerializeToString()
     return found
@@ -220,6 +224,18 @@ def _operators(model: onnx.ModelProto) -> list[str]:
     """The operators whose inputs and outputs are quantised: all that can be imported."""
     made = {node.op_type for node in model.graph.node}
     return sorted(made.intersection(RULES) - _NEVER_QUANTISED)
+
+
+def _overrides(model: onnx.ModelProto) -> dict[str, list[dict[str, Any]]]:
+    """Weights of one scale in any case: onnxruntime has as many for a transposed convolution in
+    groups as one group has channels, and then fails at its biases."""
+    found = {}
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        grouped = any(a.name == "group" and a.i > 1 for a in node.attribute)
+        if node.op_type == "ConvTranspose" and grouped and node.input[1] in constants:
+            found[node.input[1]] = [{"symmetric": True}]
+    return found
 
 
 def _ranges(samples: Samples) -> Ranges:

@@ -51,7 +51,11 @@ def _split(graph: onnx.GraphProto) -> None:
     """Takes apart what is no operator in int8: sums and means of several tensors, norms, quotients
     of two tensors, and a Gemm whose third operand is an activation. onnxruntime has merged a MatMul
     and an Add of two activations into that, and could then only compute it in float."""
+    for node in graph.node:
+        if node.op_type == "Gemm":
+            _fold_factors(node, graph)
     constants = {tensor.name for tensor in graph.initializer}
+    numbers = {t.name for t in graph.initializer if int(np.prod(t.dims, dtype=np.int64)) == 1}
     nodes: list[NodeProto] = []
     for node in graph.node:
         if node.op_type == "Gemm" and len(node.input) > 2:
@@ -62,12 +66,38 @@ def _split(graph: onnx.GraphProto) -> None:
             nodes += _flattened(node, graph)
         elif node.op_type in _NORMS:
             nodes += _split_norm(node, graph)
-        elif node.op_type == "Div" and not constants.intersection(node.input):
+        elif node.op_type == "Div" and not numbers.intersection(node.input):
             nodes += _split_quotient(node, graph)
         else:
             nodes.append(node)
     del graph.node[:]
     graph.node.extend(nodes)
+
+
+def _fold_factors(node: NodeProto, graph: onnx.GraphProto) -> None:
+    """Multiplies alpha and beta into constants, and gives each column a bias of its own:
+    onnxruntime quantises no bias of another shape."""
+    given = attributes_of(node)
+    constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    weights = constants.get(node.input[1])
+    if weights is None or weights.ndim != 2:
+        return
+    folded = {1: weights * np.float32(given.get("alpha", 1.0))}
+    bias = constants.get(node.input[2]) if len(node.input) > 2 else None
+    if bias is not None and bias.size == (bias.shape[-1] if bias.ndim else 1):
+        count = weights.shape[0 if given.get("transB") else 1]
+        folded[2] = np.broadcast_to(bias.ravel() * np.float32(given.get("beta", 1.0)), count)
+    for place, array in folded.items():
+        before = constants[node.input[place]]
+        if before.shape == array.shape and np.array_equal(before, array):
+            continue
+        name = f"{node.output[0]}/{'weights' if place == 1 else 'bias'}"
+        graph.initializer.append(numpy_helper.from_array(np.array(array, before.dtype), name))
+        node.input[place] = name
+    factors = {"alpha"} | ({"beta"} if 2 in folded or len(node.input) < 3 else set())
+    kept = [a for a in node.attribute if a.name not in factors]
+    del node.attribute[:]
+    node.attribute.extend(kept)
 
 
 def _split_gemm(node: NodeProto, constants: set[str]) -> list[NodeProto]:
@@ -146,6 +176,13 @@ def _split_norm(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
 
 def _split_quotient(node: NodeProto, graph: onnx.GraphProto) -> list[NodeProto]:
     name = node.output[0]
+    divisor = next((t for t in graph.initializer if t.name == node.input[1]), None)
+    if divisor is not None:
+        with np.errstate(divide="ignore"):
+            array = np.float32(1) / numpy_helper.to_array(divisor)
+        graph.initializer.append(numpy_helper.from_array(array, f"{name}/inverse"))
+        inputs = [node.input[0], f"{name}/inverse"]
+        return [helper.make_node("Mul", inputs, [name], node.name or name)]
     inverse = _inner(graph, f"{name}/inverse")
     product = helper.make_node("Mul", [node.input[0], inverse], [name], node.name or name)
     return [helper.make_node("Reciprocal", node.input[1:], [inverse], inverse), product]

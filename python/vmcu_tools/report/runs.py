@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Problem, UserError
-from .sheet import of_json
+from .sheet import UNREADABLE, of_json
 
 RAM, FLASH, MACS, CYCLES = "ram", "flash", "macs", "cycles"
 INSTRUCTIONS, ENERGY, SECONDS = "instructions", "energy", "seconds"
@@ -95,7 +95,7 @@ def _run(path: Path) -> Recorded:
         if "steps" in known:
             return _of_plan(path)
         return _of_manifest(known) if "figures" in known else _of_bench(known)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except UNREADABLE:
         reason = "it has no figures of a run"
         remedy = (
             "give it what `vmcu build --json`, `vmcu bench --json` or a benchmark's --write wrote"

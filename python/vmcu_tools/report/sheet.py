@@ -55,6 +55,10 @@ def of_container(facts: Facts) -> Sheet:
     return Sheet(facts.name, facts.pool_bytes, facts.size)
 
 
+# What JSON of another kind, or of none, leads to.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
 def of_json(path: Path) -> Sheet:
     """Of a report that `vmcu build --json` or `vmcu check --json` wrote. Raises UserError for what
     is none."""
@@ -70,7 +74,7 @@ def of_json(path: Path) -> Sheet:
             sum(cycles) if len(cycles) == len(layers) else None,
             layers,
         )
-    except (KeyError, TypeError, ValueError, UnicodeDecodeError):
+    except UNREADABLE:
         reason = "it is no report of a model"
         remedy = "give it one that `vmcu build MODEL --json FILE` wrote"
         raise UserError(Problem(reason, remedy, str(path))) from None

@@ -82,4 +82,5 @@ def to_file(data: np.ndarray, graph: Graph, port: Port) -> np.ndarray:
     if port.dtype == "float32":
         values = (values.astype(np.float32) - tensor.zero_point) * np.float32(tensor.scale)
     values = values.transpose(["hwc".index(axis) for axis in port.layout[1:]])
-    return np.ascontiguousarray(values.reshape(port.file_shape))
+    # In this order: numpy has no contiguous scalars.
+    return np.ascontiguousarray(values).reshape(port.file_shape)

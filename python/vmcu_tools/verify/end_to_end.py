@@ -14,6 +14,7 @@ for two different inputs are from each other. So the bound is a share of that, s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from .. import runners
+from ..errors import Problem, UserError
+from ..frontends.common import REPORT_DEFECT
 from ..graph import Graph, Port, Tensor
 from ..oracle import Oracle, whole
 from ..plan.plan import Plan
@@ -154,7 +157,10 @@ def _as_planned(values: Values, graph: Graph, plan: Plan) -> Values:
 def _border(
     found: Values, wanted: Values, graph: Graph, port: Port, exact: bool, drawn: int
 ) -> Border:
-    shape = np.shape(wanted[0])
+    shape, made = np.shape(wanted[0]), found[0].shape
+    if math.prod(shape) != math.prod(made):
+        reason = f"output '{port.name}' has the shape {list(made)}, in the runtime {list(shape)}"
+        raise UserError(Problem(reason, REPORT_DEFECT, graph.origin))
     ours, theirs = (np.stack([np.reshape(v, -1) for v in vs]) for vs in (found, wanted))
     tensor = graph.tensors[port.tensor]
     off = _steps(ours, theirs, tensor, port)
@@ -172,7 +178,7 @@ def _border(
         differing,
         float(off.max()),
         mean / usual if usual else float(mean > 0),
-        passed=shape == found[0].shape and (differing == 0 if exact else near),
+        passed=shape == made and (differing == 0 if exact else near),
         agreeing=agreeing,
         samples=len(found) if vector else 0,
     )

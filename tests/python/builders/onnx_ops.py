@@ -118,13 +118,13 @@ def reduce(op: str, axes, factor: float | None, keepdims: int = 1) -> Layer:
 
 
 def conv_transpose(
-    channels, count, kernel, group=1, bias="int32", wide=False, **attributes
+    channels, count, kernel, group=1, bias="int32", wide=False, axis=None, **attributes
 ) -> Layer:
     def build(m: OnnxModel, x: str, scale: float):
         shape = (channels, count // group, *kernel)
         depth = channels // group * int(np.prod(kernel))
         more = {"dtype": np.uint8, "zero_point": 100, "span": 100} if wide else {}
-        names, out_scale = m.weights(shape, None, scale, depth, "none", **more)
+        names, out_scale = m.weights(shape, axis, scale, depth, "none", **more)
         if bias == "int32":
             values = m.rng.integers(-9000, 9000, count).astype(np.int32)
             product = np.float32(scale) * np.float32(m.weight_scale)
@@ -297,6 +297,10 @@ CASES: dict[str, tuple[tuple[int, ...], Layer]] = {
         conv_transpose(6, 4, (4, 3), strides=[2, 1], output_padding=[1, 0], **PADS),
     ),
     "conv transpose grouped": (IMAGE, conv_transpose(6, 4, (2, 2), group=2, strides=[2, 2])),
+    "conv transpose per channel of a group": (
+        IMAGE,
+        conv_transpose(6, 4, (2, 2), 2, "none", axis=1, strides=[2, 2]),
+    ),
     "conv transpose 1d": (LINE, conv_transpose(6, 4, (3,), strides=[2])),
     "attention": (SEQUENCE, attention(3, 4)),
     "matmul of heads": (HEADS, lambda m, x, scale: heads_product(m, x, scale)),

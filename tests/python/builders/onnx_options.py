@@ -145,6 +145,14 @@ def reduced_curve(op: str, share: float) -> Layer:
     return build
 
 
+def gemm_of_one_bias(m: OnnxModel, x: str, x_scale: float) -> tuple[str, float]:
+    """A bias that all columns share."""
+    names, scale = m.weights((24, 10), None, x_scale, 24, "none")
+    stated = [m.constant(a) for a in (np.float32(x_scale) * m.weight_scale, np.int32(0))]
+    bias = m.node("DequantizeLinear", [m.constant(np.array([321], np.int32)), *stated])
+    return m.node("Gemm", [x, *names, bias]), scale
+
+
 _POOLS = {
     f"{op} {auto.lower()}": (
         13,
@@ -193,6 +201,17 @@ CASES: dict[str, tuple[int, tuple[int, ...], Layer]] = {
     **_TIES,
     **_LINEAR,
     "weights quantised again": (13, (1, 24), requantised_weights),
+    "max pool valid ceil": (
+        13,
+        IMAGE,
+        unary("MaxPool", kernel_shape=[2, 2], strides=[2, 3], auto_pad="VALID", ceil_mode=1),
+    ),
+    "pad with a value beyond the input's": (
+        13,
+        IMAGE,
+        unary("Pad", 3.0, constants=[np.array([0, 0, 1, 2, 0, 0, 0, 3]), np.float32(-30)]),
+    ),
+    "gemm of one bias": (13, VECTOR, gemm_of_one_bias),
     "conv valid": (13, IMAGE, conv(6, 4, (3, 2), strides=[2, 1], auto_pad="VALID")),
     "conv transpose dilated": (
         13,

@@ -146,6 +146,7 @@ CASES: dict[str, tuple[tuple[int, ...], Operator]] = {
     "leaky relu": (IMAGE, leaky),
     "softmax": (VECTOR, alone("QLinearSoftmax", 1 / 256, 0, axis=-1, opset=13)),
     "softmax of several axes": (IMAGE, alone("QLinearSoftmax", 1 / 256, 0, axis=2, opset=11)),
+    "softmax of the last axis": (IMAGE, alone("QLinearSoftmax", 1 / 256, 0, opset=12)),
     "average pool": (IMAGE, alone("QLinearAveragePool", 0.04, 110, **POOL)),
     "average pool with padding": (
         IMAGE,

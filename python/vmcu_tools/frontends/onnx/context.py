@@ -178,8 +178,17 @@ class Context:
             laid = explicit(value.shape, value.order).reshape(first.tensor.shape)
             return replace(first, shape=value.shape, order=arrangement(value.shape, laid)[0])
         quant = scale, zero_point, dtype
+        ahead, image = name, None
+        if value.layout == "nchw" and not _as_given(value):
+            # Its channels are those of the shape in which it is given, not of one behind a view.
+            ahead = self.fresh(name)
+            self.hidden.add(ahead)
+            order, memory = arrangement(value.source, channels_last(value.source))
+            image = self.define(ahead, value.source, order, *quant, memory)
         out = self.define(name, value.shape, value.order, *quant, value.memory)
-        port = Port(out.tensor.name, value.name, value.source, "float32", value.layout)
+        if image is not None:
+            self.builder.add_node(name, Reshape(), [ahead], name)
+        port = Port(ahead, value.name, value.source, "float32", value.layout)
         self.builder.inputs.append(port)
         return out
 
@@ -283,6 +292,12 @@ class Context:
         if not isinstance(value, Constant):
             raise UnsupportedError(f"its {what} is not constant", "Freeze the model.")
         return value.array
+
+
+def _as_given(value: FloatInput) -> bool:
+    """Whether an image that the file gives channels first still has its shape and order."""
+    laid = channels_last(value.source).ravel()
+    return value.shape == value.source and np.array_equal(laid, explicit(value.shape, value.order))
 
 
 def common_root(context: Context, curves: list[Curve]) -> list[Curve] | None:

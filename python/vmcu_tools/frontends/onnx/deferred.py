@@ -41,9 +41,9 @@ from .values import (
 
 # Operators of which each output element is one of the inputs', or lies between some of them.
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
-_COMMUTES: tuple[str, ...] = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "Expand", "Tile")
-_COMMUTES += ("Concat", "Pad", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
-_COMMUTES += ("ReduceMax",)
+COMMUTES: tuple[str, ...] = (*_VIEWS, "Slice", "Split", "Gather", "GatherND", "Expand", "Tile")
+COMMUTES += ("Concat", "Pad", "DepthToSpace", "SpaceToDepth", "Resize", "MaxPool", "GlobalMaxPool")
+COMMUTES += ("ReduceMax",)
 _LAYERS = ("Conv", "Gemm", "MatMul")
 _MEANS = ("ReduceMean", "ReduceSum", "AveragePool", "GlobalAveragePool")
 
@@ -99,7 +99,7 @@ def apply(context: Context, node: FileNode, args: Args) -> list[Value] | None:
         # Between a mean and a layer, PyTorch's fake quantisation leaves the scale as it is.
         return outputs(context, node, [with_own_scale(context, first), *args[1:]])
     views = node.op in _VIEWS and isinstance(first, FloatInput)
-    if node.op not in _COMMUTES or views or not any(_waits(arg) for arg in args):
+    if node.op not in COMMUTES or views or not any(_waits(arg) for arg in args):
         return None
     shapes = _shapes(context, node, args)
     return [_result(context, node, args, place, shape) for place, shape in enumerate(shapes)]
@@ -158,6 +158,13 @@ def _pending(
     def never(*_: object) -> Op:
         raise AssertionError("a deferred operator is resolved before it is made")
 
+    def resolved(scale: float, zero: int) -> Value:
+        try:
+            return resolve(scale, zero)
+        except UnsupportedError as error:
+            error.at = error.at or (node.name, node.op)
+            raise
+
     return Pending(
         node.outputs[place],
         node.name,
@@ -168,7 +175,7 @@ def _pending(
         dtype,
         memory=tensor_shape(shape, file_index(shape).ravel()),
         natural=natural,
-        resolve=resolve,
+        resolve=resolved,
     )
 
 

@@ -95,7 +95,8 @@ def bias_of(args: Args, place: int, x: Activation, scales: np.ndarray, count: in
         raise UnsupportedError("its biases are not constant", "Freeze the model.")
     require(value.ints.dtype == np.int32, f"its biases are {value.ints.dtype}, not int32")
     require(not value.zero_point.any(), "its biases have a zero point")
-    require(value.ints.size == count, f"it has {value.ints.size} biases for {count} channels")
+    fits = value.ints.size in (1, count)
+    require(fits, f"it has {value.ints.size} biases for {count} channels")
     close = np.abs(value.scale / product - 1) <= _BIAS_TOLERANCE
     # Where all biases of a channel are zero, their scale is arbitrary.
     require(
@@ -103,7 +104,7 @@ def bias_of(args: Args, place: int, x: Activation, scales: np.ndarray, count: in
         "the scale of its biases is not input scale times weight scale",
         "Quantise biases with that scale.",
     )
-    return value.ints.reshape(count)
+    return np.broadcast_to(value.ints.ravel(), count).copy()
 
 
 def quantise_bias(real: np.ndarray, product: np.ndarray, count: int) -> np.ndarray:

@@ -61,6 +61,7 @@ _FLOAT_MODEL = (
 _TO_NCHW = [0, 3, 1, 2]
 _SPATIAL: tuple[str, ...] = ("Conv", "ConvTranspose", "QLinearConv", "MaxPool", "AveragePool")
 _SPATIAL += ("GlobalAveragePool", "GlobalMaxPool", "BatchNormalization")
+UNREAD = "Take it out of the model's inputs."
 AGAIN = "Export or download the file again."
 _STATIC = "Quantise the model statically, with calibration data."
 _NO_STATE = "Recurrent layers are not supported; use convolutions over time instead."
@@ -141,7 +142,9 @@ def _sort_inputs(context: Context) -> None:
     builder.inputs.sort(key=lambda port: order.index(port.name))
     missing = [name for name in order if name not in {port.name for port in builder.inputs}]
     if missing and not builder.problems:
-        builder.problem(f"the input '{missing[0]}' is never quantised", QUANTISE_ALL)
+        unread = not any(missing[0] in node.inputs for node in context.model.nodes)
+        what, remedy = ("read by no node", UNREAD) if unread else ("never quantised", QUANTISE_ALL)
+        builder.problem(f"the input '{missing[0]}' is {what}", remedy)
 
 
 def _node(context: Context, node: FileNode) -> None:
@@ -157,7 +160,7 @@ def _node(context: Context, node: FileNode) -> None:
         constant = fold.fold(context, node, args)
         results = _apply(context, node, args) if constant is None else [constant]
     except UnsupportedError as error:
-        context.builder.problem(error.reason, error.remedy, node.name, node.op)
+        context.builder.problem(error.reason, error.remedy, *(error.at or (node.name, node.op)))
         results = []
     except PassedOverError:
         results = []
@@ -332,4 +335,4 @@ def _output(context: Context, value: FileValue) -> None:
         dtype = "float32" if isinstance(found, (Real, Pending)) else x.dtype
         context.builder.outputs.append(Port(x.tensor.name, value.name, x.shape, dtype, layout))
     except UnsupportedError as error:
-        context.builder.problem(error.reason, error.remedy, value.name)
+        context.builder.problem(error.reason, error.remedy, *(error.at or (value.name,)))

@@ -236,7 +236,6 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     depth_all, per_group, *kernel = weights.shape
     fits = groups >= 1 and depth_all == x.shape[1] and depth_all % groups == 0
     require(fits, f"{x.shape[1]} channels, {groups} groups, weights {list(weights.shape)}")
-    require(groups == 1 or scales.size == 1, "its weights' scales are per channel of a group")
     stride, dilation = node.ints("strides", [1] * axes), node.ints("dilations", [1] * axes)
     extra, pads = node.ints("output_padding", [0] * axes), node.ints("pads", [0] * 2 * axes)
     same = len(stride) == len(dilation) == len(extra) == axes and len(pads) == 2 * axes
@@ -254,6 +253,8 @@ def _conv_transpose(context: Context, node: FileNode, args: Args) -> Value:
     ]
     require(min(sizes) >= 1, f"its output is {sizes}")
     count, depth = per_group * groups, depth_all // groups
+    # All groups have the same ones.
+    scales = np.tile(scales, groups) if scales.size > 1 else scales
     # (group, channel in, channel out, kernel) to (channel out, kernel, channel in).
     grouped = weights.reshape(groups, depth, per_group, *kernel, *[1] * (2 - axes))
     kernels = np.ascontiguousarray(

@@ -20,10 +20,11 @@ from ...ops.conv2d import Conv2D
 from ...ops.depthwise import DepthwiseConv2D
 from ...ops.max_pooling import MaxPool2D
 from ...ops.pad import Pad
-from ...quant import FloatScale
+from ...quant import INT8_MIN, FloatScale
+from .. import tables
 from ..common import MAX_TENSOR_BYTES, fixed_point, quantised, require, same_padding
 from ..movement import file_index
-from .context import Context, rule
+from .context import Context, clamp, rule
 from .dense import bias_of, constant_weights, copied, float_scale, narrowed, quantise_bias
 from .file import FileNode
 from .values import Activation, Args, Pending, Value, arrangement, channels_last, tensor_axis
@@ -64,9 +65,14 @@ def _window(node: FileNode, x: Activation, kernel: list[int]) -> Window:
     elif auto != "NOTSET":
         require(auto in ("SAME_UPPER", "SAME_LOWER"), f"its auto_pad is {auto}")
         for axis in range(2):
+            # ONNX Runtime pads by -1 where strides skip the image's end, and takes no heed of a
+            # pooling's dilation; its convolutions do neither.
+            skipped = (sizes[axis] - 1) % stride[axis] + 1 > kernel[axis] < stride[axis]
+            alike = "Conv" in node.op or not (skipped or (kernel[axis] > 1 < dilation[axis]))
+            require(alike, f"runtimes pad it in different ways with auto_pad {auto}", "Use pads.")
             sides = same_padding(sizes[axis], kernel[axis], stride[axis], dilation[axis])
             pads[axis], pads[axis + 2] = sides if auto == "SAME_UPPER" else sides[::-1]
-    elif node.attributes.get("ceil_mode"):
+    if auto in ("VALID", "NOTSET") and node.attributes.get("ceil_mode"):
         _round_up(pads, sizes, kernel, stride, dilation)
     top, left, bottom, right = pads
     window = Window(pair(kernel), pair(stride), pair(dilation), (top, left, bottom, right))
@@ -297,21 +303,41 @@ def _pad(context: Context, node: FileNode, args: Args) -> Value:
     memory = tuple(
         size + before + after for size, (before, after) in zip(x.tensor.shape, amounts, strict=True)
     )
-    value = _pad_value(context, node, args, x)
     rows, columns, channels = amounts
-    return Pending(
-        node.outputs[0],
-        node.name,
-        tuple(shape),
-        order,
-        (x.tensor,),
-        lambda out, low, high: Pad((rows, columns, channels), value, act_min=low, act_max=high),
-        x.dtype,
-        (x.tensor.scale, x.tensor.zero_point),
-        copies=True,
-        clamps=False,
-        memory=(memory[0], memory[1], memory[2]),
-    )
+    keeps = x.tensor.scale, x.tensor.zero_point
+
+    def padded(tensor: Tensor) -> Pending:
+        value = _pad_value(context, node, args, x, tensor)
+        return Pending(
+            node.outputs[0],
+            node.name,
+            tuple(shape),
+            order,
+            (tensor,),
+            lambda out, low, high: Pad((rows, columns, channels), value, act_min=low, act_max=high),
+            x.dtype,
+            (tensor.scale, tensor.zero_point),
+            copies=True,
+            clamps=False,
+            memory=(memory[0], memory[1], memory[2]),
+        )
+
+    def resolve(scale: float, zero: int) -> Pending:
+        whole = padded(x.tensor)
+        if (scale, zero) == keeps:
+            return whole
+        out = replace(x.tensor, scale=scale, zero_point=zero)
+        byte = _pad_value(context, node, args, x, x.tensor)
+        rescaled = int(tables.quantised(tables.real_values(x.tensor), out)[byte - INT8_MIN])
+        if rescaled == _pad_value(context, node, args, x, out):
+            return whole
+        # The value is none of the input's bytes: the input comes to the result's scale first.
+        name = context.fresh(node.outputs[0])
+        context.hidden.add(name)
+        early = context.quantise(clamp(x, name, node.name), scale, zero, name, x.dtype)
+        return padded(early.tensor)
+
+    return replace(padded(x.tensor), resolve=None if isinstance(args[0], Activation) else resolve)
 
 
 def _cropped(
@@ -341,10 +367,11 @@ def _mirrored(
     return context.moved(node, x, np.pad(file_index(x.shape), amounts, _MIRRORS[mode]))
 
 
-def _pad_value(context: Context, node: FileNode, args: Args, x: Activation) -> int:
+def _pad_value(context: Context, node: FileNode, args: Args, x: Activation, tensor: Tensor) -> int:
+    """The byte of a tensor that stands for the value, which int8 tensors of a file give as such."""
     value = context.constant(args, 2, "value")
     if isinstance(args[0], Activation):
         raw = 0 if value is None else int(value.ravel()[0])
         return raw - 128 if x.dtype == "uint8" else raw
     real = node.attributes.get("value", 0.0) if value is None else float(value.ravel()[0])
-    return quantised(real, x.tensor)
+    return quantised(real, tensor)

@@ -28,7 +28,9 @@ def _softmax(context: Context, node: FileNode, args: Args) -> Value:
     x = context.activation(args[0])
     opset = int(node.attributes.get("opset", context.model.opset))
     rank = len(x.shape)
-    axis = axis_of(int(node.attributes.get("axis", 1 if opset < 13 else -1)), rank)
+    # QLinearSoftmax states an opset, and by default works on the last axis in all of them.
+    usual = 1 if opset < 13 and "opset" not in node.attributes else -1
+    axis = axis_of(int(node.attributes.get("axis", usual)), rank)
     if opset < 13 and math.prod(x.shape[axis:]) != x.shape[axis]:
         # Before opset 13 all axes from `axis` on count as one.
         laid = file_index(x.shape).reshape(-1, 1, math.prod(x.shape[axis:]))
