@@ -127,7 +127,8 @@ class Floors:
         """Bytes at least while the last layer of a stage works, and then while those do that no
         layer behind them wants: what is kept of all behind them is there."""
         stop, kept = first + len(layers), 0
-        staying = {name for name in _read(layers) if self.lives[name][1] >= stop}
+        read = _read(layers)
+        staying = {name for name in read if self.lives[name][1] >= stop}
         makers = {layer.out.name: number for number, layer in enumerate(layers)}
         done: set[int] = set()
         for number in reversed(range(len(layers))):
@@ -137,7 +138,7 @@ class Floors:
                 inside = {layers[one].out.name for one in done}
                 suffix = self._suffix(stop, [layers[one] for one in sorted(own)])
                 # When the last one is done, others are called that read tensors of their own.
-                others = staying if done else _read(layers)
+                others = staying if done else read
                 besides = sum(self._size(name) for name in others - suffix.demands.keys())
                 yield self._bytes(suffix, stop, taken, inside) + besides + kept
                 done |= own
