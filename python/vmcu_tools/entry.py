@@ -10,6 +10,7 @@ import sys
 import time
 from types import FrameType
 
+from . import collector
 from .exits import EXIT_INTERRUPTED, EXIT_PIPE, EXIT_PROBLEM
 
 
@@ -43,7 +44,8 @@ def main(argv: list[str] | None = None, prog: str = "vmcu") -> int:
             import argcomplete
 
             argcomplete.autocomplete(cli.parser())
-        code = cli.main(argv, prog, begun)
+        with collector.seldom():
+            code = cli.main(argv, prog, begun)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

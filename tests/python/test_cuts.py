@@ -27,6 +27,7 @@ from vmcu_tools.planner.places.layout import Cut
 from vmcu_tools.planner.places.solve import ConstraintModel, Solution
 from vmcu_tools.planner.places.walk import Walk
 from vmcu_tools.planner.registry import make_plan
+from vmcu_tools.planner.stages import cuts
 from vmcu_tools.planner.stages.alike import facts_of
 from vmcu_tools.planner.stages.cheapest import Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
@@ -45,6 +46,18 @@ def network(seed: int) -> Graph:
 def ways_to_feed(graph: Graph) -> list[bool]:
     """Whether the input is streamed."""
     return [False, True] if len(graph.inputs) == 1 else [False]
+
+
+@pytest.mark.parametrize("seed", SEEDS[:8])
+def test_short_stages_first_end_in_the_same_peak(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuts, "SHORT", (2, 3))
+    graph = network(seed)
+    for streamed in ways_to_feed(graph):
+        least = Cutter(graph, streamed).least(TILES, UNLIMITED)
+        assert least == Cutter(graph, streamed).least_peak(TILES, UNLIMITED)
+        assert least <= Cutter(graph, streamed).least_peak(TILES, UNLIMITED, 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from .. import collector
 from ..errors import Problem, UserError
 from ..graph import Graph
 from ..machine.mcu import VirtualMcu
@@ -53,6 +54,7 @@ PLANNERS = {
 DEFAULTS = Options()
 
 
+@collector.seldom()
 def make_plan(
     planner: str,
     graph: Graph,

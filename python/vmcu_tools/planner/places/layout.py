@@ -70,11 +70,14 @@ def apart(new: Profile, old: Profile) -> Clearance:
     clash = new_birth[None, :] <= old_death[:, None]
     if clash.size <= MAX_PAIRS:
         clash &= old_birth[:, None] <= new_death[None, :]
-    if not clash.any():
+    some = clash.any(axis=1)
+    if not some.any():
         return Clearance(-old.bytes, new.bytes)
-    highest = np.where(clash, new_stop[None, :] - 1 - old_start[:, None], -FOREVER).max()
-    lowest = np.where(clash, new_start[None, :] - old_stop[:, None] + 1, FOREVER).min()
-    return Clearance(int(highest) + 1, int(lowest) - 1)
+    # Runs ascend: the first and the last that clash are the lowest and the highest.
+    first, last = clash.argmax(axis=1), clash.shape[1] - 1 - clash[:, ::-1].argmax(axis=1)
+    below = (new_stop[last] - old_start)[some].max()
+    above = (new_start[first] - old_stop)[some].min()
+    return Clearance(int(below), int(above))
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,8 +73,8 @@ class Cheapest:
     def _likely(self) -> tuple[Option, ...] | None:
         """The cheapest cuts for all that is known, None if there are none."""
         count = self.stages.count
-        best: list[tuple[int, tuple[Option, ...]] | None] = [None] * (count + 1)
-        best[0] = (0, ())
+        best: list[int | None] = [0, *[None] * count]
+        last: dict[int, Option] = {}
         for first in range(count):
             here = best[first]
             if here is None:
@@ -83,12 +83,17 @@ class Cheapest:
                 self.options[first] = list(self._from(first))
             for option in self.options[first]:
                 stop = option.cut.stop
-                cost = here[0] + option.cost + (UNEASE if option.peak > self.ease else 0)
+                cost = here + option.cost + (UNEASE if option.peak > self.ease else 0)
                 there = best[stop]
-                if there is None or cost < there[0]:
-                    best[stop] = (cost, (*here[1], option))
-        found = best[count]
-        return None if found is None else found[1]
+                if there is None or cost < there:
+                    best[stop], last[stop] = cost, option
+        if best[count] is None:
+            return None
+        found, stop = [], count
+        while stop:
+            found.append(last[stop])
+            stop = last[stop].cut.first
+        return tuple(reversed(found))
 
     def _from(self, first: int) -> Iterator[Option]:
         """Stages that begin at a node."""

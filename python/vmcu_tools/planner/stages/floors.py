@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,16 +46,16 @@ class Demand:
 @dataclass(frozen=True, eq=False)
 class Held:
     """Bytes that a ring holds, by call of the last layer: `needed` by those that live in it,
-    `full` whatever is needed. members: layers whose outputs those are; where one may live in
-    several rings, these count as one."""
+    full, by whose it is, whatever is needed. members: layers whose outputs those are; where one
+    may live in several rings, these count as one."""
 
     needed: np.ndarray
-    full: np.ndarray
+    full: Mapping[int, np.ndarray]
     members: frozenset[int]
 
     @functools.cached_property
     def bytes(self) -> np.ndarray:
-        found: np.ndarray = np.maximum(self.needed, self.full)
+        found: np.ndarray = np.maximum(self.needed, sum(self.full.values()))
         return found
 
 
@@ -120,13 +120,31 @@ class Floors:
                 if facts.sure[number]:
                     return facts.alive[number]
         if facts.floor is None:
-            stop = first + len(layers)
-            suffix = self._suffix(stop, layers)
-            # What only layers read that are called when the last one is done.
-            later = _read(layers) - set(suffix.demands)
-            found = self._bytes(suffix, stop, taken)
-            facts.floor = found + sum(self._size(name) for name in later)
+            facts.floor = max(self._at_the_end(first, layers, taken))
         return facts.floor
+
+    def _at_the_end(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
+        """Bytes at least while the last layer of a stage works, and then while those do that no
+        layer behind them wants: what is kept of all behind them is there."""
+        stop, kept = first + len(layers), 0
+        read = _read(layers)
+        staying = {name for name in read if self.lives[name][1] >= stop}
+        makers = {layer.out.name: number for number, layer in enumerate(layers)}
+        done: set[int] = set()
+        for number in reversed(range(len(layers))):
+            if number not in done:
+                # Those who are wanted before may be done with what they read.
+                own = _wanted_by(number, layers, makers, done)
+                inside = {layers[one].out.name for one in done}
+                suffix = self._suffix(stop, [layers[one] for one in sorted(own)])
+                # When the last one is done, others are called that read tensors of their own.
+                others = staying if done else read
+                besides = sum(self._size(name) for name in others - suffix.demands.keys())
+                yield self._bytes(suffix, stop, taken, inside) + besides + kept
+                done |= own
+            name = layers[number].out.name
+            if not 0 <= self.lives[name][1] < stop:
+                kept += self.tensors[name].bytes
 
     def _alive(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
         """Bytes at least while each layer of a stage but the last works."""
@@ -164,13 +182,18 @@ class Floors:
         streamed = self.source is not None and name == self.source.name
         return 0 if streamed else self.tensors[name].bytes
 
-    def _bytes(self, suffix: Suffix, stop: int, taken: int) -> int:
+    def _bytes(self, suffix: Suffix, stop: int, taken: int, inside: Collection[str] = ()) -> int:
         """Bytes that tensors which they touch take at least while the nodes in front of `stop` work
-        that the suffix has."""
+        that the suffix has. inside: tensors that others in their stage make."""
         alive, besides = suffix.alive, 0
+        if inside:
+            # Their outputs may have taken places that theirs have given back.
+            alive = sum((ring.needed for ring in suffix.rings.values()), np.zeros_like(alive))
         for name, demand in suffix.demands.items():
             tensor = self.tensors[name]
-            if suffix.kept and self.lives[name][1] >= stop:
+            if name in inside:
+                alive = alive + tensor.shape[2] * np.maximum(demand.wanted - demand.oldest, 0)
+            elif suffix.kept and self.lives[name][1] >= stop:
                 besides += self._size(name)
             elif self.source is not None and name == self.source.name:
                 grid = Grid(*tensor.shape[:2], taken)
@@ -218,13 +241,13 @@ class Floors:
         whole = (*suffix.whole, kept or int(calls[-1]) == grid.count)
         readers = (*suffix.readers, () if kept else demand.readers)
         if kept:
-            rings[number] = Held(made * size, made * size, frozenset([number]))
+            rings[number] = Held(made * size, {number: made * size}, frozenset([number]))
         else:
             gone = np.minimum(demand.oldest, made)
             guests, ring = self._ring(layers, whole, readers)
             ring = max(ring, int((made - gone).max()))
             full = np.minimum(made, ring) - np.maximum(gone - (made[-1] - ring), 0)
-            alone = Held(size * (made - gone), size * full, frozenset([number]))
+            alone = Held(size * (made - gone), {number: size * full}, frozenset([number]))
             rings[number] = _together(alone, guests, rings)
         left = (ring.bytes for other, ring in suffix.rings.items() if other not in rings)
         alive = suffix.alive + rings[number].bytes - sum(left)
@@ -260,13 +283,13 @@ class Floors:
 def _together(alone: Held, guests: Sequence[int], rings: dict[int, Held]) -> Held:
     """What a ring holds by itself, together with the rings of its guests and those that may have
     one of them instead, which are no longer among the `rings`."""
-    needed, full, members = alone.needed, alone.full, alone.members.union(guests)
+    needed, full, members = alone.needed, {**alone.full}, alone.members.union(guests)
     for number, held in [*rings.items()]:
         if held.members.isdisjoint(guests):
             continue
         needed, members = needed + held.needed, members | held.members
         # A guest has no ring of its own.
-        full = full if number in guests else full + held.full
+        full |= {owner: its for owner, its in held.full.items() if owner not in guests}
         del rings[number]
     return Held(needed, full, members)
 
@@ -316,7 +339,7 @@ def _last(layer: Layer[Any], kept: bool) -> Suffix:
         made = np.zeros_like(made)
     demands = _demands({}, layer, 0, calls, calls - 1)
     return Suffix(
-        kept, (layer,), (True,), ((),), {0: Held(made, made, frozenset([0]))}, made, demands
+        kept, (layer,), (True,), ((),), {0: Held(made, {0: made}, frozenset([0]))}, made, demands
     )
 
 
@@ -333,6 +356,20 @@ def _demands(
         demand = Demand(_until(wanted(grid, feed), made), pixels[over], (number,))
         others[tensor.name] = demand.and_also(others.get(tensor.name))
     return others
+
+
+def _wanted_by(
+    number: int, layers: Sequence[Layer[Any]], makers: Mapping[str, int], done: Collection[int]
+) -> set[int]:
+    """A layer, and those in front of it that it wants, without those that are `done`."""
+    found, rest = {number}, [number]
+    while rest:
+        for tensor in layers[rest.pop()].ins:
+            maker = makers.get(tensor.name, number)
+            if maker not in found and maker not in done:
+                found.add(maker)
+                rest.append(maker)
+    return found
 
 
 def _read(layers: Sequence[Layer[Any]]) -> set[str]:

@@ -72,7 +72,7 @@ def in_rows(graph: Graph, options: Options) -> Plan:
     """A plan in the graph's own order whose stages work whole rows, soon found. Raises UserError if
     the input cannot be streamed."""
     cutter = Cutter(graph, options.stream_input, TILES[:1])
-    least = checked(graph, cutter.least_peak(TILES[:1], UNLIMITED))
+    least = checked(graph, cutter.least(TILES[:1], UNLIMITED))
     layout = Layout(graph, cutter.cheapest(least), options.stream_input)
     return walked("vmcu", layout, least) or packed("vmcu", layout, SOON)
 
@@ -294,7 +294,7 @@ def searched(graph: Graph, options: Options, known: int = UNLIMITED) -> tuple[Cu
     that is reached otherwise, of no use unless there is a smaller one."""
     tiles = tiles_of(options)
     cutter = Cutter(graph, options.stream_input, tiles)
-    least = cutter.least_peak(tiles, cutter.least_peak(tiles[:1], known))
+    least = cutter.least(tiles, known)
     least = cutter.refined(least) if least < UNLIMITED else least
     return cutter, checked(graph, least)
 
