@@ -47,6 +47,10 @@ COMMANDS = (
 )
 
 
+# What a command writes, by the names of its options.
+_WRITTEN = ("output", "json", "html", "svg", "png", "junit", "markdown")
+
+
 class _Root(argparse.Action):
     """Prints where the C runtime is, as --version prints the version."""
 
@@ -87,6 +91,20 @@ def parser(prog: str = "vmcu") -> argparse.ArgumentParser:
     return top
 
 
+def _check_written(args: argparse.Namespace) -> None:
+    """UserError where a file that is read would be written over, or one would be written twice."""
+    named: dict[str, str] = {}
+    for option, values in sorted(vars(args).items(), key=lambda item: item[0] in _WRITTEN):
+        for path in values if isinstance(values, list | tuple) else [values]:
+            if not isinstance(path, Path) or path == Path("-") or path.is_dir():
+                continue
+            before = named.setdefault(os.path.realpath(path), option)
+            if option in _WRITTEN and before != option:
+                how = "written twice" if before in _WRITTEN else "read, and written over"
+                remedy = f"name another file in place of --{option} {path}"
+                raise UserError(Problem(f"the file would be {how}", remedy, str(path)))
+
+
 @contextlib.contextmanager
 def _reports_of(args: argparse.Namespace) -> Iterator[None]:
     """Keeps what is for people off standard output where that is JSON's, and away where --quiet
@@ -110,6 +128,7 @@ def main(argv: list[str] | None = None, prog: str = "vmcu", begun: float | None 
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
+        _check_written(args)
         with _reports_of(args):
             found: int = args.action(args)
             return found

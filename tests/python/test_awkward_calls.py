@@ -16,6 +16,7 @@ from builders import scratch
 from vmcu_tools import cli
 
 DONE, PROBLEM, USAGE, PIPE = 0, 1, 2, 141
+OVER = "would be read, and written over"
 # Of what is said: a message and its remedy, or argparse's usage before it.
 MOST_LINES = 40
 
@@ -105,6 +106,14 @@ PIPES = [
     ("vmcu build model.onnx >&-", (DONE, PROBLEM), None),
     ("vmcu build none.onnx 2> /dev/full", PROBLEM, None),
     ("vmcu build - < model.onnx", PROBLEM, ""),
+    (
+        "cp model.onnx m.onnx; vmcu build m.onnx --json m.onnx; cmp m.onnx model.onnx && exit 1",
+        PROBLEM,
+        OVER,
+    ),
+    ("vmcu diff model.onnx model.onnx --markdown ./model.onnx", PROBLEM, OVER),
+    ("vmcu run model.onnx --input a.npy --output $PWD/a.npy", PROBLEM, OVER),
+    ("vmcu build model.onnx --json a --html $PWD/a", PROBLEM, "would be written twice"),
 ]
 OPTIONS = [
     ("vmcu", USAGE, "COMMAND"),
