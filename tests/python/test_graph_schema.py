@@ -29,6 +29,7 @@ TYPES = {
     "array": list,
     "string": str,
     "integer": int,
+    "boolean": bool,
     "null": type(None),
 }
 
@@ -39,7 +40,8 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
     assert schema.keys() <= known | {"properties", "items", "minimum"}
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    typed = any(isinstance(value, TYPES[kind]) for kind in kinds) and not isinstance(value, bool)
+    # By the very type: a truth value is no integer.
+    typed = any(type(value) is TYPES[kind] for kind in kinds)
     if kinds and not typed:
         return False
     if isinstance(value, dict) and "properties" in schema:
