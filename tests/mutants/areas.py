@@ -59,5 +59,8 @@ AREAS = {
             "updates",
         ),
     ),
-    "kernels": Area((f"{C}/kernels",), ("kernels_c", "float_sum", "c", "support_c", "kept_c")),
+    "kernels": Area(
+        (f"{C}/kernels",),
+        ("kernels_c", "float_sum", "c", "support_c", "split_rows_c", "kept_c"),
+    ),
 }
