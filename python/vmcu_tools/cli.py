@@ -101,7 +101,7 @@ def _check_written(args: argparse.Namespace) -> None:
             before = named.setdefault(os.path.realpath(path), option)
             if option in _WRITTEN and before != option:
                 how = "written twice" if before in _WRITTEN else "read, and written over"
-                remedy = f"name another file in place of --{option} {path}"
+                remedy = f"name another file to write, not '{path}'"
                 raise UserError(Problem(f"the file would be {how}", remedy, str(path)))
 
 

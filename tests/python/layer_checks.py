@@ -25,8 +25,20 @@ class Check(ctypes.Structure):
 class Kernel(ctypes.Structure):
     """Of struct vmcu_kernel, as far as it is needed here."""
 
-    _fields_ = tuple((name, ctypes.c_void_p) for name in ("run", "check"))
-    _fields_ = (("name", ctypes.c_char_p), *_fields_)
+    _fields_ = (
+        *(("name", ctypes.c_char_p), ("run", ctypes.c_void_p)),
+        ("check", ctypes.c_void_p),
+    )
+
+
+class FloatSum(ctypes.Structure):
+    """struct vmcu_float_sum."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("a", "b", "constant")),
+        *((name, ctypes.c_int32) for name in ("a_scale", "b_scale", "bias", "fraction")),
+        *(("shift", ctypes.c_uint8), ("offset", ctypes.c_uint8)),
+    )
 
 
 Fields = Mapping[str, "int | Fields"]

@@ -172,7 +172,7 @@ def test_the_page_does_what_it_says(tmp_path: Path) -> None:
 
 def test_what_is_wrong_comes_out_of_a_pool_of_processes() -> None:
     with pytest.raises(vmcu.UserError) as caught:
-        vmcu.load(DIGITS).plan(ram=10)
+        vmcu.load(TINY).plan(ram=10)
     again = pickle.loads(pickle.dumps(caught.value))
     assert again.problems == caught.value.problems and str(again) == str(caught.value)
     refused = InputError(Complaint("too large", "allow more", "x.csv"))

@@ -11,19 +11,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import online_device as device
 import pytest
-from layer_checks import One
+from layer_checks import FloatSum, One
 
 POOL, SIZE = 8, 24
 ON_STACK, STACK_SCRATCH = 0xFFFFFFFF, 256
 INT32_MAX = 2**31 - 1
-
-
-class FloatSum(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("a", "b", "constant")),
-        *((name, ctypes.c_int32) for name in ("a_scale", "b_scale", "bias", "fraction")),
-        *(("shift", ctypes.c_uint8), ("offset", ctypes.c_uint8)),
-    )
 
 
 class Window(ctypes.Structure):

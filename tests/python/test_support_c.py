@@ -8,8 +8,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from layer_checks import native
-from test_container_checks import FloatSum
+from layer_checks import FloatSum, native
 from test_float_sum import rounded
 from vmcu_tools.quant import FloatSum as Sum
 
