@@ -339,9 +339,11 @@ def test_means_of_all(takes: Checks) -> None:
     layer = {"rows": 2, "width": 3, "columns": 3}
     one = rows_of([whole(1, 1, 2), given], **layer)
     expect_limits(takes, "average_pool_sum", one, "average_pool", {}, MEANS)
-    for room in (8, 7):
-        one = One([whole(1, 1, 2), given], 12 + room, scratch=12, **layer)
-        assert takes("average_pool_sum", one, "average_pool", {}) == (room == 8)
+    large = {"rows": 1, "width": 257, "columns": 257}
+    for image, made, least in ((given, layer, 4), (whole(1, 257, 2), large, 8)):
+        for room in (least, least - 1):
+            one = One([whole(1, 1, 2), image], 600 + room, scratch=600, **made)
+            assert takes("average_pool_sum", one, "average_pool", {}) == (room == least)
     split = device.Tensor(0, 4, 0, 2, 3, 2)
     assert not takes(
         "average_pool_sum", rows_of([whole(1, 1, 2), split], **layer), "average_pool", {}

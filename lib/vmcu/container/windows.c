@@ -71,7 +71,7 @@ VMCU_SMALL static bool average_pool_sum(const struct vmcu_check *c)
 	return is_mean(p) && c->layer->rows == in->height && c->layer->width == in->width &&
 	       c->layer->descending == 0U && vmcu_check_columns(c, 0) && out->height == 1U &&
 	       out->width == 1U && out->channels == in->channels &&
-	       vmcu_check_scratch(c, 4U * in->channels);
+	       vmcu_check_scratch(c, vmcu_sum_bytes(in) * in->channels);
 }
 
 VMCU_SMALL static bool max_pool(const struct vmcu_check *c)

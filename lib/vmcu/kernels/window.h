@@ -4,7 +4,7 @@
 
 /**
  * @file
- * @brief Which taps of a window fall inside the image.
+ * @brief Which taps of a window fall inside the image, and what the sum of an image needs.
  */
 
 #ifndef VMCU_WINDOW_H_
@@ -29,6 +29,12 @@ struct vmcu_taps vmcu_taps(int32_t first, int32_t kernel, int32_t dilation, int3
 static inline int32_t vmcu_tap(const struct vmcu_taps *taps, int32_t k)
 {
 	return taps->first + k * taps->dilation;
+}
+
+/** Bytes of the sum of a channel of @a image: two where they hold its pixels whatever these are. */
+static inline uint32_t vmcu_sum_bytes(const struct vmcu_tensor *image)
+{
+	return ((uint32_t)image->height * image->width <= 256U) ? 2U : 4U;
 }
 
 #endif /* VMCU_WINDOW_H_ */

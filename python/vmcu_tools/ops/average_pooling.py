@@ -108,8 +108,8 @@ class AveragePool2DLayer(WindowLayer[AveragePool2D], op=AveragePool2D):
 
 class AveragePool2DSumLayer(AveragePool2DLayer):
     """A mean over the whole image, which is added up pixel by pixel as it comes: call (y, x) reads
-    input columns from x on of row y. Its sums, an int32 for each channel, last from the first call
-    to the last, which writes the output."""
+    input columns from x on of row y. Its sums, an int16 for each channel of up to 256 pixels, an
+    int32 of more, last from the first call to the last, which writes the output."""
 
     can_descend = False
     symbol = "vmcu_average_pool_sum"
@@ -124,7 +124,8 @@ class AveragePool2DSumLayer(AveragePool2DLayer):
 
     @property
     def scratch_bytes(self) -> int:
-        return 4 * self.out.shape[2]
+        # 256 times -128 is the least that 16 bits hold.
+        return (2 if self.height * self.width <= 256 else 4) * self.out.shape[2]
 
     def input_rows(self, index: int, y: int) -> range:
         return range(y, y + 1)

@@ -225,7 +225,9 @@ void vmcu_average_pool(const struct vmcu_call *call);
 
 /**
  * @brief Mean over the whole image, as it comes: adds @a columns pixels of input row @a y from @a x
- * on to the sums in scratch, int32 by channel, and with the last of them writes the output.
+ * on to the sums in scratch, and with the last of them writes the output.
+ *
+ * The sums, by channel, are int16 if the image has at most 256 pixels, else int32.
  *
  * Takes struct vmcu_average_pool_params.
  */
