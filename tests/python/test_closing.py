@@ -95,7 +95,7 @@ class Fake(SimpleNamespace):
     def alone(self, cuts: tuple[Cut, ...]) -> dict[int, tuple[Cut, ...]]:
         return dict(enumerate((cut,) for cut in cuts))
 
-    def places(self, pieces: tuple[Cut, ...], limit: int) -> bool:
+    def places(self, pieces: tuple[Cut, ...], limit: int, part: float = 1.0) -> bool:
         needed: int = self.needs[pieces[0].first, pieces[0].stop]
         return needed <= limit
 

@@ -18,6 +18,8 @@ from .cuts import Cutter
 # How often there are cuts without some stages, and the part of a model's cycles that what is tried
 # may cost more.
 AGAIN, AS_CHEAP = 4, 0.02
+# Of the usual effort of a solver, with which places are nearly always found where there are some.
+PART = 0.3
 Cuts = tuple[Cut, ...]
 Pieces = tuple[Piece, ...]
 
@@ -45,7 +47,7 @@ def lodged(cutter: Cutter, cuts: Cuts, limit: int) -> tuple[Cuts, frozenset[Span
     of stages for which there are none."""
     found, homeless = list(cuts), set()
     for number, pieces in cutter.alone(cuts).items():
-        if cutter.places(pieces, limit):
+        if cutter.places(pieces, limit, PART):
             continue
         other = fitting(cutter, cuts, number, limit)
         if other is None:
@@ -69,13 +71,13 @@ def closest(cutter: Cutter, limit: int, known: int) -> tuple[Cuts, int] | None:
             found[number] = other
             continue
         early = ahead(cutter, cuts, number, pieces)
-        if early is None or not cutter.places(early, known - 1):
+        if early is None or not cutter.places(early, known - 1, PART):
             return None
         most, found[number] = known - 1, cutter.ahead(cuts[number])
         least = max(least, *(piece.bound() for piece in early))
         while least < most:
             size = (least + most) // 2
-            if cutter.places(early, size):
+            if cutter.places(early, size, PART):
                 most = size
             else:
                 least = size + 1
@@ -85,7 +87,7 @@ def closest(cutter: Cutter, limit: int, known: int) -> tuple[Cuts, int] | None:
 def fitting(cutter: Cutter, cuts: Cuts, number: int, limit: int) -> Cut | None:
     """The first of the choices that has places in `limit` bytes."""
     tried = choices(cutter, cuts, number, limit)
-    return next((cut for cut, pieces in tried if cutter.places(pieces, limit)), None)
+    return next((cut for cut, pieces in tried if cutter.places(pieces, limit, PART)), None)
 
 
 def choices(cutter: Cutter, cuts: Cuts, number: int, limit: int) -> Iterator[tuple[Cut, Pieces]]:

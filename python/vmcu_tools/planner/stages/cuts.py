@@ -357,10 +357,10 @@ class Cutter(Needs):
             }
         return self.lonely[cuts, only]
 
-    def places(self, pieces: tuple[Piece, ...], limit: int) -> bool:
-        """True if there are places for all of them."""
+    def places(self, pieces: tuple[Piece, ...], limit: int, part: float = 1.0) -> bool:
+        """True if there are places for all of them. part: of the effort that is usual."""
         if (pieces, limit) not in self.placed:
-            effort = circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
+            effort = part * circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
             self.placed[pieces, limit] = circle.fits(pieces, limit, effort) is not None
             self.failed += not self.placed[pieces, limit]
         return self.placed[pieces, limit]
