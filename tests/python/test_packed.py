@@ -136,6 +136,8 @@ def test_lines_are_tried_before_more_bytes_are_allowed(
     )
     monkeypatch.setattr(placing, "placed_within", placed)
     monkeypatch.setattr(placing, "packed_best", lambda *_: SimpleNamespace(pool_bytes=line))
+    monkeypatch.setattr(placing, "lodged_cuts", lambda *_: ())
+    monkeypatch.setattr(placing, "closest", lambda *_: None)
     assert placing.placed(cutter, 100, Options()).pool_bytes == wanted
     assert limits == [100, *([wanted] if wanted < line else [])]
 

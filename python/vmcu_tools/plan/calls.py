@@ -111,6 +111,14 @@ class Order:
             found[at] = number
         return found
 
+    def begun_with(self, calls: int) -> Order:
+        """The order with so many calls of the first layer, which wants nothing of the others, in
+        front of all others."""
+        early = self.at[0][:calls]
+        first = np.concatenate([np.arange(len(early)), self.at[0][calls:]])
+        others = (at + len(early) - np.searchsorted(early, at) for at in self.at[1:])
+        return Order(self.count, (first, *others))
+
 
 def led(counts: np.ndarray) -> np.ndarray:
     """Counts after none, one, two and so on of what they are given for."""

@@ -60,8 +60,8 @@ class Step:
     """One layer of the execution order, with its scratch in the pool (offset and size, bytes).
     `descending`: it works from the last row and pixel to the first. `foreign`: the layer as another
     library's kernel runs it; such a step can be replayed, not emitted. `columns`: in a stage of
-    several layers, how many columns of a row a call computes; `form`: how it works, where there
-    is a choice."""
+    several layers, how many columns of a row a call computes; `ahead`: of its first one, how many
+    calls come before all others; `form`: how it works, where there is a choice."""
 
     node: Node
     scratch: int = 0
@@ -70,6 +70,7 @@ class Step:
     foreign: Layer[Any] | None = None
     columns: int | None = None
     form: Form = Form.USUAL
+    ahead: int = 0
 
     def bind(self, graph: Graph) -> Layer[Any]:
         """The step's layer."""

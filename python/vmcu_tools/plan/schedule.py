@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +47,8 @@ class Stage:
     feeds: by layer; columns: by layer, how many a call computes; kept: layers whose whole output
     is needed after the stage; source: the streamed input, if any, of which `taken` columns are
     taken at a time. A layer that sums comes last. endless: the last layer's rows are answers, each
-    of which is gone when the next one comes.
+    of which is gone when the next one comes. ahead: calls of the first layer that come before all
+    others, instead of when they are wanted.
     """
 
     layers: tuple[Layer[Any], ...]
@@ -57,6 +58,7 @@ class Stage:
     source: Tensor | None = None
     taken: int = 0
     endless: bool = False
+    ahead: int = 0
 
     @functools.cached_property
     def grids(self) -> tuple[Grid, ...]:
@@ -81,7 +83,8 @@ class Stage:
     @functools.cached_property
     def order(self) -> Order:
         """When each layer is called."""
-        return order_of(self.grids, self.feeds, self.kept)
+        found = order_of(self.grids, self.feeds, self.kept)
+        return found.begun_with(self.ahead) if self.ahead else found
 
     def calls(self) -> Iterator[Call]:
         """The calls of an inference, in order."""
@@ -144,7 +147,8 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     if endless:
         # Whoever looks back from behind the stage has its rows held by the last layer.
         kept = [layer is layers[-1] for layer in layers]
-    return stage_of(layers, kept, source, plan.taken, endless)
+    stage = stage_of(layers, kept, source, plan.taken, endless)
+    return replace(stage, ahead=steps[0].ahead)
 
 
 def feed_of(layer: Layer[Any], index: int, producer: int = READY) -> Feed:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...graph import Graph, Tensor
 from ...ops import Form, Layer, bind, serves
+from ...plan.calls import ends
 from ...plan.plan import PROGRESS_BYTES, SCRATCH_ALIGN, pool_scratch
 from ...plan.schedule import Stage, Tile, kept_outputs, stage_of, taken_columns, tile_width
 from ...plan.trace import Home, Trace
@@ -147,13 +148,15 @@ class Memory:
 class Cut:
     """Nodes [first, stop) as one stage, worked in tiles of rows. direct: layers that want so many
     bytes of scratch in the pool, or more, do without as far as they can, see Form; 0: none does.
-    larger: by layer its own tile, for those that work in larger ones than the others."""
+    larger: by layer its own tile, for those that work in larger ones than the others. ahead: the
+    first layer begins by filling its ring, see Binder.ahead()."""
 
     first: int
     stop: int
     tile: Tile = None
     direct: int = 0
     larger: tuple[tuple[int, Tile], ...] = ()
+    ahead: bool = False
 
     @functools.cached_property
     def _larger(self) -> dict[int, Tile]:
@@ -200,8 +203,24 @@ class Binder:
     def trace(self, cut: Cut, source: Tensor | None) -> Trace:
         """What becomes of a stage's tensors."""
         if cut not in self.traces:
-            self.traces[cut] = traced(self.scheduled(cut, self.stage(cut), source))
+            stage = self.scheduled(cut, self.stage(cut), source)
+            if cut.ahead:
+                stage = replace(stage, ahead=self.ahead(replace(cut, ahead=False), source))
+            self.traces[cut] = traced(stage)
         return self.traces[cut]
+
+    def ahead(self, cut: Cut, source: Tensor | None) -> int:
+        """How many calls of a stage's first layer fill its ring, which is as large anyway.
+
+        On demand, a ring is filled while the output already grows. Where it is full before, the
+        output begins when more of the input has been read, and may lie in more of its bytes. What
+        is streamed or goes on and on begins when it comes.
+        """
+        trace = self.trace(cut, source)
+        stage = trace.stage
+        if source is not None or stage.endless or stage.kept[0]:
+            return 0
+        return int(np.searchsorted(ends(stage.grids[0]), trace.rings[0], "right"))
 
     def scheduled(self, cut: Cut, layers: Sequence[Layer[Any]], source: Tensor | None) -> Stage:
         """A stage of these layers, with the streamed input, if it is the first, as `source`."""

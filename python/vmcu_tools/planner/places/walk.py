@@ -185,4 +185,5 @@ def _steps(group: Group, base: int) -> tuple[Step, ...]:
         offset, size = memory.scratch(layer)
         where = base + offset
         steps.append(Step(layer.node, where, size, columns=layer.columns, form=layer.form))
-    return tuple(steps)
+    assert group.trace is not None, "a layer on its own has no memory of a stage"
+    return (replace(steps[0], ahead=group.trace.stage.ahead), *steps[1:])

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ...graph import Graph
 from ...plan.choice import Choice
@@ -20,7 +21,7 @@ from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
 from . import bands
-from .cheapest import LONGEST, Cheapest
+from .cheapest import LONGEST, Cheapest, Span
 from .costs import bargain, calls_of, unbargained
 from .needs import Needs, Option
 from .tiles import Descent, pareto, relaxed
@@ -69,6 +70,7 @@ class Cutter(Needs):
         self.members: dict[tuple[int, tuple[Tile, ...], bool], list[int]] = {}
         self.tiled: dict[tuple[int, int], list[Cut]] = {}
         self.eased: dict[tuple[Cut, int], Cut] = {}
+        self.lonely: dict[tuple[tuple[Cut, ...], int | None], dict[int, tuple[Piece, ...]]] = {}
         self.placed: dict[tuple[tuple[Piece, ...], int], bool] = {}
         self.easing = self.failed = 0
         self.cut_short = False
@@ -203,6 +205,21 @@ class Cutter(Needs):
         assert found is not None, "the peak was reached by some cut"
         return tuple(self.relaxed(cut, ease) for cut in found)
 
+    def cheapest_without(self, limit: int, without: Collection[Span]) -> tuple[Cut, ...] | None:
+        """The cuts within `limit` bytes, with no stage of these nodes, that cost least; None if
+        there are none."""
+        searches = (Cheapest(self, limit, limit, full, without) for full in (False, True))
+        found = next(filter(None, (search.run() for search in searches)), None)
+        return None if found is None else tuple(self.relaxed(cut, limit) for cut in found)
+
+    def ahead(self, cut: Cut) -> Cut:
+        """The stage with its first layer ahead. It needs no more bytes: where the first ring is
+        full, there is less of the output than there would be on demand."""
+        found = replace(cut, ahead=True)
+        if cut in self.traced:
+            self.traced[found] = replace(self.traced[cut], cut=found)
+        return found
+
     def relaxed(self, cut: Cut, ease: int) -> Cut:
         """A stage with larger tiles in the layers that need no small ones to keep it within `ease`
         bytes, or, if it is above, where it is."""
@@ -330,18 +347,20 @@ class Cutter(Needs):
 
     def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Piece, ...]]:
         """By stage of several layers, all of them by default, what is alive in it."""
-        layout = Layout(self.graph, cuts, self.streamed, self.binder)
-        pieces = pieces_of(layout, both_ways=True)
-        return {
-            number: pieces_in(layout, pieces, number)
-            for number, cut in enumerate(cuts)
-            if cut.stop - cut.first > 1 and only in (None, number)
-        }
+        if (cuts, only) not in self.lonely:
+            layout = Layout(self.graph, cuts, self.streamed, self.binder)
+            pieces = pieces_of(layout, both_ways=True)
+            self.lonely[cuts, only] = {
+                number: pieces_in(layout, pieces, number)
+                for number, cut in enumerate(cuts)
+                if cut.stop - cut.first > 1 and only in (None, number)
+            }
+        return self.lonely[cuts, only]
 
-    def places(self, pieces: tuple[Piece, ...], limit: int) -> bool:
-        """True if there are places for all of them."""
+    def places(self, pieces: tuple[Piece, ...], limit: int, part: float = 1.0) -> bool:
+        """True if there are places for all of them. part: of the effort that is usual."""
         if (pieces, limit) not in self.placed:
-            effort = circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
+            effort = part * circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
             self.placed[pieces, limit] = circle.fits(pieces, limit, effort) is not None
             self.failed += not self.placed[pieces, limit]
         return self.placed[pieces, limit]

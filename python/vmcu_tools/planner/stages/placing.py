@@ -12,6 +12,7 @@ from ..places.layout import Cut, Layout
 from ..places.pieces import pieces_of
 from ..places.swing import packed, rolled, walked, walked_least
 from ..places.walk import Walk, plan_of
+from .closing import closest, lodged_cuts
 from .cuts import Cutter
 
 # Of more nodes in bands, no solver is asked for the places of all at once.
@@ -34,6 +35,21 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
     if cutter.bands:
         plans = (walked_plan(layout) for layout, _ in layouts.values())
         return min(plans, key=lambda plan: plan.pool_bytes)
+    for cuts in lodged_cuts(cutter, limit):
+        plan = plan_in(cutter, cuts, limit, options, layouts)
+        if plan is not None:
+            return plan
+    plan = packed_or_stretched(cutter, limit, options, layouts)
+    closer = closest(cutter, limit, plan.pool_bytes) if plan.pool_bytes > limit else None
+    if closer is None:
+        return plan
+    cuts, size = closer
+    return plan_in(cutter, cuts, size, options, layouts) or plan
+
+
+def packed_or_stretched(cutter: Cutter, limit: int, options: Options, layouts: Tried) -> Plan:
+    """The smallest plan that is found where there is none within a limit. layouts: those that were
+    tried in it."""
     # Lines may have places where none were found in circles, and tell how many more bytes do.
     line = packed_best(cutter, layouts, limit, IN_LINE)
     stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
@@ -68,24 +84,34 @@ def placed_within(
     """A plan within a limit; None if there is none. layouts: those without places, those tried here
     added, and the limit that they were tried in. Many bands have many pieces: what is found for
     some at a time, and not what a solver may find for all, in minutes."""
-    crowded = len(cutter.bands) > MOST_SOLVED
     for part in EASES:
         cuts = cutter.cheapest(limit, int(part * limit))
-        for tried in dict.fromkeys((cuts, cutter.loosened(cuts, limit))):
-            layout, without = layouts.get(tried, (None, 0))
-            if without >= limit:
-                continue
-            if layout is None:
-                layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
-            plan = roomy(layout, limit) if cutter.bands else None
-            if plan is None and not crowded:
-                plan = walked("vmcu", layout, limit, partial(cutter.lodged, tried))
-            if plan is None and cutter.lodged(tried, limit):
-                plan = rolled("vmcu", layout, limit)
-            if plan is not None:
-                return plan
-            layouts[tried] = layout, limit
+        plan = plan_in(cutter, cuts, limit, options, layouts)
+        if plan is None:
+            others = cutter.loosened(cuts, limit)
+            plan = plan_in(cutter, others, limit, options, layouts)
+        if plan is not None:
+            return plan
     return None
+
+
+def plan_in(
+    cutter: Cutter, cuts: tuple[Cut, ...], limit: int, options: Options, layouts: Tried
+) -> Plan | None:
+    """The plan of cuts within a limit, as placed_within() has it."""
+    layout, without = layouts.get(cuts, (None, 0))
+    if without >= limit:
+        return None
+    if layout is None:
+        layout = Layout(cutter.graph, cuts, options.stream_input, cutter.binder)
+    plan = roomy(layout, limit) if cutter.bands else None
+    if plan is None and len(cutter.bands) <= MOST_SOLVED:
+        plan = walked("vmcu", layout, limit, partial(cutter.lodged, cuts))
+    if plan is None and cutter.lodged(cuts, limit):
+        plan = rolled("vmcu", layout, limit)
+    if plan is None:
+        layouts[cuts] = layout, limit
+    return plan
 
 
 def roomy(layout: Layout, limit: int) -> Plan | None:
