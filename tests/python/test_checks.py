@@ -29,7 +29,7 @@ from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Port, Tensor, Window
 from vmcu_tools.kernels import pack
 from vmcu_tools.kernels.language import access
-from vmcu_tools.kernels.language.access import Ticks
+from vmcu_tools.kernels.language.ticks import Ticks
 from vmcu_tools.machine import decoded, kernels, mcu, parts, rotation, streams
 from vmcu_tools.machine.kernels import Case
 from vmcu_tools.machine.mcu import VirtualMcu
