@@ -3,7 +3,8 @@
 
 `relation` gives the polyhedral form of the vMCU paper (section 4): for every access an iteration
 domain {i : H i + B < 0}, an access function u = A i + V and a mapping vector L, with the place of
-the access in the program's order as a schedule. `executions` enumerates the same for one output row.
+the access in the program's order as a schedule. `executions` enumerates the same for one output
+row.
 """
 
 from __future__ import annotations

@@ -76,7 +76,8 @@ def _places(body: tuple[Stmt, ...], names: Mapping[str, int]) -> tuple[int, list
         for var, start, step, turns, inner, span in bound_loops(stmt, names):
             if turns <= 0:
                 continue
-            stores, places = _places(inner, {**names, **span} if span else names)
+            spans = {name: evaluate(term, names) for name, term in span.items()}
+            stores, places = _places(inner, {**names, **spans} if spans else names)
             loop = Turns(var, start, step, turns, stores)
             for place in places:
                 loops = (loop, *place.loops)
