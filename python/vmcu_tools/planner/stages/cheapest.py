@@ -50,6 +50,7 @@ class Cheapest:
         self.stages, self.limit, self.ease, self.thorough = stages, limit, ease, thorough
         self.chosen: dict[tuple[int, int, int], Option | None] = {}
         self.options: dict[int, list[Option]] = {}
+        self.right: set[Cut] = set()
 
     def run(self) -> tuple[Cut, ...] | None:
         """The cuts, None if there are none."""
@@ -67,8 +68,13 @@ class Cheapest:
     def _right(self, option: Option) -> bool:
         """Whether a stage needs no more than it was taken for, as far as that makes a
         difference."""
+        if option.cut in self.right:
+            return True
         found = self.stages.within(option.cut, self.limit)
-        return found is not None and (found.peak <= self.ease or option.peak > self.ease)
+        right = found is not None and (found.peak <= self.ease or option.peak > self.ease)
+        if right:
+            self.right.add(option.cut)
+        return right
 
     def _likely(self) -> tuple[Option, ...] | None:
         """The cheapest cuts for all that is known, None if there are none."""

@@ -19,6 +19,7 @@ from ...plan.schedule import Tile, taken_columns
 from ..places import circle
 from ..places.layout import Cut, Layout
 from ..places.pieces import Piece, pieces_in, pieces_of
+from ..places.walk import Walk
 from . import bands
 from .cheapest import LONGEST, Cheapest
 from .costs import bargain, calls_of, unbargained
@@ -342,7 +343,10 @@ class Cutter(Needs):
         """True if there are places for all of them."""
         if (pieces, limit) not in self.placed:
             effort = circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
-            self.placed[pieces, limit] = circle.fits(pieces, limit, effort) is not None
+            # The walk is soon over, and mostly finds places where there are any.
+            walked = any(Walk(pieces, limit, wraps).run() for wraps in (False, True))
+            there = walked or circle.fits(pieces, limit, effort) is not None
+            self.placed[pieces, limit] = there
             self.failed += not self.placed[pieces, limit]
         return self.placed[pieces, limit]
 

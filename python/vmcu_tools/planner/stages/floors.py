@@ -112,7 +112,7 @@ class Floors:
         fresh = None
         for number in range(len(layers) - 1):
             if number == len(facts.alive):
-                fresh = fresh or itertools.islice(self._alive(first, layers, taken), number, None)
+                fresh = fresh or self._alive(first, layers, taken, number)
                 facts.alive.append(next(fresh))
             if facts.alive[number] > limit:
                 if number not in facts.sure:
@@ -146,8 +146,10 @@ class Floors:
             if not 0 <= self.lives[name][1] < stop:
                 kept += self.tensors[name].bytes
 
-    def _alive(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
-        """Bytes at least while each layer of a stage but the last works."""
+    def _alive(
+        self, first: int, layers: Sequence[Layer[Any]], taken: int, start: int
+    ) -> Iterator[int]:
+        """Bytes at least while each layer of a stage from `start` on but the last works."""
         stop, known = first + len(layers), self.prefixes
         staying = [name for name in _read(layers) if self.lives[name][1] >= stop]
         for number, layer in enumerate(layers[:-1]):
@@ -158,6 +160,8 @@ class Floors:
                 known[key] = Prefix(alive, frozenset(suffix.demands))
             prefix = known[key]
             known = prefix.behind
+            if number < start:
+                continue
             unread = (self._size(name) for name in staying if name not in prefix.reads)
             yield prefix.alive + sum(unread)
 
@@ -304,14 +308,17 @@ def _guests(
     layers: tuple[Layer[Any], ...], readers: tuple[tuple[int, ...], ...], first: int
 ) -> list[int]:
     """Whose outputs may take the place of a layer's, or of each other's, from the front."""
-    found = [first]
-    for number in reversed(range(first)):
+    found, wait = [first], set(readers[first])
+    while wait:
+        number = max(wait)
+        wait.remove(number)
+        if not readers[number]:
+            continue
         ins = [tensor.name for tensor in layers[number].ins]
-        hosts = [host for host in found if number in readers[host]]
-        if readers[number] and any(
-            may_follow(layers[number], ins.index(layers[host].out.name)) for host in hosts
-        ):
+        hosts = (host for host in found if number in readers[host])
+        if any(may_follow(layers[number], ins.index(layers[host].out.name)) for host in hosts):
             found.append(number)
+            wait.update(readers[number])
     return found[1:]
 
 

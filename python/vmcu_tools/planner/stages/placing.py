@@ -12,7 +12,7 @@ from ..places.layout import Cut, Layout
 from ..places.pieces import pieces_of
 from ..places.swing import packed, rolled, walked, walked_least
 from ..places.walk import Walk, plan_of
-from .cuts import Cutter
+from .cuts import UNLIMITED, Cutter
 
 # Of more nodes in bands, no solver is asked for the places of all at once.
 MOST_SOLVED = 20
@@ -24,9 +24,16 @@ IN_LINE = 0.3
 Tried = dict[tuple[Cut, ...], tuple[Layout, int]]
 
 
-def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = None) -> Plan:
+def placed(
+    cutter: Cutter,
+    limit: int,
+    options: Options,
+    tried: Tried | None = None,
+    below: int = UNLIMITED,
+) -> Plan:
     """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
-    leave more room around the stage with the peak. tried: as placed_within() has it."""
+    leave more room around the stage with the peak. tried: as placed_within() has it; below: bytes
+    that a plan is of no use with, so that none of fewer than these is looked for long."""
     layouts: Tried = {} if tried is None else tried
     plan = placed_within(cutter, limit, options, layouts)
     if plan is not None:
@@ -35,24 +42,28 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
         plans = (walked_plan(layout) for layout, _ in layouts.values())
         return min(plans, key=lambda plan: plan.pool_bytes)
     # Lines may have places where none were found in circles, and tell how many more bytes do.
-    line = packed_best(cutter, layouts, limit, IN_LINE)
-    stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
-    if stretched >= line.pool_bytes:
+    line = packed_best(cutter, layouts, limit, IN_LINE, below)
+    most = min(line.pool_bytes, below)
+    stretched = cutter.stretched(cutter.cheapest(limit), limit, most)
+    if stretched >= most:
         return line
     plan = placed_within(cutter, stretched, options, layouts)
-    plan = plan or packed_best(cutter, layouts, limit, options.seconds)
+    plan = plan or packed_best(cutter, layouts, limit, options.seconds, below)
     return min(plan, line, key=lambda plan: plan.pool_bytes)
 
 
-def packed_best(cutter: Cutter, layouts: Tried, limit: int, seconds: float) -> Plan:
+def packed_best(
+    cutter: Cutter, layouts: Tried, limit: int, seconds: float, below: int = UNLIMITED
+) -> Plan:
     """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
-    bytes."""
+    bytes. below: as placed() has it."""
     share, best = seconds / len(layouts), None
     for cuts, (layout, _) in layouts.items():
-        if best is not None and not cutter.lodged(cuts, best.pool_bytes - 1):
+        if best is not None and not cutter.lodged(cuts, below - 1):
             continue
-        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
+        plan = packed("vmcu", layout, share, None if below == UNLIMITED else below)
         best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
+        below = min(below, best.pool_bytes)
         if best.pool_bytes <= limit:
             break
     assert best is not None, "there is a layout that has no places"
