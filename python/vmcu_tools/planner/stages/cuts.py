@@ -17,7 +17,7 @@ from ...graph import Graph
 from ...plan.choice import Choice
 from ...plan.schedule import Tile, taken_columns
 from ..places import circle
-from ..places.layout import Cut, Layout
+from ..places.layout import Cut
 from ..places.pieces import Piece, pieces_in, pieces_of
 from ..places.walk import Walk
 from . import bands
@@ -331,7 +331,7 @@ class Cutter(Needs):
 
     def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Piece, ...]]:
         """By stage of several layers, all of them by default, what is alive in it."""
-        layout = Layout(self.graph, cuts, self.streamed, self.binder)
+        layout = self.layout(cuts)
         pieces = pieces_of(layout, both_ways=True)
         return {
             number: pieces_in(layout, pieces, number)

@@ -187,8 +187,8 @@ def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
     if peak == least or price(plan, cutter) <= bargain(least, cost):
         return plan
     # Of more bytes, at no fewer cycles, it would be no better bargain.
-    below = int(unbargained(price(plan, cutter), cost)) + 1
-    smaller = placed(cutter, least, options, below=below)
+    worth = int(unbargained(price(plan, cutter), cost)) + 1
+    smaller = placed(cutter, least, options, worth=worth)
     return min(plan, smaller, key=lambda plan: price(plan, cutter))
 
 

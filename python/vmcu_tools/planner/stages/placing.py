@@ -12,7 +12,7 @@ from ..places.layout import Cut, Layout
 from ..places.pieces import pieces_of
 from ..places.swing import packed, rolled, walked, walked_least
 from ..places.walk import Walk, plan_of
-from .cuts import UNLIMITED, Cutter
+from .cuts import Cutter
 
 # Of more nodes in bands, no solver is asked for the places of all at once.
 MOST_SOLVED = 20
@@ -29,11 +29,11 @@ def placed(
     limit: int,
     options: Options,
     tried: Tried | None = None,
-    below: int = UNLIMITED,
+    worth: int | None = None,
 ) -> Plan:
     """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
-    leave more room around the stage with the peak. tried: as placed_within() has it; below: bytes
-    that a plan is of no use with, so that none of fewer than these is looked for long."""
+    leave more room around the stage with the peak. tried: as placed_within() has it; worth: a plan
+    of as many bytes is of no use, so that circles are asked for no more than fewer."""
     layouts: Tried = {} if tried is None else tried
     plan = placed_within(cutter, limit, options, layouts)
     if plan is not None:
@@ -42,28 +42,27 @@ def placed(
         plans = (walked_plan(layout) for layout, _ in layouts.values())
         return min(plans, key=lambda plan: plan.pool_bytes)
     # Lines may have places where none were found in circles, and tell how many more bytes do.
-    line = packed_best(cutter, layouts, limit, IN_LINE, below)
-    most = min(line.pool_bytes, below)
+    line = packed_best(cutter, layouts, limit, IN_LINE, worth)
+    most = line.pool_bytes if worth is None else min(line.pool_bytes, worth)
     stretched = cutter.stretched(cutter.cheapest(limit), limit, most)
     if stretched >= most:
         return line
     plan = placed_within(cutter, stretched, options, layouts)
-    plan = plan or packed_best(cutter, layouts, limit, options.seconds, below)
+    plan = plan or packed_best(cutter, layouts, limit, options.seconds, worth)
     return min(plan, line, key=lambda plan: plan.pool_bytes)
 
 
 def packed_best(
-    cutter: Cutter, layouts: Tried, limit: int, seconds: float, below: int = UNLIMITED
+    cutter: Cutter, layouts: Tried, limit: int, seconds: float, worth: int | None = None
 ) -> Plan:
     """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
-    bytes. below: as placed() has it."""
+    bytes. worth: as placed() has it."""
     share, best = seconds / len(layouts), None
     for cuts, (layout, _) in layouts.items():
-        if best is not None and not cutter.lodged(cuts, below - 1):
+        if best is not None and not cutter.lodged(cuts, best.pool_bytes - 1):
             continue
-        plan = packed("vmcu", layout, share, None if below == UNLIMITED else below)
+        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes, worth)
         best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
-        below = min(below, best.pool_bytes)
         if best.pool_bytes <= limit:
             break
     assert best is not None, "there is a layout that has no places"
@@ -87,7 +86,7 @@ def placed_within(
             if without >= limit:
                 continue
             if layout is None:
-                layout = Layout(cutter.graph, tried, options.stream_input, cutter.binder)
+                layout = cutter.layout(tried)
             plan = roomy(layout, limit) if cutter.bands else None
             if plan is None and not crowded:
                 plan = walked("vmcu", layout, limit, partial(cutter.lodged, tried))

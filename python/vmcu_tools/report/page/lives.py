@@ -61,7 +61,7 @@ class Span:
     last: int
 
 
-class Run(NamedTuple):
+class Spell(NamedTuple):
     """Pixels side by side of one tensor that live and die together: addresses [start, stop)."""
 
     birth: int
@@ -99,12 +99,12 @@ class Lives:
         return len(self.makers)
 
     @functools.cached_property
-    def runs(self) -> list[Run]:
+    def spells(self) -> list[Spell]:
         """In the order in which they are written."""
         found = []
         for number, life in enumerate(self.lives):
             for start, stop, birth, death in zip(*(a.tolist() for a in runs_of(life)), strict=True):
-                found.append(Run(birth, start, stop, death, number))
+                found.append(Spell(birth, start, stop, death, number))
         return sorted(found)
 
     @functools.cached_property
@@ -291,7 +291,7 @@ def needed_of(found: Lives) -> np.ndarray:
     """By call, the bytes of the pool that are needed."""
     change = np.zeros(found.calls + 2, np.int64)
     until = np.full(found.size, BEFORE - 1, np.int64)
-    for birth, start, stop, death, _ in found.runs:
+    for birth, start, stop, death, _ in found.spells:
         first = max(birth, 0)
         change[first] += stop - start
         change[death + 1] -= stop - start
@@ -314,7 +314,7 @@ def heirs_of(found: Lives) -> dict[tuple[int, int], int]:
     """Who comes after whom, see Ledger."""
     owner = np.full(found.size, NOBODY, np.int64)
     heirs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for _, start, stop, _, number in found.runs:
+    for _, start, stop, _, number in found.spells:
         before = owner[start:stop]
         if (before != number).any():
             for one in np.unique(before).tolist():
