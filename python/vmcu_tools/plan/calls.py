@@ -44,6 +44,9 @@ class Grid(NamedTuple):
 
     def calls_for(self, pixels: np.ndarray) -> np.ndarray:
         """Calls that make the first so many pixels."""
+        if self.columns >= self.width:
+            whole: np.ndarray = -(-np.maximum(pixels, 0) // self.width)
+            return whole
         rows, rest = np.divmod(np.maximum(pixels, 0), self.width)
         found: np.ndarray = rows * self.across + -(-rest // self.columns)
         return found

@@ -61,8 +61,9 @@ class Cutter(Needs):
         streamed: bool,
         tiles: Sequence[Tile] = TILES,
         bands: Sequence[range] = (),
+        brief: bool = False,
     ):
-        super().__init__(graph, streamed)
+        super().__init__(graph, streamed, brief)
         self.tiles = tiles
         self.bands = {number: band for band in bands for number in band}
         self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
@@ -276,7 +277,7 @@ class Cutter(Needs):
         for ends in bands.splits(stretch.out.shape[1], bands.FEW):
             if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.together(stretch, ends), False, self.tiles)
+            cutter = Cutter(bands.together(stretch, ends), False, self.tiles, brief=True)
             peak = besides + cutter.least_peak(self.tiles, least - besides)
             if peak < least:
                 least, best = peak, ends

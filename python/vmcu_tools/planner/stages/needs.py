@@ -78,11 +78,12 @@ class Needs:
 
     streamed: the only input comes row by row. bytes: by tensor; of a streamed input there is
     nothing before it is read. single: bytes that each node needs by itself. work: what has been
-    done to find out, in calls of stages times their layers: ten million take about a second.
+    done to find out, in calls of stages times their layers: ten million take about a second. brief:
+    by how much stages need too much is nobody's question.
     """
 
-    def __init__(self, graph: Graph, streamed: bool):
-        self.graph, self.streamed = graph, streamed
+    def __init__(self, graph: Graph, streamed: bool, brief: bool = False):
+        self.graph, self.streamed, self.brief = graph, streamed, brief
         self.count = len(graph.nodes)
         self.binder, self.tokens = Binder(graph), Tokens(graph)
         self.traced: dict[Cut, Option] = {}
@@ -172,7 +173,8 @@ class Needs:
         if not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
-            floor = self.floors.floor(cut.first, shape.layers, shape.taken, facts, room)
+            layers, taken = shape.layers, shape.taken
+            floor = self.floors.floor(cut.first, layers, taken, facts, room, self.brief)
             self.floor[shape] = around.besides + floor
             if self.floor[shape] > limit:
                 return None
