@@ -167,12 +167,15 @@ def floors_of(cutter: Cutter, cut: Cut) -> tuple[list[int], int]:
     option = cutter.known(cut, UNLIMITED)
     assert option is not None
     peak, besides = cutter.held[shape], cutter.surroundings(cut).besides
-    # Those of a stage alone: of no other is anything known.
-    floors = [
-        besides
-        + cutter.floors.floor(cut.first, shape.layers, shape.taken, StageFacts(), limit - besides)
-        for limit in (0, peak // 2, peak, UNLIMITED)
-    ]
+    floors = []
+    for room in (limit - besides for limit in (0, peak // 2, peak, UNLIMITED)):
+        # Those of a stage alone: of no other is anything known.
+        least, brief = (
+            cutter.floors.floor(cut.first, shape.layers, shape.taken, StageFacts(), room, short)
+            for short in (False, True)
+        )
+        assert brief <= least and (brief > room) == (least > room)
+        floors.append(besides + least)
     return floors, peak
 
 

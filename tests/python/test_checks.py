@@ -28,8 +28,7 @@ from vmcu_tools.emit.proof import prove
 from vmcu_tools.errors import PlanError
 from vmcu_tools.graph import Graph, Port, Tensor, Window
 from vmcu_tools.kernels import pack
-from vmcu_tools.kernels.language import access
-from vmcu_tools.kernels.language.access import Ticks
+from vmcu_tools.kernels.language.ticks import Ticks, ticks
 from vmcu_tools.machine import decoded, kernels, mcu, parts, rotation, streams
 from vmcu_tools.machine.kernels import Case
 from vmcu_tools.machine.mcu import VirtualMcu
@@ -315,8 +314,8 @@ def test_constants_that_end_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_order_of_access(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault of what planner and replay are told."""
 
-    def late(*args: object) -> Ticks:
-        found = access.ticks(*args)
+    def late(*args: Any) -> Ticks:
+        found = ticks(*args)
         return Ticks(found.count, {i: r - (r > 0) for i, r in found.reads.items()}, found.writes)
 
     monkeypatch.setattr(base, "_ticks", lambda p, n, s: late(p, dict(n), dict(s)))

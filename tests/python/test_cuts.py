@@ -7,6 +7,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,9 +31,10 @@ from vmcu_tools.planner.places.walk import Walk
 from vmcu_tools.planner.registry import make_plan
 from vmcu_tools.planner.stages import cuts
 from vmcu_tools.planner.stages.alike import facts_of
-from vmcu_tools.planner.stages.cheapest import Cheapest
+from vmcu_tools.planner.stages.cheapest import UNEASE, Cheapest
 from vmcu_tools.planner.stages.cuts import TILES, UNLIMITED, Cutter
 from vmcu_tools.planner.stages.floors import Floors
+from vmcu_tools.planner.stages.needs import Option
 from vmcu_tools.planner.stages.tiles import Descent, relaxed
 
 from scripts import script
@@ -134,20 +137,48 @@ def test_what_a_stage_needs_does_not_depend_on_what_was_asked_before(seed: int) 
 
 @pytest.mark.parametrize("seed", range(200, 224))
 def test_no_cuts_are_cheaper_than_the_cheapest(seed: int) -> None:
-    """Of all that stay within the limit, each stage traced."""
+    """Of all that stay within the limit, with as few as can be beyond what is easy, each stage
+    traced."""
     graph = AnyNetwork(seed, layers=5).made
     cutter, other = Cutter(graph, False), Cutter(graph, False)
     count = len(graph.nodes)
     least = cutter.least_peak(TILES, UNLIMITED)
-    for limit in (least, least + least // 8, 2 * least):
+    more = least + least // 8
+    for limit, ease in ((least, least), (more, least), (2 * least, 2 * least), (2 * least, least)):
         cheapest = [0] + [UNLIMITED] * count
         for first, stop in itertools.combinations(range(count + 1), 2):
             traced = (other.within(cut, UNLIMITED) for cut in other.cuts_of(first, stop))
-            costs = [option.cost for option in traced if option and option.peak <= limit]
+            within = [option for option in traced if option and option.peak <= limit]
+            costs = [option.cost + UNEASE * (option.peak > ease) for option in within]
             cheapest[stop] = min([cheapest[stop], *(cheapest[first] + cost for cost in costs)])
-        cuts = Cheapest(cutter, limit, limit, thorough=True).run()
-        assert cuts is not None and cutter.peak(cuts) <= limit
-        assert cutter.cost(cuts) == cheapest[count]
+        # Where little is known, much turns out to need more than it was taken for.
+        for one in (cutter, Cutter(graph, False)):
+            cuts = Cheapest(one, limit, ease, thorough=True).run()
+            assert cuts is not None and one.peak(cuts) <= limit
+            uneasy = sum(one.peak([cut]) > ease for cut in cuts)
+            assert one.cost(cuts) + UNEASE * uneasy == cheapest[count]
+
+
+def test_a_stage_that_turns_out_uneasy_is_still_there() -> None:
+    """The only one that fits needs 20 bytes, where it was taken for 10 and 15 are easy."""
+    traced: list[Cut] = []
+
+    def within(cut: Cut, limit: int) -> Option | None:
+        traced.append(cut)
+        return Option(cut, 20, 1) if limit >= 20 else None
+
+    def likely(cut: Cut, limit: int) -> Option | None:
+        return within(cut, limit) if cut in traced else Option(cut, 10, 1)
+
+    stages: Any = SimpleNamespace(
+        count=2,
+        single=[100, 100],
+        cuts_of=lambda first, stop: [Cut(0, 2)] if stop - first == 2 else [],
+        within=within,
+        likely=likely,
+    )
+    assert Cheapest(stages, 30, 15).run() == (Cut(0, 2),)
+    assert Cheapest(stages, 19, 15).run() is None
 
 
 def speech() -> Graph:

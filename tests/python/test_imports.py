@@ -25,6 +25,8 @@ def test_a_build_imports_neither_pandas_nor_the_other_format(tmp_path: Path) -> 
 import sys
 from vmcu_tools.cli import main
 assert main(["build", sys.argv[1], "--stream-input", "-o", sys.argv[2], "--quiet"]) == 0
+assert "ortools" not in sys.modules, "it has places without a solver"
+from vmcu_tools.planner.places import constraints
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
     loaded = run(script, str(DIGITS), str(tmp_path / "out")).split()

@@ -73,6 +73,18 @@ def test_no_smaller_circle_is_asked_for_than_one_without_places(
     asked.clear()
     swing.packed("vmcu", singles(), LONGER, plan.pool_bytes)
     assert asked == [(plan.pool_bytes - 1, False)]
+    asked.clear()
+    swing.packed("vmcu", singles(), LONGER, worth=plan.pool_bytes)
+    assert asked == [(plan.pool_bytes - 1, False)]
+
+
+def test_no_solver_is_asked_for_places_that_the_walk_finds(asked: list[tuple[int, bool]]) -> None:
+    free, bound = pieces()
+    known: Any = SimpleNamespace(placed={}, failed=0)
+    assert Cutter.places(known, tuple(free), 2 * bound) and not asked
+    assert not Cutter.places(known, tuple(free), bound) and known.failed == 1
+    assert asked == [(bound, False)]
+    assert not Cutter.places(known, tuple(free), bound) and len(asked) == 1
 
 
 def test_layouts_are_packed_until_one_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,9 +215,14 @@ def with_heads(bodies: list[tuple[Kind, bytes]], left: int) -> bytes:
 def packed(packing: Packing, pairs: list[tuple[int, int]]) -> bytes:
     """Pairs of depthwise weights."""
     data = np.zeros(2 * len(pairs), np.int8)
-    for pair, places in zip(pairs, packing.pairs(len(pairs)), strict=True):
-        data[list(places)] = pair
+    data[_bytes_of(packing, len(pairs))] = pairs
     return data.tobytes()
+
+
+@functools.lru_cache(maxsize=256)
+def _bytes_of(packing: Packing, count: int) -> np.ndarray:
+    """Where so many pairs of depthwise weights are: (count, 2)."""
+    return np.array(packing.pairs(count))
 
 
 def weight_stream(packing: Packing, window: np.ndarray, stride: int) -> bytes:

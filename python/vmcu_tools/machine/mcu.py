@@ -164,17 +164,21 @@ class VirtualMcu:
         assert event.step is not None
         if event.first:
             self._hold_memory(event)
+        read: list[tuple[Tensor, slice | np.ndarray]] = []
         for index, tensor in enumerate(layer.ins):
             for y, start, stop in reads(event, layer, index):
-                values = self._check_row(event, index, y, start, stop)
-                seen[tensor.name][y, start:stop] = values.reshape(stop - start, tensor.shape[2])
+                where = self._where(tensor, y, start, stop)
+                self._check_row(event, index, y, range(start, stop), where)
+                read.append((tensor, where))
+                if produced is not None:
+                    values = self.value[where].reshape(stop - start, tensor.shape[2])
+                    seen[tensor.name][y, start:stop] = values
         if not layer.sums:
             self._output(event, layer, event.y, (event.x, event.x + event.columns), seen, produced)
         elif event.y == layer.height - 1 and event.x + event.columns == layer.width:
             self._output(event, layer, 0, (0, layer.out.shape[1]), seen, produced)
-        for index, tensor in enumerate(layer.ins):
-            for y, start, stop in reads(event, layer, index):
-                self._poison(tensor, y, start, stop, event.start + TICKS)
+        for tensor, where in read:
+            self._poison(tensor, where, event.start + TICKS)
         if event.last:
             self._drop_memory(event)
 
@@ -232,22 +236,25 @@ class VirtualMcu:
         found: slice | np.ndarray = (places[:, None] + np.arange(channels)).ravel()
         return found
 
-    def _check_row(self, event: Event, index: int, y: int, start: int, stop: int) -> np.ndarray:
-        """The values of the columns that a call is about to read of an input."""
+    def _check_row(
+        self, event: Event, index: int, y: int, columns: range, where: slice | np.ndarray
+    ) -> None:
+        """The columns that a call is about to read of an input are there, `where` they are in the
+        pool."""
         assert event.step is not None and event.layer is not None
         layer, tensor = event.layer, event.layer.ins[index]
-        where = self._where(tensor, y, start, stop)
         split = isinstance(where, np.ndarray) and bool((np.diff(where) != 1).any())
         if split and (not layer.by_columns or index in in_one_piece(layer)):
             raise PlanError(
                 f"step '{event.step.node.name}' needs row {y} of '{tensor.name}' in one piece"
             )
-        wanted = self.times.expiry(tensor.name, y, slice(start, stop)) >= event.start
-        first = y * tensor.row_bytes + start * tensor.shape[2]
-        expected = np.arange(first, first + wanted.size)
-        lost = wanted & (
-            (self.owner[where] != self.ids[tensor.name]) | (self.index[where] != expected)
-        )
+        first = y * tensor.row_bytes + columns.start * tensor.shape[2]
+        expected = np.arange(first, first + len(columns) * tensor.shape[2])
+        lost = (self.owner[where] != self.ids[tensor.name]) | (self.index[where] != expected)
+        if not lost.any():
+            return
+        part = slice(columns.start, columns.stop)
+        lost &= self.times.expiry(tensor.name, y, part) >= event.start
         if lost.any():
             at = int(np.argmax(lost))
             place = int(np.arange(self.size)[where][at])
@@ -256,7 +263,6 @@ class VirtualMcu:
                 f"'{tensor.name}', of its row {y} (pool byte {place}), is gone; "
                 f"{self._holder(place)}"
             )
-        return self.value[where]
 
     def _write(
         self,
@@ -313,9 +319,11 @@ class VirtualMcu:
         y, rest = divmod(int(self.index[at]), tensor.row_bytes)
         return f"it holds byte {rest} of row {y} of tensor '{tensor.name}'"
 
-    def _poison(self, tensor: Tensor, y: int, start: int, stop: int, now: int) -> None:
-        where = self._where(tensor, y, start, stop)
+    def _poison(self, tensor: Tensor, where: slice | np.ndarray, now: int) -> None:
+        """Those bytes of a tensor that nobody needs from now on are gone."""
         dead = (self.owner[where] == self.ids[tensor.name]) & (self.expiry[where] < now)
+        if not dead.any():
+            return
         at = where.start + np.flatnonzero(dead) if isinstance(where, slice) else where[dead]
         self.value[at] = POISON
         self.owner[at] = NOBODY

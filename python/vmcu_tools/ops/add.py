@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..graph import REQUANTISERS, Op
-from ..kernels.integer_sum import BYTES, integer_sum
+from ..kernels.integer_sum import BYTES, IntegerSum, integer_sum
 from ..kernels.programs import PROGRAMS
 from ..quant import INT8_MAX, INT8_MIN, FixedPoint, FixedSum, FloatSum
 from .layer import Binding, ProgramLayer
@@ -66,8 +66,8 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
         summed = self.op.sum
         narrow = (self.op.act_min, self.op.act_max) != (INT8_MIN, INT8_MAX)
         if not narrow:
-            results = self._sums(BYTES[:, None], BYTES[None, :]).astype(np.int64)
-            line = integer_sum(*_factors(summed), results)
+            zeros = tuple(tensor.zero_point for tensor in (*self.ins, self.out))
+            line = _line_once(Summed(self.op, zeros, self))
             if line is not None:
                 fields = {"a_scale": line.a, "b_scale": line.b, "bias": line.constant}
                 return Binding(PROGRAMS["vmcu_add"], fields | {"shift": line.shift})
@@ -76,6 +76,11 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
             fields["narrow"] = int(narrow)
             return Binding(PROGRAMS["vmcu_add_float"], fields | self.bounds)
         return self._exact(summed)
+
+    def line(self) -> IntegerSum | None:
+        """The sum as a line, if it is one; of no activation."""
+        results = self._sums(BYTES[:, None], BYTES[None, :]).astype(np.int64)
+        return integer_sum(*_factors(self.op.sum), results)
 
     def _exact(self, fixed: FixedSum) -> Binding:
         fields = {}
@@ -89,6 +94,20 @@ class AddLayer(OwnPixelLayer[Add], ProgramLayer[Add], op=Add):
             **self.bounds,
         }
         return Binding(PROGRAMS["vmcu_add_exact"], fields)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What a line depends on; `layer` is one that is so: bands of one layer all are."""
+
+    op: Add
+    zero_points: tuple[int, ...]
+    layer: AddLayer = field(compare=False, repr=False)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _line_once(summed: Summed) -> IntegerSum | None:
+    return summed.layer.line()
 
 
 def _factors(summed: FixedSum | FloatSum) -> tuple[float, float]:

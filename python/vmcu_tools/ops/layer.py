@@ -22,9 +22,9 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from ..graph import Graph, Node, Op, Tensor
-from ..kernels.language.access import Ticks, ticks
 from ..kernels.language.evaluate import with_lets
 from ..kernels.language.ir import COLUMN, Program
+from ..kernels.language.ticks import Ticks, ticks
 from ..kernels.programs import programs
 from ..kernels.targets import named
 from .biases import Biases

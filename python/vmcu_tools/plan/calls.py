@@ -44,6 +44,9 @@ class Grid(NamedTuple):
 
     def calls_for(self, pixels: np.ndarray) -> np.ndarray:
         """Calls that make the first so many pixels."""
+        if self.columns >= self.width:
+            whole: np.ndarray = -(-np.maximum(pixels, 0) // self.width)
+            return whole
         rows, rest = np.divmod(np.maximum(pixels, 0), self.width)
         found: np.ndarray = rows * self.across + -(-rest // self.columns)
         return found
@@ -147,9 +150,9 @@ class Placed:
     """The calls of the last layers of a stage, which are counted from its end.
 
     feeds: by layer, its inputs that other layers of the stage make, by their numbers. makers: by
-    call, whose it is. starts: by layer with several such inputs, for each of its calls and each of
-    these but the first, where what the call wants of that input begins. before: by layer in front,
-    both together. kept: calls in all that are kept so.
+    call, whose it is; known: what at() has found. starts: by layer with several such inputs, for
+    each of its calls and each of these but the first, where what the call wants of that input
+    begins. before: by layer in front, both together. kept: calls in all that are kept so.
     """
 
     grids: tuple[Grid, ...]
@@ -157,7 +160,14 @@ class Placed:
     makers: np.ndarray
     starts: Mapping[int, Sequence[np.ndarray]]
     before: dict[object, Placed] = field(default_factory=dict)
+    known: dict[int, np.ndarray] = field(default_factory=dict)
     kept: ClassVar[int] = 0
+
+    def at(self, number: int) -> np.ndarray:
+        """Which calls are a layer's, int64, ascending."""
+        if number not in self.known:
+            (self.known[number],) = (self.makers == number).nonzero()
+        return self.known[number]
 
     def with_layer(self, number: int, grid: Grid, feeds: Sequence[Feed], kept: bool) -> Placed:
         """With layer `number`, as it and the producers of its `feeds` are counted in the stage, in
@@ -210,7 +220,7 @@ class Placed:
         moved = np.cumsum(np.bincount(places, more, count)[:count].astype(np.int64))
         found = {}
         for reader, starts in self.starts.items():
-            at = np.flatnonzero(self.makers == reader)
+            at = self.at(reader)
             found[reader] = [
                 start + calls[np.searchsorted(keys, self._key(start, at, block), "left")]
                 for block, start in enumerate(starts, 1)
@@ -226,7 +236,7 @@ class Placed:
         for reader, feeds in enumerate(self.feeds):
             if all(feed.producer != producer for feed in feeds):
                 continue
-            at = np.flatnonzero(self.makers == reader)
+            at = self.at(reader)
             starts = [*self.starts.get(reader, ()), at]
             for block, feed in enumerate(feeds):
                 if feed.producer == producer:

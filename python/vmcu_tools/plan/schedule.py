@@ -151,6 +151,7 @@ def stage_at(plan: Plan, number: int) -> Stage | None:
     return replace(stage, ahead=steps[0].ahead)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def feed_of(layer: Layer[Any], index: int, producer: int = READY) -> Feed:
     """A layer's input, made by a layer of its stage if not READY or STREAMED."""
     reach, (height, width, _) = layer.reach(index), layer.ins[index].shape

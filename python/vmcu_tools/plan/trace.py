@@ -292,7 +292,8 @@ def needed_by(all_readers: Iterable[tuple[np.ndarray, Grid, Feed]]) -> Steps:
         pixels = oldest(grid, feed)[: len(times)]
         if len(times):
             if pixels[-1] != feed.height * feed.width:
-                pixels = np.append(pixels[:-1], feed.height * feed.width)
+                pixels = pixels.copy()
+                pixels[-1] = feed.height * feed.width
             readers.append(Steps(times, pixels))
     if len(readers) <= 1:
         return readers[0] if readers else NEVER

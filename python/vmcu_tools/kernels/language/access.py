@@ -3,8 +3,8 @@
 
 `relation` gives the polyhedral form of the vMCU paper (section 4): for every access an iteration
 domain {i : H i + B < 0}, an access function u = A i + V and a mapping vector L, with the place of
-the access in the program's order as a schedule. `ticks` is the same enumerated for one output row:
-how many stores precede the store of each output byte and the last load of each input byte.
+the access in the program's order as a schedule. `executions` enumerates the same for one output
+row.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def _sites(
         if isinstance(stmt, Do):
             for operand in stmt.operands:
                 if isinstance(operand, Ram):
-                    reads = stmt.instruction.family != "RAMStore"
-                    yield Site(operand, reads, spans, (*places, place))
+                    yield Site(operand, not is_store(stmt), spans, (*places, place))
         for var, start, step, turns, inner in _loops(stmt, names):
             counter = f"{var}.{len(spans)}"
             span = Span(counter, var, start, step, turns)
@@ -82,11 +81,11 @@ def _loops(
     """The loops a statement amounts to: (variable, start, step, turns, body)."""
     return [
         (var, start, step, turns, rename(body, span) if span else body)
-        for var, start, step, turns, body, span in _bound_loops(stmt, names)
+        for var, start, step, turns, body, span in bound_loops(stmt, names)
     ]
 
 
-def _bound_loops(stmt: Stmt, names: Mapping[str, int]) -> list[BoundLoop]:
+def bound_loops(stmt: Stmt, names: Mapping[str, int]) -> list[BoundLoop]:
     """As _loops(), with what names in the body stand for in place of a body without them."""
     match stmt:
         case Loop(_, var, stop, step, body, start):
@@ -217,55 +216,6 @@ def _access(
     )
 
 
-@dataclass(frozen=True)
-class Ticks:
-    """The order of access within an output row. A tick is a store: loads between two stores
-    share the tick of the second. reads: by input, (W, C) ticks of the last load of each pixel and
-    channel, -1 where there is none; writes: (W, C)."""
-
-    count: int
-    reads: dict[int, np.ndarray]
-    writes: np.ndarray
-
-
-def ticks(program: Program, names: Mapping[str, int], shapes: Mapping[int | str, Shape]) -> Ticks:
-    """Enumerates one output row. The rows of a window are read together, so the order within a
-    row of output is the same for each of them."""
-    reads: dict[Any, np.ndarray] = {
-        t: np.full(s[1:], -1, np.int64) for t, s in shapes.items() if t != "output"
-    }
-    writes = np.full(shapes["output"][1:], -1, np.int64)
-    clock = 0
-    for ram, is_read, bound in executions(program, names):
-        limits = shapes[ram.tensor]
-        ranges = {1: [evaluate(ram.pixel, bound)], 2: [evaluate(ram.channel, bound)]}
-        for axis in ram.axes:
-            if axis.dimension in ranges:
-                count, step = evaluate(axis.count, bound), evaluate(axis.step, bound)
-                more = {at + i * step for at in ranges[axis.dimension] for i in range(count)}
-                ranges[axis.dimension] = sorted(more)
-        pixels = [v for v in ranges[1] if 0 <= v < limits[1]]
-        end = limits[2] if ram.limit is None else min(limits[2], evaluate(ram.limit, bound))
-        channels = [v for v in ranges[2] if 0 <= v < end]
-        # An evenly spaced range as a slice: much faster than an index array.
-        where = (as_slice(pixels) or pixels, as_slice(channels) or channels)
-        if is_read:
-            reads[ram.tensor][where] = clock
-        else:
-            writes[where] = clock
-            clock += 1
-    return Ticks(clock, reads, writes)
-
-
-def as_slice(values: list[int]) -> slice | None:
-    """None if they are not evenly spaced."""
-    if not values:
-        return slice(0, 0)
-    step = values[1] - values[0] if len(values) > 1 else 1
-    even = values[-1] == values[0] + (len(values) - 1) * step
-    return slice(values[0], values[-1] + 1, step) if even else None
-
-
 def executions(
     program: Program, names: Mapping[str, int]
 ) -> Iterator[tuple[Ram, bool, Mapping[str, int]]]:
@@ -282,15 +232,20 @@ def executions(
             if isinstance(stmt, Do):
                 for operand in stmt.operands:
                     if isinstance(operand, Ram):
-                        yield operand, stmt.instruction.family != "RAMStore", bound
+                        yield operand, not is_store(stmt), bound
             # Here a span has the value that its body has, so that no body needs to be renamed.
-            for var, start, step, turns, inner, span in _bound_loops(stmt, bound):
+            for var, start, step, turns, inner, span in bound_loops(stmt, bound):
                 for turn in range(turns):
                     bound.update(span)
                     bound[var] = start + turn * step
                     yield from walk(inner)
 
     yield from walk(program.body)
+
+
+def is_store(do: Do) -> bool:
+    """True if an instruction writes to the pool, else it reads what it has of it."""
+    return do.instruction.family == "RAMStore"
 
 
 def touches(body: tuple[Stmt, ...]) -> bool:

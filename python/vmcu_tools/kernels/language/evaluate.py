@@ -7,13 +7,14 @@ stream that is emitted, one output row at a time.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from .expr import evaluate
+from .expr import Int, evaluate
 from .ir import (
     APART,
     LEFT,
@@ -121,21 +122,35 @@ class Machine:
 
     def locate(self, ram: Ram) -> Bytes:
         """Which elements an access covers."""
+        inside, places = self._span(ram)
+        return Bytes(inside, places[:, inside])
+
+    def _span(self, ram: Ram) -> tuple[np.ndarray, np.ndarray]:
+        """As Bytes has them, with places that are not inside."""
         names, limits = self.names, self.shape(ram.tensor)
         counts = tuple(evaluate(axis.count, names) for axis in ram.axes)
+        starts = [evaluate(start, names) for start in (ram.row, ram.pixel, ram.channel)]
+        lows, highs = [*starts], [*starts]
+        along: list[Any] = [*starts]
+        for number, (axis, count) in enumerate(zip(ram.axes, counts, strict=True)):
+            steps = np.arange(count) * evaluate(axis.step, names)
+            if count:
+                lows[axis.dimension] += int(min(steps[0], steps[-1]))
+                highs[axis.dimension] += int(max(steps[0], steps[-1]))
+            steps = steps.reshape(-1, *[1] * (len(counts) - 1 - number))
+            along[axis.dimension] = along[axis.dimension] + steps
         places = np.empty((3, *counts), np.int64)
-        for dimension, start in enumerate((ram.row, ram.pixel, ram.channel)):
-            places[dimension] = evaluate(start, names)
-        for number, axis in enumerate(ram.axes):
-            along = (-1, *[1] * (len(counts) - 1 - number))
-            steps = np.arange(counts[number]).reshape(along) * evaluate(axis.step, names)
-            places[axis.dimension] += steps
-        bounds = np.array(limits).reshape(3, *[1] * len(counts))
+        for dimension, its in enumerate(along):
+            places[dimension] = its
+        guard = limits
+        if ram.guarded and ram.limit is not None:
+            guard = (*limits[:2], min(limits[2], evaluate(ram.limit, names)))
+        if min(lows) >= 0 and all(map(operator.lt, highs, guard)):
+            return np.ones(counts, bool), places
+        bounds = np.array(guard).reshape(3, *[1] * len(counts))
         inside = np.asarray(((places >= 0) & (places < bounds)).all(axis=0))
         assert ram.guarded or inside.all(), f"{ram} leaves the tensor {limits}"
-        if ram.guarded and ram.limit is not None:
-            inside &= places[2] < evaluate(ram.limit, names)
-        return Bytes(inside, places[:, inside])
+        return inside, places
 
     def kept_at(self, kept: Kept) -> range:
         at = evaluate(kept.at, self.names)
@@ -161,6 +176,20 @@ class Machine:
         kept = np.asarray(values).reshape(where.inside.shape)[where.inside]
         self.output[tuple(where.places)] = kept
         self.log.append(("w", ram.tensor, where.places))
+
+    def store_blocks(self, ram: Ram, values: np.ndarray) -> None:
+        """Values (blocks, ...) as store() has them to an access and as many behind it, each along
+        the last of its axes from where the one before ends."""
+        inner, last = ram.axes[:-1], ram.axes[-1]
+        blocks, *_, width = values.shape
+        joined = np.moveaxis(values, 0, -2)
+        joined = joined.reshape(*joined.shape[:-2], blocks * width)
+        axes = (*inner, replace(last, count=Int(blocks * width)))
+        inside, places = self._span(replace(ram, axes=axes))
+        self.output[tuple(places[:, inside])] = joined[inside]
+        for first in range(0, blocks * width, width):
+            part, its = places[..., first : first + width], inside[..., first : first + width]
+            self.log.append(("w", ram.tensor, part[:, its]))
 
 
 def run(program: Program, machine: Machine, y: int) -> None:

@@ -11,11 +11,12 @@ Broadcast.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from .expr import Expr, Int, Name
+from .expr import Expr, Int, Name, names_in
 from .instruction import Instruction
 from .packing import WORDS, Packing
 
@@ -55,6 +56,12 @@ class Ram:
     guarded: bool = False
     limit: Expr | None = None
     moving: str | None = None
+
+    @functools.cached_property
+    def moved_by(self) -> frozenset[str]:
+        """What its pixels and channels depend on, the counts and steps of its axes aside."""
+        terms = (self.pixel, self.channel, *(() if self.limit is None else (self.limit,)))
+        return frozenset().union(*map(names_in, terms))
 
 
 @dataclass(frozen=True)

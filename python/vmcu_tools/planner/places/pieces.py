@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,9 @@ from ...ops import Layer
 from ...plan.plan import SCRATCH_ALIGN, pool_scratch
 from .layout import Group, Layout, Memory, Profile, apart
 from .overlap import Clearance, clearance
+
+# Layouts whose pieces are kept: those that are tried one after the other are often the same.
+MOST_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,13 @@ def stage_memory(number: int) -> str:
 def pieces_of(graph: Graph | Layout, both_ways: bool) -> list[Piece]:
     """The pieces to place, in the order in which they come to life; a graph stands for its layers
     one by one."""
-    layout = graph if isinstance(graph, Layout) else Layout.singles(graph)
+    if isinstance(graph, Layout):
+        return [*_of_layout(graph, both_ways)]
+    return _Builder(Layout.singles(graph), both_ways).run()
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _of_layout(layout: Layout, both_ways: bool) -> list[Piece]:
     return _Builder(layout, both_ways).run()
 
 

@@ -57,15 +57,22 @@ def linear(planner: str, layout: Layout, seconds: float) -> Plan:
     return plan_of(planner, layout, search, proven)
 
 
-def packed(planner: str, layout: Layout, seconds: float, below: int | None = None) -> Plan:
+def packed(
+    planner: str,
+    layout: Layout,
+    seconds: float,
+    below: int | None = None,
+    worth: int | None = None,
+) -> Plan:
     """The constraint solver's plan. below: bytes that another plan takes: of a pool that needs as
-    many, no solver is asked for more than whether it can be smaller."""
+    many, no solver is asked for more than whether it can be smaller. worth: the same of circles
+    alone."""
     free = pieces_of(layout, both_ways=True)
     bound = max(piece.bound() for piece in free)
     if len(free) > MOST_PIECES:
         return plan_of(planner, layout, walked_least(free, bound), bound)
     search, _ = solved(free, bound, seconds, below)
-    least = search.pool if below is None else min(search.pool, below)
+    least = min(size for size in (search.pool, below, worth) if size is not None)
     effort = seconds / CIRCLES
     # Where one byte less is too little, a smaller circle is not worth the time that it takes.
     round_ = circle.fits(free, least - 1, effort) if least > bound else None

@@ -58,7 +58,12 @@ class Cheapest:
         self.stages, self.limit, self.ease, self.thorough = stages, limit, ease, thorough
         self.without = without
         self.chosen: dict[tuple[int, int, int], Option | None] = {}
+        self.cuts: dict[tuple[int, int], list[Cut]] = {}
+        # How many of these are known to need too much: what is known of them stays so.
+        self.refused: dict[tuple[int, int, int], int] = {}
+        self.between: dict[tuple[int, int], tuple[Option, ...]] = {}
         self.options: dict[int, list[Option]] = {}
+        self.right: set[Cut] = set()
 
     def run(self) -> tuple[Cut, ...] | None:
         """The cuts, None if there are none."""
@@ -69,6 +74,7 @@ class Cheapest:
             for option in wrong:
                 cut = option.cut
                 self.options.pop(cut.first, None)
+                self.between.pop((cut.first, cut.stop), None)
                 for limit in (self.limit, self.ease):
                     self.chosen.pop((cut.first, cut.stop, limit), None)
         return None
@@ -76,8 +82,13 @@ class Cheapest:
     def _right(self, option: Option) -> bool:
         """Whether a stage needs no more than it was taken for, as far as that makes a
         difference."""
+        if option.cut in self.right:
+            return True
         found = self.stages.within(option.cut, self.limit)
-        return found is not None and (found.peak <= self.ease or option.peak > self.ease)
+        right = found is not None and (found.peak <= self.ease or option.peak > self.ease)
+        if right:
+            self.right.add(option.cut)
+        return right
 
     def _likely(self) -> tuple[Option, ...] | None:
         """The cheapest cuts for all that is known, None if there are none."""
@@ -110,26 +121,43 @@ class Cheapest:
         for stop in range(first + 1, min(first + LONGEST, count) + 1):
             if (first, stop) in self.without:
                 continue
-            found = self._cheapest_of(first, stop, self.limit)
+            found = self.between.get((first, stop))
             if found is None:
+                found = self.between[first, stop] = self._between(first, stop)
+            if not found:
                 continue
-            yield found
-            if self.ease < found.peak:
-                easy = self._cheapest_of(first, stop, self.ease)
-                yield from () if easy is None else (easy,)
+            yield from found
             if self.thorough or stop == count:
                 continue
             if single[stop] <= self.ease:
                 return
+
+    def _between(self, first: int, stop: int) -> tuple[Option, ...]:
+        """The stages of nodes [first, stop) that are worth having: the cheapest, and the cheapest
+        with ease."""
+        found = self._cheapest_of(first, stop, self.limit)
+        if found is None or found.peak <= self.ease:
+            return () if found is None else (found,)
+        easy = self._cheapest_of(first, stop, self.ease)
+        return (found,) if easy is None else (found, easy)
 
     def _cheapest_of(self, first: int, stop: int, limit: int) -> Option | None:
         """The stage of nodes [first, stop) that costs least of those that may stay within `limit`
         bytes, None if there is none."""
         key = first, stop, limit
         if key not in self.chosen:
+            cuts, refused, found = self._cuts(first, stop), self.refused.get(key, 0), None
+            while found is None and refused < len(cuts):
+                found = self.stages.likely(cuts[refused], limit)
+                refused += found is None
+            self.chosen[key], self.refused[key] = found, refused
+        return self.chosen[key]
+
+    def _cuts(self, first: int, stop: int) -> list[Cut]:
+        """The stages of nodes [first, stop), the cheap ones first."""
+        if (first, stop) not in self.cuts:
             cuts = self.stages.cuts_of(first, stop)
             if len(cuts) > 1:
                 cuts = sorted(cuts, key=lambda cut: self.stages.shape(cut).cost)
-            likely = (self.stages.likely(cut, limit) for cut in cuts)
-            self.chosen[key] = next(filter(None, likely), None)
-        return self.chosen[key]
+            self.cuts[first, stop] = cuts
+        return self.cuts[first, stop]

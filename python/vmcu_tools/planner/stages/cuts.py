@@ -18,8 +18,9 @@ from ...graph import Graph
 from ...plan.choice import Choice
 from ...plan.schedule import Tile, taken_columns
 from ..places import circle
-from ..places.layout import Cut, Layout
+from ..places.layout import Cut
 from ..places.pieces import Piece, pieces_in, pieces_of
+from ..places.walk import Walk
 from . import bands
 from .cheapest import LONGEST, Cheapest, Span
 from .costs import bargain, calls_of, unbargained
@@ -61,8 +62,9 @@ class Cutter(Needs):
         streamed: bool,
         tiles: Sequence[Tile] = TILES,
         bands: Sequence[range] = (),
+        brief: bool = False,
     ):
-        super().__init__(graph, streamed)
+        super().__init__(graph, streamed, brief)
         self.tiles = tiles
         self.bands = {number: band for band in bands for number in band}
         self.different: dict[tuple[int, int, Sequence[Tile]], list[Cut]] = {}
@@ -292,7 +294,7 @@ class Cutter(Needs):
         for ends in bands.splits(stretch.out.shape[1], bands.FEW):
             if bands.macs(bands.banded(stretch, ends)) > most:
                 continue
-            cutter = Cutter(bands.together(stretch, ends), False, self.tiles)
+            cutter = Cutter(bands.together(stretch, ends), False, self.tiles, brief=True)
             peak = besides + cutter.least_peak(self.tiles, least - besides)
             if peak < least:
                 least, best = peak, ends
@@ -348,7 +350,7 @@ class Cutter(Needs):
     def alone(self, cuts: tuple[Cut, ...], only: int | None = None) -> dict[int, tuple[Piece, ...]]:
         """By stage of several layers, all of them by default, what is alive in it."""
         if (cuts, only) not in self.lonely:
-            layout = Layout(self.graph, cuts, self.streamed, self.binder)
+            layout = self.layout(cuts)
             pieces = pieces_of(layout, both_ways=True)
             self.lonely[cuts, only] = {
                 number: pieces_in(layout, pieces, number)
@@ -361,7 +363,10 @@ class Cutter(Needs):
         """True if there are places for all of them. part: of the effort that is usual."""
         if (pieces, limit) not in self.placed:
             effort = part * circle.EFFORT / (LESS if self.failed > MOST_FAILED else 1)
-            self.placed[pieces, limit] = circle.fits(pieces, limit, effort) is not None
+            # The walk is soon over, and mostly finds places where there are any.
+            walked = any(Walk(pieces, limit, wraps).run() for wraps in (False, True))
+            there = walked or circle.fits(pieces, limit, effort) is not None
+            self.placed[pieces, limit] = there
             self.failed += not self.placed[pieces, limit]
         return self.placed[pieces, limit]
 

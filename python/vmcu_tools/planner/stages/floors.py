@@ -19,7 +19,7 @@ import numpy as np
 
 from ...graph import Graph, Tensor
 from ...ops import Layer
-from ...plan.calls import Grid, ends, led, oldest, wanted
+from ...plan.calls import Feed, Grid, ends, led, oldest, wanted
 from ...plan.schedule import feed_of, stage_of
 from ..places.in_place import may_follow, traced
 from .alike import StageFacts
@@ -104,15 +104,22 @@ class Floors:
         self.known: dict[tuple[Layer[Any], ...], tuple[int, int]] = {}
 
     def floor(
-        self, first: int, layers: Sequence[Layer[Any]], taken: int, facts: StageFacts, limit: int
+        self,
+        first: int,
+        layers: Sequence[Layer[Any]],
+        taken: int,
+        facts: StageFacts,
+        limit: int,
+        brief: bool = False,
     ) -> int:
         """Bytes that tensors which it touches take at least in a stage of these layers, the first
         of which is node `first`; more than `limit` if that is found to be so. taken: columns of the
-        streamed input that it takes at a time; facts: of such stages."""
+        streamed input that it takes at a time; facts: of such stages; brief: how much more does not
+        matter."""
         fresh = None
         for number in range(len(layers) - 1):
             if number == len(facts.alive):
-                fresh = fresh or itertools.islice(self._alive(first, layers, taken), number, None)
+                fresh = fresh or self._alive(first, layers, taken, number)
                 facts.alive.append(next(fresh))
             if facts.alive[number] > limit:
                 if number not in facts.sure:
@@ -120,7 +127,12 @@ class Floors:
                 if facts.sure[number]:
                     return facts.alive[number]
         if facts.floor is None:
-            facts.floor = max(self._at_the_end(first, layers, taken))
+            found = 0
+            for least in self._at_the_end(first, layers, taken):
+                found = max(found, least)
+                if brief and found > limit:
+                    return found
+            facts.floor = found
         return facts.floor
 
     def _at_the_end(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
@@ -146,8 +158,10 @@ class Floors:
             if not 0 <= self.lives[name][1] < stop:
                 kept += self.tensors[name].bytes
 
-    def _alive(self, first: int, layers: Sequence[Layer[Any]], taken: int) -> Iterator[int]:
-        """Bytes at least while each layer of a stage but the last works."""
+    def _alive(
+        self, first: int, layers: Sequence[Layer[Any]], taken: int, start: int
+    ) -> Iterator[int]:
+        """Bytes at least while each layer of a stage from `start` on but the last works."""
         stop, known = first + len(layers), self.prefixes
         staying = [name for name in _read(layers) if self.lives[name][1] >= stop]
         for number, layer in enumerate(layers[:-1]):
@@ -158,6 +172,8 @@ class Floors:
                 known[key] = Prefix(alive, frozenset(suffix.demands))
             prefix = known[key]
             known = prefix.behind
+            if number < start:
+                continue
             unread = (self._size(name) for name in staying if name not in prefix.reads)
             yield prefix.alive + sum(unread)
 
@@ -197,7 +213,7 @@ class Floors:
                 besides += self._size(name)
             elif self.source is not None and name == self.source.name:
                 grid = Grid(*tensor.shape[:2], taken)
-                made = _until(ends(grid), grid.calls_for(demand.wanted))
+                made = _made(grid)[grid.calls_for(demand.wanted)]
                 alive = alive + tensor.shape[2] * np.maximum(made - demand.oldest, 0)
             else:
                 pixels = tensor.shape[0] * tensor.shape[1]
@@ -235,7 +251,7 @@ class Floors:
             )
         grid, number, size = _grid(layer), len(suffix.layers), layer.out.shape[2]
         calls = grid.calls_for(demand.wanted)
-        made = _until(ends(grid), calls)
+        made = _made(grid)[calls]
         rings = dict(suffix.rings)
         kept = stop is not None and not 0 <= self.lives[layer.out.name][1] < stop
         whole = (*suffix.whole, kept or int(calls[-1]) == grid.count)
@@ -304,14 +320,17 @@ def _guests(
     layers: tuple[Layer[Any], ...], readers: tuple[tuple[int, ...], ...], first: int
 ) -> list[int]:
     """Whose outputs may take the place of a layer's, or of each other's, from the front."""
-    found = [first]
-    for number in reversed(range(first)):
+    found, wait = [first], set(readers[first])
+    while wait:
+        number = max(wait)
+        wait.remove(number)
+        if not readers[number]:
+            continue
         ins = [tensor.name for tensor in layers[number].ins]
-        hosts = [host for host in found if number in readers[host]]
-        if readers[number] and any(
-            may_follow(layers[number], ins.index(layers[host].out.name)) for host in hosts
-        ):
+        hosts = (host for host in found if number in readers[host])
+        if any(may_follow(layers[number], ins.index(layers[host].out.name)) for host in hosts):
             found.append(number)
+            wait.update(readers[number])
     return found[1:]
 
 
@@ -350,10 +369,12 @@ def _demands(
     grid = _grid(layer)
     for index, tensor in enumerate(layer.ins):
         feed = feed_of(layer, index)
-        pixels = led(oldest(grid, feed))
-        # Once the last call is over that is wanted, nothing is needed any more.
-        pixels[made[-1] :] = feed.height * feed.width
-        demand = Demand(_until(wanted(grid, feed), made), pixels[over], (number,))
+        pixels = _needed(grid, feed)
+        if made[-1] < grid.count:
+            # Once the last call is over that is wanted, nothing is needed any more.
+            pixels = pixels.copy()
+            pixels[made[-1] :] = feed.height * feed.width
+        demand = Demand(_wanted(grid, feed)[made], pixels[over], (number,))
         others[tensor.name] = demand.and_also(others.get(tensor.name))
     return others
 
@@ -378,7 +399,22 @@ def _read(layers: Sequence[Layer[Any]]) -> set[str]:
     return {tensor.name for layer in layers for tensor in layer.ins} - made
 
 
-def _until(pixels: np.ndarray, calls: np.ndarray) -> np.ndarray:
-    """What so many calls come to, of which each comes to so many pixels."""
-    found: np.ndarray = led(pixels)[calls]
-    return found
+# By calls that are over, 0 to all of them.
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _made(grid: Grid) -> np.ndarray:
+    """Pixels that are made."""
+    return led(ends(grid))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _wanted(grid: Grid, feed: Feed) -> np.ndarray:
+    """Pixels of an input that must exist."""
+    return led(wanted(grid, feed))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _needed(grid: Grid, feed: Feed) -> np.ndarray:
+    """The first pixel of an input that a later call may read."""
+    return led(oldest(grid, feed))

@@ -22,7 +22,7 @@ from ..places.layout import Layout
 from ..places.order import reordered
 from ..places.swing import packed, place, walked
 from . import bands
-from .costs import bargain, extra_cost
+from .costs import bargain, extra_cost, unbargained
 from .cuts import TILES, UNLIMITED, Cutter, count_of
 from .elsewhere import fetched
 from .placing import Tried, placed, placed_within
@@ -186,7 +186,10 @@ def bargained(cutter: Cutter, least: int, options: Options) -> Plan:
     cost = cutter.cycles + cutter.cost(cutter.cheapest(least))
     if peak == least or price(plan, cutter) <= bargain(least, cost):
         return plan
-    return min(plan, placed(cutter, least, options), key=lambda plan: price(plan, cutter))
+    # Of more bytes, at no fewer cycles, it would be no better bargain.
+    worth = int(unbargained(price(plan, cutter), cost)) + 1
+    smaller = placed(cutter, least, options, worth=worth)
+    return min(plan, smaller, key=lambda plan: price(plan, cutter))
 
 
 def price(plan: Plan, cutter: Cutter) -> float:

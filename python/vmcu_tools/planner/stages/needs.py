@@ -15,7 +15,7 @@ from ...ops import Layer
 from ...plan.plan import MOST_CALLS
 from ...plan.schedule import Tile, taken_columns
 from ..places.layout import Binder, Cut, Layout, Memory
-from ..places.pieces import pieces_of
+from ..places.pieces import MOST_KEPT, pieces_of
 from .alike import StageFacts, Tokens, Wiring, facts_of, wiring_of
 from .costs import calls_of, extra_cost
 from .floors import Floors
@@ -60,6 +60,12 @@ class Shape:
     possible: bool = field(default=True, compare=False)
     memory: Memory = field(default=Memory(), compare=False)
 
+    @staticmethod
+    def of(layers: tuple[Layer[Any], ...], taken: int) -> Shape:
+        """Of these layers."""
+        possible = all(calls_of(layer) <= MOST_CALLS for layer in layers)
+        return Shape(layers, taken, sum(map(extra_cost, layers)), possible, Memory.of(layers))
+
     def followed_by(self, layer: Layer[Any]) -> Shape:
         """With one more layer."""
         possible = self.possible and calls_of(layer) <= MOST_CALLS
@@ -72,11 +78,12 @@ class Needs:
 
     streamed: the only input comes row by row. bytes: by tensor; of a streamed input there is
     nothing before it is read. single: bytes that each node needs by itself. work: what has been
-    done to find out, in calls of stages times their layers: ten million take about a second.
+    done to find out, in calls of stages times their layers: ten million take about a second. brief:
+    by how much stages need too much is nobody's question.
     """
 
-    def __init__(self, graph: Graph, streamed: bool):
-        self.graph, self.streamed = graph, streamed
+    def __init__(self, graph: Graph, streamed: bool, brief: bool = False):
+        self.graph, self.streamed, self.brief = graph, streamed, brief
         self.count = len(graph.nodes)
         self.binder, self.tokens = Binder(graph), Tokens(graph)
         self.traced: dict[Cut, Option] = {}
@@ -85,6 +92,7 @@ class Needs:
         self.held: dict[Shape, int] = {}
         self.floor: dict[Shape, int] = {}
         self.around: dict[tuple[int, int], Surroundings] = {}
+        self.layouts: dict[tuple[Cut, ...], Layout] = {}
         self.work = 0
         self.source = graph.tensors[graph.inputs[0].tensor] if streamed else None
         self.bytes = {name: tensor.bytes for name, tensor in graph.tensors.items()}
@@ -115,17 +123,15 @@ class Needs:
         if cut not in self.shapes:
             source = self.source if cut.first == 0 else None
             taken = taken_columns(self.graph, source, cut.tile)
-            last = self.binder.in_stage(cut, cut.stop - 1)
-            self.shapes[cut] = replace(self._front(cut).followed_by(last), taken=taken)
+            if cut.larger:
+                self.shapes[cut] = Shape.of(self.binder.stage(cut), taken)
+            else:
+                last = self.binder.in_stage(cut, cut.stop - 1)
+                self.shapes[cut] = replace(self._front(cut).followed_by(last), taken=taken)
         return self.shapes[cut]
 
     def _front(self, cut: Cut) -> Shape:
-        """The layers of a stage but the last, which are those of longer ones too."""
-        if cut.larger:
-            shape = Shape()
-            for number in range(cut.first, cut.stop - 1):
-                shape = shape.followed_by(self.binder.in_stage(cut, number))
-            return shape
+        """The layers of a stage with one tile but the last, which are those of longer ones too."""
         fronts = self.fronts.setdefault((cut.first, cut.tile, cut.direct), [Shape()])
         while len(fronts) < cut.stop - cut.first:
             layer = self.binder.in_stage(
@@ -167,7 +173,8 @@ class Needs:
         if not near:
             self.work += len(shape.layers) * FLOOR_WORK
             room = limit - around.besides
-            floor = self.floors.floor(cut.first, shape.layers, shape.taken, facts, room)
+            layers, taken = shape.layers, shape.taken
+            floor = self.floors.floor(cut.first, layers, taken, facts, room, self.brief)
             self.floor[shape] = around.besides + floor
             if self.floor[shape] > limit:
                 return None
@@ -178,6 +185,14 @@ class Needs:
         self.work += len(shape.layers) * (facts.calls + TRACE_WORK)
         self.held[shape] = around.besides + facts.held
         return self.held[shape]
+
+    def layout(self, cuts: tuple[Cut, ...]) -> Layout:
+        """The graph in these stages; the last few are kept."""
+        if cuts not in self.layouts:
+            if len(self.layouts) >= MOST_KEPT:
+                del self.layouts[next(iter(self.layouts))]
+            self.layouts[cuts] = Layout(self.graph, cuts, self.streamed, self.binder)
+        return self.layouts[cuts]
 
     def surroundings(self, cut: Cut) -> Surroundings:
         """What a stage's nodes are in the midst of."""

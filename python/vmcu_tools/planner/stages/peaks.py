@@ -70,14 +70,16 @@ class Tail:
     @functools.cached_property
     def made(self) -> Steps:
         """What the foremost layer's calls make."""
-        times = np.flatnonzero(self.placed.makers == self.number)
-        return made_by(times, grid_of(self.layer), self.layer.out if self.layer.sums else None)
+        return made_by(
+            self.placed.at(self.number),
+            grid_of(self.layer),
+            self.layer.out if self.layer.sums else None,
+        )
 
     @functools.cached_property
     def _needs(self) -> Steps:
-        makers = self.placed.makers
         return needed_by(
-            (np.flatnonzero(makers == number), grid_of(self.tails[number].layer), feed)
+            (self.placed.at(number), grid_of(self.tails[number].layer), feed)
             for number, feed in self.readers
         )
 
@@ -124,13 +126,10 @@ class Tail:
     def _part(self, numbers: Sequence[int]) -> Excerpt:
         """The tail's calls that matter to some layers' outputs."""
         tails = {number: self.tail(number) for number in numbers}
-        there = np.zeros(self.number + 1, bool)
-        for number, its in tails.items():
-            there[[number, *(reader for reader, _ in its.readers)]] = True
-        calls = np.flatnonzero(there[self.placed.makers])
-        makers = self.placed.makers[calls]
-        at = {number: np.flatnonzero(makers == number) for number in np.flatnonzero(there).tolist()}
-        return Excerpt(tails, calls, at)
+        there = {reader for its in tails.values() for reader, _ in its.readers}.union(tails)
+        all_at = {number: self.placed.at(number) for number in sorted(there)}
+        calls = np.sort(np.concatenate([*all_at.values()]), kind="stable")
+        return Excerpt(tails, calls, {n: calls.searchsorted(at) for n, at in all_at.items()})
 
     @functools.cached_property
     def freed_at(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
@@ -139,8 +138,8 @@ class Tail:
         makers, found = self.placed.makers, []
         by = makers[self.freed.times]
         for reader in sorted({number for number, _ in self.readers}):
-            places = np.flatnonzero(by == reader)
-            calls = np.flatnonzero(makers == reader)
+            (places,) = (by == reader).nonzero()
+            calls = self.placed.at(reader)
             found.append((reader, places, np.searchsorted(calls, self.freed.times[places])))
         return found
 
@@ -188,7 +187,7 @@ class Excerpt:
 
 
 def _steps_of(counts: np.ndarray) -> Steps:
-    calls = np.flatnonzero(counts)
+    (calls,) = counts.nonzero()
     return Steps(calls, counts[calls])
 
 
@@ -220,7 +219,7 @@ class Peaks:
         counts = ByteCounts.none(len(placed.makers))
         for owner, (tenants, span) in self._rings(first, tail).items():
             sizes = tail.tail(owner).sizes_of(tenants, span)
-            calls = np.flatnonzero(placed.makers <= owner)
+            (calls,) = (placed.makers <= owner).nonzero()
             counts.born[calls[sizes.born.times]] += sizes.born.pixels
             counts.died[calls[sizes.died.times]] += sizes.died.pixels
         self._add_outside(counts, first, tail, placed, taken, dying)
@@ -308,14 +307,12 @@ class Peaks:
             for index, tensor in enumerate(layer.ins):
                 if self.makers.get(tensor.name, -1) < first:
                     outside[tensor.name] = tensor
-                    times = np.flatnonzero(placed.makers == number)
-                    reader = times, grid_of(layer), feed_of(layer, index)
+                    reader = placed.at(number), grid_of(layer), feed_of(layer, index)
                     readers.setdefault(tensor.name, []).append(reader)
         for name, tensor in outside.items():
             pixels = tensor.shape[0] * tensor.shape[1]
             if taken and self._streams(name):
-                times = np.flatnonzero(placed.makers == tail.number + 1)
-                made = made_by(times, Grid(*tensor.shape[:2], taken))
+                made = made_by(placed.at(tail.number + 1), Grid(*tensor.shape[:2], taken))
                 needs = needed_by(readers[name])
                 freed = freed_by(needs, made, 0)
                 ring = ring_of(made, needs, freed, pixels, 1)

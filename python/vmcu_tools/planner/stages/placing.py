@@ -25,9 +25,16 @@ IN_LINE = 0.3
 Tried = dict[tuple[Cut, ...], tuple[Layout, int]]
 
 
-def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = None) -> Plan:
+def placed(
+    cutter: Cutter,
+    limit: int,
+    options: Options,
+    tried: Tried | None = None,
+    worth: int | None = None,
+) -> Plan:
     """The cheapest cuts within a limit, placed; if no place is found for their tensors, cuts that
-    leave more room around the stage with the peak. tried: as placed_within() has it."""
+    leave more room around the stage with the peak. tried: as placed_within() has it; worth: a plan
+    of as many bytes is of no use, so that circles are asked for no more than fewer."""
     layouts: Tried = {} if tried is None else tried
     plan = placed_within(cutter, limit, options, layouts)
     if plan is not None:
@@ -39,7 +46,7 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
         plan = plan_in(cutter, cuts, limit, options, layouts)
         if plan is not None:
             return plan
-    plan = packed_or_stretched(cutter, limit, options, layouts)
+    plan = packed_or_stretched(cutter, limit, options, layouts, worth)
     closer = closest(cutter, limit, plan.pool_bytes) if plan.pool_bytes > limit else None
     if closer is None:
         return plan
@@ -47,27 +54,32 @@ def placed(cutter: Cutter, limit: int, options: Options, tried: Tried | None = N
     return plan_in(cutter, cuts, size, options, layouts) or plan
 
 
-def packed_or_stretched(cutter: Cutter, limit: int, options: Options, layouts: Tried) -> Plan:
+def packed_or_stretched(
+    cutter: Cutter, limit: int, options: Options, layouts: Tried, worth: int | None
+) -> Plan:
     """The smallest plan that is found where there is none within a limit. layouts: those that were
-    tried in it."""
+    tried in it. worth: as placed() has it."""
     # Lines may have places where none were found in circles, and tell how many more bytes do.
-    line = packed_best(cutter, layouts, limit, IN_LINE)
-    stretched = cutter.stretched(cutter.cheapest(limit), limit, line.pool_bytes)
-    if stretched >= line.pool_bytes:
+    line = packed_best(cutter, layouts, limit, IN_LINE, worth)
+    most = line.pool_bytes if worth is None else min(line.pool_bytes, worth)
+    stretched = cutter.stretched(cutter.cheapest(limit), limit, most)
+    if stretched >= most:
         return line
     plan = placed_within(cutter, stretched, options, layouts)
-    plan = plan or packed_best(cutter, layouts, limit, options.seconds)
+    plan = plan or packed_best(cutter, layouts, limit, options.seconds, worth)
     return min(plan, line, key=lambda plan: plan.pool_bytes)
 
 
-def packed_best(cutter: Cutter, layouts: Tried, limit: int, seconds: float) -> Plan:
+def packed_best(
+    cutter: Cutter, layouts: Tried, limit: int, seconds: float, worth: int | None = None
+) -> Plan:
     """The smallest plan that a solver finds for any of the layouts, or the first within `limit`
-    bytes."""
+    bytes. worth: as placed() has it."""
     share, best = seconds / len(layouts), None
     for cuts, (layout, _) in layouts.items():
         if best is not None and not cutter.lodged(cuts, best.pool_bytes - 1):
             continue
-        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes)
+        plan = packed("vmcu", layout, share, None if best is None else best.pool_bytes, worth)
         best = plan if best is None else min(best, plan, key=lambda plan: plan.pool_bytes)
         if best.pool_bytes <= limit:
             break
@@ -103,7 +115,7 @@ def plan_in(
     if without >= limit:
         return None
     if layout is None:
-        layout = Layout(cutter.graph, cuts, options.stream_input, cutter.binder)
+        layout = cutter.layout(cuts)
     plan = roomy(layout, limit) if cutter.bands else None
     if plan is None and len(cutter.bands) <= MOST_SOLVED:
         plan = walked("vmcu", layout, limit, partial(cutter.lodged, cuts))

@@ -151,7 +151,7 @@ class Spender:
         if known.exact or known.peak > limit:
             return known.peak <= limit
         if known.needs is None:
-            known.needs = Needs(bands.alone(stretch, part), False)
+            known.needs = Needs(bands.alone(stretch, part), False, brief=True)
         needs, least = known.needs, limit + 1
         for tile, direct in itertools.product(reversed(self.cutter.tiles), reversed(DIRECT)):
             cut = Cut(0, needs.count, tile, direct)

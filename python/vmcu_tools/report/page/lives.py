@@ -11,7 +11,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,16 @@ class Span:
     last: int
 
 
+class Spell(NamedTuple):
+    """Pixels side by side of one tensor that live and die together: addresses [start, stop)."""
+
+    birth: int
+    start: int
+    stop: int
+    death: int
+    life: int
+
+
 @dataclass(frozen=True)
 class Box:
     """Scratch of the steps of a stage, or what the stage notes down (`step` None): bytes of the
@@ -89,14 +99,35 @@ class Lives:
         return len(self.makers)
 
     @functools.cached_property
+    def spells(self) -> list[Spell]:
+        """In the order in which they are written."""
+        found = []
+        for number, life in enumerate(self.lives):
+            for start, stop, birth, death in zip(*(a.tolist() for a in runs_of(life)), strict=True):
+                found.append(Spell(birth, start, stop, death, number))
+        return sorted(found)
+
+    @functools.cached_property
+    def size(self) -> int:
+        """Bytes that have addresses."""
+        rotation = self.plan.rotation
+        most = max((life.pixel for life in self.lives), default=0)
+        return self.plan.pool_bytes + most + (rotation.overhang if rotation else 0)
+
+    @functools.cached_property
+    def needed(self) -> np.ndarray:
+        """By call, the bytes of the pool that are needed."""
+        return needed_of(self)
+
+    @functools.cached_property
     def ledger(self) -> Ledger:
-        return ledger_of(self)
+        return Ledger(self.needed, heirs_of(self))
 
     @functools.cached_property
     def by_step(self) -> list[int]:
         """The most bytes of the pool that are needed in a call of each step."""
         most = [0] * len(self.plan.steps)
-        for step, needed in zip(self.makers.tolist(), self.ledger.needed.tolist(), strict=True):
+        for step, needed in zip(self.makers.tolist(), self.needed.tolist(), strict=True):
             if step >= 0:
                 most[step] = max(most[step], needed)
         if self.plan.graph.endless:
@@ -121,7 +152,7 @@ class Lives:
     def peak(self) -> int:
         """The first call in sight that needs the most; 0 where there are no calls."""
         start, stop = self.sight
-        return start + int(self.ledger.needed[start:stop].argmax()) if self.calls else 0
+        return start + int(self.needed[start:stop].argmax()) if self.calls else 0
 
     def span_of(self, call: int) -> int:
         """The stage of a call."""
@@ -256,19 +287,11 @@ def runs_of(life: Life) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     return at, at + counts * life.pixel, life.births[starts], life.deaths[starts]
 
 
-def ledger_of(found: Lives) -> Ledger:
-    """What is needed when, and who comes after whom."""
+def needed_of(found: Lives) -> np.ndarray:
+    """By call, the bytes of the pool that are needed."""
     change = np.zeros(found.calls + 2, np.int64)
-    runs: list[tuple[int, int, int, int, int]] = []
-    for number, life in enumerate(found.lives):
-        for start, stop, birth, death in zip(*(a.tolist() for a in runs_of(life)), strict=True):
-            runs.append((birth, start, stop, death, number))
-    runs.sort()
-    size = found.plan.pool_bytes + max((life.pixel for life in found.lives), default=0)
-    size += found.plan.rotation.overhang if found.plan.rotation else 0
-    owner, until = np.full(size, NOBODY, np.int64), np.full(size, BEFORE - 1, np.int64)
-    heirs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for birth, start, stop, death, number in runs:
+    until = np.full(found.size, BEFORE - 1, np.int64)
+    for birth, start, stop, death, _ in found.spells:
         first = max(birth, 0)
         change[first] += stop - start
         change[death + 1] -= stop - start
@@ -278,18 +301,27 @@ def ledger_of(found: Lives) -> Ledger:
             # The call reads these bytes of its input for the last time before it writes them.
             change[first] -= np.count_nonzero(shared)
             np.add.at(change, ends[shared] + 1, 1)
-        before = owner[start:stop]
-        if (before != number).any():
-            for one in np.unique(before).tolist():
-                if one not in (NOBODY, number):
-                    heirs[one, number] += [(start, stop)]
-        until[start:stop], owner[start:stop] = death, number
+        until[start:stop] = death
     needed = np.cumsum(change[: found.calls])
     for box in found.boxes:
         here = slice(box.start, box.stop)
         mine = True if box.step is None else found.makers[here] == box.step
         needed[here] += np.where(mine, box.bytes, 0)
-    return Ledger(needed, {pair: _covered(spans, size) for pair, spans in heirs.items()})
+    return needed
+
+
+def heirs_of(found: Lives) -> dict[tuple[int, int], int]:
+    """Who comes after whom, see Ledger."""
+    owner = np.full(found.size, NOBODY, np.int64)
+    heirs: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for _, start, stop, _, number in found.spells:
+        before = owner[start:stop]
+        if (before != number).any():
+            for one in np.unique(before).tolist():
+                if one not in (NOBODY, number):
+                    heirs[one, number] += [(start, stop)]
+        owner[start:stop] = number
+    return {pair: _covered(spans, found.size) for pair, spans in heirs.items()}
 
 
 def _covered(spans: list[tuple[int, int]], size: int) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -93,12 +93,18 @@ def joined_c(packing: Packing, channels: int, channel: int, lane: int, first: in
 def take_weights(m: Machine, channels: int, steps: int, apart: bool = False) -> np.ndarray:
     """The next weights of a block, whose channels are joined or apart, as a tile's steps need them:
     int64 (channels, taps)."""
-    lanes = m.packing.lanes
-    groups = m.take(np.int8, channels * steps * lanes).reshape(-1, channels * lanes)
-    woven = groups[:, _places(m.packing, channels)].reshape(-1, channels, lanes)
-    weights = woven.transpose(1, 0, 2).reshape(channels, -1)
+    values = m.take(np.int8, channels * steps * m.packing.lanes)
+    return _in_order(m.packing, channels, values, apart)
+
+
+def _in_order(packing: Packing, channels: int, values: np.ndarray, apart: bool) -> np.ndarray:
+    """The weights of blocks, int64 (..., bytes), as (..., channels, taps)."""
+    woven = values.reshape(*values.shape[:-1], -1, channels * packing.lanes)
+    woven = woven[..., _places(packing, channels)]
+    woven = woven.reshape(*woven.shape[:-1], channels, packing.lanes)
+    weights = np.moveaxis(woven, -2, -3).reshape(*values.shape[:-1], channels, -1)
     if not apart:
-        weights[1::2] += weights[0::2] < 0
+        weights[..., 1::2, :] += weights[..., 0::2, :] < 0
     return weights
 
 
@@ -114,8 +120,12 @@ def _places(packing: Packing, channels: int) -> np.ndarray:
 def take_biases(m: Machine, channels: int, apart: bool = False) -> np.ndarray:
     """The next block's, int64."""
     biases = m.take(np.int32, channels)
-    if not apart:
-        biases[1::2] = wrap_int32(biases[1::2] - biases[0::2]) >> 8
+    return biases if apart else _parted(biases)
+
+
+def _parted(biases: np.ndarray) -> np.ndarray:
+    """Those of joined channels, int64 (..., channels), as each has its own."""
+    biases[..., 1::2] = wrap_int32(biases[..., 1::2] - biases[..., 0::2]) >> 8
     return biases
 
 
@@ -295,17 +305,32 @@ def _run(shape: Shape) -> Instruction:
         """So many channels of {what}, block by block from bias to store, in fixed point; the last
         block may be the tensor's last and a partial one. C has none of these: with no channels it
         leaves the sums of one block, as words."""
-        acc = np.zeros(shape.sums(m.packing), np.int64)
-        for first in range(0, channels, shape.channels(m.packing)):
-            SUMS[shape].meaning(m, acc, tile, m.names["p->steps"], stream)
-            place = replace(ram, channel=ram.channel + first)
-            STORE[shape].meaning(m, acc, stream, place, pitch, 2 * m.names["p->output_zero"] + 1)
+        blocks = -(-channels // shape.channels(m.packing))
+        if blocks:
+            m.store_blocks(ram, np.moveaxis(fast_blocks(m, shape, blocks), -1, -2))
 
     return run
 
 
 # What programs mean by a tile's blocks; their C is that of all of them, `blocks_of`.
 MEANT: dict[str, Instruction] = {}
+
+
+def fast_blocks(m: Machine, shape: Shape, blocks: int) -> np.ndarray:
+    """The next blocks of a tile, from bias to requantiser: (blocks, channels, pixels), within int8.
+    Each is what sums() and store_fixed() make of it."""
+    channels = shape.channels(m.packing)
+    taps = channels * m.names["p->steps"] * m.packing.step
+    sizes = (4 * channels, taps, 4 * channels, packed_shifts(channels))
+    stream = m.take(np.uint8, blocks * sum(sizes)).astype(np.uint8).reshape(blocks, -1)
+    parts = np.split(stream, np.cumsum(sizes)[:-1], axis=1)
+    biases, weights, multipliers, shifts = (
+        np.ascontiguousarray(part).view(kind).astype(np.int64)
+        for part, kind in zip(parts, (np.int32, np.int8, np.int32, np.uint8), strict=True)
+    )
+    acc = _in_order(m.packing, channels, weights, False) @ m.tile.T + _parted(biases)[..., None]
+    shift = shifts[:, :channels, None]
+    return fixed_fast(m, wrap_int32(acc), multipliers[..., None], shift)
 
 
 def _run_of(shapes: Mapping[int, Shape], member: str) -> Instruction:

@@ -20,6 +20,7 @@ Portable C multiplies the tile's bytes one at a time.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -118,39 +119,6 @@ def line_order(taps: int) -> Iterator[tuple[int, int]]:
         yield tap - 1, tap
 
 
-def take_pairs(m: Machine, count: int) -> np.ndarray:
-    """(count, 2) weights, int64."""
-    data = m.take(np.int8, 2 * count)
-    return np.array([[data[a], data[b]] for a, b in m.packing.pairs(count)])
-
-
-def widened(m: Machine, at: int, count: int, odd: int) -> np.ndarray:
-    """(count, 2) taps of one channel."""
-    return m.tile[at : at + count, odd::2]
-
-
-def add_line(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray) -> None:
-    """Adds a row of taps at a stride of one; a pair of weights for each tap."""
-    taps, pixels = len(pairs), len(acc)
-    weights = np.zeros(taps + 1, np.int64)
-    for (a, b), (weight_a, weight_b) in zip(line_order(taps), pairs, strict=True):
-        weights[a], weights[b] = weight_a, weight_b
-    columns = widened(m, at, (taps + pixels) // 2, odd).reshape(-1)
-    acc += columns[np.arange(pixels)[:, None] + np.arange(taps)] @ weights[:taps]
-
-
-def add_pairs(m: Machine, acc: np.ndarray, at: int, odd: int, pairs: np.ndarray) -> None:
-    """Adds words that each meet a pair of weights."""
-    words = widened(m, at, len(pairs) + len(acc) - 1, odd).reshape(-1)
-    acc += words[2 * np.arange(len(acc))[:, None] + np.arange(pairs.size)] @ pairs.ravel()
-
-
-def take_bias(m: Machine) -> tuple[int, int]:
-    """The next channel's word, and the bias in it."""
-    word = int(m.take(np.int32, 1)[0])
-    return word, word >> BIAS
-
-
 Couples = Iterable[tuple[int, int]]
 
 
@@ -197,18 +165,22 @@ def stage(m: Machine, tile: Tile, ram: Ram, call: int, wide: int, lanes: int) ->
     phase, row, plane = (m.names[name] for name in ("phase", "row", "plane"))
     stride = m.names["p->window.stride_w"]
     m.tile = np.full((2 * plane, GROUP), UNUSED, np.int64)
-    r, column = np.indices((rows, columns))
+    word, half = _staged(rows, columns, phase, row, stride)
+    lane = np.arange(GROUP)
+    m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps
+
+
+@functools.lru_cache(maxsize=256)
+def _staged(
+    rows: int, columns: int, phase: int, row: int, stride: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """In which word of a tile, and as which tap there, each of a window's bytes is: (rows, columns,
+    1)."""
+    r, column, _ = np.indices((rows, columns, 1))
     last = (rows % 2 == 1) & (r + 1 == rows)
     above = r // 2 * row + column % stride * phase + column // stride
     word = np.where(last, rows // 2 * row + column // 2, above)
-    half = np.where(last, column % 2, r % 2)
-    for lane in range(GROUP):
-        m.tile[lane // 2 * plane + word, 2 * half + lane % 2] = taps[:, :, lane]
-
-
-def channels_of(patch: np.ndarray) -> np.ndarray:
-    """int8 (pixels, GROUP) of a patch."""
-    return (patch[:, None] >> 8 * np.arange(GROUP)).astype(np.int8)
+    return word, np.where(last, column % 2, r % 2)
 
 
 def sums_c(pixels: int) -> str:
@@ -232,14 +204,15 @@ def finish_channel_c(pixels: int) -> list[str]:
     ]
 
 
-def finish_channel(m: Machine, acc: np.ndarray, patch: np.ndarray, channel: int, word: int) -> None:
-    """Requantises a channel with that word into a patch."""
-    multiplier = m.take(np.int32, 1)
-    if word & EXACT == 0:
-        values = fixed_fast(m, wrap_int32(acc), multiplier, np.array(word % EXACT))
-    else:
+def finish_channels(
+    m: Machine, acc: np.ndarray, words: np.ndarray, multipliers: np.ndarray
+) -> np.ndarray:
+    """Requantised sums (channels, pixels), of channels with these words and multipliers, both
+    (channels, 1)."""
+    found = fixed_fast(m, wrap_int32(acc), multipliers, words % EXACT)
+    for channel in np.flatnonzero(words & EXACT):
         kind = IntegerScale if m.names["p->is_float"] else FixedPoint
-        lacking, other = m.words(word >> BIAS, 2)
-        values = finish(m, acc + lacking, kind(multiplier, np.array([other])), len(acc)).ravel()
-    patch[:] &= ~(0xFF << 8 * channel)
-    patch[:] |= (values.astype(np.int64) & 0xFF) << 8 * channel
+        lacking, other = m.words(int(words[channel, 0]) >> BIAS, 2)
+        scale = kind(multipliers[channel], np.array([other]))
+        found[channel] = finish(m, acc[channel] + lacking, scale, acc.shape[1]).ravel()
+    return found

@@ -9,6 +9,9 @@ tile has room for whole ones of them, see ops/depthwise.py.
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,17 +24,13 @@ from .depthwise import (
     SQUARE_TAPS,
     STRIDES,
     TAPS,
-    add_line,
-    add_pairs,
     channel_bytes,
-    channels_of,
-    finish_channel,
     finish_channel_c,
+    finish_channels,
     line_c,
+    line_order,
     pair_counts,
     pairs_c,
-    take_bias,
-    take_pairs,
     whole_pairs,
 )
 from .registry import compound, define
@@ -157,43 +156,64 @@ for (int32_t at = 0; at < wide; at += {pixels}, out += {pixels} * pitch) {{
 """
 
 
-def add_square(
-    m: Machine, acc: np.ndarray, first: int, odd: int, steps: tuple[int, int], stride: int
-) -> None:
-    """All of 3 x 3 taps, whose weights are one run of pairs. steps: words to the odd columns and
-    to the last row."""
-    phase, row = steps
-    pairs = take_pairs(m, 2 * SQUARE_TAPS)
-    if stride == 1:
-        add_pairs(m, acc, first, odd, pairs[:3])
-        add_line(m, acc, first + row, odd, pairs[3:])
-    else:
-        add_pairs(m, acc, first, odd, pairs[:2])
-        add_pairs(m, acc, first + phase, odd, pairs[2:3])
-        add_pairs(m, acc, first + row, odd, pairs[3:5])
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """What the pixels of a strip do with a channel's weights. bytes: by weight, where it is behind
+    the channel's word in the stream; words, halves: (pixels, weights), the word of the tile that it
+    meets, from the channel's first one on, and which of the taps there."""
+
+    bytes: np.ndarray
+    words: np.ndarray
+    halves: np.ndarray
 
 
-def add_larger(
-    m: Machine, acc: np.ndarray, first: int, odd: int, steps: tuple[int, int], taps: int
-) -> None:
-    """All of a larger window: pairs of two rows, then those of the last one."""
-    phase, row = steps
-    counts = pair_counts(taps, m.names["p->window.stride_w"])
-    for _ in range(taps // 2):
-        pairs = take_pairs(m, whole_pairs(taps))
-        add_pairs(m, acc, first, odd, pairs[: counts[0]])
-        if len(counts) > 1:
-            add_pairs(m, acc, first + phase, odd, pairs[counts[0] : taps])
-        first += row
-    if len(counts) == 1:
-        add_line(m, acc, first, odd, take_pairs(m, whole_pairs(taps))[:taps])
-    else:
-        add_pairs(m, acc, first, odd, take_pairs(m, whole_pairs(counts[0]))[: counts[0]])
+@functools.lru_cache(maxsize=256)
+def meetings(packing: Packing, taps: int, stride: int, phase: int, row: int, wide: int) -> Meetings:
+    """Those of a strip of `wide` pixels. phase, row: words to the odd columns and two rows on."""
+    pixels = np.arange(wide)
+    found: list[tuple[int, np.ndarray, np.ndarray]] = []
+    for at, pairs, is_line in _runs(packing, taps, stride, phase, row):
+        if is_line:
+            places: dict[int, int] = {}
+            for two, bytes_ in zip(line_order(taps), pairs, strict=True):
+                places |= dict(zip(two, bytes_, strict=True))
+            for tap in range(taps):
+                column = pixels + tap
+                found.append((places[tap], at + column // 2, column % 2))
+            continue
+        for word, couple in enumerate(pairs, at):
+            for half, place in enumerate(couple):
+                found.append((place, word + pixels, np.full(wide, half)))
+    places_, words, halves = zip(*found, strict=True)
+    return Meetings(np.array(places_), np.stack(words, axis=1), np.stack(halves, axis=1))
+
+
+def _runs(
+    packing: Packing, taps: int, stride: int, phase: int, row: int
+) -> Iterator[tuple[int, list[tuple[int, int]], bool]]:
+    """Pairs of weights that neighbouring words meet: the first of these words, where each pair is
+    in the stream, and whether they are those of a last row at a stride of one."""
+    counts = pair_counts(taps, stride)
+    last, rows = taps // 2 * row, taps // 2
+    if taps == SQUARE_TAPS:
+        # All of them are one run of pairs.
+        pairs = packing.pairs(2 * SQUARE_TAPS)
+        ends = list(itertools.accumulate([*counts, taps if stride == 1 else counts[0]], initial=0))
+        for at, first, stop in zip([*[0, phase][:stride], last], ends, ends[1:], strict=False):
+            yield at, pairs[first:stop], stride == 1 and at == last
+        return
+    for number in range(rows):
+        first = 2 * number * whole_pairs(taps)
+        pairs = [(first + a, first + b) for a, b in packing.pairs(whole_pairs(taps))]
+        yield number * row, pairs[: counts[0]], False
+        if stride > 1:
+            yield number * row + phase, pairs[counts[0] : taps], False
+    size, first = (taps if stride == 1 else counts[0]), 2 * rows * whole_pairs(taps)
+    pairs = [(first + a, first + b) for a, b in packing.pairs(whole_pairs(size))]
+    yield last, pairs[:size], stride == 1
 
 
 def _strip(taps: int, stride: int) -> Instruction:
-    is_square = taps == SQUARE_TAPS
-
     def store_strip(
         m: Machine,
         p: int,
@@ -209,15 +229,18 @@ def _strip(taps: int, stride: int) -> Instruction:
     ) -> None:
         """Channels of a strip of pixels of {what}, from their words to their bytes. The stream has
         an even number of channels."""
-        add = add_square if is_square else add_larger
-        patch = np.zeros(wide, np.int64)
-        for channel in range(lanes + lanes % 2):
-            word, bias = take_bias(m)
-            acc = np.full(wide, bias)
-            first, odd = channel // 2 * plane, channel % 2
-            add(m, acc, first, odd, (phase, row), stride if is_square else taps)
-            finish_channel(m, acc, patch, channel, word)
-        m.store(ram, channels_of(patch)[:, :lanes])
+        met = meetings(m.packing, taps, stride, phase, row, wide)
+        channel = np.arange(lanes + lanes % 2)[:, None, None]
+        size = channel_bytes(taps, stride)
+        taken = m.take(np.uint8, channel.size * size).astype(np.uint8).reshape(-1, size)
+        words, multipliers = (
+            np.ascontiguousarray(part).view(np.int32).astype(np.int64)
+            for part in (taken[:, :4], taken[:, -4:])
+        )
+        weights = taken[:, 4 + met.bytes].view(np.int8).astype(np.int64)
+        met_taps = m.tile[channel // 2 * plane + met.words, 2 * met.halves + channel % 2]
+        acc = (words >> BIAS) + (met_taps @ weights[..., None])[..., 0]
+        m.store(ram, finish_channels(m, acc, words, multipliers)[:lanes].T)
 
     return define(
         "RAMStore",
